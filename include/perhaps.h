@@ -1,0 +1,322 @@
+/* perhaps.h - is this key in the set?  "Certainly not", or "perhaps".
+ *
+ *     struct perhaps_options options = { .capacity = 1000000, .fpr = 0.001 };
+ *     perhaps_filter *seen;
+ *     int error = perhaps_create(&options, &seen);
+ *     if (error)
+ *         errx(2, "%s", perhaps_strerror(error));
+ *     perhaps_add(seen, url, strlen(url));
+ *     if (!perhaps_contains(seen, other, strlen(other)))
+ *         puts("certainly never added");
+ *     perhaps_free(seen);
+ *
+ * A filter answers from a few bits a key.  A key that was added is always answered
+ * "perhaps" (true); a key that was not is answered "perhaps" with a probability of at
+ * most the false-positive rate (fpr) that was asked, as long as the filter accepts keys.
+ *
+ * Errors.  Functions that can fail return 0 or a negative enum perhaps_error, and leave
+ * the filter as it was (the _many forms say how far they came).  The library never prints,
+ * exits, logs or keeps global state, and needs no initialisation.
+ *
+ * Threads.  Functions that take a 'const perhaps_filter *' may run in any number of
+ * threads at once on one filter, as long as no other function runs on it.  A function that
+ * takes a plain 'perhaps_filter *' needs the filter for itself: use a lock, or one filter
+ * a thread and perhaps_merge().  Different filters are independent.
+ *
+ * Keys are any bytes, of any length from 0 on. */
+#ifndef PERHAPS_H
+#define PERHAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PERHAPS_VERSION_MAJOR 0
+#define PERHAPS_VERSION_MINOR 1
+#define PERHAPS_VERSION_PATCH 0
+#define PERHAPS_VERSION       "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PERHAPS_API __attribute__((visibility("default")))
+
+/* ---- Errors ------------------------------------------------------------------------ */
+
+enum perhaps_error {
+    PERHAPS_OK = 0,
+    PERHAPS_ERR_ARGUMENT = -1,    /* a number or pointer outside its stated range */
+    PERHAPS_ERR_UNSUPPORTED = -2, /* this kind cannot do that */
+    PERHAPS_ERR_MEMORY = -3,      /* the allocator returned NULL */
+    PERHAPS_ERR_FULL = -4,   /* one key more would break the promised fpr, or finds no room */
+    PERHAPS_ERR_COPIES = -5, /* the key (or its twin) fills all its slots: PERHAPS_COPIES_MAX */
+    PERHAPS_ERR_NOT_FOUND = -6, /* removal of a key that is certainly not there */
+    PERHAPS_ERR_READ_ONLY = -7, /* the filter is mapped from a file */
+    PERHAPS_ERR_MISMATCH = -8,  /* two filters differ in kind, geometry, hash or seed */
+    PERHAPS_ERR_KEY = -9,       /* secret key or hash function missing, or not the filter's */
+    PERHAPS_ERR_IO = -10,       /* the system refused; errno says why */
+    PERHAPS_ERR_FORMAT = -11,   /* not a filter file */
+    PERHAPS_ERR_VERSION = -12,  /* a filter file of a later version, kind or feature */
+    PERHAPS_ERR_DAMAGED = -13,  /* truncated, or a checksum is wrong */
+    PERHAPS_ERR_LIMIT = -14,    /* this kind cannot reach that fpr or that size */
+};
+
+/* One line in English, what and what to do; never NULL, for unknown numbers too. */
+PERHAPS_API const char *perhaps_strerror(int error);
+
+/* "0.1.0": the version of the library that runs, which may differ from this header's. */
+PERHAPS_API const char *perhaps_version(void);
+
+/* ---- Plan -------------------------------------------------------------------------- */
+
+/* What a kind can do; 'needs' of the options is a set of these. */
+enum perhaps_ability {
+    PERHAPS_REMOVE = 1, /* keys can be removed */
+    PERHAPS_COUNT = 2,  /* tells how often a key was added */
+    PERHAPS_GROW = 4,   /* capacity need not be known */
+    PERHAPS_STATIC = 8, /* as a need: all keys are known at once, none comes later */
+    PERHAPS_MERGE = 16, /* two filters can become their union */
+};
+
+/* What to prefer where the need leaves a choice between memory and speed. */
+enum perhaps_preference {
+    PERHAPS_BALANCED = 0,
+    PERHAPS_FAST,    /* one memory access a key where it can be had */
+    PERHAPS_COMPACT, /* one more access a key for fewer bits */
+};
+
+enum perhaps_hash {
+    PERHAPS_XXH3 = 0, /* XXH3-128 with a random seed: for keys that nobody crafts */
+    PERHAPS_SIP,      /* SipHash-2-4-128 with a secret key: where strangers choose the keys */
+    PERHAPS_NONE,     /* keys are 16 bytes and are already uniform hashes */
+    PERHAPS_CUSTOM,   /* the caller's function */
+};
+
+#define PERHAPS_HASH_NBYTES  16
+#define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
+#define PERHAPS_FPR_MIN      1e-15
+#define PERHAPS_COPIES_MAX   8
+#define PERHAPS_FIELDS_MAX   12
+
+/* Writes 16 uniformly distributed bytes that depend on nothing but the key and the context. */
+typedef void perhaps_hash_function(void *context, const void *key, size_t key_nbytes,
+                                   uint8_t hash[PERHAPS_HASH_NBYTES]);
+
+/* Where a filter's memory comes from; used for everything that it owns. */
+struct perhaps_allocator {
+    void *(*allocate)(void *context, size_t nbytes); /* zeroed, 64-byte aligned; or NULL */
+    void (*release)(void *context, void *memory, size_t nbytes);
+    void *context;
+};
+
+/* The hash of a filter, and what it must be given.  All zero: xxh3 with a random seed. */
+struct perhaps_hashing {
+    enum perhaps_hash hash;
+    uint64_t seed;                   /* xxh3: 0 takes a random one */
+    const uint8_t *secret;           /* sip: 16 bytes; NULL generates them (perhaps_secret()) */
+    perhaps_hash_function *function; /* custom */
+    void *context;                   /* custom: passed to 'function' */
+};
+
+/* Zero is the default in every member but 'capacity' and 'fpr'. */
+struct perhaps_options {
+    uint64_t capacity; /* different keys to hold: 1 to PERHAPS_CAPACITY_MAX */
+    double fpr;        /* false-positive rate not to exceed: PERHAPS_FPR_MIN <= fpr < 1 */
+    unsigned needs;    /* set of enum perhaps_ability */
+    const char *kind;  /* by name; NULL takes the first kind that has what 'needs' asks */
+    enum perhaps_preference preference;
+    struct perhaps_hashing hashing;
+    const struct perhaps_allocator *allocator; /* NULL: the system's; copied */
+};
+
+/* What perhaps_create() would make of the options. */
+struct perhaps_plan {
+    const char *kind;
+    uint64_t capacity;
+    double fpr;           /* asked */
+    double fpr_predicted; /* when 'capacity' keys are in: exact mixture, <= fpr */
+    uint64_t body_nbytes; /* memory, and file but for its header and checksums */
+    double bits_per_key;  /* at capacity */
+    unsigned nfields;     /* the geometry: what the kind keeps beside the body */
+    const char *field_name[PERHAPS_FIELDS_MAX];
+    uint64_t field[PERHAPS_FIELDS_MAX];
+    char why[160]; /* one line: why this kind and geometry */
+};
+
+/* Chooses kind and geometry without allocating.  Returns 0; PERHAPS_ERR_ARGUMENT for numbers
+ * out of range or an unknown kind; PERHAPS_ERR_UNSUPPORTED where no kind (or not the named
+ * one) has what 'needs' asks; PERHAPS_ERR_LIMIT for a rate or size that it cannot reach. */
+PERHAPS_API int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *plan);
+
+/* The kinds there are, in order of preference; NULL from the first index that is none. */
+struct perhaps_kind {
+    const char *name;
+    const char *summary; /* one line: what it is for */
+    unsigned abilities;  /* set of enum perhaps_ability */
+};
+PERHAPS_API const struct perhaps_kind *perhaps_kind(size_t index);
+
+/* ---- Create ------------------------------------------------------------------------ */
+
+typedef struct perhaps_filter perhaps_filter;
+
+/* Makes an empty filter as perhaps_plan() says.  Returns 0 and sets *filter (release it with
+ * perhaps_free()), or an error of perhaps_plan(), PERHAPS_ERR_MEMORY or PERHAPS_ERR_KEY and
+ * sets *filter to NULL. */
+PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
+
+/* Releases the filter and unmaps its file.  NULL is allowed. */
+PERHAPS_API void perhaps_free(perhaps_filter *filter);
+
+/* Makes a writable copy in memory, of a mapped filter too.  Returns 0, or
+ * PERHAPS_ERR_MEMORY and sets *copy to NULL. */
+PERHAPS_API int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy);
+
+/* Forgets every key and sets all counts to 0; geometry and hash stay.
+ * Returns 0 or PERHAPS_ERR_READ_ONLY. */
+PERHAPS_API int perhaps_clear(perhaps_filter *filter);
+
+/* Writes the 16 bytes of a sip filter's secret: keep them apart from the filter, which never
+ * stores them; it cannot be asked without.  Returns 0, or PERHAPS_ERR_UNSUPPORTED for other
+ * hashes, or PERHAPS_ERR_KEY where the filter was opened without it. */
+PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16]);
+
+/* ---- Add and ask, one key at a time ------------------------------------------------ */
+
+/* Adds a key.  In kinds that can remove, every add stores a copy, to be removed again once.
+ * Returns 0; PERHAPS_ERR_FULL when the filter holds what it can without breaking its fpr;
+ * PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT under the hash 'none' for
+ * a key that is not 16 bytes; PERHAPS_ERR_KEY.  A failed add has changed nothing but
+ * the count of failed adds, and every key that was in is still found. */
+PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
+
+/* Adds a key unless it is perhaps there already, and tells which in *was_present (NULL is
+ * allowed): dropping repeats is one pass of this.  Errors as perhaps_add(); *was_present is
+ * then false.  Do not mix it with removals: what was "perhaps there" may have been another
+ * key's entry, and is gone when that is removed. */
+PERHAPS_API int perhaps_add_unless_present(perhaps_filter *filter, const void *key,
+                                           size_t key_nbytes, bool *was_present);
+
+/* false: the key was certainly not added (or was removed).  true: perhaps it was.
+ * Always true for a filter that was opened without its secret. */
+PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
+                                  size_t key_nbytes);
+
+/* Removes one copy of a key that was added.  Returns 0; PERHAPS_ERR_NOT_FOUND, having changed
+ * nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED; PERHAPS_ERR_READ_ONLY;
+ * PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add().
+ * Remove only what was added: a key that was not has, with the probability fpr, the same entry
+ * as another key, which is then lost.  Where removals cannot be trusted ask for a low fpr
+ * (1e-8 gives fingerprints of 32 bits). */
+PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
+
+/* Sets *count to the number of copies that are perhaps stored: never fewer than were added
+ * and not removed.  Returns 0, or an error of perhaps_remove() and sets it to 0. */
+PERHAPS_API int perhaps_count(const perhaps_filter *filter, const void *key, size_t key_nbytes,
+                              uint64_t *count);
+
+/* ---- Add and ask, many keys at once: several times faster on large filters ---------- */
+
+struct perhaps_key {
+    const void *bytes;
+    size_t nbytes;
+};
+
+/* 'count' keys, either each with its own length ('each' is set), or all of 'key_nbytes' bytes
+ * and one behind the other at 'packed'. */
+struct perhaps_keys {
+    size_t count;
+    const struct perhaps_key *each;
+    const void *packed;
+    size_t key_nbytes;
+};
+
+/* Each is the same as its single form, called for one key after the other in order.  On an
+ * error it stops: the first *done keys have been dealt with, the next one met the error and
+ * changed nothing.  'done' and the answers (one for each key) may be NULL. */
+PERHAPS_API int perhaps_add_many(perhaps_filter *filter, const struct perhaps_keys *keys,
+                                 size_t *done);
+PERHAPS_API int perhaps_add_unless_present_many(perhaps_filter *filter,
+                                                const struct perhaps_keys *keys,
+                                                bool *was_present, size_t *done);
+/* A key that is not found does not stop it: removed[i] tells.  *nremoved, how many were. */
+PERHAPS_API int perhaps_remove_many(perhaps_filter *filter, const struct perhaps_keys *keys,
+                                    bool *removed, size_t *nremoved);
+/* Returns how many keys are perhaps present; present[i] tells which. */
+PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,
+                                         const struct perhaps_keys *keys, bool *present);
+
+/* ---- Two filters ------------------------------------------------------------------- */
+
+/* Adds all that 'other' holds to 'filter'.  Returns 0; PERHAPS_ERR_MISMATCH unless kind,
+ * geometry and hash, seed or secret are the same; PERHAPS_ERR_FULL where the union would
+ * break the fpr or finds no room; PERHAPS_ERR_MEMORY; PERHAPS_ERR_READ_ONLY.  On failure
+ * 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
+ * an estimate for Bloom kinds: the keys that both held are counted once. */
+PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
+
+/* Whether both are one kind with one geometry and hash, and every byte of their bodies is
+ * the same.  Cuckoo filters of the same keys differ if those came in another order. */
+PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b);
+
+/* ---- Files ------------------------------------------------------------------------- */
+
+/* Writes the filter to 'path' (doc/FORMAT.md): to a temporary file beside it, which is synced
+ * and renamed, so that at every moment the old or the new filter is there whole; mode and
+ * symbolic link of an existing file are kept.  A device or pipe is written to.
+ * Returns 0; PERHAPS_ERR_IO (errno; the old file is as it was); PERHAPS_ERR_MEMORY. */
+PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
+
+struct perhaps_open_options {
+    bool writable;       /* false: mapped read-only, nothing is copied; true: loaded */
+    bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
+    struct perhaps_hashing
+        hashing; /* secret, or function and context; the rest is in the file */
+    const struct perhaps_allocator *allocator;
+};
+
+/* Opens a saved filter.  'options' NULL: read-only.  A mapped one has its header and checksum
+ * table checked, a loaded one every byte; perhaps_verify() checks the bytes of a mapped one.
+ * A file that is changed in place (not by perhaps_save(), which never does) under a mapping
+ * changes its answers; one that is truncated ends the process with SIGBUS.
+ * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
+ * _MEMORY and sets *filter to NULL. */
+PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
+                             perhaps_filter **filter);
+
+struct perhaps_verdict {
+    uint64_t pages;         /* of PERHAPS_PAGE_NBYTES, checked */
+    uint64_t damaged;       /* of these: checksum wrong */
+    uint64_t first_damaged; /* byte offset of the first in the file */
+};
+#define PERHAPS_PAGE_NBYTES 65536
+
+/* Compares every page of a mapped filter with its checksum.  Returns 0; PERHAPS_ERR_DAMAGED;
+ * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file. */
+PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
+
+/* ---- Inspect ----------------------------------------------------------------------- */
+
+struct perhaps_stats {
+    struct perhaps_plan plan; /* kind, geometry, capacity, fpr asked and predicted; no 'why' */
+    const char *hash;
+    uint64_t keys;               /* Bloom kinds: those that set a bit; else copies stored */
+    double load;                 /* share of bits or slots in use, 0 to 1 */
+    double bits_per_key;         /* of the keys that are in; 0 for none */
+    double fpr_now;              /* from the actual fill */
+    uint64_t failed_adds;        /* PERHAPS_ERR_FULL and PERHAPS_ERR_COPIES */
+    uint64_t unmatched_removals; /* PERHAPS_ERR_NOT_FOUND */
+    bool mapped;                 /* from a file, read-only */
+};
+
+/* Fills in *stats.  Reads at most 4 MiB of the body: a larger one is sampled evenly. */
+PERHAPS_API void perhaps_stats(const perhaps_filter *filter, struct perhaps_stats *stats);
+
+/* The fpr that the filter has, in expectation, when it holds 'keys' keys. */
+PERHAPS_API double perhaps_predict_fpr(const perhaps_filter *filter, uint64_t keys);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* alloc.c - memory of a filter. */
+#include "alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bytes.h"
+
+#define HUGE_PAGE_NBYTES ((size_t)2 << 20)
+
+/* Maps one huge page more than asked, and gives back what lies outside the alignment. */
+static void *allocate_pages(size_t nbytes)
+{
+    size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);
+    if (size < nbytes || size + HUGE_PAGE_NBYTES < size)
+        return NULL;
+    uint8_t *map = mmap(NULL, size + HUGE_PAGE_NBYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)map & (HUGE_PAGE_NBYTES - 1));
+    if (before)
+        munmap(map, before);
+    if (before < HUGE_PAGE_NBYTES)
+        munmap(map + before + size, HUGE_PAGE_NBYTES - before);
+    madvise(map + before, size, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    return map + before;
+}
+
+static void *system_allocate(void *context, size_t nbytes)
+{
+    (void)context;
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        return allocate_pages(nbytes);
+    void *memory = aligned_alloc(64, round_up(nbytes, 64));
+    if (memory)
+        memset(memory, 0, nbytes);
+    return memory;
+}
+
+static void system_release(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
+    else
+        free(memory);
+}
+
+struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator)
+{
+    if (allocator)
+        return *allocator;
+    return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
+}
+
+void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
+{
+    if (nbytes > SIZE_MAX)
+        return NULL;
+    return allocator->allocate(allocator->context, (size_t)nbytes);
+}
+
+void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes)
+{
+    if (memory)
+        allocator->release(allocator->context, memory, (size_t)nbytes);
+}

@@ -1,0 +1,50 @@
+/* bytes.h - little-endian integers in byte buffers, and 64 x 64 -> 128 bit products.
+ *
+ * Bodies are little-endian on disk and are used where they lie, so the host must be, too. */
+#ifndef BYTES_H
+#define BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "perhaps maps little-endian files into memory: big-endian hosts are not supported"
+#endif
+
+static inline uint64_t load64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store64(void *p, uint64_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+static inline uint32_t load32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store32(void *p, uint32_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* Maps a uniform 64-bit number to 0 .. range-1, for any range (multiply-shift). */
+static inline uint64_t scale64(uint64_t uniform, uint64_t range)
+{
+    return (uint64_t)(((unsigned __int128)uniform * range) >> 64);
+}
+
+/* The smallest multiple of 'unit' that is not less than n; unit is a power of two. */
+static inline uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) & ~(unit - 1);
+}
+
+#endif

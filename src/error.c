@@ -1,0 +1,47 @@
+/* error.c - error numbers in English. */
+#include "perhaps.h"
+
+const char *perhaps_version(void)
+{
+    return PERHAPS_VERSION;
+}
+
+const char *perhaps_strerror(int error)
+{
+    switch (error) {
+    case PERHAPS_OK:
+        return "no error";
+    case PERHAPS_ERR_ARGUMENT:
+        return "a value is out of range (0 < fpr < 1, capacity at least 1, a known kind, "
+               "16-byte keys under the hash 'none')";
+    case PERHAPS_ERR_UNSUPPORTED:
+        return "this kind of filter cannot do that: plan one that can";
+    case PERHAPS_ERR_MEMORY:
+        return "out of memory";
+    case PERHAPS_ERR_FULL:
+        return "the filter is full: plan it for more keys";
+    case PERHAPS_ERR_COPIES:
+        return "this key is stored 8 times, which is the most: drop repeats before adding";
+    case PERHAPS_ERR_NOT_FOUND:
+        return "the key to remove is not there";
+    case PERHAPS_ERR_READ_ONLY:
+        return "the filter is mapped read-only: open it writable";
+    case PERHAPS_ERR_MISMATCH:
+        return "the filters differ in kind, geometry, hash or seed: make both with the same";
+    case PERHAPS_ERR_KEY:
+        return "the secret key is missing or is not this filter's";
+    case PERHAPS_ERR_IO:
+        return "the system refused to read or write";
+    case PERHAPS_ERR_FORMAT:
+        return "not a filter file";
+    case PERHAPS_ERR_VERSION:
+        return "made by a later version of perhaps: use that one";
+    case PERHAPS_ERR_DAMAGED:
+        return "the file is damaged: a length or checksum is wrong; restore it or build it "
+               "anew";
+    case PERHAPS_ERR_LIMIT:
+        return "this kind cannot reach that error rate or size: ask for another kind";
+    default:
+        return "unknown error";
+    }
+}

@@ -1,0 +1,412 @@
+/* filter.c - the public calls: check, hash, forward. */
+#include "filter.h"
+
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "file.h"
+#include "plan.h"
+
+/* ---- Life ------------------------------------------------------------------------------ */
+
+int filter_make(const struct filter_kind *kind, const struct geometry *g,
+                const struct hasher *hasher, const struct perhaps_allocator *allocator,
+                bool with_body, perhaps_filter **filter)
+{
+    *filter = NULL;
+    struct perhaps_allocator a = allocator_or_system(allocator);
+    perhaps_filter *f = allocate(&a, sizeof *f);
+    if (!f)
+        return PERHAPS_ERR_MEMORY;
+    *f = (perhaps_filter){ .kind = kind, .geometry = *g, .hasher = *hasher, .allocator = a };
+    if (with_body && !(f->body = allocate(&a, g->body_nbytes))) {
+        perhaps_free(f);
+        return PERHAPS_ERR_MEMORY;
+    }
+    *filter = f;
+    return 0;
+}
+
+int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
+{
+    const struct filter_kind *kind;
+    struct geometry g;
+    struct hasher hasher;
+    char why[WHY_NBYTES];
+    *filter = NULL;
+    int error = plan_choose(options, &kind, &g, why);
+    if (!error)
+        error = hasher_create(&hasher, &options->hashing);
+    return error ? error : filter_make(kind, &g, &hasher, options->allocator, true, filter);
+}
+
+void perhaps_free(perhaps_filter *f)
+{
+    if (!f)
+        return;
+    if (f->mapping.file)
+        mapping_release(&f->mapping);
+    else
+        release(&f->allocator, f->body, f->geometry.body_nbytes);
+    sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
+    struct perhaps_allocator allocator = f->allocator;
+    release(&allocator, f, sizeof *f);
+}
+
+int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
+{
+    int error = filter_make(filter->kind, &filter->geometry, &filter->hasher,
+                            &filter->allocator, true, copy);
+    if (error)
+        return error;
+    (*copy)->counters = filter->counters;
+    memcpy((*copy)->body, filter->body, filter->geometry.body_nbytes);
+    return 0;
+}
+
+int perhaps_clear(perhaps_filter *f)
+{
+    if (f->mapping.file)
+        return PERHAPS_ERR_READ_ONLY;
+    memset(f->body, 0, f->geometry.body_nbytes);
+    f->counters = (struct counters){ 0 };
+    return 0;
+}
+
+int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
+{
+    if (f->hasher.id != PERHAPS_SIP)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_KEY;
+    memcpy(secret, f->hasher.secret, sizeof f->hasher.secret);
+    return 0;
+}
+
+/* ---- Batches --------------------------------------------------------------------------- */
+
+/* Hashes keys into a ring, BATCH_AHEAD before they are dealt with. */
+struct batch {
+    const perhaps_filter *f;
+    const struct perhaps_keys *keys;
+    size_t count;  /* of the keys, how many the hash accepts */
+    size_t hashed; /* of these, how many are in the ring or were */
+    size_t done;   /* and have been dealt with */
+    struct keyhash ring[BATCH_RING];
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void batch_hash(struct batch *b, size_t most)
+{
+    size_t n = smaller(most, b->count - b->hashed);
+    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % BATCH_RING]);
+    b->hashed += n;
+}
+
+static void batch_begin(struct batch *b, const perhaps_filter *f,
+                        const struct perhaps_keys *keys, size_t count)
+{
+    b->f = f;
+    b->keys = keys;
+    b->count = count;
+    b->hashed = b->done = 0;
+    batch_hash(b, BATCH_AHEAD);
+    f->kind->prefetch(f, b->ring, b->hashed);
+}
+
+/* The next step's keys, at most BATCH_STEP and the same number ahead.  Returns how many. */
+static size_t batch_next(struct batch *b, const struct keyhash **keys,
+                         const struct keyhash **ahead)
+{
+    size_t n = smaller(BATCH_STEP, b->count - b->done);
+    batch_hash(b, BATCH_STEP);
+    *keys = &b->ring[b->done % BATCH_RING];
+    bool filled = b->done + BATCH_AHEAD + n <= b->hashed;
+    *ahead = filled ? &b->ring[(b->done + BATCH_AHEAD) % BATCH_RING] : *keys;
+    return n;
+}
+
+/* ---- Add ------------------------------------------------------------------------------- */
+
+static int may_change(const perhaps_filter *f)
+{
+    if (f->mapping.file)
+        return PERHAPS_ERR_READ_ONLY;
+    return f->hasher.ready ? 0 : PERHAPS_ERR_KEY;
+}
+
+/* At the key limit: a key that is there already may be added where that changes nothing. */
+static int add_at_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
+                        bool *answer)
+{
+    bool stores_copies = f->kind->remove && !unless_present;
+    if (stores_copies || !f->kind->contains(f, key, key, 1, answer))
+        return PERHAPS_ERR_FULL;
+    return 0;
+}
+
+/* Adds n hashed keys, never beyond the key limit. */
+static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
+{
+    int error = 0;
+    *done = 0;
+    while (*done < n && !error) {
+        uint64_t limit = f->geometry.key_limit, now = f->counters.keys;
+        size_t step = 1, at = *done;
+        if (now < limit) {
+            step = limit - now < n - at ? (size_t)(limit - now) : n - at;
+            error = f->kind->add(f, keys + at, ahead + at, step, unless_present, answer + at,
+                                 &step);
+        } else if ((error = add_at_limit(f, keys + at, unless_present, answer + at))) {
+            step = 0;
+        }
+        *done += step;
+    }
+    if (error) {
+        answer[*done] = false;
+        f->counters.failed_adds++;
+    }
+    return error;
+}
+
+static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
+                    bool *was_present, size_t *done)
+{
+    bool scratch[BATCH_STEP];
+    struct batch b;
+    size_t none;
+    done = done ? done : &none;
+    *done = 0;
+    int error = may_change(f);
+    if (error)
+        return error;
+    for (batch_begin(&b, f, keys, hasher_accepts(&f->hasher, keys)); b.done < b.count;) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead), added;
+        error = add_hashed(f, now, ahead, n, unless_present,
+                           was_present ? was_present + b.done : scratch, &added);
+        *done = b.done += added;
+        if (error)
+            return error;
+    }
+    return b.count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
+}
+
+int perhaps_add_many(perhaps_filter *filter, const struct perhaps_keys *keys, size_t *done)
+{
+    return add_many(filter, keys, false, NULL, done);
+}
+
+int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps_keys *keys,
+                                    bool *was_present, size_t *done)
+{
+    return add_many(filter, keys, true, was_present, done);
+}
+
+/* Hashes one key.  Returns false if the hash does not accept its length. */
+static bool hash_one(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                     struct keyhash *hash)
+{
+    struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
+    struct perhaps_keys keys = { .count = 1, .each = &each };
+    if (!hasher_accepts(&f->hasher, &keys))
+        return false;
+    hasher_run(&f->hasher, &keys, 0, 1, hash);
+    return true;
+}
+
+static int add_one(perhaps_filter *f, const void *key, size_t key_nbytes, bool unless_present,
+                   bool *answer)
+{
+    struct keyhash hash;
+    size_t done;
+    *answer = false;
+    int error = may_change(f);
+    if (error)
+        return error;
+    if (!hash_one(f, key, key_nbytes, &hash))
+        return PERHAPS_ERR_ARGUMENT;
+    return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
+}
+
+int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    bool answer;
+    return add_one(filter, key, key_nbytes, false, &answer);
+}
+
+int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t key_nbytes,
+                               bool *was_present)
+{
+    bool answer;
+    return add_one(filter, key, key_nbytes, true, was_present ? was_present : &answer);
+}
+
+/* ---- Ask ------------------------------------------------------------------------------- */
+
+bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct keyhash hash;
+    bool answer;
+    if (!f->hasher.ready)
+        return true; /* nothing is certain */
+    if (!hash_one(f, key, key_nbytes, &hash))
+        return false; /* it could not have been added */
+    return f->kind->contains(f, &hash, &hash, 1, &answer) != 0;
+}
+
+/* For what a batch cannot hash: no secret, or keys of a length that the hash refuses. */
+static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                  bool *present)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        struct perhaps_key key = { .bytes =
+                                       (const uint8_t *)keys->packed + i * keys->key_nbytes,
+                                   .nbytes = keys->key_nbytes };
+        if (keys->each)
+            key = keys->each[i];
+        bool here = perhaps_contains(f, key.bytes, key.nbytes);
+        if (present)
+            present[i] = here;
+        found += here;
+    }
+    return found;
+}
+
+size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                             bool *present)
+{
+    bool scratch[BATCH_STEP];
+    struct batch b;
+    size_t found = 0;
+    if (!f->hasher.ready || hasher_accepts(&f->hasher, keys) < keys->count)
+        return contains_one_by_one(f, keys, present);
+    for (batch_begin(&b, f, keys, keys->count); b.done < b.count;) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        found += f->kind->contains(f, now, ahead, n, present ? present + b.done : scratch);
+        b.done += n;
+    }
+    return found;
+}
+
+int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
+{
+    struct keyhash hash;
+    *count = 0;
+    if (!f->kind->count)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_KEY;
+    if (!hash_one(f, key, key_nbytes, &hash))
+        return PERHAPS_ERR_ARGUMENT;
+    *count = f->kind->count(f, &hash);
+    return 0;
+}
+
+/* ---- Remove ---------------------------------------------------------------------------- */
+
+int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,
+                        size_t *nremoved)
+{
+    bool scratch[BATCH_STEP];
+    struct batch b;
+    size_t none;
+    nremoved = nremoved ? nremoved : &none;
+    *nremoved = 0;
+    int error = f->kind->remove ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    if (error)
+        return error;
+    if (hasher_accepts(&f->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    for (batch_begin(&b, f, keys, keys->count); b.done < b.count;) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        *nremoved += f->kind->remove(f, now, ahead, n, removed ? removed + b.done : scratch);
+        b.done += n;
+    }
+    f->counters.unmatched_removals += keys->count - *nremoved;
+    return 0;
+}
+
+int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
+    struct perhaps_keys keys = { .count = 1, .each = &each };
+    size_t removed;
+    int error = perhaps_remove_many(filter, &keys, NULL, &removed);
+    return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
+}
+
+/* ---- Two filters ----------------------------------------------------------------------- */
+
+static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
+{
+    return a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
+           a->geometry.body_nbytes == b->geometry.body_nbytes &&
+           !memcmp(a->geometry.field, b->geometry.field, sizeof a->geometry.field);
+}
+
+int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    if (f->mapping.file)
+        return PERHAPS_ERR_READ_ONLY;
+    if (f == other)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!same_shape(f, other))
+        return PERHAPS_ERR_MISMATCH;
+    if (!f->kind->merge)
+        return PERHAPS_ERR_UNSUPPORTED;
+    perhaps_filter *both; /* a copy, so that a failure leaves no trace */
+    int error = perhaps_clone(f, &both);
+    if (error)
+        return error;
+    error = f->kind->merge(both, other);
+    if (!error && f->kind->measure(both).fpr > f->geometry.fpr)
+        error = PERHAPS_ERR_FULL;
+    if (!error) {
+        uint8_t *old = f->body;
+        f->body = both->body;
+        both->body = old;
+        f->counters.keys = both->counters.keys;
+    }
+    perhaps_free(both);
+    return error;
+}
+
+bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
+{
+    return same_shape(a, b) && !memcmp(a->body, b->body, a->geometry.body_nbytes);
+}
+
+/* ---- Inspect --------------------------------------------------------------------------- */
+
+void perhaps_stats(const perhaps_filter *f, struct perhaps_stats *stats)
+{
+    struct fill fill = f->kind->measure(f);
+    *stats = (struct perhaps_stats){
+        .hash = hasher_name(&f->hasher),
+        .keys = f->counters.keys,
+        .load = fill.load,
+        .fpr_now = fill.fpr,
+        .failed_adds = f->counters.failed_adds,
+        .unmatched_removals = f->counters.unmatched_removals,
+        .mapped = f->mapping.file != NULL,
+    };
+    plan_describe(f->kind, &f->geometry, &stats->plan);
+    if (stats->keys)
+        stats->bits_per_key = 8.0 * (double)f->geometry.body_nbytes / (double)stats->keys;
+}
+
+double perhaps_predict_fpr(const perhaps_filter *f, uint64_t keys)
+{
+    return f->kind->predict(&f->geometry, (double)keys).mean;
+}

@@ -1,0 +1,121 @@
+/* filter.h - what a filter is, and what a kind must supply.
+ *
+ * A filter is (kind, geometry, counters, hash) and one flat little-endian array, the body.
+ * The same bytes are the filter in memory and in a file.  Allocation, save, open, clone,
+ * equality and accounting are written once, over this struct; a kind supplies the rest in
+ * one 'struct filter_kind' at the end of its own file. */
+#ifndef FILTER_H
+#define FILTER_H
+
+#include "hash.h"
+#include "kernels.h"
+#include "perhaps.h"
+
+/* The numbers that give the body its meaning.  'field' is the kind's own, in the order of its
+ * field_names; those past the last name are 0. */
+struct geometry {
+    uint64_t capacity;
+    double fpr;
+    uint64_t field[PERHAPS_FIELDS_MAX];
+    uint64_t body_nbytes; /* derived by set_geometry(), a multiple of 64 */
+    uint64_t key_limit;   /* derived: adds beyond it are refused */
+};
+
+/* The false-positive rate over all hash seeds. */
+struct rate {
+    double mean;
+    double sd;
+};
+
+struct fill {
+    double load;
+    double fpr;
+};
+
+struct counters {
+    uint64_t keys;
+    uint64_t failed_adds;
+    uint64_t unmatched_removals;
+};
+
+struct mapping {
+    const uint8_t *file; /* NULL: the body is memory of our own */
+    size_t file_nbytes;
+    size_t pages_offset; /* what the checksums cover */
+    size_t table_offset; /* the checksums */
+};
+
+struct perhaps_filter {
+    const struct filter_kind *kind;
+    struct geometry geometry;
+    struct counters counters;
+    struct hasher hasher;
+    struct perhaps_allocator allocator;
+    struct mapping mapping;
+    uint8_t *body;
+};
+
+/* The operations of a kind.  They check nothing: the public calls in filter.c have checked
+ * arguments, abilities, read-only bodies and the key limit.  'keys', 'ahead', 'n' and
+ * 'answer' are as in kernels.h; n <= BATCH_STEP.  NULL = this kind cannot. */
+struct filter_kind {
+    struct perhaps_kind about;
+    uint32_t id;                    /* in files: never changed, never used again */
+    const char *const *field_names; /* ends in NULL */
+
+    /* Chooses the fields for g->capacity and g->fpr, both valid, and writes one line to
+     * why[160].  Returns 0 or PERHAPS_ERR_LIMIT. */
+    int (*plan)(struct geometry *g, enum perhaps_preference preference, char *why);
+
+    /* Checks the fields, which may come from an enemy's file, and derives body_nbytes and
+     * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
+    int (*set_geometry)(struct geometry *g);
+
+    /* The fpr when 'keys' keys are in. */
+    struct rate (*predict)(const struct geometry *g, double keys);
+
+    /* Load and fpr from the actual fill; reads at most 4 MiB of the body. */
+    struct fill (*measure)(const perhaps_filter *f);
+
+    void (*prefetch)(const perhaps_filter *f, const struct keyhash *keys, size_t n);
+
+    /* Returns how many answers are true. */
+    size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* Adds and sets answer[i] where the key was there before.  'unless_present': such a key is
+     * not added again (in kinds that store no copies this makes no difference).  Counts
+     * counters.keys.  Returns 0, or PERHAPS_ERR_FULL or _COPIES for keys[*done], which then
+     * changed nothing. */
+    int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done);
+
+    /* Removes one copy of each; answer[i] tells whether there was one.  Counts counters.keys.
+     * Returns how many were removed. */
+    size_t (*remove)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                     size_t n, bool *answer);
+
+    uint64_t (*count)(const perhaps_filter *f, const struct keyhash *key);
+
+    /* Makes 'f' the union with 'other', of the same geometry and hash.  On failure (_FULL,
+     * _MEMORY) 'f' is unchanged. */
+    int (*merge)(perhaps_filter *f, const perhaps_filter *other);
+};
+
+/* Batches: the public calls hash BATCH_STEP keys at a time into a ring and hand them to the
+ * kind BATCH_AHEAD keys later, so that about that many prefetches are outstanding. */
+enum { BATCH_STEP = 32, BATCH_AHEAD = 128, BATCH_RING = 256 };
+
+/* kinds.c: the registry */
+const struct filter_kind *kind_by_id(uint32_t id);
+const struct filter_kind *kind_by_name(const char *name);
+const struct filter_kind *kind_by_index(size_t index);
+unsigned kind_field_count(const struct filter_kind *kind);
+
+/* filter.c: a filter of this kind with g's fields checked and an empty body (or none yet, for
+ * a body that will be mapped).  Returns 0, PERHAPS_ERR_LIMIT or PERHAPS_ERR_MEMORY. */
+int filter_make(const struct filter_kind *kind, const struct geometry *g,
+                const struct hasher *hasher, const struct perhaps_allocator *allocator,
+                bool with_body, perhaps_filter **filter);
+
+#endif

@@ -1,0 +1,157 @@
+/* bloom.c - classic Bloom filter (Bloom: Space/Time Trade-offs in Hash Coding with Allowable
+ * Errors, CACM 1970).
+ *
+ *   body = nbits bits, bit i being bit i mod 8 of byte i / 8; a key sets 'key_bits' of them,
+ *          anywhere.
+ *
+ * Of the kinds that only add it takes the fewest bits, and the most memory accesses.
+ * Limits: 64 bits a key.  Union is the OR of the bodies.
+ * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+#include "bloom.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../bytes.h"
+#include "../plan.h"
+#include "../sample.h"
+#include "kinds.h"
+
+enum { NBITS, KEY_BITS };
+static const char *const field_names[] = { "nbits", "key_bits", NULL };
+
+enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
+
+/* E[X^k] for a share X of bits set, to the second order in its deviation, and the deviation
+ * of X^k from one seed to the next. */
+static struct rate predict(const struct geometry *g, double keys)
+{
+    double bits = (double)g->field[KEY_BITS];
+    struct occupancy set = plan_occupancy((double)g->field[NBITS], bits * keys);
+    if (set.mean <= 0)
+        return (struct rate){ 0 };
+    double relative = set.variance / (set.mean * set.mean);
+    double rate = pow(set.mean, bits);
+    return (struct rate){ .mean = rate * (1 + bits * (bits - 1) / 2 * relative),
+                          .sd = rate * bits * sqrt(relative) };
+}
+
+static bool fits(void *context, uint64_t units)
+{
+    struct geometry *g = context;
+    g->field[NBITS] = units * UNIT_NBITS;
+    return plan_fits(predict(g, (double)g->capacity), g->fpr);
+}
+
+static int plan(struct geometry *g, enum perhaps_preference preference, char *why)
+{
+    (void)preference;
+    uint64_t best = 0, best_bits = 0;
+    double usual = round(-log2(g->fpr));
+    for (double bits = fmax(usual - 2, 1); bits <= fmin(usual + 2, KEY_BITS_MAX); bits++) {
+        struct geometry trial = *g;
+        trial.field[KEY_BITS] = (uint64_t)bits;
+        uint64_t units = plan_smallest(g->capacity + 4096, fits, &trial);
+        if (units && (!best || units < best)) {
+            best = units;
+            best_bits = (uint64_t)bits;
+        }
+    }
+    if (!best)
+        return PERHAPS_ERR_LIMIT;
+    g->field[NBITS] = best * UNIT_NBITS;
+    g->field[KEY_BITS] = best_bits;
+    snprintf(
+        why, WHY_NBYTES,
+        "fewest bits of the kinds that only add: %u bits anywhere, up to %u accesses a key",
+        (unsigned)best_bits, (unsigned)best_bits);
+    return 0;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    uint64_t nbits = g->field[NBITS];
+    uint64_t bits = g->field[KEY_BITS];
+    if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
+    g->key_limit = g->capacity;
+    return 0;
+}
+
+static double share_set(const perhaps_filter *f)
+{
+    double ones = 0, cells = 0;
+    for (struct sample s = sample_begin(f->geometry.body_nbytes); sample_next(&s);) {
+        for (uint64_t at = s.offset; at < s.end; at += sizeof(uint64_t))
+            ones += __builtin_popcountll(load64(f->body + at));
+        cells += 8.0 * (double)(s.end - s.offset);
+    }
+    return ones / cells;
+}
+
+static struct fill measure(const perhaps_filter *f)
+{
+    double load = share_set(f);
+    return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
+}
+
+static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    const uint64_t *field = f->geometry.field;
+    kernels_choose()->bloom_prefetch(f->body, field[NBITS], (unsigned)field[KEY_BITS], keys, n);
+}
+
+static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    return kernels_choose()->bloom_contains(f->body, field[NBITS], (unsigned)field[KEY_BITS],
+                                            keys, ahead, n, answer);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    (void)unless_present; /* adding what is there changes nothing */
+    const uint64_t *field = f->geometry.field;
+    f->counters.keys += kernels_choose()->bloom_add(
+        f->body, field[NBITS], (unsigned)field[KEY_BITS], keys, ahead, n, answer);
+    *done = n;
+    return 0;
+}
+
+void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
+{
+    uint64_t nbytes = f->geometry.body_nbytes;
+    for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
+        store64(f->body + at, load64(f->body + at) | load64(other->body + at));
+    double load = fmin(share_set(f), 1 - 1e-9);
+    double keys = round(plan_keys_from_load(8.0 * (double)nbytes, marks, load));
+    double least = (double)(f->counters.keys > other->counters.keys ? f->counters.keys
+                                                                    : other->counters.keys);
+    double most = (double)f->counters.keys + (double)other->counters.keys;
+    f->counters.keys = (uint64_t)fmin(fmax(keys, least), most);
+}
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    bloom_unite(f, other, (double)f->geometry.field[KEY_BITS]);
+    return 0;
+}
+
+const struct filter_kind kind_bloom = {
+    .about = { .name = "bloom",
+               .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
+               .abilities = PERHAPS_MERGE },
+    .id = 2,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .prefetch = prefetch,
+    .contains = contains,
+    .add = add,
+    .merge = merge,
+};

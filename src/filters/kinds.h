@@ -1,0 +1,11 @@
+/* kinds.h - every kind there is, for the registry alone. */
+#ifndef KINDS_H
+#define KINDS_H
+
+#include "../filter.h"
+
+extern const struct filter_kind kind_blocked;
+extern const struct filter_kind kind_bloom;
+extern const struct filter_kind kind_cuckoo;
+
+#endif

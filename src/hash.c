@@ -1,0 +1,158 @@
+/* hash.c - key bytes to 128 bits.
+ *
+ * The first 8 bytes of a hash, little-endian, are the place, the last 8 the mark; for XXH3
+ * these are low64 and high64. */
+#include "hash.h"
+
+#include <sodium/crypto_shorthash_siphash24.h>
+#include <sodium/utils.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "bytes.h"
+
+static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES])
+{
+    return (struct keyhash){ .place = load64(bytes), .mark = load64(bytes + 8) };
+}
+
+static struct keyhash hash_xxh3(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    XXH128_hash_t h = XXH3_128bits_withSeed(key, nbytes, hasher->seed);
+    return (struct keyhash){ .place = h.low64, .mark = h.high64 };
+}
+
+static struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    uint8_t out[crypto_shorthash_siphashx24_BYTES];
+    crypto_shorthash_siphashx24(out, key, nbytes, hasher->secret);
+    return keyhash_from_bytes(out);
+}
+
+static struct keyhash hash_none(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    (void)hasher;
+    (void)nbytes;
+    return keyhash_from_bytes(key);
+}
+
+static struct keyhash hash_custom(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    uint8_t out[PERHAPS_HASH_NBYTES];
+    hasher->function(hasher->context, key, nbytes, out);
+    return keyhash_from_bytes(out);
+}
+
+/* Inlined into one loop a hash, so that there is no indirect call for every key. */
+static inline __attribute__((always_inline)) void
+run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, size_t n,
+    struct keyhash *out,
+    struct keyhash (*hash)(const struct hasher *hasher, const void *key, size_t nbytes))
+{
+    if (keys->each) {
+        const struct perhaps_key *key = keys->each + first;
+        for (size_t i = 0; i < n; i++)
+            out[i] = hash(hasher, key[i].bytes, key[i].nbytes);
+    } else {
+        size_t nbytes = keys->key_nbytes;
+        const uint8_t *key = (const uint8_t *)keys->packed + first * nbytes;
+        for (size_t i = 0; i < n; i++)
+            out[i] = hash(hasher, key + i * nbytes, nbytes);
+    }
+}
+
+void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
+                size_t n, struct keyhash *out)
+{
+    switch (hasher->id) {
+    case PERHAPS_XXH3:
+        run(hasher, keys, first, n, out, hash_xxh3);
+        break;
+    case PERHAPS_SIP:
+        run(hasher, keys, first, n, out, hash_sip);
+        break;
+    case PERHAPS_NONE:
+        run(hasher, keys, first, n, out, hash_none);
+        break;
+    case PERHAPS_CUSTOM:
+        run(hasher, keys, first, n, out, hash_custom);
+        break;
+    }
+}
+
+size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
+{
+    if (hasher->id != PERHAPS_NONE)
+        return keys->count;
+    if (!keys->each)
+        return keys->key_nbytes == PERHAPS_HASH_NBYTES ? keys->count : 0;
+    size_t n = 0;
+    while (n < keys->count && keys->each[n].nbytes == PERHAPS_HASH_NBYTES)
+        n++;
+    return n;
+}
+
+/* 16 bytes, so that the hash 'none' takes them, too. */
+static uint64_t check_value(const struct hasher *hasher)
+{
+    struct perhaps_keys text = { .count = 1, .packed = "perhaps, or not.", .key_nbytes = 16 };
+    struct keyhash h;
+    hasher_run(hasher, &text, 0, 1, &h);
+    return h.place;
+}
+
+static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *hashing)
+{
+    if (hashing->secret)
+        memcpy(hasher->secret, hashing->secret, sizeof hasher->secret);
+    hasher->function = hashing->function;
+    hasher->context = hashing->context;
+    return (hasher->id != PERHAPS_SIP || hashing->secret) &&
+           (hasher->id != PERHAPS_CUSTOM || hashing->function);
+}
+
+int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
+{
+    *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
+    if ((unsigned)hasher->id > PERHAPS_CUSTOM)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!take_secret(hasher, hashing)) {
+        if (hasher->id == PERHAPS_CUSTOM)
+            return PERHAPS_ERR_KEY;
+        if (getentropy(hasher->secret, sizeof hasher->secret))
+            return PERHAPS_ERR_IO;
+    }
+    if (hasher->id != PERHAPS_XXH3)
+        hasher->seed = 0;
+    else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
+        return PERHAPS_ERR_IO;
+    hasher->check = check_value(hasher);
+    return 0;
+}
+
+int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
+                   const struct perhaps_hashing *hashing, bool without_secret)
+{
+    if (id > PERHAPS_CUSTOM)
+        return PERHAPS_ERR_VERSION;
+    *hasher = (struct hasher){ .id = (enum perhaps_hash)id, .seed = seed, .check = check };
+    if (take_secret(hasher, hashing)) {
+        hasher->ready = check_value(hasher) == check;
+        return hasher->ready ? 0 : PERHAPS_ERR_KEY;
+    }
+    return without_secret ? 0 : PERHAPS_ERR_KEY;
+}
+
+bool hasher_equal(const struct hasher *a, const struct hasher *b)
+{
+    return a->id == b->id && a->seed == b->seed && a->check == b->check;
+}
+
+const char *hasher_name(const struct hasher *hasher)
+{
+    static const char *const names[] = { "xxh3", "sip", "none", "custom" };
+    return names[hasher->id];
+}

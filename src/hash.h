@@ -1,0 +1,38 @@
+/* hash.h - key bytes to 128 bits, once, at the public boundary. */
+#ifndef HASH_H
+#define HASH_H
+
+#include "kernels.h"
+#include "perhaps.h"
+
+struct hasher {
+    enum perhaps_hash id;
+    uint64_t seed;  /* xxh3 */
+    uint64_t check; /* of a fixed text: tells another seed, secret or function apart */
+    uint8_t secret[16];
+    bool ready; /* false: opened without the secret or the function */
+    perhaps_hash_function *function;
+    void *context;
+};
+
+/* A new filter's hash.  Returns 0, PERHAPS_ERR_KEY (custom without a function),
+ * PERHAPS_ERR_ARGUMENT, or PERHAPS_ERR_IO where the system gave no random bytes. */
+int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
+
+/* A saved filter's hash: id, seed and check value from the file, the rest from the caller.
+ * Returns 0; PERHAPS_ERR_KEY where they do not belong together; PERHAPS_ERR_VERSION for an
+ * unknown id. */
+int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
+                   const struct perhaps_hashing *hashing, bool without_secret);
+
+bool hasher_equal(const struct hasher *a, const struct hasher *b);
+const char *hasher_name(const struct hasher *hasher);
+
+/* How many leading keys have a length that this hash takes ('none' takes 16 bytes only). */
+size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
+
+/* Hashes keys first .. first+n-1; all are accepted. */
+void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
+                size_t n, struct keyhash *out);
+
+#endif

@@ -1,0 +1,115 @@
+/* layout.h - where the bits of a key lie, for each kind: shared by its kernels and its file.
+ * What stands here is part of the file format (doc/FORMAT.md). */
+#ifndef LAYOUT_H
+#define LAYOUT_H
+
+#include "../bytes.h"
+#include "../kernels.h"
+
+/* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits
+ * of pi. */
+#define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+#define ODD_PI     UINT64_C(0x243F6A8885A308D3)
+
+/* ---- blocked ----------------------------------------------------------------------- */
+
+enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
+
+/* The key's line in each part: the n-th from the hash multiplied n times. */
+static inline struct keyhash blocked_next_part(struct keyhash key)
+{
+    return (struct keyhash){ .place = key.place * ODD_GOLDEN, .mark = key.mark * ODD_PI };
+}
+
+static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lines)
+{
+    return scale64(key.place, part_lines) * LINE_NBYTES;
+}
+
+/* The bits of a key in a line: an odd stride walks through the 16 words without meeting one
+ * twice; one bit in each, by multiplying with a constant of its own. */
+struct blocked_walk {
+    uint32_t factor;
+    unsigned word;
+    unsigned stride;
+};
+
+static inline struct blocked_walk blocked_walk_start(uint64_t mark)
+{
+    return (struct blocked_walk){
+        .factor = (uint32_t)(mark >> 32),
+        .word = (unsigned)(mark >> 28) & 15,
+        .stride = ((unsigned)(mark >> 24) & 14) | 1,
+    };
+}
+
+/* The fractional parts of the square roots of the first 16 primes, made odd. */
+static const uint32_t blocked_factors[LINE_WORDS] = {
+    0x6A09E667, 0xBB67AE85, 0x3C6EF373, 0xA54FF53B, 0x510E527F, 0x9B05688D,
+    0x1F83D9AB, 0x5BE0CD19, 0xCBBB9D5D, 0x629A292B, 0x9159015B, 0x152FECD9,
+    0x67332667, 0x8EB44A87, 0xDB0C2E0D, 0x47B5481D,
+};
+
+static inline unsigned blocked_bit(uint32_t factor, unsigned i)
+{
+    return (factor * blocked_factors[i]) >> 27;
+}
+
+/* ---- bloom ------------------------------------------------------------------------- */
+
+/* The bits of a key: scale64() of place, then of each next place. */
+static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
+{
+    return place * ODD_GOLDEN + mark;
+}
+
+/* ---- cuckoo ------------------------------------------------------------------------ */
+
+enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32 };
+
+/* 1 .. 2^width - 1; 0 is the empty slot. */
+static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
+{
+    return (uint32_t)(1 + scale64(mark, (UINT64_C(1) << width) - 1));
+}
+
+/* The other bucket of a fingerprint that lies in 'bucket': its own inverse, for any even
+ * number of buckets; the sum of the two is odd, so they always differ.  The sum must not be
+ * linear in the fingerprint: chains of moves would come back to few buckets, and a filter with
+ * short fingerprints would be full too early. */
+static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint,
+                                           uint64_t nbuckets)
+{
+    uint64_t mixed = fingerprint * ODD_GOLDEN;
+    mixed = (mixed ^ mixed >> 32) * ODD_PI;
+    uint64_t sum = 2 * scale64(mixed, nbuckets / 2) + 1;
+    return sum - bucket + (sum < bucket ? nbuckets : 0);
+}
+
+/* Four slots of up to 16 bits, in the low bits of one unaligned load: a bucket begins at a
+ * multiple of 4 bits, and of 8 where it is 64 bits long. */
+static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    return load64(body + (bit >> 3)) >> (bit & 7);
+}
+
+static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigned slot,
+                                   unsigned width)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    return (uint32_t)(load64(body + (bit >> 3)) >> (bit & 7) & mask);
+}
+
+static inline void cuckoo_set_slot(uint8_t *body, uint64_t bucket, unsigned slot,
+                                   unsigned width, uint32_t fingerprint)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    uint8_t *at = body + (bit >> 3);
+    uint64_t others = load64(at) & ~(mask << (bit & 7));
+    store64(at, others | (uint64_t)fingerprint << (bit & 7));
+}
+
+#endif

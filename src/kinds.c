@@ -1,0 +1,48 @@
+/* kinds.c - the registry: one row a kind, in order of preference. */
+#include <string.h>
+
+#include "filter.h"
+#include "filters/kinds.h"
+
+static const struct filter_kind *const kinds[] = {
+    &kind_blocked,
+    &kind_cuckoo,
+    &kind_bloom,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+const struct filter_kind *kind_by_index(size_t index)
+{
+    return index < KIND_COUNT ? kinds[index] : NULL;
+}
+
+const struct filter_kind *kind_by_id(uint32_t id)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (kinds[i]->id == id)
+            return kinds[i];
+    return NULL;
+}
+
+const struct filter_kind *kind_by_name(const char *name)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (!strcmp(kinds[i]->about.name, name))
+            return kinds[i];
+    return NULL;
+}
+
+unsigned kind_field_count(const struct filter_kind *kind)
+{
+    unsigned n = 0;
+    while (kind->field_names[n])
+        n++;
+    return n;
+}
+
+const struct perhaps_kind *perhaps_kind(size_t index)
+{
+    const struct filter_kind *kind = kind_by_index(index);
+    return kind ? &kind->about : NULL;
+}

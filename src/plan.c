@@ -1,0 +1,117 @@
+/* plan.c - needs, capacity and rate to kind and geometry. */
+#include "plan.h"
+
+#include <math.h>
+#include <string.h>
+
+bool plan_in_range(uint64_t capacity, double fpr)
+{
+    return capacity >= 1 && capacity <= PERHAPS_CAPACITY_MAX && fpr >= PERHAPS_FPR_MIN &&
+           fpr < 1; /* false for NaN */
+}
+
+bool plan_fits(struct rate rate, double fpr)
+{
+    return rate.mean + 3 * rate.sd <= fpr;
+}
+
+uint64_t plan_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
+                       void *context)
+{
+    uint64_t good = 1;
+    while (good < most && !fits(context, good))
+        good = good > most / 2 ? most : 2 * good;
+    if (!fits(context, good))
+        return 0;
+    uint64_t bad = good / 2;
+    while (good - bad > 1) {
+        uint64_t middle = bad + (good - bad) / 2;
+        if (fits(context, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* Balls in bins; the variance is that of the number of empty bins (its Poisson limit). */
+struct occupancy plan_occupancy(double cells, double marks)
+{
+    if (cells <= 1)
+        return (struct occupancy){ .mean = marks > 0 ? 1 : 0 };
+    double empty = exp(marks * log1p(-1 / cells));
+    double variance = (empty - (1 + marks / cells) * empty * empty) / cells;
+    return (struct occupancy){ .mean = 1 - empty, .variance = fmax(variance, 0) };
+}
+
+double plan_keys_from_load(double cells, double marks, double load)
+{
+    return -log1p(-load) * cells / marks;
+}
+
+/* PERHAPS_STATIC is what the caller promises, not what the kind must have: a kind that also
+ * takes later keys serves it. */
+static bool meets(const struct filter_kind *kind, unsigned needs)
+{
+    return !(needs & ~(unsigned)PERHAPS_STATIC & ~kind->about.abilities);
+}
+
+static const struct filter_kind *first_that_meets(unsigned needs)
+{
+    const struct filter_kind *kind;
+    for (size_t i = 0; (kind = kind_by_index(i)); i++)
+        if (meets(kind, needs))
+            return kind;
+    return NULL;
+}
+
+int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
+                struct geometry *g, char *why)
+{
+    const unsigned known =
+        PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_GROW | PERHAPS_STATIC | PERHAPS_MERGE;
+    if (!plan_in_range(options->capacity, options->fpr) || (options->needs & ~known) ||
+        (unsigned)options->preference > PERHAPS_COMPACT)
+        return PERHAPS_ERR_ARGUMENT;
+    *kind = options->kind ? kind_by_name(options->kind) : first_that_meets(options->needs);
+    if (!*kind)
+        return options->kind ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
+    if (!meets(*kind, options->needs))
+        return PERHAPS_ERR_UNSUPPORTED;
+    *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
+    int error = (*kind)->plan(g, options->preference, why);
+    return error ? error : (*kind)->set_geometry(g);
+}
+
+void plan_describe(const struct filter_kind *kind, const struct geometry *g,
+                   struct perhaps_plan *plan)
+{
+    *plan = (struct perhaps_plan){
+        .kind = kind->about.name,
+        .capacity = g->capacity,
+        .fpr = g->fpr,
+        .fpr_predicted = kind->predict(g, (double)g->capacity).mean,
+        .body_nbytes = g->body_nbytes,
+        .bits_per_key = 8.0 * (double)g->body_nbytes / (double)g->capacity,
+        .nfields = kind_field_count(kind),
+    };
+    for (unsigned i = 0; i < plan->nfields; i++) {
+        plan->field_name[i] = kind->field_names[i];
+        plan->field[i] = g->field[i];
+    }
+}
+
+int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *plan)
+{
+    const struct filter_kind *kind;
+    struct geometry g;
+    char why[WHY_NBYTES] = "";
+    int error = plan_choose(options, &kind, &g, why);
+    if (error) {
+        *plan = (struct perhaps_plan){ 0 };
+        return error;
+    }
+    plan_describe(kind, &g, plan);
+    memcpy(plan->why, why, sizeof plan->why);
+    return 0;
+}
