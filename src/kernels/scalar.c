@@ -1,16 +1,19 @@
 /* scalar.c - the kernels in plain C: the reference that all others must equal. */
 #include "layout.h"
 
-#define PREFETCH_READ(address)  __builtin_prefetch((address), 0, 3)
-#define PREFETCH_WRITE(address) __builtin_prefetch((address), 1, 3)
+#define PREFETCH(address) __builtin_prefetch((address), 0, 3)
+
+/* Functions that only prefetch must be inlined by force: gcc takes them for pure functions
+ * whose result nobody uses, and drops the call. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 /* ---- blocked ----------------------------------------------------------------------- */
 
-static inline void prefetch_lines(const uint8_t *body, uint64_t part_lines, unsigned parts,
-                                  struct keyhash key)
+static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, uint64_t part_lines,
+                                         unsigned parts, struct keyhash key)
 {
     for (unsigned part = 0; part < parts; part++) {
-        PREFETCH_READ(body + blocked_line_offset(key, part_lines));
+        PREFETCH(body + blocked_line_offset(key, part_lines));
         body += part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
     }
@@ -53,10 +56,11 @@ static void blocked_prefetch(const uint8_t *body, uint64_t part_lines, unsigned 
         prefetch_lines(body, part_lines, parts, keys[i]);
 }
 
-static inline __attribute__((always_inline)) size_t
-contains_in_parts(const uint8_t *body, uint64_t part_lines, unsigned parts, unsigned bits,
-                  const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                  bool *answer)
+static ALWAYS_INLINE size_t contains_in_parts(const uint8_t *body, uint64_t part_lines,
+                                              unsigned parts, unsigned bits,
+                                              const struct keyhash *keys,
+                                              const struct keyhash *ahead, size_t n,
+                                              bool *answer)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
@@ -99,9 +103,9 @@ static size_t blocked_contains(const uint8_t *body, uint64_t part_lines, unsigne
     return contains_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer);
 }
 
-static inline __attribute__((always_inline)) size_t
-add_in_parts(uint8_t *body, uint64_t part_lines, unsigned parts, unsigned bits,
-             const struct keyhash *keys, const struct keyhash *ahead, size_t n, bool *answer)
+static ALWAYS_INLINE size_t add_in_parts(uint8_t *body, uint64_t part_lines, unsigned parts,
+                                         unsigned bits, const struct keyhash *keys,
+                                         const struct keyhash *ahead, size_t n, bool *answer)
 {
     size_t fresh = 0;
     for (size_t i = 0; i < n; i++) {
@@ -133,11 +137,11 @@ static size_t blocked_add(uint8_t *body, uint64_t part_lines, unsigned parts, un
 
 /* ---- bloom ------------------------------------------------------------------------- */
 
-static inline void prefetch_bits(const uint8_t *body, uint64_t nbits, unsigned bits,
-                                 struct keyhash key)
+static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, unsigned bits,
+                                        struct keyhash key)
 {
     for (unsigned i = 0; i < bits; i++) {
-        PREFETCH_READ(body + (scale64(key.place, nbits) >> 3));
+        PREFETCH(body + (scale64(key.place, nbits) >> 3));
         key.place = bloom_next_place(key.place, key.mark);
     }
 }
@@ -195,15 +199,15 @@ static size_t bloom_add(uint8_t *body, uint64_t nbits, unsigned bits,
 /* ---- cuckoo ------------------------------------------------------------------------ */
 
 /* A bucket may straddle two cache lines: both its first and its last byte are fetched. */
-static inline void prefetch_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
+static ALWAYS_INLINE void prefetch_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    PREFETCH_READ(body + (bit >> 3));
-    PREFETCH_READ(body + ((bit + BUCKET_SLOTS * width - 1) >> 3));
+    PREFETCH(body + (bit >> 3));
+    PREFETCH(body + ((bit + BUCKET_SLOTS * width - 1) >> 3));
 }
 
-static inline void prefetch_buckets(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                                    struct keyhash key)
+static ALWAYS_INLINE void prefetch_buckets(const uint8_t *body, uint64_t nbuckets,
+                                           unsigned width, struct keyhash key)
 {
     uint32_t fingerprint = cuckoo_fingerprint(key.mark, width);
     uint64_t bucket = scale64(key.place, nbuckets);
