@@ -103,13 +103,16 @@ struct table {
     uint8_t *body;
     uint64_t nbuckets;
     unsigned width;
+    uint64_t ones; /* a one in each of four lanes of up to 16 bits */
 };
 
 static struct table table_of(const perhaps_filter *f)
 {
+    unsigned width = (unsigned)f->geometry.field[WIDTH];
     return (struct table){ .body = f->body,
                            .nbuckets = f->geometry.field[NBUCKETS],
-                           .width = (unsigned)f->geometry.field[WIDTH] };
+                           .width = width,
+                           .ones = width <= 16 ? cuckoo_lanes(width) : 0 };
 }
 
 struct entry {
@@ -136,9 +139,24 @@ static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint
     cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
 }
 
-/* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
-static unsigned slot_find(const struct table *t, uint64_t bucket, uint32_t entry)
+/* The first of four lanes of t->width bits that equals the entry, or BUCKET_SLOTS: the lowest
+ * lane that a subtraction of one in each lane turns over is a zero of the difference. */
+static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
 {
+    uint64_t difference = word ^ entry * t->ones;
+    uint64_t zero = (difference - t->ones) & ~difference & t->ones << (t->width - 1);
+    uint64_t lowest = zero & -zero;
+    if (!zero)
+        return BUCKET_SLOTS;
+    return (unsigned)(lowest >> t->width != 0) + (unsigned)(lowest >> 2 * t->width != 0) +
+           (unsigned)(lowest >> 3 * t->width != 0);
+}
+
+/* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
+static unsigned bucket_find(const struct table *t, uint64_t bucket, uint32_t entry)
+{
+    if (t->width <= 16)
+        return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
     unsigned slot = 0;
     while (slot < BUCKET_SLOTS && slot_get(t, bucket, slot) != entry)
         slot++;
@@ -185,15 +203,17 @@ static void commit_path(const struct table *t, const struct step *steps, unsigne
     slot_set(t, steps[at].bucket, free_slot, fingerprint);
 }
 
-/* Puts an entry into one of its buckets, moving others where both are full. */
-static int insert(const struct table *t, const struct entry *e)
+/* Looks for the nearest bucket with a free slot, breadth first: the walk of the buckets that
+ * 'steps' lists is its own queue, and the prefetch of a bucket is as far ahead as the queue is
+ * long.  Bounded, since crafted keys can make all roads lead back. */
+static int make_room(const struct table *t, const struct entry *e)
 {
     struct step steps[SEARCH_MAX];
     steps[0] = (struct step){ .bucket = e->first, .parent = NO_PARENT };
     steps[1] = (struct step){ .bucket = e->second, .parent = NO_PARENT };
     unsigned count = 2;
     for (unsigned at = 0; at < count; at++) {
-        unsigned free_slot = slot_find(t, steps[at].bucket, 0);
+        unsigned free_slot = bucket_find(t, steps[at].bucket, 0);
         if (free_slot < BUCKET_SLOTS) {
             commit_path(t, steps, at, free_slot, e->fingerprint);
             return 0;
@@ -201,12 +221,26 @@ static int insert(const struct table *t, const struct entry *e)
         for (unsigned slot = 0; slot < BUCKET_SLOTS && count < SEARCH_MAX; slot++) {
             uint32_t entry = slot_get(t, steps[at].bucket, slot);
             uint64_t other = cuckoo_other_bucket(steps[at].bucket, entry, t->nbuckets);
-            __builtin_prefetch(t->body + (other * (BUCKET_SLOTS * t->width) >> 3), 1);
+            __builtin_prefetch(t->body + (other * (BUCKET_SLOTS * t->width) >> 3));
             steps[count++] =
                 (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
         }
     }
     return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
+}
+
+/* Puts an entry into the emptier of its buckets, which keeps both from filling up early:
+ * slots are taken in order, so that is the one with the lower free slot. */
+static int insert(const struct table *t, const struct entry *e)
+{
+    unsigned in_first = bucket_find(t, e->first, 0);
+    unsigned in_second = bucket_find(t, e->second, 0);
+    if (in_first == BUCKET_SLOTS && in_second == BUCKET_SLOTS)
+        return make_room(t, e);
+    bool to_first = in_first <= in_second; /* no branch: it would be a toss-up */
+    slot_set(t, to_first ? e->first : e->second, to_first ? in_first : in_second,
+             e->fingerprint);
+    return 0;
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
@@ -249,7 +283,7 @@ static bool remove_one(const struct table *t, const struct entry *e)
 {
     const uint64_t buckets[] = { e->first, e->second };
     for (unsigned i = 0; i < 2; i++) {
-        unsigned slot = slot_find(t, buckets[i], e->fingerprint);
+        unsigned slot = bucket_find(t, buckets[i], e->fingerprint);
         if (slot < BUCKET_SLOTS) {
             slot_set(t, buckets[i], slot, 0);
             return true;

@@ -94,6 +94,13 @@ static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, 
     return load64(body + (bit >> 3)) >> (bit & 7);
 }
 
+/* A one in each of the four lanes of such a bucket. */
+static inline uint64_t cuckoo_lanes(unsigned width)
+{
+    return UINT64_C(1) | UINT64_C(1) << width | UINT64_C(1) << 2 * width |
+           UINT64_C(1) << 3 * width;
+}
+
 static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigned slot,
                                    unsigned width)
 {

@@ -235,8 +235,7 @@ static size_t contains_narrow(const uint8_t *body, uint64_t nbuckets, unsigned w
                               const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                               bool *answer)
 {
-    uint64_t ones = UINT64_C(1) | UINT64_C(1) << width | UINT64_C(1) << 2 * width |
-                    UINT64_C(1) << 3 * width;
+    uint64_t ones = cuckoo_lanes(width);
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_buckets(body, nbuckets, width, ahead[i]);
