@@ -268,12 +268,8 @@ static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_
 {
     size_t found = 0;
     for (size_t i = 0; i < keys->count; i++) {
-        struct perhaps_key key = { .bytes =
-                                       (const uint8_t *)keys->packed + i * keys->key_nbytes,
-                                   .nbytes = keys->key_nbytes };
-        if (keys->each)
-            key = keys->each[i];
-        bool here = perhaps_contains(f, key.bytes, key.nbytes);
+        bool here = keys->each ? perhaps_contains(f, keys->each[i].bytes, keys->each[i].nbytes)
+                               : perhaps_contains(f, keys_packed_at(keys, i), keys->key_nbytes);
         if (present)
             present[i] = here;
         found += here;

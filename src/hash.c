@@ -58,9 +58,8 @@ run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, 
             out[i] = hash(hasher, key[i].bytes, key[i].nbytes);
     } else {
         size_t nbytes = keys->key_nbytes;
-        const uint8_t *key = (const uint8_t *)keys->packed + first * nbytes;
-        for (size_t i = 0; i < n; i++)
-            out[i] = hash(hasher, key + i * nbytes, nbytes);
+        for (size_t i = first; i < first + n; i++)
+            *out++ = hash(hasher, keys_packed_at(keys, i), nbytes);
     }
 }
 

@@ -28,6 +28,13 @@ int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t c
 bool hasher_equal(const struct hasher *a, const struct hasher *b);
 const char *hasher_name(const struct hasher *hasher);
 
+/* Keys of no bytes may lie at NULL, to which even nothing must not be added. */
+static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, size_t index)
+{
+    const uint8_t *packed = keys->packed;
+    return keys->key_nbytes ? packed + index * keys->key_nbytes : packed;
+}
+
 /* How many leading keys have a length that this hash takes ('none' takes 16 bytes only). */
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
 
