@@ -67,7 +67,7 @@ static void fixed32(struct cursor *c, uint32_t expected)
 /* The fields behind the magic and version, in the order of doc/FORMAT.md. */
 static void walk_fields(struct cursor *c, struct header *h, uint32_t *kind_id)
 {
-    c->at += CHECKSUM_OFFSET - 24;
+    c->at += CHECKSUM_OFFSET - sizeof h->file_nbytes;
     field64(c, &h->file_nbytes);
     c->at += sizeof(uint64_t); /* the checksum itself */
     fixed32(c, 1);             /* sections */
@@ -149,6 +149,8 @@ static int check_geometry(struct header *h)
         if (derived.field[i])
             return PERHAPS_ERR_VERSION;
     if (h->kind->set_geometry(&derived) || derived.body_nbytes != h->geometry.body_nbytes)
+        return PERHAPS_ERR_DAMAGED;
+    if (h->counters.keys / 2 > derived.key_limit) /* half: the limit is a computed one */
         return PERHAPS_ERR_DAMAGED;
     h->geometry = derived;
     return 0;

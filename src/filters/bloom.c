@@ -32,7 +32,7 @@ static struct rate predict(const struct geometry *g, double keys)
         return (struct rate){ 0 };
     double relative = set.variance / (set.mean * set.mean);
     double rate = pow(set.mean, bits);
-    return (struct rate){ .mean = rate * (1 + bits * (bits - 1) / 2 * relative),
+    return (struct rate){ .mean = fmin(rate * (1 + bits * (bits - 1) / 2 * relative), 1),
                           .sd = rate * bits * sqrt(relative) };
 }
 
@@ -132,6 +132,8 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
                                                                     : other->counters.keys);
     double most = (double)f->counters.keys + (double)other->counters.keys;
     f->counters.keys = (uint64_t)fmin(fmax(keys, least), most);
+    if (f->counters.keys > f->geometry.key_limit)
+        f->counters.keys = f->geometry.key_limit;
 }
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)
