@@ -1,0 +1,85 @@
+#!/bin/bash
+# cli_bench.sh [--peers] [--lines N] [--repeat R] [--bin FOLDER]
+#
+# How fast the command line goes through lines: N (20 million) lines of 20 bytes, each twice, in
+# random order, made by perhaps-lines in a temporary folder (in TMPDIR).  Best of R (3) runs,
+# the file in the page cache; seconds and peak memory as GNU time has them (without it: seconds
+# only).  --peers: what else finds repeated lines, too (mawk takes minutes).
+set -euo pipefail
+export LC_ALL=C
+
+lines=20000000 repeat=3 peers='' bin=$(dirname "$0")/../build/bin
+while [ $# -gt 0 ]; do
+    case $1 in
+    --peers) peers=yes ;;
+    --lines) lines=$2 && shift ;;
+    --repeat) repeat=$2 && shift ;;
+    --bin) bin=$2 && shift ;;
+    *)
+        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        exit 2
+        ;;
+    esac
+    shift
+done
+PATH=$(cd "$bin" && pwd):$PATH
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+keys=$folder/keys filter=$folder/filter
+perhaps-lines "$lines" >"$keys"
+
+gnu_time=$(type -P time || true)
+
+# Runs a command; prints its seconds and its peak memory in KiB (or -).
+run() {
+    if [ -n "$gnu_time" ]; then
+        "$gnu_time" -o "$folder/time" -f '%e %M' "$@" >/dev/null 2>"$folder/errors"
+    else
+        TIMEFORMAT='%R -'
+        { time "$@" >/dev/null 2>"$folder/errors"; } 2>"$folder/time"
+    fi || { cat "$folder/errors" >&2 && exit 1; }
+    tail -n 1 "$folder/time"
+}
+
+# Prints the best of the runs as a row; the first row whose label is 'wc -l' is the measure.
+row() {
+    label=$1
+    shift
+    for ((i = 0; i < ${once:-$repeat}; i++)); do run "$@"; done | sort -n >"$folder/runs"
+    read -r seconds kib <"$folder/runs"
+    [ "$label" != "wc -l" ] || wc_seconds=$seconds
+    awk -v label="$label" -v seconds="$seconds" -v kib="$kib" -v lines="$lines" \
+        -v wc="${wc_seconds:-0}" 'BEGIN {
+            if (seconds <= 0) seconds = 0.005 # the clock has hundredths
+            ratio = wc ? sprintf("%.1f", seconds / wc) : ""
+            memory = kib == "-" ? "" : sprintf("%.1f", kib / 1024)
+            printf "%-24s %8.2f %8s %10.1f %10s\n", label, seconds, ratio,
+                lines / seconds / 1e6, memory
+        }'
+}
+
+grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //' || true
+echo "$(nproc) CPUs; $lines lines of 20 bytes, each twice; best of $repeat runs"
+printf '%-24s %8s %8s %10s %10s\n' command seconds "x wc -l" "M lines/s" "peak MiB"
+row "wc -l" wc -l "$keys"
+row "cat" cat "$keys"
+row "perhaps build -j1" perhaps build -q -j1 -o "$filter" "$keys"
+row "perhaps build -j1 -n" perhaps build -q -j1 -n "$lines" -o "$filter" "$keys"
+row "perhaps build" perhaps build -q -o "$filter" "$keys"
+row "perhaps query" perhaps query "$filter" "$keys"
+row "perhaps query -c" perhaps query -c "$filter" "$keys"
+row "perhaps dedup -j1" perhaps dedup -q -j1 "$keys"
+row "perhaps dedup" perhaps dedup -q "$keys"
+row "perhaps dedup -n half" perhaps dedup -q -n $((lines / 2)) "$keys"
+kept=$(perhaps dedup -q "$keys" | wc -l)
+echo "dedup keeps $kept of $((lines / 2)) different lines"
+[ -n "$peers" ] || exit 0
+once=1
+row "sort -u" sort -u "$keys"
+if type -P mawk >/dev/null; then
+    # shellcheck disable=SC2016
+    row "mawk '!s[\$0]++'" mawk '!s[$0]++' "$keys"
+else
+    echo "mawk is not installed"
+fi

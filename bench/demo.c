@@ -1,0 +1,274 @@
+/* perhaps-demo - the main job on real input: the paths of all installed files, and
+ * (the interview question at one hundredth) fifty million phone numbers.
+ * Exits with 1 if a key is not found, or if more absent ones are than was asked for. */
+#include <err.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "demo.h"
+
+static const double fpr = 0.001;
+
+/* One column of the table. */
+struct trial {
+    const char *title;
+    perhaps_filter *filter;
+    struct perhaps_plan plan;
+    uint64_t keys;
+    uint64_t asked_present;
+    uint64_t found;
+    uint64_t asked_absent;
+    uint64_t false_positives;
+    uint64_t questions; /* that were timed */
+    double build_seconds;
+    double question_seconds;
+    double all_seconds; /* with reading or generating, and checking */
+    uint64_t exact_nbytes;
+};
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void stop_on(int error)
+{
+    if (error)
+        errx(2, "%s", perhaps_strerror(error));
+}
+
+/* ---- What both do ---------------------------------------------------------------------- */
+
+static void create(struct trial *trial, uint64_t keys)
+{
+    struct perhaps_options options = { .capacity = keys, .fpr = fpr };
+    options.hashing.seed = 1; /* every run gives the same answers */
+    trial->keys = keys;
+    stop_on(perhaps_plan(&options, &trial->plan));
+    stop_on(perhaps_create(&options, &trial->filter));
+}
+
+static void add(struct trial *trial, const struct perhaps_keys *keys)
+{
+    double start = seconds_now();
+    stop_on(perhaps_add_many(trial->filter, keys, NULL));
+    trial->build_seconds += seconds_now() - start;
+}
+
+/* Asks for keys of which those at even places are in the set if 'half', none if not. */
+static void ask(struct trial *trial, const struct perhaps_keys *keys, bool half)
+{
+    bool *answer = malloc(keys->count);
+    if (!answer)
+        err(2, "answers");
+    double start = seconds_now();
+    perhaps_contains_many(trial->filter, keys, answer);
+    if (half) {
+        trial->question_seconds += seconds_now() - start;
+        trial->questions += keys->count;
+    }
+    for (size_t i = 0; i < keys->count; i++) {
+        bool present = half && i % 2 == 0;
+        trial->asked_present += present;
+        trial->asked_absent += !present;
+        trial->found += present && answer[i];
+        trial->false_positives += !present && answer[i];
+    }
+    free(answer);
+}
+
+/* ---- Paths ----------------------------------------------------------------------------- */
+
+static struct perhaps_keys interleave(const struct paths *present, const struct paths *absent)
+{
+    struct perhaps_key *each = malloc(2 * present->count * sizeof *each);
+    if (!each)
+        err(2, "questions");
+    for (size_t i = 0; i < present->count; i++) {
+        each[2 * i] = present->path[i];
+        each[2 * i + 1] = absent->path[i];
+    }
+    return (struct perhaps_keys){ .count = 2 * present->count, .each = each };
+}
+
+static void try_paths(struct trial *trial)
+{
+    struct paths paths, altered;
+    double start = seconds_now();
+    paths_read(&paths);
+    printf("Paths: %s, each once.  Asked for all of them, and for as many more that end in ~\n"
+           "and are not in the set (looked up in a sorted array).\n",
+           paths.where);
+    create(trial, paths.count);
+    add(trial, &(struct perhaps_keys){ .count = paths.count, .each = paths.path });
+    paths_alter(&paths, &altered);
+    struct perhaps_keys questions = interleave(&paths, &altered);
+    ask(trial, &questions, true);
+    trial->exact_nbytes = paths.nbytes + paths.count * sizeof(uint64_t);
+    free((void *)questions.each);
+    paths_free(&altered);
+    paths_free(&paths);
+    trial->all_seconds = seconds_now() - start;
+}
+
+/* ---- Phone numbers ----------------------------------------------------------------------- */
+
+static const char phone_prefix[] = { '+', '4', '9', '1', '5' };
+enum { PHONE_DIGITS = 9, PHONE_NBYTES = sizeof phone_prefix + PHONE_DIGITS };
+enum { CHUNK = 100000, ABSENT = 10000000 };
+
+/* "+4915" and nine digits.  The i-th of a thousand million different ones, as the factor is
+ * prime to ten. */
+static void put_phone(char *text, uint64_t i)
+{
+    uint64_t number = (i * UINT64_C(618033989) + 152005417) % 1000000000;
+    memcpy(text, phone_prefix, sizeof phone_prefix);
+    for (int digit = PHONE_DIGITS; digit-- > 0; number /= 10)
+        text[sizeof phone_prefix + (size_t)digit] = (char)('0' + number % 10);
+}
+
+/* Numbers first, first + step ..., from 'at' on in the text. */
+static void put_phones(char *text, size_t at, size_t step, uint64_t first)
+{
+    for (size_t i = at; i < CHUNK; i += step)
+        put_phone(text + i * PHONE_NBYTES, first++);
+}
+
+static void show_progress(uint64_t done, uint64_t all)
+{
+    if (isatty(STDERR_FILENO) && done % (all / 50) == 0)
+        fputc('.', stderr);
+    if (isatty(STDERR_FILENO) && done == all)
+        fputc('\n', stderr);
+}
+
+static void try_phones(struct trial *trial, uint64_t count)
+{
+    double start = seconds_now();
+    char *text = malloc(CHUNK * PHONE_NBYTES);
+    if (!text)
+        err(2, "phone numbers");
+    put_phones(text, 0, 1, 0);
+    printf("Phone numbers: %.*s, %.*s ... generated, no two alike.  Asked for %d, half of\n"
+           "them in the set, in turn; then for %d that are not.\n",
+           PHONE_NBYTES, text, PHONE_NBYTES, text + PHONE_NBYTES, CHUNK, ABSENT);
+    fflush(stdout);
+    struct perhaps_keys keys = { .count = CHUNK, .packed = text, .key_nbytes = PHONE_NBYTES };
+    create(trial, count);
+    for (uint64_t at = 0; at < count; at += CHUNK) {
+        put_phones(text, 0, 1, at);
+        add(trial, &keys);
+        show_progress(at + CHUNK, count);
+    }
+    put_phones(text, 0, 2, count / 2);
+    put_phones(text, 1, 2, count);
+    ask(trial, &keys, true);
+    for (uint64_t at = 0; at < ABSENT; at += CHUNK) {
+        put_phones(text, 0, 1, count + CHUNK + at);
+        ask(trial, &keys, false);
+    }
+    trial->exact_nbytes = count * sizeof(uint64_t);
+    free(text);
+    trial->all_seconds = seconds_now() - start;
+}
+
+/* ---- The table ------------------------------------------------------------------------- */
+
+/* 50000000 becomes "50,000,000". */
+static const char *grouped(uint64_t n, char text[32])
+{
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
+    char *to = text;
+    for (int i = 0; i < length; i++) {
+        if (i && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return text;
+}
+
+static void print_counts(const char *label, uint64_t a, uint64_t b)
+{
+    char left[32], right[32];
+    printf("  %-36s %14s %16s\n", label, grouped(a, left), grouped(b, right));
+}
+
+static void print_numbers(const char *label, const char *format, double a, double b)
+{
+    char left[32], right[32];
+    snprintf(left, sizeof left, format, a);
+    snprintf(right, sizeof right, format, b);
+    printf("  %-36s %14s %16s\n", label, left, right);
+}
+
+static double measured_fpr(const struct trial *t)
+{
+    return (double)t->false_positives / (double)t->asked_absent;
+}
+
+static void print_table(const struct trial *a, const struct trial *b)
+{
+    printf("\n  %-36s %14s %16s\n", "", a->title, b->title);
+    print_counts("keys", a->keys, b->keys);
+    printf("  %-36s %14s %16s\n", "kind, taken by the library", a->plan.kind, b->plan.kind);
+    print_counts("filter, bytes", a->plan.body_nbytes, b->plan.body_nbytes);
+    print_numbers("  bits a key", "%.2f", a->plan.bits_per_key, b->plan.bits_per_key);
+    print_counts("an exact set, bytes (1)", a->exact_nbytes, b->exact_nbytes);
+    print_numbers("build, million keys/s (2)", "%.1f",
+                  1e-6 * (double)a->keys / a->build_seconds,
+                  1e-6 * (double)b->keys / b->build_seconds);
+    print_numbers("queries, million/s (2)", "%.1f",
+                  1e-6 * (double)a->questions / a->question_seconds,
+                  1e-6 * (double)b->questions / b->question_seconds);
+    print_counts("asked, in the set", a->asked_present, b->asked_present);
+    print_counts("  \"certainly not\": false negatives", a->asked_present - a->found,
+                 b->asked_present - b->found);
+    print_counts("asked, not in the set", a->asked_absent, b->asked_absent);
+    print_counts("  \"perhaps\": false positives", a->false_positives, b->false_positives);
+    print_numbers("false-positive rate asked", "%.3f %%", 100 * fpr, 100 * fpr);
+    print_numbers("  measured", "%.3f %%", 100 * measured_fpr(a), 100 * measured_fpr(b));
+    print_numbers("all of it, seconds (3)", "%.1f", a->all_seconds, b->all_seconds);
+    puts("\n  (1) paths: their bytes and 8 more each to find them, in a sorted array;\n"
+         "      phone numbers: integers of 8 bytes in a sorted array\n"
+         "  (2) one thread, batched calls of the library, its memory new; reading and making\n"
+         "      the keys is not counted\n"
+         "  (3) reading and making the keys, and checking, is counted");
+}
+
+/* A rate that is as asked exceeds three standard deviations once in 700 times. */
+static int judge(const struct trial *trial)
+{
+    double expected = fpr * (double)trial->asked_absent;
+    if (trial->found < trial->asked_present) {
+        printf("WRONG: %s: keys that were added are not found\n", trial->title);
+        return 1;
+    }
+    if ((double)trial->false_positives > expected + 3 * sqrt(expected)) {
+        printf("WRONG: %s: more false positives than asked for\n", trial->title);
+        return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct trial paths = { .title = "paths" }, phones = { .title = "phone numbers" };
+    bool quick = argc == 2 && !strcmp(argv[1], "--quick");
+    if (argc > 1 && !quick)
+        errx(2, "usage: perhaps-demo [--quick]");
+    try_paths(&paths);
+    try_phones(&phones, quick ? 500000 : 50000000);
+    print_table(&paths, &phones);
+    perhaps_free(paths.filter);
+    perhaps_free(phones.filter);
+    return judge(&paths) | judge(&phones);
+}

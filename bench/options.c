@@ -1,0 +1,167 @@
+/* options.c - what to measure. */
+#include <err.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+static const char usage[] =
+    "usage: perhaps-bench [OPTION...]\n"
+    "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
+    "  --keys N[,N...]   keys in the filter [1M,10M]\n"
+    "  --fpr P[,P...]    false-positive rates to ask for [1%,0.1%,0.01%]\n"
+    "  --load L[,L...]   fill filters with slots to this share, too [0.95]; 0: do not\n"
+    "  --body BYTES      as many keys as make bodies of so many bytes, such as 1GiB\n"
+    "  --kind K          only this one: a kind, or a peer\n"
+    "  --key-bytes B     bytes of a key: 8, 16, 20 or 32 [8]\n"
+    "  --hashed          keys of 16 bytes that are hashed already\n"
+    "  --repeat R        passes of which the best counts [5]\n"
+    "  --json FILE       write the results to FILE, too\n"
+    "  --quick           a try, not a measurement: few keys and queries, one pass\n"
+    "  --help\n";
+
+/* What follows a number multiplies it. */
+static const struct {
+    const char *suffix;
+    double factor;
+} units[] = {
+    { "", 1 },    { "%", 0.01 },     { "k", 1e3 },      { "M", 1e6 },
+    { "G", 1e9 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
+};
+
+/* Reads "1M" or "0.1%", ended by 'end' or a comma; *text moves behind it. */
+static double read_number(const char *option, const char **text, double least, double most)
+{
+    char *suffix;
+    double value = strtod(*text, &suffix);
+    size_t length = strcspn(suffix, ",");
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strlen(units[i].suffix) != length || strncmp(suffix, units[i].suffix, length) != 0)
+            continue;
+        value *= units[i].factor;
+        if (suffix == *text || !(value >= least && value <= most))
+            break;
+        *text = suffix + length + (suffix[length] == ',');
+        return value;
+    }
+    errx(2, "--%s %s: not a number from %g to %g", option, *text, least, most);
+}
+
+static size_t read_list(const char *option, const char *text, double least, double most,
+                        double list[LIST_MAX])
+{
+    size_t count = 0;
+    do {
+        if (count == LIST_MAX)
+            errx(2, "--%s: more than %d numbers", option, LIST_MAX);
+        list[count++] = read_number(option, &text, least, most);
+    } while (*text);
+    return count;
+}
+
+static double read_one(const char *option, const char *text, double least, double most)
+{
+    double list[LIST_MAX];
+    if (read_list(option, text, least, most, list) > 1)
+        errx(2, "--%s %s: one number, please", option, text);
+    return list[0];
+}
+
+static void read_keys(const char *text, struct settings *settings)
+{
+    double list[LIST_MAX];
+    settings->nkeys = read_list("keys", text, 1000, 1e12, list);
+    for (size_t i = 0; i < settings->nkeys; i++)
+        settings->keys[i] = (uint64_t)list[i];
+}
+
+static void read_key_nbytes(const char *text, struct settings *settings)
+{
+    uint64_t nbytes = (uint64_t)read_one("key-bytes", text, 1, 1024);
+    if (nbytes != 8 && nbytes != 16 && nbytes != 20 && nbytes != 32)
+        errx(2, "--key-bytes %s: give 8, 16, 20 or 32", text);
+    settings->key_nbytes = nbytes;
+}
+
+/* What was not given. */
+static void complete(struct settings *settings)
+{
+    if (settings->nkeys && settings->body_nbytes)
+        errx(2, "--body: tells the number of keys: leave out --keys");
+    if (!settings->nkeys)
+        read_keys(settings->quick ? "200k" : "1M,10M", settings);
+    if (!settings->nfpr)
+        settings->nfpr = read_list("fpr", settings->quick ? "1%" : "1%,0.1%,0.01%",
+                                   PERHAPS_FPR_MIN, 1, settings->fpr);
+    if (!settings->nload)
+        settings->nload = read_list("load", "0.95", 0, 1, settings->load);
+    if (!settings->repeat)
+        settings->repeat = settings->quick ? 1 : 5;
+    settings->stretch = settings->quick ? 2 * PIECE : 32 * PIECE;
+    if (!settings->key_nbytes)
+        settings->key_nbytes = settings->hashed ? PERHAPS_HASH_NBYTES : 8;
+    if (settings->hashed && settings->key_nbytes != PERHAPS_HASH_NBYTES)
+        errx(2, "--hashed: keys have %d bytes: leave out --key-bytes", PERHAPS_HASH_NBYTES);
+}
+
+static void read_option(int code, const char *value, struct settings *settings)
+{
+    switch (code) {
+    case 'n':
+        read_keys(value, settings);
+        break;
+    case 'p':
+        settings->nfpr = read_list("fpr", value, PERHAPS_FPR_MIN, 0.999, settings->fpr);
+        break;
+    case 'l':
+        settings->nload = read_list("load", value, 0, 1, settings->load);
+        break;
+    case 'b':
+        settings->body_nbytes = (uint64_t)read_one("body", value, 1e5, 1e12);
+        break;
+    case 'k':
+        settings->contender = value;
+        break;
+    case 'B':
+        read_key_nbytes(value, settings);
+        break;
+    case 'H':
+        settings->hashed = true;
+        break;
+    case 'r':
+        settings->repeat = (uint64_t)read_one("repeat", value, 1, 1000);
+        break;
+    case 'j':
+        settings->json = value;
+        break;
+    case 'q':
+        settings->quick = true;
+        break;
+    case 'h':
+        fputs(usage, stdout);
+        exit(0);
+    default:
+        fputs("perhaps-bench --help tells what there is\n", stderr);
+        exit(2);
+    }
+}
+
+void settings_read(int argc, char **argv, struct settings *settings)
+{
+    static const struct option options[] = {
+        { "keys", required_argument, NULL, 'n' }, { "fpr", required_argument, NULL, 'p' },
+        { "load", required_argument, NULL, 'l' }, { "body", required_argument, NULL, 'b' },
+        { "kind", required_argument, NULL, 'k' }, { "key-bytes", required_argument, NULL, 'B' },
+        { "hashed", no_argument, NULL, 'H' },     { "repeat", required_argument, NULL, 'r' },
+        { "json", required_argument, NULL, 'j' }, { "quick", no_argument, NULL, 'q' },
+        { "help", no_argument, NULL, 'h' },       { 0 },
+    };
+    int code;
+    *settings = (struct settings){ 0 };
+    while ((code = getopt_long(argc, argv, "h", options, NULL)) != -1)
+        read_option(code, optarg, settings);
+    if (optind < argc)
+        errx(2, "%s: takes options only, see --help", argv[optind]);
+    complete(settings);
+}

@@ -1,0 +1,152 @@
+/* perhaps - approximate-membership filters on the command line. */
+#include <fcntl.h>
+#include <perhaps.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "options.h"
+#include "report.h"
+
+static const struct verb verbs[] = {
+    { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
+      "make the filter file F from keys",
+      "Without -n the keys are counted first, so the input must be readable twice." },
+    { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
+      "F is replaced when all keys are in; after an error it is as it was." },
+    { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
+      "remove keys from F, which --removable built",
+      "Remove only keys that were added: another one may take a stranger's entry with it." },
+    { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
+      "print the keys that are perhaps in F",
+      "Exit status: 0 if a key was selected, 1 if none, 2 after an error." },
+    { DEDUP, false, true, "dedup", verb_dedup,
+      "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
+      "print each line the first time it comes",
+      "Without -n the lines are counted first, so the input must be readable twice; a --state\n"
+      "that exists keeps its size, rate, kind and hash." },
+    { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F", NULL },
+    { PLAN, false, false, "plan", verb_plan, "-n N [-p P] [OPTION...]",
+      "tell what filter 'build' would make, and its size", NULL },
+    { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
+      "write to F what the filter files A, B... hold together",
+      "They must be built alike: same -n, -p, --kind and --seed (or --key-file)." },
+    { VERIFY, true, false, "verify", verb_verify, "F", "check every page of F",
+      "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
+};
+
+#define NVERBS (sizeof verbs / sizeof *verbs)
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < NVERBS; i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static void print_usage(FILE *to)
+{
+    fputs("usage: perhaps VERB [OPTION...] [OPERAND...]\n\n", to);
+    for (size_t i = 0; i < NVERBS; i++)
+        fprintf(to, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
+    fputs("\n'perhaps help VERB' tells more, 'man perhaps' all.\n", to);
+}
+
+static void print_help(void)
+{
+    fputs("perhaps: is this key in the set?  \"Certainly not\", or \"perhaps\".\n\n", stdout);
+    print_usage(stdout);
+    fputs("\n  printf '%s\\n' apple pear | perhaps build -o fruit -n 1000 -p 0.1%\n"
+          "  printf '%s\\n' apple stone | perhaps query fruit     # prints apple\n",
+          stdout);
+}
+
+static void print_kinds(void)
+{
+    const struct perhaps_kind *kind;
+    puts("\nKinds:");
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        printf("  %-20s %s\n", kind->name, kind->summary);
+}
+
+static int help_verb(const struct verb *verb)
+{
+    printf("usage: perhaps %s %s\n%s: %s.\n\n", verb->name, verb->usage, verb->name,
+           verb->summary);
+    options_help(verb, stdout);
+    if (verb->bit & (BUILD | DEDUP | PLAN))
+        print_kinds();
+    if (verb->notes)
+        printf("\n%s\n", verb->notes);
+    if (verb->bit & (BUILD | ADD | REMOVE | QUERY | DEDUP))
+        puts(
+            "\nINPUT: files, or - for standard input, which is the default; gzip and zstd are\n"
+            "unpacked.  A key is a line without its newline: any bytes, of any length.");
+    return STATUS_YES;
+}
+
+static int unknown_verb(const char *name)
+{
+    return complain("%s: no such verb: see 'perhaps help'", name);
+}
+
+static int help(const char *name)
+{
+    if (!name) {
+        print_help();
+        return STATUS_YES;
+    }
+    const struct verb *verb = find_verb(name);
+    return verb ? help_verb(verb) : unknown_verb(name);
+}
+
+static int run_verb(const char *name, int argc, char **argv)
+{
+    const struct verb *verb = find_verb(name);
+    if (!verb)
+        return unknown_verb(name);
+    struct settings settings;
+    int status = options_read(verb, argc, argv, &settings);
+    if (status)
+        return status;
+    return settings.help ? help_verb(verb) : verb->run(&settings);
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return STATUS_ERROR;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("perhaps %s\n", perhaps_version());
+        return STATUS_YES;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return help(NULL);
+    if (strcmp(argv[1], "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
+    return run_verb(argv[1], argc - 1, argv + 1);
+}
+
+/* A file that is opened while a standard descriptor is closed would take its number, and what
+ * is meant for stderr would be written into it.  The wrong mode makes use of them an error. */
+static void reserve_standard_descriptors(void)
+{
+    static const int mode[] = { O_WRONLY, O_RDONLY, O_WRONLY };
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", mode[fd]) != fd)
+            _exit(STATUS_ERROR);
+}
+
+int main(int argc, char **argv)
+{
+    reserve_standard_descriptors();
+    signal(SIGXFSZ, SIG_IGN); /* a write over the file-size limit is an error, not an end */
+    int status = run(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return complain("standard output: %m");
+    return status;
+}

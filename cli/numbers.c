@@ -1,0 +1,140 @@
+#include "numbers.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads the digits around a decimal point as one integer, and sets *power to the power of ten
+ * that it is to be multiplied by.  Returns what follows, or NULL. */
+static const char *read_digits(const char *text, uint64_t *digits, long *power)
+{
+    bool point = false, some = false;
+    for (; isdigit((unsigned char)*text) || (*text == '.' && !point); text++) {
+        if (*text == '.') {
+            point = true;
+            continue;
+        }
+        if (*digits > (UINT64_MAX - 9) / 10)
+            return NULL;
+        *digits = *digits * 10 + (uint64_t)(*text - '0');
+        *power -= point;
+        some = true;
+    }
+    return some ? text : NULL;
+}
+
+/* Adds the powers of ten of "e9" and of "M" to *power.  Returns what follows, or NULL. */
+static const char *read_scale(const char *text, long *power)
+{
+    static const char prefixes[] = "kmgt";
+    if (tolower((unsigned char)*text) == 'e') {
+        char *end;
+        long exponent = strtol(text + 1, &end, 10);
+        if (end == text + 1 || isspace((unsigned char)text[1]) || labs(exponent) > 1000)
+            return NULL;
+        *power += exponent;
+        text = end;
+    }
+    const char *prefix = *text ? strchr(prefixes, tolower((unsigned char)*text)) : NULL;
+    if (!prefix)
+        return text;
+    *power += 3 * (prefix - prefixes + 1);
+    return text + 1;
+}
+
+bool read_number(const char *text, uint64_t *n)
+{
+    uint64_t digits = 0;
+    long power = 0;
+    if (!(text = read_digits(text, &digits, &power)) || !(text = read_scale(text, &power)) ||
+        *text)
+        return false;
+    for (; power < 0 && digits; power++) {
+        if (digits % 10)
+            return false;
+        digits /= 10;
+    }
+    for (; power > 0 && digits; power--) {
+        if (digits > UINT64_MAX / 10)
+            return false;
+        digits *= 10;
+    }
+    *n = digits;
+    return true;
+}
+
+bool read_share(const char *text, double *share)
+{
+    /* strtod() alone would take "nan", "inf" and hexadecimal too. */
+    size_t nbytes = strspn(text, "0123456789.eE+-");
+    char *end;
+    double x = strtod(text, &end);
+    if (nbytes == 0 || end != text + nbytes)
+        return false;
+    if (*end == '%') {
+        x /= 100;
+        end++;
+    }
+    if (*end)
+        return false;
+    *share = x;
+    return true;
+}
+
+struct text grouped(uint64_t n)
+{
+    struct text plain, out;
+    int length = snprintf(plain.s, sizeof plain.s, "%llu", (unsigned long long)n);
+    char *to = out.s;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = plain.s[i];
+    }
+    *to = '\0';
+    return out;
+}
+
+struct text scaled(double x, const char *unit)
+{
+    static const char prefixes[] = "kMGTPE";
+    char prefix[2] = "";
+    for (size_t i = 0; x >= 999.5 && prefixes[i]; i++) {
+        x /= 1000;
+        prefix[0] = prefixes[i];
+    }
+    bool whole = *prefix == '\0' && x == floor(x);
+    int decimals = whole || x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2;
+    const char *space = *prefix || *unit != ' ' ? " " : "";
+    struct text out;
+    snprintf(out.s, sizeof out.s, "%.*f%s%s%s", decimals, x, space, prefix, unit);
+    return out;
+}
+
+struct text duration(double seconds)
+{
+    struct text out;
+    uint64_t whole = (uint64_t)seconds;
+    if (seconds < 60)
+        snprintf(out.s, sizeof out.s, "%.*f s", seconds == floor(seconds) ? 0 : 2, seconds);
+    else if (seconds < 3600)
+        snprintf(out.s, sizeof out.s, "%d min %02d s", (int)(whole / 60), (int)(whole % 60));
+    else
+        snprintf(out.s, sizeof out.s, "%llu h %02d min", (unsigned long long)(whole / 3600),
+                 (int)(whole / 60 % 60));
+    return out;
+}
+
+struct text expectation(double x)
+{
+    struct text out;
+    if (x >= 100)
+        snprintf(out.s, sizeof out.s, "about %.23s", grouped((uint64_t)llround(x)).s);
+    else if (x < 0.01)
+        snprintf(out.s, sizeof out.s, "fewer than 0.01");
+    else
+        snprintf(out.s, sizeof out.s, "about %.2g", x);
+    return out;
+}

@@ -1,0 +1,25 @@
+/* numbers.h - numbers as people write them, and as people read them. */
+#ifndef NUMBERS_H
+#define NUMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A short text by value, so that a call can stand among printf()'s arguments: grouped(n).s */
+struct text {
+    char s[32];
+};
+
+/* Reads "5000000", "5e9", "10M" or "1.5k" without rounding.  false, leaving *n alone, for
+ * anything that is not a whole number below 2^64. */
+bool read_number(const char *text, uint64_t *n);
+
+/* Reads "0.001", "1e-6" or "0.1%".  false, leaving *share alone, for anything else. */
+bool read_share(const char *text, double *share);
+
+struct text grouped(uint64_t n);                /* 15,000,000 */
+struct text scaled(double x, const char *unit); /* 18.6 MB, 24.6 M keys/s, 512 B */
+struct text duration(double seconds);           /* 0.61 s, 7 s, 2 min 05 s, 3 h 20 min */
+struct text expectation(double x);              /* about 0.3, fewer than 0.01 */
+
+#endif

@@ -1,0 +1,299 @@
+#include "options.h"
+
+#include <ctype.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "report.h"
+
+#define INPUT (BUILD | ADD | REMOVE | QUERY | DEDUP)
+#define SIZED (BUILD | DEDUP | PLAN)
+#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY)
+#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE)
+
+#define THREADS_MAX 1024
+#define FIELD_MAX   1000000
+
+#define FPR       0.01 /* where -p is not given */
+#define FPR_DEDUP 1e-6 /* each false positive is a line lost */
+
+/* Puts the value of an option where it belongs.  Returns NULL, or what is wrong with it. */
+typedef const char *reader(const char *value, void *slot);
+
+static const char *read_flag(const char *value, void *slot)
+{
+    (void)value;
+    *(bool *)slot = true;
+    return NULL;
+}
+
+static const char *read_text(const char *value, void *slot)
+{
+    *(const char **)slot = value;
+    return *value ? NULL : "empty: give a name";
+}
+
+static const char *read_between(const char *value, uint64_t least, uint64_t most, void *slot,
+                                const char *problem)
+{
+    uint64_t n;
+    if (!read_number(value, &n) || n < least || n > most)
+        return problem;
+    *(uint64_t *)slot = n;
+    return NULL;
+}
+
+static const char *read_capacity(const char *value, void *slot)
+{
+    return read_between(value, 1, PERHAPS_CAPACITY_MAX, slot,
+                        "not a number of keys: give a whole number from 1 to 2^48, such as "
+                        "5000000, 5e9, 10M or 2G");
+}
+
+static const char *read_threads(const char *value, void *slot)
+{
+    return read_between(value, 1, THREADS_MAX, slot,
+                        "not a number of threads: give 1, 2 or more");
+}
+
+static const char *read_field(const char *value, void *slot)
+{
+    return read_between(value, 1, FIELD_MAX, slot, "not a field: the first field is 1");
+}
+
+static const char *read_fpr(const char *value, void *slot)
+{
+    double fpr;
+    if (!read_share(value, &fpr) || !(fpr >= PERHAPS_FPR_MIN && fpr < 1))
+        return "not a rate: give a number from 1e-15 to below 1, such as 0.001, 1e-6 or 0.1%";
+    *(double *)slot = fpr;
+    return NULL;
+}
+
+static const char *read_seed(const char *value, void *slot)
+{
+    char *end;
+    uint64_t seed = strtoull(value, &end, 0);
+    if (!isdigit((unsigned char)*value) || *end || seed == 0)
+        return "not a seed: give a number from 1 to 2^64-1, decimal or 0x...";
+    *(uint64_t *)slot = seed;
+    return NULL;
+}
+
+static const char *read_delimiter(const char *value, void *slot)
+{
+    if (strcmp(value, "\\t") == 0)
+        value = "\t";
+    *(const char **)slot = value;
+    return strlen(value) == 1 ? NULL : "not a delimiter: give one byte, such as , or \\t";
+}
+
+static const char *read_kind(const char *value, void *slot)
+{
+    static char problem[256];
+    size_t used = (size_t)snprintf(problem, sizeof problem, "no such kind: there are");
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (strcmp(kind->name, value) == 0) {
+            *(const char **)slot = kind->name;
+            return NULL;
+        }
+        if (used < sizeof problem)
+            used += (size_t)snprintf(problem + used, sizeof problem - used, "%s %s",
+                                     i ? "," : "", kind->name);
+    }
+    return problem;
+}
+
+#define TEXT(macro)  TEXT_OF(macro)
+#define TEXT_OF(x)   #x
+#define SLOT(member) offsetof(struct settings, member)
+
+static const struct row {
+    int letter; /* 0: none */
+    unsigned verbs;
+    const char *name;
+    const char *argument; /* NULL: it takes none */
+    reader *read;
+    size_t slot;
+    const char *help;
+} rows[] = {
+    { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output), "the filter file to write" },
+    { 'n', SIZED, "capacity", "N", read_capacity, SLOT(capacity),
+      "room for N different keys: 5000000, 5e9, 10M, 2G" },
+    { 'p', BUILD | PLAN, "fpr", "P", read_fpr, SLOT(fpr),
+      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
+    { 'p', DEDUP, "fpr", "P", read_fpr, SLOT(fpr),
+      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
+    { 0, SIZED, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
+    { 0, BUILD | PLAN, "removable", NULL, read_flag, SLOT(removable),
+      "a kind whose keys can be removed" },
+    { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
+    { 0, PLAN, "grow", NULL, read_flag, SLOT(grow), "more than N keys may come" },
+    { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
+    { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
+    { 0, BUILD | DEDUP, "hash", "H", read_text, SLOT(hash),
+      "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
+    { 0, BUILD, "key-file", "K", read_text, SLOT(key_file),
+      "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
+    { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
+      "hash with the secret in K, which is made if missing and --state is new" },
+    { 0, ADD | REMOVE | QUERY, "key-file", "K", read_text, SLOT(key_file),
+      "the secret that F was built with" },
+    { 0, BUILD, "seed", "S", read_seed, SLOT(seed),
+      "seed of the hash: filters to be merged need the same [random]" },
+    { 0, DEDUP, "state", "F", read_text, SLOT(state),
+      "remember the lines in F from run to run; made if missing" },
+    { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
+    { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
+    { 0, QUERY, "label", NULL, read_flag, SLOT(label),
+      "print all, each behind 'perhaps' or 'no' and a tab" },
+    { 'c', DEDUP, "count", NULL, read_flag, SLOT(count),
+      "print only how many lines were read, new and repeated" },
+    { 'd', DEDUP, "repeated", NULL, read_flag, SLOT(repeated),
+      "print the repeated ones instead" },
+    { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
+    { 0, INPUT, "crlf", NULL, read_flag, SLOT(crlf),
+      "a carriage return before the end is not part of the key" },
+    { 0, INPUT, "field", "N", read_field, SLOT(field),
+      "the key is the N-th field of the line" },
+    { 'd', INPUT & ~DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
+      "byte between fields [tab]" },
+    { 0, DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
+      "byte between fields [tab] (no -d here)" },
+    { 'j', INPUT, "threads", "T", read_threads, SLOT(threads),
+      "1: read and work in turn; 2: read ahead [2 if there are cores]" },
+    { 'q', QUERY, "quiet", NULL, read_flag, SLOT(quiet),
+      "print nothing, stop at the first: the exit status tells" },
+    { 'q', DOING, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
+    { 0, INFO | PLAN, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
+    { 0, DOING | QUERY, "json", NULL, read_flag, SLOT(json),
+      "the summary as one JSON object, on standard error" },
+    { 'h', EVERY, "help", NULL, read_flag, SLOT(help), "this help" },
+};
+
+#define NROWS (sizeof rows / sizeof *rows)
+#define FIRST 256 /* getopt_long() returns FIRST + row for a long name, a letter for itself */
+
+/* The row of what getopt_long() returned; NULL if it is none of the verb's. */
+static const struct row *find_row(int code, const struct verb *verb)
+{
+    if (code >= FIRST && code < FIRST + (int)NROWS)
+        return &rows[code - FIRST];
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].letter == code && code && (rows[i].verbs & verb->bit))
+            return &rows[i];
+    return NULL;
+}
+
+/* The tables that getopt_long() wants. */
+static void make_tables(const struct verb *verb, char *letters, struct option *names)
+{
+    *letters++ = ':'; /* a missing argument is told from an unknown option */
+    for (size_t i = 0; i < NROWS; i++) {
+        if (!(rows[i].verbs & verb->bit))
+            continue;
+        *names++ = (struct option){ .name = rows[i].name,
+                                    .has_arg = rows[i].argument != NULL,
+                                    .val = FIRST + (int)i };
+        if (!rows[i].letter)
+            continue;
+        *letters++ = (char)rows[i].letter;
+        if (rows[i].argument)
+            *letters++ = ':';
+    }
+    *letters = '\0';
+    *names = (struct option){ 0 };
+}
+
+/* getopt_long() returned ':' or '?'. */
+static int complain_option(const struct verb *verb, int code, const char *typed)
+{
+    const struct row *row = find_row(optopt, verb);
+    const char *problem = code == ':' ? "needs a value"
+                          : row       ? "takes no value"
+                                      : "no such option";
+    char letter[3] = { '-', (char)optopt, '\0' };
+    bool is_letter = optopt > 0 && optopt < FIRST;
+    return complain("%s: %s: see 'perhaps help %s'", is_letter ? letter : typed, problem,
+                    verb->name);
+}
+
+static int read_value(const struct row *row, struct settings *settings)
+{
+    const char *problem = row->read(optarg, (char *)settings + row->slot);
+    if (!problem)
+        return 0;
+    if (row->letter)
+        return complain("-%c %s: %s", row->letter, optarg, problem);
+    return complain("--%s %s: %s", row->name, optarg, problem);
+}
+
+/* What no single option can tell. */
+static int check_together(const struct settings *s)
+{
+    if (s->fast && s->compact)
+        return complain("--fast: excludes --compact: leave out one");
+    if (s->delimiter && !s->field)
+        return complain("--delimiter: says where fields end: give --field too");
+    if (s->label + s->invert > 1 ||
+        s->label + s->count + (s->verb->bit == QUERY && s->quiet) > 1)
+        return complain("--label: prints every key: leave out -v, -c and -q");
+    return 0;
+}
+
+static int take_operands(int argc, char **argv, struct settings *s)
+{
+    if (s->verb->takes_filter) {
+        if (argc == 0)
+            return complain("%s: which filter file? see 'perhaps help %s'", s->verb->name,
+                            s->verb->name);
+        s->filter = *argv++;
+        argc--;
+    }
+    if (argc > 0 && !s->verb->takes_inputs)
+        return complain("%s: one operand too many: see 'perhaps help %s'", argv[0],
+                        s->verb->name);
+    s->inputs = argv;
+    s->ninputs = (size_t)argc;
+    return 0;
+}
+
+int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings)
+{
+    char letters[2 * NROWS + 2];
+    struct option names[NROWS + 1];
+    int code, status;
+    *settings = (struct settings){ .verb = verb, .fpr = verb->bit == DEDUP ? FPR_DEDUP : FPR };
+    make_tables(verb, letters, names);
+    opterr = 0;
+    while ((code = getopt_long(argc, argv, letters, names, NULL)) != -1) {
+        const struct row *row = find_row(code, verb);
+        if (!row)
+            return complain_option(verb, code, argv[optind - 1]);
+        if ((status = read_value(row, settings)))
+            return status;
+    }
+    if (settings->help)
+        return 0;
+    if ((status = check_together(settings)))
+        return status;
+    return take_operands(argc - optind, argv + optind, settings);
+}
+
+void options_help(const struct verb *verb, FILE *to)
+{
+    for (size_t i = 0; i < NROWS; i++) {
+        const struct row *row = &rows[i];
+        char left[40];
+        if (!(row->verbs & verb->bit))
+            continue;
+        int length = row->letter ? snprintf(left, sizeof left, "-%c, ", row->letter)
+                                 : snprintf(left, sizeof left, "    ");
+        snprintf(left + length, sizeof left - (size_t)length, "--%s %s", row->name,
+                 row->argument ? row->argument : "");
+        fprintf(to, "  %-20s %s\n", left, row->help);
+    }
+}

@@ -1,0 +1,49 @@
+/* options.h - the command line, read.  The table in options.c is all there is to know about an
+ * option: its names, the verbs that take it, where its value goes, and its line of help. */
+#ifndef OPTIONS_H
+#define OPTIONS_H
+
+#include <perhaps.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "verbs.h"
+
+/* What was asked.  Zero or NULL: not given, the verb has its default. */
+struct settings {
+    const struct verb *verb;
+    const char *filter; /* the file that the verb is about, if it takes one */
+    char **inputs;
+    size_t ninputs;
+
+    const char *output;
+    const char *state;
+    uint64_t capacity;
+    double fpr;
+    const char *kind;
+    bool removable, fixed, grow; /* what is needed of the kind */
+    bool fast, compact;
+    const char *hash;
+    const char *key_file;
+    uint64_t seed;
+
+    bool null; /* records end in NUL */
+    bool crlf;
+    uint64_t field;        /* from 1 on */
+    const char *delimiter; /* points at its one byte */
+    uint64_t threads;
+
+    bool invert, label, count, repeated;
+    bool quiet, json, help;
+};
+
+/* Fills in *settings from what follows the verb on the command line, of which it changes the
+ * order.  Returns 0, or the exit status, having complained. */
+int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
+
+/* Prints a line for each option of the verb. */
+void options_help(const struct verb *verb, FILE *to);
+
+#endif

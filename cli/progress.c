@@ -1,0 +1,54 @@
+#include "progress.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "numbers.h"
+#include "report.h"
+
+#define PATIENCE_S 1.0 /* shorter work needs no bar */
+#define REDRAW_S   0.2
+
+static bool on_screen;
+
+void progress_start(struct progress *progress, const char *doing, uint64_t total_nbytes,
+                    bool wanted)
+{
+    *progress = (struct progress){
+        .doing = doing, .total_nbytes = total_nbytes, .wanted = wanted, .started = seconds_now()
+    };
+}
+
+static void draw(const struct progress *progress, uint64_t nkeys, uint64_t nbytes,
+                 double seconds)
+{
+    fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
+    if (progress->total_nbytes > 0 && nbytes > 0) {
+        double share = (double)nbytes / (double)progress->total_nbytes;
+        share = share < 1 ? share : 1; /* a file may have grown */
+        fprintf(stderr, " %3.0f %%, %s left", share * 100,
+                duration(ceil(seconds * (1 - share) / share)).s);
+    }
+    fprintf(stderr, ", %s keys, %s", grouped(nkeys).s,
+            scaled((double)nkeys / seconds, " keys/s").s);
+    fflush(stderr);
+}
+
+void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
+{
+    if (!progress->wanted)
+        return;
+    double now = seconds_now();
+    if (now - progress->started < PATIENCE_S || now - progress->drawn < REDRAW_S)
+        return;
+    draw(progress, nkeys, nbytes, now - progress->started);
+    progress->drawn = now;
+    on_screen = true;
+}
+
+void progress_erase(void)
+{
+    if (on_screen)
+        fputs("\r\033[K", stderr);
+    on_screen = false;
+}

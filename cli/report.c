@@ -1,0 +1,159 @@
+#include "report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <perhaps.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "numbers.h"
+#include "progress.h"
+#include "stop.h"
+
+static void print_line(const char *format, va_list arguments)
+{
+    char line[8192];
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    if (length < 0)
+        return;
+    for (char *c = line; *c; c++) /* a path may hold newlines and terminal controls */
+        if (iscntrl((unsigned char)*c))
+            *c = '?';
+    progress_erase();
+    fprintf(stderr, "perhaps: %s\n", line);
+}
+
+int complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(format, arguments);
+    va_end(arguments);
+    return STATUS_ERROR;
+}
+
+int complain_interrupted(const char *outcome)
+{
+    complain("interrupted%s", outcome);
+    return 128 + stop_signal();
+}
+
+const char *why(int error)
+{
+    return error == PERHAPS_ERR_IO ? strerror(errno) : perhaps_strerror(error);
+}
+
+static void print_json(json_t *facts, FILE *to)
+{
+    json_dumpf(facts, to, JSON_REAL_PRECISION(10) | JSON_COMPACT);
+    putc('\n', to);
+}
+
+int summarize(const struct settings *settings, json_t *facts, const char *format, ...)
+{
+    progress_erase();
+    if (settings->json && !settings->quiet) {
+        print_json(facts, stderr);
+    } else if (!settings->quiet) {
+        va_list arguments;
+        va_start(arguments, format);
+        print_line(format, arguments);
+        va_end(arguments);
+    }
+    json_decref(facts);
+    return STATUS_YES;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
+static void print_fact(const char *name, const json_t *value)
+{
+    char label[64];
+    snprintf(label, sizeof label, "%s", name);
+    for (char *c = label; *c; c++)
+        if (*c == '_')
+            *c = ' ';
+    printf("%-20s ", label);
+    if (json_is_integer(value)) {
+        uint64_t n = (uint64_t)json_integer_value(value);
+        printf("%s", grouped(n).s);
+        if (ends_in(name, "bytes") && n >= 1000)
+            printf("  (%s)", scaled((double)n, "B").s);
+    } else if (json_is_real(value)) {
+        printf("%.6g", json_real_value(value));
+    } else if (json_is_boolean(value)) {
+        printf("%s", json_is_true(value) ? "yes" : "no");
+    } else {
+        printf("%s", json_string_value(value));
+    }
+    putchar('\n');
+}
+
+static void print_table(json_t *facts)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(facts, name, value)
+    {
+        if (json_is_object(value))
+            print_table(value);
+        else
+            print_fact(name, value);
+    }
+}
+
+int print_facts(const struct settings *settings, json_t *facts)
+{
+    if (settings->json)
+        print_json(facts, stdout);
+    else
+        print_table(facts);
+    json_decref(facts);
+    return STATUS_YES;
+}
+
+/* How many bytes the character at 'text' has; 0 if it is not UTF-8.  jansson is the judge. */
+static size_t character_nbytes(const char *text, size_t left)
+{
+    for (size_t nbytes = 1; nbytes <= 4 && nbytes <= left; nbytes++) {
+        json_t *character = json_stringn(text, nbytes);
+        if (character) {
+            json_decref(character);
+            return nbytes;
+        }
+    }
+    return 0;
+}
+
+json_t *json_path(const char *path)
+{
+    json_t *text = json_string(path);
+    char *copy = text ? NULL : strdup(path);
+    if (!copy)
+        return text;
+    for (size_t at = 0, end = strlen(copy); at < end;) {
+        size_t nbytes = character_nbytes(copy + at, end - at);
+        if (nbytes == 0)
+            copy[at] = '?';
+        at += nbytes ? nbytes : 1;
+    }
+    text = json_string(copy);
+    free(copy);
+    return text;
+}
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}

@@ -1,0 +1,79 @@
+/* A flag alone is not enough: a signal that comes between looking at the flag and read() would
+ * be noticed only when the next byte comes, and a signal may be handled by the thread that is
+ * not reading.  So the handler writes to a pipe, which everybody who waits watches too. */
+#include "stop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+static atomic_int caught;
+static int wake[2] = { -1, -1 }; /* never drained: once readable, always readable */
+
+static void make_pipe(void)
+{
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        wake[0] = wake[1] = -1; /* poll() overlooks it; a second signal still ends us */
+}
+
+static void ensure_pipe(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_pipe);
+}
+
+/* Some senders, such as timeout(1), send a signal twice in a row and mean one; and two threads
+ * may handle the two at the same time. */
+static void on_signal(int number)
+{
+    static atomic_llong first_s;
+    int saved = errno;
+    long long now_s = time(NULL), seen_s = 0;
+    if (atomic_compare_exchange_strong(&first_s, &seen_s, now_s)) {
+        atomic_store(&caught, number);
+        (void)!write(wake[1], "", 1);
+    } else if (now_s - seen_s > 1) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    errno = saved;
+}
+
+void stop_on_signals(void)
+{
+    static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+    ensure_pipe();
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action = { .sa_handler = on_signal }, old;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+int stop_signal(void)
+{
+    return atomic_load(&caught);
+}
+
+void stop_waiting(void)
+{
+    ensure_pipe();
+    (void)!write(wake[1], "", 1);
+}
+
+bool stop_wait(int fd)
+{
+    ensure_pipe();
+    struct pollfd either[2] = { { .fd = fd, .events = POLLIN },
+                                { .fd = wake[0], .events = POLLIN } };
+    while (poll(either, 2, -1) < 0)
+        if (errno != EINTR && errno != EAGAIN)
+            return true; /* read() will say what is wrong */
+    return either[1].revents == 0;
+}

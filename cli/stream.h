@@ -1,0 +1,45 @@
+/* stream.h - the bytes of a file or of standard input, unpacked if they are gzip or zstd. */
+#ifndef STREAM_H
+#define STREAM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <zlib.h>
+#include <zstd.h>
+
+enum format { PLAIN, GZIP, ZSTD };
+
+struct stream {
+    const char *problem;         /* after a failure: why */
+    atomic_uint_fast64_t *nread; /* counts the bytes read, as they stand in the files */
+
+    int fd; /* -1: closed */
+    enum format format;
+    uint8_t head[4]; /* the first bytes, read to learn the format */
+    size_t nhead;
+
+    uint8_t *packed; /* what was read and is not unpacked yet: from 'at' to 'end' */
+    size_t at, end;
+    bool inside;  /* of a gzip member or zstd frame: the file may not end here */
+    bool pending; /* the unpacker may hold more than it had room to give */
+    z_stream gzip;
+    ZSTD_DStream *zstd;
+};
+
+/* A stream that is not open. */
+void stream_init(struct stream *stream, atomic_uint_fast64_t *nread);
+
+/* Opens a file; "-" is standard input.  false: 'problem' says why. */
+bool stream_open(struct stream *stream, const char *path);
+
+/* Waits for bytes and reads up to 'nbytes' of them: what is there, not all that was asked.
+ * Returns their number; 0 at the end; -1 on failure or when asked to stop. */
+ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes);
+
+/* May be called on a closed stream. */
+void stream_close(struct stream *stream);
+
+#endif

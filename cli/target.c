@@ -1,0 +1,208 @@
+#include "target.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "numbers.h"
+#include "report.h"
+#include "secret.h"
+
+static int init(struct target *target, const char *path)
+{
+    const char *format = !path                     ? ""
+                         : access(path, F_OK) == 0 ? "; %s is unchanged"
+                                                   : "; %s was not made";
+    *target = (struct target){ .path = path ? path : "the filter", .lock = -1 };
+    if (asprintf(&target->outcome, format, path) >= 0)
+        return 0;
+    target->outcome = NULL;
+    return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+}
+
+void target_close(struct target *target)
+{
+    perhaps_free(target->filter);
+    free(target->outcome);
+    if (target->lock >= 0)
+        close(target->lock);
+}
+
+/* ---- Reserving a place ------------------------------------------------------------- */
+
+/* perhaps_save() makes a new file in the folder. */
+static int check_folder(const char *path, bool exists)
+{
+    char *real = exists ? realpath(path, NULL) : strdup(path);
+    bool writable = real && access(dirname(real), W_OK | X_OK) == 0;
+    int status = writable ? 0 : complain("%s: cannot be written: %s", path, strerror(errno));
+    free(real);
+    return status;
+}
+
+static bool same_file(int fd, const char *path)
+{
+    struct stat a, b;
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
+/* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
+ * must look again. */
+static int lock(struct target *target)
+{
+    const char *path = target->path;
+    do {
+        if (target->lock >= 0)
+            close(target->lock);
+        target->lock = open(path, O_RDONLY | O_CLOEXEC);
+        if (target->lock < 0)
+            return errno == ENOENT ? 0 : complain("%s: %s", path, strerror(errno));
+        if (flock(target->lock, LOCK_EX | LOCK_NB) == 0)
+            continue;
+        return errno == EWOULDBLOCK
+                   ? complain("%s: another process is changing it: try again later", path)
+                   : complain("%s: cannot be locked: %s", path, strerror(errno));
+    } while (!same_file(target->lock, path));
+    return 0;
+}
+
+int target_reserve(struct target *target, const char *path)
+{
+    struct stat st;
+    int status = init(target, path);
+    if (status || !path)
+        return status;
+    bool exists = stat(path, &st) == 0;
+    if (exists && S_ISDIR(st.st_mode))
+        return complain("%s: %s", path, strerror(EISDIR));
+    if (exists && !S_ISREG(st.st_mode))
+        return 0; /* a device or pipe is written to */
+    status = check_folder(path, exists);
+    return status ? status : lock(target);
+}
+
+/* ---- Making one -------------------------------------------------------------------- */
+
+/* Which hash --hash and --key-file ask for. */
+static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
+{
+    static const char *const names[] = {
+        [PERHAPS_XXH3] = "xxh3", [PERHAPS_SIP] = "sip", [PERHAPS_NONE] = "none"
+    };
+    const char *name = settings->hash ? settings->hash
+                                      : names[settings->key_file ? PERHAPS_SIP : PERHAPS_XXH3];
+    size_t i = 0, n = sizeof names / sizeof *names;
+    while (i < n && strcmp(names[i], name) != 0)
+        i++;
+    if (i == n)
+        return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
+    *hash = (enum perhaps_hash)i;
+    if (*hash == PERHAPS_SIP && !settings->key_file)
+        return complain("--hash sip: needs a secret, to ask the filter later: give "
+                        "--key-file K, which is made if it does not exist");
+    if (*hash != PERHAPS_SIP && settings->key_file)
+        return complain("--hash %s: takes no secret: leave out --key-file", name);
+    if (*hash != PERHAPS_XXH3 && settings->seed)
+        return complain("--hash %s: takes no seed: leave out --seed", name);
+    return 0;
+}
+
+struct perhaps_options target_options(const struct settings *settings, uint64_t capacity)
+{
+    unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
+                     (settings->fixed ? PERHAPS_STATIC : 0U) |
+                     (settings->grow ? PERHAPS_GROW : 0U);
+    enum perhaps_preference preference = settings->fast      ? PERHAPS_FAST
+                                         : settings->compact ? PERHAPS_COMPACT
+                                                             : PERHAPS_BALANCED;
+    return (struct perhaps_options){ .capacity = capacity,
+                                     .fpr = settings->fpr,
+                                     .needs = needs,
+                                     .kind = settings->kind,
+                                     .preference = preference };
+}
+
+static int complain_create(const struct target *target, const struct perhaps_options *options,
+                           int error)
+{
+    struct perhaps_plan plan;
+    if (error == PERHAPS_ERR_MEMORY && perhaps_plan(options, &plan) == 0)
+        return complain("%s: %s: it takes %s", target->path, why(error),
+                        scaled((double)plan.body_nbytes, "B").s);
+    return complain("%s: %s", target->path, why(error));
+}
+
+int target_create(struct target *target, const struct settings *settings, uint64_t capacity)
+{
+    uint8_t secret[SECRET_NBYTES];
+    bool new_secret = false;
+    struct perhaps_options options = target_options(settings, capacity);
+    options.hashing.seed = settings->seed;
+    int status = choose_hash(settings, &options.hashing.hash);
+    if (!status && settings->key_file)
+        status = secret_read(settings->key_file, secret, &new_secret);
+    if (status)
+        return status;
+    options.hashing.secret = settings->key_file && !new_secret ? secret : NULL;
+    int error = perhaps_create(&options, &target->filter);
+    if (error)
+        return complain_create(target, &options, error);
+    if (!new_secret)
+        return 0;
+    return secret_write(settings->key_file, target->filter, settings->quiet || settings->json);
+}
+
+/* ---- Opening one ------------------------------------------------------------------- */
+
+static int complain_open(const char *path, const struct settings *settings, int error)
+{
+    if (error != PERHAPS_ERR_KEY)
+        return complain("%s: %s", path, why(error));
+    if (settings->key_file)
+        return complain("%s: %s is not the key file that it was built with", path,
+                        settings->key_file);
+    return complain("%s: was built with a secret: give it with --key-file", path);
+}
+
+static int open_file(struct target *target, const char *path, const struct settings *settings,
+                     struct perhaps_open_options options)
+{
+    uint8_t secret[SECRET_NBYTES];
+    if (settings->key_file) {
+        int status = secret_read(settings->key_file, secret, NULL);
+        if (status)
+            return status;
+        options.hashing.secret = secret;
+    }
+    target->error = perhaps_open(path, &options, &target->filter);
+    return target->error ? complain_open(path, settings, target->error) : 0;
+}
+
+int target_open(struct target *target, const char *path, const struct settings *settings,
+                enum secrecy secrecy)
+{
+    struct perhaps_open_options options = { .without_secret = secrecy == WITHOUT_SECRET };
+    int status = init(target, path);
+    return status ? status : open_file(target, path, settings, options);
+}
+
+int target_load(struct target *target, const char *from, const struct settings *settings,
+                enum secrecy secrecy)
+{
+    return open_file(target, from, settings,
+                     (struct perhaps_open_options){
+                         .writable = true, .without_secret = secrecy == WITHOUT_SECRET });
+}
+
+int target_save(const struct target *target)
+{
+    int error = perhaps_save(target->filter, target->path);
+    return error ? complain("%s: %s%s", target->path, why(error), target->outcome) : 0;
+}

@@ -1,0 +1,50 @@
+/* target.h - the filter that a verb works on: where it is, its secret, its lock. */
+#ifndef TARGET_H
+#define TARGET_H
+
+#include <perhaps.h>
+
+#include "options.h"
+
+struct target {
+    perhaps_filter *filter;
+    const char *path;
+    int lock;      /* descriptor whose file is locked; -1: none */
+    int error;     /* the perhaps_error for which it could not be opened */
+    char *outcome; /* "; F is unchanged": what an error leaves, to end its message */
+};
+
+/* A target that target_close() may be called on. */
+#define TARGET_NONE                                                                            \
+    {                                                                                          \
+        .lock = -1                                                                             \
+    }
+
+enum secrecy { WITH_SECRET, WITHOUT_SECRET };
+
+/* The filter that the command line asks for, but for its hash. */
+struct perhaps_options target_options(const struct settings *settings, uint64_t capacity);
+
+/* All below return 0, or the exit status, having complained. */
+
+/* Opens the filter at 'path' read-only. */
+int target_open(struct target *target, const char *path, const struct settings *settings,
+                enum secrecy secrecy);
+
+/* Prepares to save at 'path' (NULL: nowhere): refuses what would fail in the end, as far as it
+ * can be told, and keeps other processes from changing the filter there until
+ * target_close(), so that none of two changes is lost.  Then create or load. */
+int target_reserve(struct target *target, const char *path);
+
+/* Makes an empty filter, and its secret if one is wanted and there is none. */
+int target_create(struct target *target, const struct settings *settings, uint64_t capacity);
+
+/* Loads the filter at 'from', to be changed. */
+int target_load(struct target *target, const char *from, const struct settings *settings,
+                enum secrecy secrecy);
+
+int target_save(const struct target *target);
+
+void target_close(struct target *target);
+
+#endif

@@ -1,0 +1,79 @@
+/* crawler.c - asks before it fetches: a filter of the URLs it has met, in place of the URLs.
+ * The web is a made-up one, in which each page links to eight others.
+ * Shows: perhaps_add_unless_present(), which asks and adds in one call, and what false
+ * positives cost here: pages that are skipped and were never fetched.
+ * Run: build/examples/crawler   (returns 0 if none was fetched twice and few were skipped) */
+#include <perhaps.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PAGES = 100000, LINKS = 8 };
+static const double fpr = 0.001;
+
+struct crawl {
+    perhaps_filter *met;
+    uint32_t *frontier; /* pages to fetch, in the order they were met */
+    size_t nfrontier;
+    uint8_t *fetches; /* of each page: the truth */
+    unsigned fetched_twice;
+};
+
+static uint32_t link_of(uint32_t page, uint32_t link)
+{
+    uint64_t x = (page * (uint64_t)LINKS + link + 1) * UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ x >> 29) * UINT64_C(0xBF58476D1CE4E5B9);
+    return (uint32_t)((x ^ x >> 32) % PAGES);
+}
+
+/* Puts a page into the frontier unless its URL was perhaps met before. */
+static int meet(struct crawl *crawl, uint32_t page)
+{
+    char url[64];
+    bool met_before;
+    int length = snprintf(url, sizeof url, "https://example.org/page/%u.html", page);
+    int error = perhaps_add_unless_present(crawl->met, url, (size_t)length, &met_before);
+    if (!error && !met_before)
+        crawl->frontier[crawl->nfrontier++] = page;
+    return error;
+}
+
+/* "Fetches" a page and follows its links. */
+static int fetch(struct crawl *crawl, uint32_t page)
+{
+    int error = 0;
+    crawl->fetched_twice += crawl->fetches[page]++ > 0;
+    for (uint32_t link = 0; link < LINKS && !error; link++)
+        error = meet(crawl, link_of(page, link));
+    return error;
+}
+
+/* Pages that a fetched page links to, yet were never fetched. */
+static unsigned count_skipped(struct crawl *crawl)
+{
+    unsigned skipped = 0;
+    for (size_t i = 0; i < crawl->nfrontier; i++)
+        for (uint32_t link = 0; link < LINKS; link++)
+            skipped += !crawl->fetches[link_of(crawl->frontier[i], link)]++;
+    return skipped;
+}
+
+int main(void)
+{
+    struct perhaps_options options = { .capacity = PAGES, .fpr = fpr };
+    struct crawl crawl = { .frontier = malloc(PAGES * sizeof *crawl.frontier),
+                           .fetches = calloc(PAGES, 1) };
+    int error = perhaps_create(&options, &crawl.met);
+    if (error || !crawl.frontier || !crawl.fetches)
+        return puts("out of memory"), 1;
+    error = meet(&crawl, 0);
+    for (size_t next = 0; next < crawl.nfrontier && !error; next++)
+        error = fetch(&crawl, crawl.frontier[next]);
+    unsigned skipped = count_skipped(&crawl);
+    printf("%zu pages fetched, %u of them twice; %u skipped wrongly (of %d, at %g: %.0f "
+           "expected at most)\n",
+           crawl.nfrontier, crawl.fetched_twice, skipped, PAGES, fpr, fpr * PAGES);
+    perhaps_free(crawl.met);
+    free(crawl.frontier);
+    free(crawl.fetches);
+    return error || crawl.fetched_twice || skipped > 2 * fpr * PAGES;
+}

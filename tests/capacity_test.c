@@ -1,0 +1,158 @@
+/* capacity_test.c - a filter takes the keys it was planned for, all of them, whatever their
+ * number; beyond, it refuses and loses nothing. */
+#include "support.h"
+
+#include <math.h>
+
+static const double rates[] = { 0.3, 0.1, 0.01, 0.001, 1e-4, 1e-6 };
+enum { RATES = sizeof rates / sizeof *rates };
+
+static void fill_exactly(const struct perhaps_kind *kind, const struct perhaps_keys *pool,
+                         size_t capacity, double fpr, struct rng *rng)
+{
+    scene("%s, capacity %zu, fpr %g", kind->name, capacity, fpr);
+    struct perhaps_keys keys =
+        some_keys(pool, rng_below(rng, pool->count - capacity + 1), capacity);
+    perhaps_filter *f = make_filter(kind, capacity, fpr, 1 + rng_next(rng));
+    fill(f, &keys);
+    expect_all_found(f, &keys);
+    expect(stats_of(f).failed_adds == 0);
+    perhaps_free(f);
+}
+
+static void test_small_sizes(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys pool = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t capacity = 1; capacity <= 70; capacity++)
+            for (unsigned r = 0; r < RATES; r++)
+                fill_exactly(kind, &pool, capacity, rates[r], &rng);
+    free_keys(&pool);
+}
+
+/* Fifty sizes, evenly spread on a scale of logarithms, none of them round. */
+static void test_odd_sizes(void **state)
+{
+    (void)state;
+    enum { SIZES = 50 };
+    const double smallest = 71, largest = SANITIZED ? 5e4 : 1e6;
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned s = 0; s < SIZES; s++) {
+            double step = s + (double)rng_below(&rng, 1000) / 1000;
+            size_t capacity = (size_t)(smallest * pow(largest / smallest, step / SIZES));
+            fill_exactly(kind, &pool, capacity | 1, rates[s % RATES], &rng);
+        }
+    free_keys(&pool);
+}
+
+static void check_beyond(const struct perhaps_kind *kind, size_t capacity, double fpr)
+{
+    scene("%s of %zu at %g, overfilled", kind->name, capacity, fpr);
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20 * capacity + 30000);
+    perhaps_filter *f = make_filter(kind, capacity, fpr, test_seed());
+    size_t before_first = 0;
+    overfill(f, &keys, 10000, &before_first);
+    expect(before_first >= capacity);
+    struct perhaps_keys first = some_keys(&keys, 0, before_first);
+    expect_all_found(f, &first);
+    free_keys(&keys);
+    perhaps_free(f);
+}
+
+static void test_beyond_capacity(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned r = 0; r < RATES; r++) {
+            check_beyond(kind, 1, rates[r]);
+            check_beyond(kind, 3000, rates[r]);
+        }
+}
+
+/* A key that is there already may be "added" to a full filter, where that changes nothing. */
+static void test_known_keys_when_full(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 1000, 0.01, test_seed());
+        size_t done;
+        expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_FULL);
+        expect(done >= 1000 && done < keys.count);
+        perhaps_filter *before = clone_of(f);
+        bool was_present[1000] = { 0 };
+        struct perhaps_keys known = some_keys(&keys, 0, 1000);
+        expect_success(perhaps_add_unless_present_many(f, &known, was_present, NULL));
+        for (size_t k = 0; k < known.count; k++)
+            expect(was_present[k]);
+        expect(perhaps_equal(f, before));
+        expect_same_counters(f, before);
+        perhaps_free(f);
+        perhaps_free(before);
+    }
+    free_keys(&keys);
+}
+
+/* As long as a filter accepts keys it keeps the rate that was asked. */
+static void test_rate_until_full(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 50000 };
+    const double noise = 3 / sqrt(CAPACITY); /* of the fill, from seed to seed */
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned r = 0; r < RATES; r++) {
+            perhaps_filter *f = make_filter(kind, CAPACITY, rates[r], test_seed());
+            expect_error(perhaps_add_many(f, &keys, NULL), PERHAPS_ERR_FULL);
+            scene("%s at %g, until it is full: %g", kind->name, rates[r], stats_of(f).fpr_now);
+            expect(stats_of(f).fpr_now <= rates[r] * (1 + noise));
+            perhaps_free(f);
+        }
+    free_keys(&keys);
+}
+
+/* What is removed makes room. */
+static void test_refill(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!(kind->abilities & PERHAPS_REMOVE))
+            continue;
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 1000, 1e-4, test_seed());
+        struct perhaps_keys old = some_keys(&keys, 0, 1000), fresh = some_keys(&keys, 0, 0);
+        for (size_t round = 0; round < 20; round++) {
+            fresh = some_keys(&keys, round % 2 * 1000, 1000);
+            fill(f, &fresh);
+            expect_all_found(f, &fresh);
+            size_t nremoved;
+            expect_success(perhaps_remove_many(f, &fresh, NULL, &nremoved));
+            expect(nremoved == fresh.count && stats_of(f).keys == 0);
+        }
+        expect(perhaps_contains_many(f, &old, NULL) == 0);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_small_sizes),     cmocka_unit_test(test_odd_sizes),
+        cmocka_unit_test(test_beyond_capacity), cmocka_unit_test(test_known_keys_when_full),
+        cmocka_unit_test(test_rate_until_full), cmocka_unit_test(test_refill),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,321 @@
+/* cuckoo_test.c - what src/filters/cuckoo.c promises and others need not: two buckets, slots of
+ * any width, copies, and a load that is reached. */
+#include "support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "filter.h"
+#include "filters/kinds.h"
+#include "kernels/layout.h"
+
+/* Of a geometry that no plan makes: it takes keys until there is no room. */
+static perhaps_filter *table_filter(uint64_t nbuckets, unsigned width, enum perhaps_hash hash)
+{
+    struct geometry g = { .capacity = nbuckets * BUCKET_SLOTS,
+                          .fpr = 0.999999,
+                          .field = { nbuckets, width } };
+    struct perhaps_hashing hashing = { .hash = hash, .seed = test_seed() };
+    struct hasher hasher;
+    perhaps_filter *f;
+    scene("%llu buckets, %u bits", (unsigned long long)nbuckets, width);
+    expect_success(kind_cuckoo.set_geometry(&g));
+    expect(g.key_limit == nbuckets * BUCKET_SLOTS);
+    expect_success(hasher_create(&hasher, &hashing));
+    expect_success(filter_make(&kind_cuckoo, &g, &hasher, NULL, true, &f));
+    return f;
+}
+
+static const struct perhaps_kind *cuckoo(void)
+{
+    return &kind_cuckoo.about;
+}
+
+/* ---- Places ---------------------------------------------------------------------------------
+ */
+
+static void check_pair(uint64_t bucket, uint32_t fingerprint, uint64_t nbuckets)
+{
+    uint64_t other = cuckoo_other_bucket(bucket, fingerprint, nbuckets);
+    expect(other < nbuckets && other != bucket);
+    expect(cuckoo_other_bucket(other, fingerprint, nbuckets) == bucket);
+}
+
+static void test_other_bucket(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const uint64_t big = UINT64_C(1) << 32,
+                   counts[] = { 2,       4,       6,   10,      98,
+                                1000002, big - 2, big, big + 2, UINT64_C(1) << 56 };
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++)
+        for (unsigned i = 0; i < 3000; i++) {
+            uint64_t nbuckets = i < 1000
+                                    ? counts[i % (sizeof counts / sizeof *counts)]
+                                    : 2 + 2 * (rng_next(&rng) >> (9 + rng_below(&rng, 50)));
+            uint32_t fingerprint = cuckoo_fingerprint(rng_next(&rng), width);
+            scene("%llu buckets, fingerprint %u", (unsigned long long)nbuckets, fingerprint);
+            check_pair(rng_below(&rng, nbuckets), fingerprint, nbuckets);
+            check_pair(0, fingerprint, nbuckets);
+            check_pair(nbuckets - 1, fingerprint, nbuckets);
+        }
+}
+
+/* Every pair of a small table, so that no corner is left out. */
+static void test_every_pair(void **state)
+{
+    (void)state;
+    for (uint64_t nbuckets = 2; nbuckets <= 64; nbuckets += 2)
+        for (uint32_t fingerprint = 1; fingerprint < 1 << 8; fingerprint++)
+            for (uint64_t bucket = 0; bucket < nbuckets; bucket++)
+                check_pair(bucket, fingerprint, nbuckets);
+}
+
+static void test_fingerprints(void **state)
+{
+    (void)state;
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
+        uint32_t most = (uint32_t)((UINT64_C(1) << width) - 1);
+        scene("%u bits", width);
+        expect(cuckoo_fingerprint(0, width) == 1);
+        expect(cuckoo_fingerprint(UINT64_MAX, width) == most);
+        expect(cuckoo_fingerprint(UINT64_MAX / 2, width) == most / 2 + 1);
+    }
+}
+
+/* A table beside a plain array: a slot that is set changes no other, nor what lies behind. */
+static void test_slots(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 32, SLOTS = BUCKETS * BUCKET_SLOTS };
+    struct rng rng = rng_for(__func__);
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
+        uint8_t body[BUCKETS * BUCKET_SLOTS * WIDTH_MAX / 8 + 8];
+        uint32_t plain[SLOTS], most = (uint32_t)((UINT64_C(1) << width) - 1);
+        size_t used = BUCKETS * BUCKET_SLOTS * width / 8;
+        memset(body, 0xA5, sizeof body);
+        for (unsigned i = 0; i < SLOTS; i++)
+            plain[i] = cuckoo_slot(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width);
+        for (unsigned step = 0; step < 2000; step++) {
+            unsigned at = (unsigned)rng_below(&rng, SLOTS);
+            plain[at] = step % 3 ? (uint32_t)rng_next(&rng) & most : step % 2 ? most : 0;
+            cuckoo_set_slot(body, at / BUCKET_SLOTS, at % BUCKET_SLOTS, width, plain[at]);
+            for (unsigned i = 0; i < SLOTS; i++)
+                expect(plain[i] ==
+                       cuckoo_slot(body, i / BUCKET_SLOTS, i % BUCKET_SLOTS, width));
+        }
+        for (size_t i = used; i < sizeof body; i++)
+            expect(body[i] == 0xA5);
+    }
+}
+
+/* ---- Two halves of the hash
+ * ------------------------------------------------------------------ */
+
+static void add_hash(perhaps_filter *f, uint64_t place, uint64_t mark)
+{
+    const uint64_t key[] = { place, mark };
+    expect_success(perhaps_add(f, key, sizeof key));
+}
+
+/* The only entry of a filter. */
+static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
+{
+    uint32_t found = 0;
+    unsigned width = (unsigned)f->geometry.field[1];
+    for (uint64_t b = 0; b < f->geometry.field[0]; b++)
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+            uint32_t entry = cuckoo_slot(f->body, b, slot, width);
+            expect(!entry || !found);
+            if (entry) {
+                *bucket = b;
+                found = entry;
+            }
+        }
+    return found;
+}
+
+static void test_place_and_mark(void **state)
+{
+    (void)state;
+    enum { BUCKETS = 50 };
+    struct rng rng = rng_for(__func__);
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
+        perhaps_filter *f = table_filter(BUCKETS, width, PERHAPS_NONE);
+        for (unsigned i = 0; i < 50; i++) {
+            uint64_t place = rng_next(&rng), mark = rng_next(&rng), bucket = BUCKETS;
+            add_hash(f, place, mark);
+            uint32_t entry = find_entry(f, &bucket);
+            uint64_t first = (uint64_t)(((unsigned __int128)place * BUCKETS) >> 64);
+            expect(entry == cuckoo_fingerprint(mark, width));
+            expect(bucket == first || bucket == cuckoo_other_bucket(first, entry, BUCKETS));
+            expect_success(perhaps_clear(f));
+        }
+        perhaps_free(f);
+    }
+}
+
+/* Of keys in the lower half of the buckets, half have a fingerprint in the lower half. */
+static void test_independence(void **state)
+{
+    (void)state;
+    enum { KEYS = 100000 };
+    perhaps_filter *f = make_filter(cuckoo(), 1000, 0.001, test_seed());
+    struct perhaps_keys keys = make_keys(SEQUENTIAL_KEYS, test_seed(), 0, KEYS);
+    double quarters[2][2] = { { 0 } };
+    for (size_t i = 0; i < KEYS; i++) {
+        struct keyhash h;
+        hasher_run(&f->hasher, &keys, i, 1, &h);
+        quarters[h.place >> 63][cuckoo_fingerprint(h.mark, 13) >> 12]++;
+    }
+    const double sd = sqrt(KEYS * 0.25 * 0.75);
+    for (unsigned q = 0; q < 4; q++)
+        expect(fabs(quarters[q / 2][q % 2] - KEYS / 4.0) < 6 * sd);
+    free_keys(&keys);
+    perhaps_free(f);
+}
+
+/* ---- Copies
+ * ---------------------------------------------------------------------------------- */
+
+static void expect_copies(const perhaps_filter *f, const char *key, uint64_t wanted)
+{
+    uint64_t count;
+    expect_success(perhaps_count(f, key, strlen(key), &count));
+    expect(count == wanted);
+}
+
+static void test_ninth_copy(void **state)
+{
+    (void)state;
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
+        perhaps_filter *f = table_filter(500, width, PERHAPS_XXH3);
+        for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++) {
+            expect_copies(f, "twin", copies);
+            expect_success(perhaps_add(f, "twin", 4));
+        }
+        perhaps_filter *before = clone_of(f);
+        expect_error(perhaps_add(f, "twin", 4), PERHAPS_ERR_COPIES);
+        bool was_present = false;
+        expect_success(perhaps_add_unless_present(f, "twin", 4, &was_present));
+        expect(was_present && perhaps_equal(f, before) && stats_of(f).failed_adds == 1);
+        expect_success(perhaps_remove(f, "twin", 4));
+        expect_success(perhaps_add(f, "twin", 4));
+        expect_error(perhaps_add(f, "twin", 4), PERHAPS_ERR_COPIES);
+        for (unsigned copies = PERHAPS_COPIES_MAX; copies > 0; copies--) {
+            expect_copies(f, "twin", copies);
+            expect_success(perhaps_remove(f, "twin", 4));
+        }
+        expect_error(perhaps_remove(f, "twin", 4), PERHAPS_ERR_NOT_FOUND);
+        expect(stats_of(f).keys == 0 && stats_of(f).load == 0);
+        perhaps_free(f);
+        perhaps_free(before);
+    }
+}
+
+/* Other keys' entries make room for the copies of one. */
+static void test_copies_in_a_crowd(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
+    perhaps_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-6, test_seed());
+    fill(f, &keys);
+    for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
+        expect_success(perhaps_add(f, "twin", 4));
+    expect_error(perhaps_add(f, "twin", 4), PERHAPS_ERR_COPIES);
+    expect_copies(f, "twin", PERHAPS_COPIES_MAX);
+    expect_all_found(f, &keys);
+    free_keys(&keys);
+    perhaps_free(f);
+}
+
+static void test_merged_copies(void **state)
+{
+    (void)state;
+    perhaps_filter *f = make_filter(cuckoo(), 100, 1e-6, test_seed());
+    perhaps_filter *other = clone_of(f);
+    for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
+        expect_success(perhaps_add(copies < 5 ? f : other, "twin", 4));
+    expect_success(perhaps_add(other, "single", 6));
+    perhaps_filter *sum = clone_of(f);
+    expect_success(perhaps_merge(sum, other));
+    expect_copies(sum, "twin", PERHAPS_COPIES_MAX);
+    expect_copies(sum, "single", 1);
+    perhaps_filter *before = clone_of(sum);
+    expect_error(perhaps_merge(sum, f), PERHAPS_ERR_COPIES);
+    expect(perhaps_equal(sum, before));
+    perhaps_free(f);
+    perhaps_free(other);
+    perhaps_free(sum);
+    perhaps_free(before);
+}
+
+/* ---- Load
+ * ------------------------------------------------------------------------------------ */
+
+/* Fills a table until adds fail for want of room, ten thousand times. */
+static void check_load(uint64_t nbuckets, unsigned width, double least)
+{
+    uint64_t slots = nbuckets * BUCKET_SLOTS;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), width, slots + 20000);
+    perhaps_filter *f = table_filter(nbuckets, width, PERHAPS_XXH3);
+    size_t before_first = 0;
+    overfill(f, &keys, SANITIZED ? 1000 : 10000, &before_first);
+    double load = (double)before_first / (double)slots;
+    scene("%llu buckets, %u bits: first failure at load %g", (unsigned long long)nbuckets,
+          width, load);
+    expect(load >= least);
+    struct perhaps_keys first = some_keys(&keys, 0, before_first);
+    expect_all_found(f, &first);
+    free_keys(&keys);
+    perhaps_free(f);
+}
+
+static void test_load(void **state)
+{
+    (void)state;
+    const unsigned widths[] = { 5, 6, 8, 11, 13, 16, 17, 32 };
+    for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
+        check_load(1000, widths[w], 0.95);
+        check_load(4098, widths[w], 0.95);
+        check_load(30002, widths[w], 0.95);
+    }
+}
+
+/* Keys that are made to share their first bucket: four find room there, each other one in its
+ * own second bucket or not at all; none is lost, whatever is refused. */
+static void test_crafted_keys(void **state)
+{
+    (void)state;
+    enum { KEYS = 3000 };
+    struct rng rng = rng_for(__func__);
+    for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width += 4) {
+        perhaps_filter *f = table_filter(200, width, PERHAPS_NONE);
+        static uint64_t key[KEYS][2];
+        unsigned stored = 0;
+        for (unsigned i = 0; i < KEYS; i++) {
+            key[stored][0] = rng_below(&rng, 10) ? UINT64_MAX / 3 : rng_next(&rng);
+            key[stored][1] = rng_next(&rng);
+            int error = perhaps_add(f, key[stored], sizeof *key);
+            expect(!error || error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES);
+            stored += !error;
+        }
+        expect(stored < KEYS && stats_of(f).keys == stored);
+        struct perhaps_keys all = { .count = stored, .packed = key, .key_nbytes = sizeof *key };
+        expect_all_found(f, &all);
+        perhaps_free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_other_bucket),   cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_fingerprints),   cmocka_unit_test(test_slots),
+        cmocka_unit_test(test_place_and_mark), cmocka_unit_test(test_independence),
+        cmocka_unit_test(test_ninth_copy),     cmocka_unit_test(test_copies_in_a_crowd),
+        cmocka_unit_test(test_merged_copies),  cmocka_unit_test(test_load),
+        cmocka_unit_test(test_crafted_keys),
+    };
+    return run_group(tests);
+}

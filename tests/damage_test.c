@@ -1,0 +1,345 @@
+/* damage_test.c - files that are cut, flipped, or made by an enemy: refused, or safe to use. */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter.h"
+#include "hostile.h"
+
+static perhaps_filter *small_filter(const struct perhaps_kind *kind)
+{
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 30);
+    perhaps_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
+    fill(f, &keys);
+    free_keys(&keys);
+    return f;
+}
+
+static struct bytes small_file(const struct perhaps_kind *kind)
+{
+    perhaps_filter *f = small_filter(kind);
+    struct bytes file = saved_bytes(f);
+    perhaps_free(f);
+    return file;
+}
+
+static const struct perhaps_open_options map_it = { .writable = false },
+                                         load_it = { .writable = true };
+
+static bool is_refusal(int error)
+{
+    return error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
+           error == PERHAPS_ERR_DAMAGED;
+}
+
+static int open_and_close(const uint8_t *bytes, size_t nbytes,
+                          const struct perhaps_open_options *options)
+{
+    perhaps_filter *f;
+    int error = open_bytes(bytes, nbytes, options, &f);
+    perhaps_free(f);
+    return error;
+}
+
+static void expect_refused(const uint8_t *bytes, size_t nbytes)
+{
+    expect(is_refusal(open_and_close(bytes, nbytes, &map_it)));
+    expect(is_refusal(open_and_close(bytes, nbytes, &load_it)));
+}
+
+/* ---- Cut and flipped ----------------------------------------------------------------------
+ */
+
+static void test_every_length(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct bytes file = small_file(kind);
+        file.at = realloc(file.at, file.nbytes + 64);
+        expect(file.at);
+        memset(file.at + file.nbytes, 0, 64);
+        for (size_t nbytes = 0; nbytes <= file.nbytes + 64; nbytes++) {
+            scene("%s, %zu bytes of %zu", kind->name, nbytes, file.nbytes);
+            if (nbytes != file.nbytes)
+                expect_refused(file.at, nbytes);
+        }
+        expect_success(open_and_close(file.at, file.nbytes, &map_it));
+        free(file.at);
+    }
+}
+
+/* A flip in a body page passes a mapped open, which does not read it: verify finds it. */
+static void expect_found_by_verify(const uint8_t *bytes, size_t nbytes, size_t at)
+{
+    perhaps_filter *f;
+    struct perhaps_verdict verdict;
+    expect_success(open_bytes(bytes, nbytes, &map_it, &f));
+    expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_DAMAGED);
+    size_t page = (at - BODY_OFFSET) / PERHAPS_PAGE_NBYTES;
+    expect(verdict.damaged == 1);
+    expect(verdict.first_damaged == BODY_OFFSET + page * PERHAPS_PAGE_NBYTES);
+    perhaps_free(f);
+    expect_error(open_and_close(bytes, nbytes, &load_it), PERHAPS_ERR_DAMAGED);
+}
+
+static void flip_and_check(const struct bytes *file, uint64_t body_nbytes, size_t bit)
+{
+    size_t at = bit / 8;
+    file->at[at] = (uint8_t)(file->at[at] ^ 1U << bit % 8);
+    if (at >= BODY_OFFSET && at < BODY_OFFSET + body_nbytes)
+        expect_found_by_verify(file->at, file->nbytes, at);
+    else
+        expect_refused(file->at, file->nbytes);
+    file->at[at] = (uint8_t)(file->at[at] ^ 1U << bit % 8);
+}
+
+static void test_every_bit(void **state)
+{
+    (void)state;
+    const size_t step = SANITIZED ? 7 : 1; /* every bit of a byte has its turn */
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *f = small_filter(kind);
+        struct bytes file = saved_bytes(f);
+        for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
+            scene("%s, bit %zu", kind->name, bit);
+            flip_and_check(&file, stats_of(f).plan.body_nbytes, bit);
+        }
+        free(file.at);
+        perhaps_free(f);
+    }
+}
+
+static void test_many_pages(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
+        perhaps_filter *f = make_filter(kind, 300 * 1000, 0.001, test_seed());
+        fill(f, &keys);
+        struct bytes file = saved_bytes(f);
+        for (unsigned flip = 0; flip < 200; flip++) {
+            size_t bit = (size_t)rng_below(&rng, file.nbytes * 8);
+            scene("%s, bit %zu of a large filter", kind->name, bit);
+            flip_and_check(&file, stats_of(f).plan.body_nbytes, bit);
+        }
+        uint8_t page[PERHAPS_PAGE_NBYTES], *first = file.at + BODY_OFFSET;
+        memcpy(page, first, sizeof page);
+        memcpy(first, first + sizeof page, sizeof page);
+        memcpy(first + sizeof page, page, sizeof page);
+        perhaps_filter *exchanged;
+        struct perhaps_verdict verdict;
+        expect_success(open_bytes(file.at, file.nbytes, &map_it, &exchanged));
+        expect_error(perhaps_verify(exchanged, &verdict), PERHAPS_ERR_DAMAGED);
+        expect(verdict.damaged == 2 && verdict.first_damaged == BODY_OFFSET);
+        perhaps_free(exchanged);
+        free(file.at);
+        free_keys(&keys);
+        perhaps_free(f);
+    }
+}
+
+/* ---- Headers whose checksum is right --------------------------------------------------------
+ */
+
+static void put(struct bytes *file, size_t at, uint64_t value, size_t nbytes)
+{
+    memcpy(file->at + at, &value, nbytes);
+}
+
+static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t value,
+                           size_t nbytes)
+{
+    struct bytes file = small_file(kind);
+    put(&file, at, value, nbytes);
+    reseal_header(file.at);
+    scene("%s, %llu at offset %zu", kind->name, (unsigned long long)value, at);
+    int error = open_and_close(file.at, file.nbytes, &map_it);
+    expect_error(open_and_close(file.at, file.nbytes, &load_it), error);
+    free(file.at);
+    return error;
+}
+
+static void test_later_versions(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
+        for (unsigned bit = 0; bit < 64; bit++)
+            expect_error(open_with_field(kind, AT_FEATURES, UINT64_C(1) << bit, 8),
+                         PERHAPS_ERR_VERSION);
+        for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
+            expect_error(open_with_field(kind, at, 1, 8), PERHAPS_ERR_VERSION);
+        for (size_t at = FIELDS_END; at < BODY_OFFSET; at += 509)
+            expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_KIND, 4711, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_HASH, 4, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_HASH, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_SECTIONS, 2, 4), PERHAPS_ERR_VERSION);
+        expect_error(open_with_field(kind, AT_PARENT, 0, 4), PERHAPS_ERR_VERSION);
+        size_t last = AT_FIELDS + (PERHAPS_FIELDS_MAX - 1) * 8;
+        expect_error(open_with_field(kind, last, 1, 8), PERHAPS_ERR_VERSION);
+    }
+}
+
+/* A body of 2^51 and of 2^60 bytes in a file of four thousand: refused before anything is
+ * allocated. */
+static void test_huge_claims(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned claim = 0; claim < 2; claim++) {
+            struct perhaps_options options = { .capacity = PERHAPS_CAPACITY_MAX,
+                                               .fpr = 1e-8,
+                                               .kind = kind->name };
+            struct perhaps_plan plan;
+            struct bytes file = small_file(kind);
+            scene("%s", kind->name);
+            expect_success(perhaps_plan(&options, &plan));
+            uint64_t body = claim ? UINT64_C(1) << 60 : plan.body_nbytes;
+            uint64_t pages = body / PERHAPS_PAGE_NBYTES + 1;
+            put(&file, AT_CAPACITY, plan.capacity, 8);
+            for (unsigned f = 0; f < plan.nfields; f++)
+                put(&file, AT_FIELDS + f * 8, plan.field[f], 8);
+            put(&file, AT_BODY_NBYTES, body, 8);
+            put(&file, AT_TABLE_OFFSET, BODY_OFFSET + body, 8);
+            put(&file, AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8, 8);
+            reseal_header(file.at);
+
+            struct ledger ledger = { 0 };
+            struct perhaps_allocator allocator = ledger_allocator(&ledger);
+            struct perhaps_open_options open = { .writable = true, .allocator = &allocator };
+            expect_error(open_and_close(file.at, file.nbytes, &open), PERHAPS_ERR_DAMAGED);
+            expect_error(open_and_close(file.at, file.nbytes, &map_it), PERHAPS_ERR_DAMAGED);
+            expect(ledger.calls == 0);
+            free(file.at);
+        }
+}
+
+/* Opened or refused, and if opened, safe to use. */
+static void use_or_refuse(const uint8_t *bytes, size_t nbytes, uint64_t seed)
+{
+    const struct perhaps_open_options *const ways[] = { &map_it, &load_it };
+    for (unsigned way = 0; way < 2; way++) {
+        perhaps_filter *f;
+        int error = open_bytes(bytes, nbytes, ways[way], &f);
+        if (!error)
+            exercise(f, seed);
+        else
+            expect(is_refusal(error) || error == PERHAPS_ERR_KEY);
+        perhaps_free(f);
+    }
+}
+
+static uint64_t extreme_number(struct rng *rng, uint64_t usual)
+{
+    const double reals[] = { NAN, INFINITY, -1, -0.0, 1, 1e-320, 1e-15, 0.5, 0.9999999999 };
+    double real = reals[rng_below(rng, sizeof reals / sizeof *reals)];
+    uint64_t bits, power = UINT64_C(1) << rng_below(rng, 64);
+    switch (rng_below(rng, 6)) {
+    case 0:
+        memcpy(&bits, &real, sizeof bits);
+        return bits;
+    case 1:
+        return power;
+    case 2:
+        return power - 1;
+    case 3:
+        return -power;
+    case 4:
+        return usual + rng_below(rng, 5) - 2;
+    default:
+        return rng_below(rng, 70);
+    }
+}
+
+static void test_hostile_headers(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct bytes file = small_file(kind);
+        uint8_t *intact = malloc(file.nbytes);
+        memcpy(intact, file.at, file.nbytes);
+        for (unsigned round = 0; round < 6000; round++) {
+            scene("%s, hostile header %u", kind->name, round);
+            for (uint64_t changes = 1 + rng_below(&rng, 3); changes > 0; changes--) {
+                size_t at = AT_FILE_NBYTES + 8 * rng_below(&rng, (FIELDS_END - 24) / 8);
+                uint64_t usual;
+                memcpy(&usual, intact + at, sizeof usual);
+                put(&file, at, extreme_number(&rng, usual), 8);
+            }
+            reseal_header(file.at);
+            use_or_refuse(file.at, file.nbytes, round);
+            memcpy(file.at, intact, file.nbytes);
+        }
+        free(intact);
+        free(file.at);
+    }
+}
+
+/* Geometries that no plan makes, full of noise, with counters that cannot be. */
+static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhaps_filter **f)
+{
+    struct geometry g = { .capacity = 1 + rng_below(rng, 1000) * rng_below(rng, 1000),
+                          .fpr = 0.999 / (double)(1 + rng_below(rng, 1 << 20)) };
+    struct hasher hasher;
+    struct perhaps_hashing hashing = { .seed = 1 + rng_next(rng) };
+    for (unsigned i = 0; i < kind_field_count(kind); i++)
+        g.field[i] = rng_below(rng, UINT64_C(1) << rng_below(rng, 14));
+    if (kind->set_geometry(&g) || g.body_nbytes > 1 << 18)
+        return false;
+    expect_success(hasher_create(&hasher, &hashing));
+    expect_success(filter_make(kind, &g, &hasher, NULL, true, f));
+    bool dense = rng_below(rng, 2);
+    for (uint64_t at = 0; at < g.body_nbytes; at += 8) {
+        uint64_t word = rng_next(rng) | (dense ? rng_next(rng) | rng_next(rng) : 0);
+        memcpy((*f)->body + at, &word, sizeof word);
+    }
+    (*f)->counters.keys = rng_below(rng, 2 * g.key_limit);
+    (*f)->counters.failed_adds = rng_next(rng);
+    (*f)->counters.unmatched_removals = rng_next(rng);
+    return true;
+}
+
+static void test_noise(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const struct filter_kind *kind;
+    for (size_t i = 0; (kind = kind_by_index(i)); i++)
+        for (unsigned done = 0; done < (SANITIZED ? 30 : 150);) {
+            perhaps_filter *f;
+            scene("%s, noise %u", kind->about.name, done);
+            if (!noise_filter(kind, &rng, &f))
+                continue;
+            exercise(f, done);
+            struct bytes file = saved_bytes(f);
+            expect_success(open_and_close(file.at, file.nbytes, &map_it));
+            use_or_refuse(file.at, file.nbytes, done++);
+            free(file.at);
+            perhaps_free(f);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_length), cmocka_unit_test(test_every_bit),
+        cmocka_unit_test(test_many_pages),   cmocka_unit_test(test_later_versions),
+        cmocka_unit_test(test_huge_claims),  cmocka_unit_test(test_hostile_headers),
+        cmocka_unit_test(test_noise),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,330 @@
+/* file_test.c - what was saved is what is opened; what is no filter file is refused. */
+#include "support.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hostile.h"
+
+static const uint8_t secret[16] = "a secret of ours";
+
+static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash[16])
+{
+    uint64_t words[2] = { *(const uint64_t *)context, nbytes };
+    for (size_t i = 0; i < nbytes; i++)
+        words[0] = mix64(words[0] + ((const uint8_t *)key)[i]);
+    words[1] = mix64(~words[0]);
+    memcpy(hash, words, sizeof words);
+}
+
+static struct perhaps_hashing hashing_of(enum perhaps_hash hash)
+{
+    static uint64_t salt = 5;
+    return (struct perhaps_hashing){ .hash = hash,
+                                     .secret = hash == PERHAPS_SIP ? secret : NULL,
+                                     .function = hash == PERHAPS_CUSTOM ? own_hash : NULL,
+                                     .context = &salt };
+}
+
+static perhaps_filter *full_filter(const struct perhaps_kind *kind, enum perhaps_hash hash,
+                                   const struct perhaps_keys *keys)
+{
+    struct perhaps_options options = { .capacity = keys->count + 10,
+                                       .fpr = 0.001,
+                                       .kind = kind->name,
+                                       .hashing = hashing_of(hash) };
+    perhaps_filter *f;
+    scene("%s, hash %d, %zu keys", kind->name, (int)hash, keys->count);
+    expect_success(perhaps_create(&options, &f));
+    fill(f, keys);
+    if (!perhaps_contains(f, "one that is not!", 16))
+        perhaps_remove(f, "one that is not!", 16); /* so that this count is not 0, either */
+    return f;
+}
+
+/* ---- Round trips ------------------------------------------------------------------------ */
+
+static void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted)
+{
+    struct bytes got = saved_bytes(f);
+    expect(got.nbytes == wanted->nbytes && !memcmp(got.at, wanted->at, got.nbytes));
+    free(got.at);
+}
+
+static void check_mapped(const struct perhaps_kind *kind, perhaps_filter *f,
+                         const perhaps_filter *original, const struct perhaps_keys *keys)
+{
+    struct perhaps_verdict verdict;
+    size_t done;
+    expect(stats_of(f).mapped);
+    expect_success(perhaps_verify(f, &verdict));
+    expect(verdict.pages > 0 && !verdict.damaged);
+    bool removes = kind->abilities & PERHAPS_REMOVE;
+    expect_error(perhaps_add(f, key_at(keys, 0), keys->key_nbytes), PERHAPS_ERR_READ_ONLY);
+    expect_error(perhaps_add_many(f, keys, &done), PERHAPS_ERR_READ_ONLY);
+    expect_error(perhaps_remove(f, key_at(keys, 0), keys->key_nbytes),
+                 removes ? PERHAPS_ERR_READ_ONLY : PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_clear(f), PERHAPS_ERR_READ_ONLY);
+    expect_error(perhaps_merge(f, original), PERHAPS_ERR_READ_ONLY);
+    expect(perhaps_equal(f, original));
+    expect_same_counters(f, original);
+}
+
+static void check_writable(perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    const uint8_t key[16] = "one key more";
+    expect(!stats_of(f).mapped);
+    expect_success(perhaps_add(f, key, sizeof key));
+    expect(perhaps_contains(f, key, sizeof key));
+    expect_all_found(f, keys);
+}
+
+static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
+                       const struct perhaps_keys *keys)
+{
+    struct perhaps_open_options options = { .hashing = hashing_of(hash) };
+    perhaps_filter *f = full_filter(kind, hash, keys), *mapped, *loaded, *copy;
+    struct path path = temp_path("round_trip");
+    expect_success(perhaps_save(f, path.text));
+    expect_success(perhaps_open(path.text, &options, &mapped));
+    options.writable = true;
+    expect_success(perhaps_open(path.text, &options, &loaded));
+    copy = clone_of(mapped);
+
+    struct bytes bytes = saved_bytes(f);
+    const perhaps_filter *same[] = { mapped, loaded, copy };
+    for (unsigned i = 0; i < 3; i++) {
+        expect(perhaps_equal(f, same[i]));
+        expect_same_counters(f, same[i]);
+        expect_all_found(same[i], keys);
+        expect_saves_as(same[i], &bytes);
+    }
+    check_mapped(kind, mapped, f, keys);
+    check_writable(loaded, keys);
+    check_writable(copy, keys);
+    free(bytes.at);
+    perhaps_free(f);
+    perhaps_free(mapped);
+    perhaps_free(loaded);
+    perhaps_free(copy);
+}
+
+static void test_round_trips(void **state)
+{
+    (void)state;
+    /* a body of one part of a page, and one of many pages and a part */
+    const size_t counts[] = { 10, 200 * 1000 };
+    const struct perhaps_kind *kind;
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
+        for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+            for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++)
+                round_trip(kind, hash, &keys);
+        free_keys(&keys);
+    }
+}
+
+/* Saving is a rename: who has the old file mapped keeps it. */
+static void test_replaced_under_a_mapping(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
+    struct path path = temp_path("replaced");
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *f = full_filter(kind, PERHAPS_XXH3, &keys), *mapped;
+        expect_success(perhaps_save(f, path.text));
+        expect_success(perhaps_open(path.text, NULL, &mapped));
+        expect_success(perhaps_clear(f));
+        expect_success(perhaps_save(f, path.text));
+        expect_all_found(mapped, &keys);
+        perhaps_free(mapped);
+        expect_success(perhaps_open(path.text, NULL, &mapped));
+        expect(perhaps_contains_many(mapped, &keys, NULL) == 0);
+        perhaps_free(mapped);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Secrets ---------------------------------------------------------------------------- */
+
+static int open_with(const struct bytes *file, const struct perhaps_open_options *options)
+{
+    perhaps_filter *f;
+    int error = open_bytes(file->at, file->nbytes, options, &f);
+    perhaps_free(f);
+    return error;
+}
+
+static void test_wrong_keys(void **state)
+{
+    (void)state;
+    uint8_t wrong[16] = "a secret of ourz";
+    uint64_t other_salt = 6;
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
+    for (int writable = 0; writable < 2; writable++) {
+        struct perhaps_open_options none = { .writable = writable }, bad = none;
+        perhaps_filter *sip = full_filter(perhaps_kind(0), PERHAPS_SIP, &keys);
+        perhaps_filter *custom = full_filter(perhaps_kind(0), PERHAPS_CUSTOM, &keys);
+        struct bytes sip_file = saved_bytes(sip), custom_file = saved_bytes(custom);
+        bad.hashing.secret = wrong;
+        bad.hashing.function = own_hash;
+        bad.hashing.context = &other_salt;
+        expect_error(open_with(&sip_file, &none), PERHAPS_ERR_KEY);
+        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_KEY);
+        expect_error(open_with(&custom_file, &none), PERHAPS_ERR_KEY);
+        expect_error(open_with(&custom_file, &bad), PERHAPS_ERR_KEY);
+        bad.without_secret = true; /* to be without is one thing, to be wrong another */
+        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_KEY);
+        free(sip_file.at);
+        free(custom_file.at);
+        perhaps_free(sip);
+        perhaps_free(custom);
+    }
+    free_keys(&keys);
+}
+
+static bool holds(const struct bytes *file, const void *what, size_t nbytes)
+{
+    for (size_t at = 0; at + nbytes <= file->nbytes; at++)
+        if (!memcmp(file->at + at, what, nbytes))
+            return true;
+    return false;
+}
+
+static void test_secret_is_not_in_the_file(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
+    perhaps_filter *f = full_filter(perhaps_kind(0), PERHAPS_SIP, &keys);
+    struct bytes file = saved_bytes(f);
+    expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8));
+    free(file.at);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter *f,
+                                 const perhaps_filter *original)
+{
+    const uint8_t key[16] = "a key of 16 byte";
+    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = sizeof key };
+    uint8_t out[16];
+    uint64_t count;
+    bool present = false;
+    size_t done = 9;
+    expect(perhaps_contains(f, key, sizeof key));
+    expect(perhaps_contains_many(f, &keys, &present) == 1 && present);
+    expect_error(perhaps_add(f, key, sizeof key), PERHAPS_ERR_KEY);
+    expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_KEY);
+    expect(done == 0);
+    expect_error(perhaps_remove(f, key, sizeof key),
+                 kind->abilities & PERHAPS_REMOVE ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_count(f, key, sizeof key, &count),
+                 kind->abilities & PERHAPS_COUNT ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
+    if (!strcmp(stats_of(f).hash, "sip"))
+        expect_error(perhaps_secret(f, out), PERHAPS_ERR_KEY);
+    expect(perhaps_equal(f, original));
+    expect_same_counters(f, original);
+}
+
+/* What needs no key of a set can be done without the secret: inspect, copy, merge, save. */
+static void test_without_secret(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
+    const struct perhaps_open_options options = { .writable = true, .without_secret = true };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned hash = PERHAPS_SIP; hash <= PERHAPS_CUSTOM; hash++) {
+            if (hash == PERHAPS_NONE)
+                continue;
+            perhaps_filter *original = full_filter(kind, hash, &keys), *f;
+            struct bytes file = saved_bytes(original);
+            expect_success(open_bytes(file.at, file.nbytes, &options, &f));
+            check_without_secret(kind, f, original);
+            expect_saves_as(f, &file);
+            perhaps_filter *copy = clone_of(f), *empty = clone_of(f);
+            check_without_secret(kind, copy, original);
+            expect_success(perhaps_clear(empty));
+            int merged = kind->abilities & PERHAPS_MERGE ? 0 : PERHAPS_ERR_UNSUPPORTED;
+            expect_error(perhaps_merge(empty, f), merged);
+            expect(merged || perhaps_contains_many(empty, &keys, NULL) == keys.count);
+            perhaps_free(empty);
+            perhaps_free(copy);
+            perhaps_free(original);
+            perhaps_free(f);
+            free(file.at);
+        }
+    free_keys(&keys);
+}
+
+/* ---- What is no filter file -------------------------------------------------------------- */
+
+static int open_path(const char *path, bool writable)
+{
+    struct perhaps_open_options options = { .writable = writable };
+    perhaps_filter *f = (perhaps_filter *)&options;
+    int error = perhaps_open(path, &options, &f);
+    expect(!error || !f);
+    perhaps_free(f);
+    return error;
+}
+
+static void test_no_files(void **state)
+{
+    (void)state;
+    struct path missing = temp_path("missing"), empty = temp_path("empty");
+    struct path text = temp_path("text"), fifo = temp_path("fifo"), folder = temp_path("");
+    write_file(empty.text, "", 0);
+    write_file(text.text, "This is no filter, but a text.", 30);
+    expect(!mkfifo(fifo.text, 0600));
+    for (int writable = 0; writable < 2; writable++) {
+        expect_error(open_path(missing.text, writable), PERHAPS_ERR_IO);
+        expect(errno == ENOENT);
+        expect_error(open_path(folder.text, writable), PERHAPS_ERR_IO);
+        expect(errno == EISDIR);
+        expect_error(open_path("", writable), PERHAPS_ERR_IO);
+        expect_error(open_path(empty.text, writable), PERHAPS_ERR_FORMAT);
+        expect_error(open_path(text.text, writable), PERHAPS_ERR_FORMAT);
+        expect_error(open_path(fifo.text, writable), PERHAPS_ERR_FORMAT);
+        expect_error(open_path("/dev/null", writable), PERHAPS_ERR_FORMAT);
+        expect_error(open_path("/dev/zero", writable), PERHAPS_ERR_FORMAT);
+    }
+}
+
+static int open_unreadable(void *path)
+{
+    perhaps_filter *f;
+    return perhaps_open(path, NULL, &f) == PERHAPS_ERR_IO && errno == EACCES ? 0 : 1;
+}
+
+static void test_unreadable_file(void **state)
+{
+    (void)state;
+    struct path path = temp_path("unreadable");
+    write_file(path.text, "", 0);
+    expect(!chmod(path.text, 0));
+    int result = run_in_child(open_unreadable, path.text, true);
+    if (result == CANNOT_TRY)
+        skip();
+    expect(!result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_replaced_under_a_mapping),
+        cmocka_unit_test(test_wrong_keys),
+        cmocka_unit_test(test_secret_is_not_in_the_file),
+        cmocka_unit_test(test_without_secret),
+        cmocka_unit_test(test_no_files),
+        cmocka_unit_test(test_unreadable_file),
+    };
+    return run_group(tests);
+}

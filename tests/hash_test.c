@@ -1,0 +1,303 @@
+/* hash_test.c - every hash under every kind; published vectors; keys of any length. */
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "hash.h"
+
+static const uint8_t secret_of_vectors[16] = { 0, 1, 2,  3,  4,  5,  6,  7,
+                                               8, 9, 10, 11, 12, 13, 14, 15 };
+
+static struct keyhash hash_of(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    struct keyhash h;
+    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = nbytes };
+    hasher_run(hasher, &keys, 0, 1, &h);
+    return h;
+}
+
+/* ---- What the hashes are ---------------------------------------------------------------- */
+
+/* XXH3-128 of nothing and of the one byte 0x61: both as the xxhsum program prints them. */
+static void test_xxh3_vectors(void **state)
+{
+    (void)state;
+    struct hasher hasher = { .id = PERHAPS_XXH3, .ready = true };
+    struct keyhash empty = hash_of(&hasher, "", 0), a = hash_of(&hasher, "a", 1);
+    expect(empty.mark == 0x99aa06d3014798d8 && empty.place == 0x6001c324468d497f);
+    expect(a.mark == 0xa96faf705af16834 && a.place == 0xe6c632b61e964e1f);
+}
+
+/* From the SipHash authors' vectors_128: the empty message, and the bytes 0 1 2. */
+static void test_sip_vectors(void **state)
+{
+    (void)state;
+    struct hasher hasher = { .id = PERHAPS_SIP, .ready = true };
+    memcpy(hasher.secret, secret_of_vectors, sizeof hasher.secret);
+    struct keyhash empty = hash_of(&hasher, "", 0);
+    struct keyhash three = hash_of(&hasher, "\0\1\2", 3);
+    expect(empty.place == 0xe6a825ba047f81a3 && empty.mark == 0x930255c71472f66d);
+    expect(three.place == 0x4ea967520cb6709c && three.mark == 0x51ed8529b0b6335f);
+}
+
+static void test_none_is_the_key(void **state)
+{
+    (void)state;
+    struct hasher hasher = { .id = PERHAPS_NONE, .ready = true };
+    struct keyhash h = hash_of(&hasher, "\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30", 16);
+    expect(h.place == 0x0807060504030201 && h.mark == 0x1817161514131211);
+}
+
+/* ---- A caller's own --------------------------------------------------------------------- */
+
+struct own {
+    size_t calls;
+    size_t key_nbytes;
+    uint64_t salt;
+};
+
+static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash[16])
+{
+    struct own *own = context;
+    uint64_t words[2] = { own->salt, nbytes };
+    for (size_t i = 0; i < nbytes; i++)
+        words[0] = mix64(words[0] + ((const uint8_t *)key)[i]);
+    words[1] = mix64(words[0] + words[1]);
+    own->calls++;
+    own->key_nbytes = nbytes;
+    memcpy(hash, words, sizeof words);
+}
+
+static void test_custom(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
+        struct perhaps_options options = {
+            .capacity = 100,
+            .fpr = 1e-6,
+            .kind = kind->name,
+            .hashing = { .hash = PERHAPS_CUSTOM, .function = own_hash, .context = &own },
+        };
+        perhaps_filter *f, *g;
+        expect_success(perhaps_create(&options, &f));
+        expect(!strcmp(stats_of(f).hash, "custom"));
+        size_t calls = own.calls;
+        expect_success(perhaps_add(f, "a key", 5));
+        expect(own.calls == calls + 1 && own.key_nbytes == 5);
+        expect(perhaps_contains(f, "a key", 5) && !perhaps_contains(f, "no key", 6));
+
+        options.hashing.context = &other; /* another function, as far as answers go */
+        expect_success(perhaps_create(&options, &g));
+        expect_error(perhaps_merge(g, f), PERHAPS_ERR_MISMATCH);
+        perhaps_free(f);
+        perhaps_free(g);
+        options.hashing.function = NULL;
+        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_KEY);
+        expect(!f);
+    }
+}
+
+/* ---- Every hash, every kind ---------------------------------------------------------------
+ */
+
+static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps_hash hash)
+{
+    static struct own own;
+    struct perhaps_options options = {
+        .capacity = 600,
+        .fpr = 1e-6,
+        .kind = kind->name,
+        .hashing = { .hash = hash, .function = own_hash, .context = &own },
+    };
+    perhaps_filter *f;
+    scene("%s, hash %d", kind->name, (int)hash);
+    expect_success(perhaps_create(&options, &f));
+    return f;
+}
+
+static void test_every_hash(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 600);
+    struct perhaps_keys absent = make_keys(HASH_KEYS, test_seed(), 600, 600);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
+            perhaps_filter *f = filter_with(kind, hash);
+            fill(f, &keys);
+            expect_all_found(f, &keys);
+            expect(perhaps_contains_many(f, &absent, NULL) <= 2);
+            perhaps_free(f);
+        }
+    free_keys(&keys);
+    free_keys(&absent);
+}
+
+/* Each filter has a seed or secret of its own, unless one is given. */
+static void test_seeds(void **state)
+{
+    (void)state;
+    for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_SIP; hash++) {
+        perhaps_filter *a = filter_with(perhaps_kind(0), hash);
+        perhaps_filter *b = filter_with(perhaps_kind(0), hash);
+        expect(!perhaps_equal(a, b));
+        perhaps_free(a);
+        perhaps_free(b);
+    }
+}
+
+static void test_secret(void **state)
+{
+    (void)state;
+    struct perhaps_options options = { .capacity = 10,
+                                       .fpr = 0.01,
+                                       .hashing = { .hash = PERHAPS_SIP,
+                                                    .secret = secret_of_vectors } };
+    perhaps_filter *given, *twin, *generated;
+    uint8_t secret[16];
+    expect_success(perhaps_create(&options, &given));
+    expect_success(perhaps_secret(given, secret));
+    expect(!memcmp(secret, secret_of_vectors, sizeof secret));
+
+    options.hashing.secret = NULL;
+    expect_success(perhaps_create(&options, &generated));
+    expect_success(perhaps_secret(generated, secret));
+    expect(memcmp(secret, secret_of_vectors, sizeof secret) != 0);
+    options.hashing.secret = secret;
+    expect_success(perhaps_create(&options, &twin));
+    expect(perhaps_equal(generated, twin) && !perhaps_equal(generated, given));
+    perhaps_free(given);
+    perhaps_free(twin);
+    perhaps_free(generated);
+}
+
+static void test_unknown_hash(void **state)
+{
+    (void)state;
+    struct perhaps_options options = { .capacity = 10, .fpr = 0.1 };
+    perhaps_filter *f;
+    options.hashing.hash = (enum perhaps_hash)(PERHAPS_CUSTOM + 1);
+    expect_error(perhaps_create(&options, &f), PERHAPS_ERR_ARGUMENT);
+    expect(!f);
+}
+
+/* ---- Lengths ----------------------------------------------------------------------------- */
+
+/* The hash 'none' takes 16 bytes and nothing else. */
+static void test_wrong_lengths(void **state)
+{
+    (void)state;
+    uint8_t bytes[64] = { 1, 2, 3 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *f = filter_with(kind, PERHAPS_NONE), *empty = clone_of(f);
+        uint64_t count;
+        for (size_t nbytes = 0; nbytes <= sizeof bytes; nbytes += nbytes == 15 ? 2 : 1) {
+            bool was_present = true;
+            expect_error(perhaps_add(f, bytes, nbytes), PERHAPS_ERR_ARGUMENT);
+            expect_error(perhaps_add_unless_present(f, bytes, nbytes, &was_present),
+                         PERHAPS_ERR_ARGUMENT);
+            expect(!was_present && !perhaps_contains(f, bytes, nbytes));
+            int refused = kind->abilities & PERHAPS_REMOVE ? PERHAPS_ERR_ARGUMENT
+                                                           : PERHAPS_ERR_UNSUPPORTED;
+            expect_error(perhaps_remove(f, bytes, nbytes), refused);
+            refused = kind->abilities & PERHAPS_COUNT ? PERHAPS_ERR_ARGUMENT
+                                                      : PERHAPS_ERR_UNSUPPORTED;
+            expect_error(perhaps_count(f, bytes, nbytes, &count), refused);
+        }
+        expect(perhaps_equal(f, empty));
+        expect_same_counters(f, empty);
+        perhaps_free(f);
+        perhaps_free(empty);
+    }
+}
+
+/* One key of a wrong length in a batch: those before it are in, those behind it are not. */
+static void test_wrong_length_in_batch(void **state)
+{
+    (void)state;
+    enum { COUNT = 300, WRONG = 170 };
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, COUNT);
+    struct perhaps_key each[COUNT];
+    for (size_t k = 0; k < COUNT; k++)
+        each[k] = (struct perhaps_key){ key_at(&keys, k), k == WRONG ? 15 : 16 };
+    struct perhaps_keys mixed = { .count = COUNT, .each = each };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *f = filter_with(kind, PERHAPS_NONE);
+        bool present[COUNT];
+        size_t done;
+        expect_error(perhaps_add_many(f, &mixed, &done), PERHAPS_ERR_ARGUMENT);
+        expect(done == WRONG && perhaps_contains_many(f, &mixed, present) == WRONG);
+        for (size_t k = 0; k < COUNT; k++)
+            expect(present[k] == (k < WRONG));
+        struct perhaps_keys odd = { .count = 7, .packed = keys.packed, .key_nbytes = 20 };
+        expect_error(perhaps_add_many(f, &odd, &done), PERHAPS_ERR_ARGUMENT);
+        expect(done == 0 && perhaps_contains_many(f, &odd, present) == 0 && !present[6]);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* The empty key is a key, wherever its no bytes lie. */
+static void test_empty_key(void **state)
+{
+    (void)state;
+    const struct perhaps_key nothing[] = { { NULL, 0 }, { "x", 0 } };
+    const struct perhaps_keys each = { .count = 2, .each = nothing };
+    const struct perhaps_keys packed = { .count = 40 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
+            if (hash == PERHAPS_NONE)
+                continue;
+            perhaps_filter *f = filter_with(kind, hash);
+            expect(!perhaps_contains(f, NULL, 0) && !perhaps_contains(f, "x", 0));
+            expect_success(perhaps_add(f, NULL, 0));
+            expect(perhaps_contains(f, NULL, 0) && perhaps_contains(f, "x", 0));
+            expect(perhaps_contains_many(f, &each, NULL) == 2);
+            expect(perhaps_contains_many(f, &packed, NULL) == 40);
+            expect(!perhaps_contains(f, "x", 1) && !perhaps_contains(f, "", 1));
+            perhaps_free(f);
+        }
+}
+
+static void test_long_key(void **state)
+{
+    (void)state;
+    enum { LONG = 1 << 20 };
+    char *key = calloc(1, LONG + 1);
+    expect(key);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
+            if (hash == PERHAPS_NONE)
+                continue;
+            perhaps_filter *f = filter_with(kind, hash);
+            expect_success(perhaps_add(f, key, LONG));
+            expect(perhaps_contains(f, key, LONG));
+            expect(!perhaps_contains(f, key, LONG - 1) && !perhaps_contains(f, key, LONG + 1));
+            key[LONG / 2] = 1;
+            expect(!perhaps_contains(f, key, LONG));
+            key[LONG / 2] = 0;
+            perhaps_free(f);
+        }
+    free(key);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_xxh3_vectors),    cmocka_unit_test(test_sip_vectors),
+        cmocka_unit_test(test_none_is_the_key), cmocka_unit_test(test_custom),
+        cmocka_unit_test(test_every_hash),      cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_secret),          cmocka_unit_test(test_unknown_hash),
+        cmocka_unit_test(test_wrong_lengths),   cmocka_unit_test(test_wrong_length_in_batch),
+        cmocka_unit_test(test_empty_key),       cmocka_unit_test(test_long_key),
+    };
+    return run_group(tests);
+}

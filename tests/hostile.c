@@ -1,0 +1,152 @@
+/* hostile.c - filter files as an enemy makes them. */
+#include "hostile.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define must(condition)                                                                        \
+    do {                                                                                       \
+        if (!(condition)) {                                                                    \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);            \
+            abort();                                                                           \
+        }                                                                                      \
+    } while (0)
+
+/* ---- Checksums -------------------------------------------------------------------------- */
+
+static uint64_t get64(const uint8_t *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+static void put64(uint8_t *at, uint64_t value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+void reseal_header(uint8_t *file)
+{
+    put64(file + AT_CHECKSUM, 0);
+    put64(file + AT_CHECKSUM, XXH3_64bits(file, BODY_OFFSET));
+}
+
+void reseal(uint8_t *file, size_t nbytes)
+{
+    if (nbytes < BODY_OFFSET)
+        return;
+    reseal_header(file);
+    uint64_t body = get64(file + AT_BODY_NBYTES);
+    uint64_t pages = body / PERHAPS_PAGE_NBYTES + (body % PERHAPS_PAGE_NBYTES != 0);
+    if (body > nbytes || BODY_OFFSET + body + (pages + 1) * 8 > nbytes)
+        return;
+    uint8_t *at = file + BODY_OFFSET, *table = at + body;
+    for (uint64_t page = 0; page < pages; page++) {
+        uint64_t size = body < PERHAPS_PAGE_NBYTES ? body : PERHAPS_PAGE_NBYTES;
+        put64(table + page * 8, XXH3_64bits_withSeed(at, size, page));
+        at += size;
+        body -= size;
+    }
+    put64(table + pages * 8, XXH3_64bits_withSeed(table, pages * 8, pages));
+}
+
+/* ---- Opening ---------------------------------------------------------------------------- */
+
+int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_options *options,
+               perhaps_filter **filter)
+{
+    char path[64];
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    must(fd >= 0);
+    for (size_t done = 0; done < nbytes;) {
+        ssize_t n = write(fd, (const uint8_t *)bytes + done, nbytes - done);
+        must(n > 0);
+        done += (size_t)n;
+    }
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int error = perhaps_open(path, options, filter);
+    must(error ? !*filter : *filter != NULL);
+    close(fd);
+    return error;
+}
+
+/* ---- Using ------------------------------------------------------------------------------ */
+
+enum { KEYS = 40, KEY_NBYTES = PERHAPS_HASH_NBYTES };
+
+static struct perhaps_keys invent_keys(uint64_t seed, uint8_t bytes[KEYS * KEY_NBYTES])
+{
+    for (uint64_t i = 0; i < KEYS * KEY_NBYTES / 8; i++)
+        put64(bytes + i * 8, XXH3_64bits_withSeed(&i, sizeof i, seed));
+    return (struct perhaps_keys){ .count = KEYS, .packed = bytes, .key_nbytes = KEY_NBYTES };
+}
+
+static void inspect(const perhaps_filter *f)
+{
+    struct perhaps_stats stats;
+    struct perhaps_verdict verdict;
+    perhaps_stats(f, &stats);
+    must(!isnan(stats.load) && !isnan(stats.fpr_now) && !isnan(stats.plan.fpr_predicted));
+    must(stats.fpr_now >= 0 && stats.fpr_now <= 1);
+    for (unsigned bits = 0; bits <= 64; bits += 16) {
+        double fpr = perhaps_predict_fpr(f, bits < 64 ? UINT64_C(1) << bits : UINT64_MAX);
+        must(fpr >= 0 && fpr <= 1);
+    }
+    int error = perhaps_verify(f, &verdict);
+    must((error == PERHAPS_ERR_UNSUPPORTED) == !stats.mapped);
+}
+
+/* Adds until the first error, and looks for what went in. */
+static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    size_t done;
+    bool present[KEYS];
+    perhaps_add_many(f, keys, &done);
+    perhaps_contains_many(f, keys, present);
+    for (size_t i = 0; i < done; i++) {
+        const uint8_t *key = (const uint8_t *)keys->packed + i * KEY_NBYTES;
+        uint64_t count;
+        must(present[i] && perhaps_contains(f, key, KEY_NBYTES));
+        must(perhaps_count(f, key, KEY_NBYTES, &count) || count > 0);
+    }
+}
+
+static void merge_some(perhaps_filter *f, const perhaps_filter *other)
+{
+    perhaps_filter *before;
+    must(!perhaps_clone(f, &before));
+    must(!perhaps_merge(f, other) || perhaps_equal(f, before));
+    perhaps_free(before);
+}
+
+void exercise(const perhaps_filter *filter, uint64_t seed)
+{
+    uint8_t bytes[KEYS * KEY_NBYTES];
+    struct perhaps_keys keys = invent_keys(seed, bytes);
+    bool answer[KEYS];
+    size_t removed;
+    perhaps_filter *f;
+    inspect(filter);
+    perhaps_contains_many(filter, &keys, answer);
+    must(!perhaps_clone(filter, &f) && perhaps_equal(f, filter));
+    add_some(f, &keys);
+    perhaps_add_unless_present_many(f, &keys, answer, NULL);
+    merge_some(f, filter);
+    if (!perhaps_remove_many(f, &keys, answer, &removed))
+        must(removed <= KEYS);
+    inspect(f);
+    must(!perhaps_clear(f));
+    merge_some(f, filter);
+    must(!perhaps_clear(f));
+    add_some(f, &keys);
+    inspect(f);
+    perhaps_free(f);
+}

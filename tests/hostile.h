@@ -1,0 +1,54 @@
+/* hostile.h - filter files as an enemy makes them, for the tests and the fuzzers.  Written
+ * after doc/FORMAT.md and apart from src/container.c, so that each checks the other. */
+#ifndef HOSTILE_H
+#define HOSTILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "perhaps.h"
+
+/* Where the fields of the header stand. */
+enum {
+    AT_MAGIC = 0,
+    AT_VERSION = 8,
+    AT_HEADER_NBYTES = 12,
+    AT_FEATURES = 16,
+    AT_FILE_NBYTES = 24,
+    AT_CHECKSUM = 32,
+    AT_SECTIONS = 40,
+    AT_HASH = 44,
+    AT_SEED = 48,
+    AT_CHECK = 56,
+    AT_PAGES_OFFSET = 64,
+    AT_TABLE_OFFSET = 72,
+    AT_RESERVED = 80,
+    AT_KIND = 120,
+    AT_PARENT = 124,
+    AT_CAPACITY = 128,
+    AT_FPR = 136,
+    AT_KEYS = 144,
+    AT_FAILED_ADDS = 152,
+    AT_UNMATCHED_REMOVALS = 160,
+    AT_BODY_OFFSET = 168,
+    AT_BODY_NBYTES = 176,
+    AT_FIELDS = 184,
+    FIELDS_END = 280,
+    BODY_OFFSET = 4096,
+};
+
+/* Makes the checksum of the header right again. */
+void reseal_header(uint8_t *file);
+
+/* Makes the checksums of a whole file right again, as far as its header lets find them. */
+void reseal(uint8_t *file, size_t nbytes);
+
+/* As perhaps_open() of a file with these bytes. */
+int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_options *options,
+               perhaps_filter **filter);
+
+/* Does all that can be done to a filter, whatever its bytes are, and aborts where an answer is
+ * wrong: a key that was added is not found, say.  Leaves 'filter' itself as it was. */
+void exercise(const perhaps_filter *filter, uint64_t seed);
+
+#endif

@@ -1,0 +1,188 @@
+/* merge_test.c - unions: whole, or refused and without a trace. */
+#include "support.h"
+
+#include <math.h>
+
+enum { CAPACITY = 2000 };
+
+static bool merges(const struct perhaps_kind *kind)
+{
+    scene("merge of %s", kind->name);
+    return kind->abilities & PERHAPS_MERGE;
+}
+
+/* Kinds from which nothing is removed hold a set: their union is one of bits. */
+static bool holds_a_set(const struct perhaps_kind *kind)
+{
+    return !(kind->abilities & PERHAPS_REMOVE);
+}
+
+static perhaps_filter *filter_of(const struct perhaps_kind *kind,
+                                 const struct perhaps_keys *keys, size_t first, size_t count)
+{
+    struct perhaps_keys part = some_keys(keys, first, count);
+    perhaps_filter *f = make_filter(kind, CAPACITY, 0.01, test_seed());
+    fill(f, &part);
+    return f;
+}
+
+static void expect_merge_refused(perhaps_filter *f, const perhaps_filter *other, int wanted)
+{
+    perhaps_filter *before = clone_of(f), *other_before = clone_of(other);
+    expect_error(perhaps_merge(f, other), wanted);
+    expect(perhaps_equal(f, before) && perhaps_equal(other, other_before));
+    expect_same_counters(f, before);
+    perhaps_free(before);
+    perhaps_free(other_before);
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!merges(kind))
+            continue;
+        perhaps_filter *all = filter_of(kind, &keys, 0, CAPACITY);
+        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY / 2);
+        perhaps_filter *rest = filter_of(kind, &keys, CAPACITY / 2, CAPACITY / 2);
+        perhaps_filter *rest_before = clone_of(rest);
+        expect_success(perhaps_merge(f, rest));
+        expect_all_found(f, &keys);
+        expect(perhaps_equal(rest, rest_before));
+        expect(!holds_a_set(kind) || perhaps_equal(f, all));
+        double estimate = (double)stats_of(f).keys;
+        expect(fabs(estimate / CAPACITY - 1) < (holds_a_set(kind) ? 0.05 : 1e-9));
+        perhaps_free(all);
+        perhaps_free(f);
+        perhaps_free(rest);
+        perhaps_free(rest_before);
+    }
+    free_keys(&keys);
+}
+
+/* Bloom kinds count a key that both held once. */
+static void test_overlap(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!merges(kind) || !holds_a_set(kind))
+            continue;
+        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY * 3 / 4);
+        perhaps_filter *other = filter_of(kind, &keys, CAPACITY / 4, CAPACITY * 3 / 4);
+        expect_success(perhaps_merge(f, other));
+        expect_all_found(f, &keys);
+        expect(fabs((double)stats_of(f).keys / CAPACITY - 1) < 0.05);
+        perhaps_free(f);
+        perhaps_free(other);
+    }
+    free_keys(&keys);
+}
+
+static void test_with_nothing(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!merges(kind))
+            continue;
+        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY), *before = clone_of(f);
+        perhaps_filter *empty = filter_of(kind, &keys, 0, 0);
+        expect_success(perhaps_merge(f, empty));
+        expect(perhaps_equal(f, before));
+        expect_same_counters(f, before);
+        expect_success(perhaps_merge(empty, f));
+        expect_all_found(empty, &keys);
+        perhaps_free(f);
+        perhaps_free(before);
+        perhaps_free(empty);
+    }
+    free_keys(&keys);
+}
+
+/* Copies add up, so that each can be removed again. */
+static void test_copies(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 4);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!merges(kind) || holds_a_set(kind))
+            continue;
+        perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
+        perhaps_filter *other = filter_of(kind, &keys, 0, keys.count);
+        size_t nremoved;
+        expect_success(perhaps_merge(f, other));
+        for (unsigned copies = 2; copies > 0; copies--) {
+            expect(stats_of(f).keys == copies * keys.count);
+            expect_all_found(f, &keys);
+            expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
+            expect(nremoved == keys.count);
+        }
+        expect(perhaps_contains_many(f, &keys, NULL) == 0);
+        perhaps_free(f);
+        perhaps_free(other);
+    }
+    free_keys(&keys);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
+    const struct perhaps_kind *kind, *first = perhaps_kind(0);
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("merge of %s", kind->name);
+        perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
+        perhaps_filter *others[] = {
+            make_filter(kind, CAPACITY, 0.01, test_seed() ^ 1),
+            make_filter(kind, CAPACITY * 2, 0.01, test_seed()),
+            make_filter(kind, CAPACITY, 0.0001, test_seed()),
+            make_filter(kind != first ? first : perhaps_kind(1), CAPACITY, 0.01, test_seed()),
+        };
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
+            expect_merge_refused(f, others[o], PERHAPS_ERR_MISMATCH);
+            perhaps_free(others[o]);
+        }
+        expect_merge_refused(f, f, PERHAPS_ERR_ARGUMENT);
+        if (!merges(kind)) {
+            perhaps_filter *twin = clone_of(f);
+            expect_merge_refused(f, twin, PERHAPS_ERR_UNSUPPORTED);
+            perhaps_free(twin);
+        }
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* Each of the two keeps the rate, their union would not. */
+static void test_too_much(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!merges(kind))
+            continue;
+        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY);
+        perhaps_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
+        expect_merge_refused(f, other, PERHAPS_ERR_FULL);
+        perhaps_free(f);
+        perhaps_free(other);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_halves),       cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_with_nothing), cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_too_much),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,381 @@
+/* properties_test.c - what holds for every kind: the batched calls are the single ones, copies
+ * are copies, and what a kind cannot do it refuses. */
+#include "support.h"
+
+#include <string.h>
+
+/* ---- A batch is its single form, one key after the other ------------------------------- */
+
+enum { ADD, ADD_UNLESS_PRESENT, REMOVE, CONTAINS, OPERATIONS, BATCH_MAX = 1000 };
+
+/* What a call has told. */
+struct outcome {
+    int error;
+    size_t done; /* dealt with, or found, or removed */
+    bool answer[BATCH_MAX];
+};
+
+static void run_batched(unsigned operation, perhaps_filter *f, const struct perhaps_keys *keys,
+                        struct outcome *out)
+{
+    switch (operation) {
+    case ADD:
+        out->error = perhaps_add_many(f, keys, &out->done);
+        break;
+    case ADD_UNLESS_PRESENT:
+        out->error = perhaps_add_unless_present_many(f, keys, out->answer, &out->done);
+        break;
+    case REMOVE:
+        out->error = perhaps_remove_many(f, keys, out->answer, &out->done);
+        break;
+    case CONTAINS:
+        out->done = perhaps_contains_many(f, keys, out->answer);
+        break;
+    }
+}
+
+static void run_batched_silently(unsigned operation, perhaps_filter *f,
+                                 const struct perhaps_keys *keys, struct outcome *out)
+{
+    switch (operation) {
+    case ADD:
+        out->error = perhaps_add_many(f, keys, NULL);
+        break;
+    case ADD_UNLESS_PRESENT:
+        out->error = perhaps_add_unless_present_many(f, keys, NULL, NULL);
+        break;
+    case REMOVE:
+        out->error = perhaps_remove_many(f, keys, NULL, NULL);
+        break;
+    case CONTAINS:
+        perhaps_contains_many(f, keys, NULL);
+        break;
+    }
+}
+
+static void run_singly(unsigned operation, perhaps_filter *f, const struct perhaps_keys *keys,
+                       struct outcome *out)
+{
+    for (size_t i = 0; i < keys->count && !out->error; i++) {
+        const void *key = key_at(keys, i);
+        bool *answer = &out->answer[i];
+        size_t nbytes = keys->key_nbytes, counts = 1;
+        switch (operation) {
+        case ADD:
+            out->error = perhaps_add(f, key, nbytes);
+            break;
+        case ADD_UNLESS_PRESENT:
+            out->error = perhaps_add_unless_present(f, key, nbytes, answer);
+            break;
+        case REMOVE:
+            out->error = perhaps_remove(f, key, nbytes);
+            if (out->error == PERHAPS_ERR_NOT_FOUND)
+                out->error = 0;
+            else
+                *answer = !out->error;
+            counts = *answer;
+            break;
+        case CONTAINS:
+            counts = *answer = perhaps_contains(f, key, nbytes);
+            break;
+        }
+        out->done += out->error ? 0 : counts;
+    }
+}
+
+/* Keys drawn with repeats from a few, so that they are there, or not, or there too often. */
+static struct perhaps_keys draw_keys(struct rng *rng, size_t count, uint8_t packed[])
+{
+    uint64_t spread = rng_below(rng, 3) ? 1000 : 1 + rng_below(rng, 8);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t key = rng_below(rng, spread);
+        memcpy(packed + i * sizeof key, &key, sizeof key);
+    }
+    return (struct perhaps_keys){ .count = count, .packed = packed, .key_nbytes = 8 };
+}
+
+static struct perhaps_keys as_each(const struct perhaps_keys *keys, struct perhaps_key each[])
+{
+    for (size_t i = 0; i < keys->count; i++)
+        each[i] = (struct perhaps_key){ key_at(keys, i), keys->key_nbytes };
+    return (struct perhaps_keys){ .count = keys->count, .each = each };
+}
+
+/* Four filters see the same keys: singly, packed, each, and with no outputs. */
+static void compare_batches(const struct perhaps_kind *kind, size_t count, struct rng *rng)
+{
+    static uint8_t packed[BATCH_MAX * 8];
+    static struct perhaps_key each_key[BATCH_MAX];
+    perhaps_filter *singly = make_filter(kind, 700, 0.01, 1 + rng_next(rng));
+    perhaps_filter *batched = clone_of(singly), *silent = clone_of(singly);
+    perhaps_filter *by_each = clone_of(singly);
+    for (unsigned round = 0; round < 24; round++) {
+        unsigned operation = round < 4 ? round : (unsigned)rng_below(rng, OPERATIONS);
+        scene("%s, batches of %zu, round %u, operation %u", kind->name, count, round,
+              operation);
+        struct perhaps_keys keys = draw_keys(rng, count, packed);
+        struct perhaps_keys each = as_each(&keys, each_key);
+        struct outcome one = { 0 }, many = { 0 }, eaches = { 0 }, none = { 0 };
+        run_singly(operation, singly, &keys, &one);
+        run_batched(operation, batched, &keys, &many);
+        run_batched(operation, by_each, &each, &eaches);
+        run_batched_silently(operation, silent, &keys, &none);
+        /* without a key there is no error to be met, but for what the kind cannot do */
+        expect(one.error == many.error || !count);
+        expect(many.error == eaches.error && many.error == none.error);
+        expect(one.done == many.done && many.done == eaches.done);
+        if (operation == ADD_UNLESS_PRESENT)
+            expect(!many.error || !many.answer[many.done]);
+        expect(!memcmp(one.answer, many.answer, many.error ? many.done : count));
+        expect(!memcmp(one.answer, eaches.answer, many.error ? many.done : count));
+        expect(perhaps_equal(singly, batched) && perhaps_equal(singly, by_each) &&
+               perhaps_equal(singly, silent));
+        expect_same_counters(singly, batched);
+        expect_same_counters(singly, by_each);
+        expect_same_counters(singly, silent);
+    }
+    perhaps_free(singly);
+    perhaps_free(batched);
+    perhaps_free(by_each);
+    perhaps_free(silent);
+}
+
+static void test_batches(void **state)
+{
+    (void)state;
+    /* around the steps and the ring of filter.h, and several times round it */
+    const size_t counts[] = { 0, 1, 31, 32, 33, 127, 128, 129, 255, 256, 257, BATCH_MAX };
+    struct rng rng = rng_for(__func__);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+            for (unsigned repeat = 0; repeat < 4; repeat++)
+                compare_batches(kind, counts[c], &rng);
+}
+
+/* ---- Single calls ---------------------------------------------------------------------- */
+
+static void test_single_calls(void **state)
+{
+    (void)state;
+    uint64_t seed = test_seed();
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 100, 1e-8, seed);
+        expect(!perhaps_contains(f, "key", 3));
+        bool was_present = true;
+        expect_success(perhaps_add_unless_present(f, "key", 3, &was_present));
+        expect(!was_present);
+        expect_success(perhaps_add_unless_present(f, "key", 3, &was_present));
+        expect(was_present);
+        expect_success(perhaps_add_unless_present(f, "key", 3, NULL));
+        expect(perhaps_contains(f, "key", 3));
+        expect(!perhaps_contains(f, "ke", 2) && !perhaps_contains(f, "key", 4));
+        expect(stats_of(f).keys == 1);
+        perhaps_free(f);
+    }
+}
+
+static void test_stats(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
+        struct perhaps_stats empty = stats_of(f);
+        expect(empty.keys == 0 && empty.load == 0 && empty.fpr_now == 0);
+        expect(empty.bits_per_key == 0 && !empty.failed_adds && !empty.unmatched_removals);
+        fill(f, &keys);
+        struct perhaps_stats full = stats_of(f);
+        expect(!strcmp(full.plan.kind, kind->name) && !strcmp(full.hash, "xxh3"));
+        expect(full.plan.capacity == keys.count && full.plan.fpr == 0.01);
+        expect(full.keys <= keys.count && full.keys > keys.count * 9 / 10);
+        expect(full.load > 0.3 && full.load <= 1);
+        expect(full.fpr_now > 0 && full.fpr_now <= 0.01);
+        expect(full.bits_per_key >= full.plan.bits_per_key);
+        expect(!full.mapped && !full.plan.why[0]);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Copies, equality, clearing -------------------------------------------------------- */
+
+static void test_clone(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 500);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 300, 0.001, test_seed());
+        expect_error(perhaps_add_many(f, &keys, NULL), PERHAPS_ERR_FULL);
+        perhaps_filter *copy = clone_of(f), *witness = clone_of(f);
+        expect(perhaps_equal(f, copy));
+        expect_same_counters(f, copy);
+        expect_success(perhaps_clear(copy));
+        expect_success(perhaps_add(copy, "another", 7));
+        expect(perhaps_equal(f, witness) && !perhaps_equal(f, copy));
+        perhaps_free(f);
+        struct perhaps_keys first = some_keys(&keys, 0, 300);
+        expect_all_found(witness, &first);
+        perhaps_free(copy);
+        perhaps_free(witness);
+    }
+    free_keys(&keys);
+}
+
+static void test_clear(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 400);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *fresh = make_filter(kind, 300, 0.001, test_seed());
+        perhaps_filter *f = clone_of(fresh);
+        expect_error(perhaps_add_many(f, &keys, NULL), PERHAPS_ERR_FULL);
+        perhaps_remove(f, "none", 4);
+        expect_success(perhaps_clear(f));
+        expect(perhaps_equal(f, fresh) && perhaps_contains_many(f, &keys, NULL) == 0);
+        expect_same_counters(f, fresh);
+        struct perhaps_keys first = some_keys(&keys, 0, 300);
+        fill(f, &first);
+        expect_all_found(f, &first);
+        perhaps_free(f);
+        perhaps_free(fresh);
+    }
+    free_keys(&keys);
+}
+
+static void test_equal(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
+    const struct perhaps_kind *kind, *first = perhaps_kind(0);
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 300, 0.001, 1);
+        perhaps_filter *others[] = {
+            make_filter(kind, 300, 0.001, 2),  /* seed */
+            make_filter(kind, 3000, 0.001, 1), /* size */
+            make_filter(kind, 300, 1e-5, 1),   /* rate */
+            make_filter(kind != first ? first : perhaps_kind(1), 300, 0.001, 1),
+        };
+        expect(perhaps_equal(f, f));
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
+            expect(!perhaps_equal(f, others[o]) && !perhaps_equal(others[o], f));
+            perhaps_free(others[o]);
+        }
+        perhaps_filter *twin = make_filter(kind, 300, 0.001, 1);
+        fill(f, &keys);
+        fill(twin, &keys);
+        expect(perhaps_equal(f, twin));
+        expect_success(perhaps_add(twin, "one more", 8));
+        expect(!perhaps_equal(f, twin));
+        perhaps_free(f);
+        perhaps_free(twin);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Abilities ------------------------------------------------------------------------- */
+
+static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
+{
+    perhaps_filter *before = clone_of(f);
+    struct perhaps_keys keys = { .count = 1, .packed = "key", .key_nbytes = 3 };
+    bool able = kind->abilities & PERHAPS_REMOVE, removed = false;
+    size_t nremoved = 99;
+    expect_error(perhaps_remove_many(f, &keys, &removed, &nremoved),
+                 able ? 0 : PERHAPS_ERR_UNSUPPORTED);
+    expect(removed == able && nremoved == able);
+    expect(perhaps_contains(f, "key", 3) == !able);
+    expect_error(perhaps_remove(f, "key", 3),
+                 able ? PERHAPS_ERR_NOT_FOUND : PERHAPS_ERR_UNSUPPORTED);
+    expect(perhaps_equal(f, before) == !able);
+    expect(stats_of(f).unmatched_removals == able);
+    expect(stats_of(f).keys == !able);
+    perhaps_free(before);
+}
+
+static void check_count(const struct perhaps_kind *kind, const perhaps_filter *f)
+{
+    uint64_t count = 99;
+    bool able = kind->abilities & PERHAPS_COUNT;
+    expect_error(perhaps_count(f, "key", 3, &count), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
+    expect(count == able);
+    expect_error(perhaps_count(f, "absent", 6, &count), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
+    expect(count == 0);
+}
+
+static void check_needs(const struct perhaps_kind *kind)
+{
+    for (unsigned need = PERHAPS_REMOVE; need <= PERHAPS_MERGE; need *= 2) {
+        struct perhaps_options options = {
+            .capacity = 10, .fpr = 0.1, .kind = kind->name, .needs = need
+        };
+        bool able = (kind->abilities & need) || need == PERHAPS_STATIC;
+        perhaps_filter *f = (perhaps_filter *)&options;
+        scene("%s, need %u", kind->name, need);
+        expect_error(perhaps_create(&options, &f), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
+        expect(able == (f != NULL));
+        perhaps_free(f);
+    }
+}
+
+static void test_abilities(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        scene("%s", kind->name);
+        perhaps_filter *f = make_filter(kind, 100, 1e-6, test_seed());
+        expect_success(perhaps_add(f, "key", 3));
+        check_count(kind, f);
+        check_remove(kind, f);
+        struct perhaps_verdict verdict;
+        uint8_t secret[16];
+        expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
+        expect_error(perhaps_secret(f, secret), PERHAPS_ERR_UNSUPPORTED);
+        perhaps_free(f);
+        check_needs(kind);
+    }
+}
+
+static void test_registry(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    size_t n = 0;
+    for (; (kind = perhaps_kind(n)); n++) {
+        expect(*kind->name && *kind->summary);
+        for (size_t other = 0; other < n; other++)
+            expect(strcmp(kind->name, perhaps_kind(other)->name) != 0);
+    }
+    expect(n > 0 && !perhaps_kind(n + 1) && !perhaps_kind(SIZE_MAX));
+}
+
+static void test_free_nothing(void **state)
+{
+    (void)state;
+    perhaps_free(NULL);
+    for (int error = -100; error < 10; error++)
+        expect(*perhaps_strerror(error));
+    expect(!strcmp(perhaps_version(), PERHAPS_VERSION));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_batches),      cmocka_unit_test(test_single_calls),
+        cmocka_unit_test(test_stats),        cmocka_unit_test(test_clone),
+        cmocka_unit_test(test_clear),        cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_abilities),    cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_free_nothing),
+    };
+    return run_group(tests);
+}

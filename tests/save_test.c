@@ -1,0 +1,385 @@
+/* save_test.c - a save that fails leaves the old file and nothing else; one that succeeds keeps
+ * what was around it. */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder of its own, so that count_beside() sees what a save left behind. */
+static struct path fresh_path(void)
+{
+    static unsigned number;
+    char name[32];
+    snprintf(name, sizeof name, "save%u", number++);
+    struct path path = temp_path(name);
+    expect(!mkdir(path.text, 0777));
+    strcat(path.text, "/filter");
+    return path;
+}
+
+static perhaps_filter *some_filter(const struct perhaps_kind *kind, size_t nkeys)
+{
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
+    scene("%s of %zu", kind->name, nkeys);
+    perhaps_filter *f = make_filter(kind, nkeys, 0.001, test_seed());
+    fill(f, &keys);
+    free_keys(&keys);
+    return f;
+}
+
+static bool holds(const char *path, const perhaps_filter *wanted)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_open(path, NULL, &f));
+    bool equal = perhaps_equal(f, wanted);
+    perhaps_free(f);
+    return equal;
+}
+
+/* ---- What fails -----------------------------------------------------------------------------
+ */
+
+/* The disk is full after 'limit' bytes. */
+static void check_limit(const perhaps_filter *f, const char *path, uint64_t limit)
+{
+    struct rlimit usual, low;
+    expect(!getrlimit(RLIMIT_FSIZE, &usual));
+    low = (struct rlimit){ .rlim_cur = limit, .rlim_max = usual.rlim_max };
+    expect(!setrlimit(RLIMIT_FSIZE, &low));
+    int error = perhaps_save(f, path);
+    int reason = errno;
+    expect(!setrlimit(RLIMIT_FSIZE, &usual));
+    scene("limit of %llu bytes", (unsigned long long)limit);
+    expect_error(error, PERHAPS_ERR_IO);
+    expect(reason == EFBIG);
+}
+
+static void test_file_size_limit(void **state)
+{
+    (void)state;
+    signal(SIGXFSZ, SIG_IGN);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = fresh_path();
+        perhaps_filter *old = some_filter(kind, 10), *large = some_filter(kind, 100 * 1000);
+        struct stat st;
+        expect_success(perhaps_save(large, path.text));
+        expect(!stat(path.text, &st));
+        uint64_t nbytes = (uint64_t)st.st_size;
+        expect_success(perhaps_save(old, path.text));
+        const uint64_t limits[] = {
+            0, 1, 4095, 4096, 4097, nbytes / 2, nbytes - 9, nbytes - 1
+        };
+        for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+            check_limit(large, path.text, limits[l]);
+            expect(holds(path.text, old) && count_beside(path.text) == 1);
+        }
+        unlink(path.text);
+        check_limit(large, path.text, nbytes / 2);
+        expect(count_beside(path.text) == 0);
+        perhaps_free(old);
+        perhaps_free(large);
+    }
+    signal(SIGXFSZ, SIG_DFL);
+}
+
+static void write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        _exit(CANNOT_TRY);
+    close(fd);
+}
+
+/* Mounts 1 MiB of memory, in a namespace of this process alone; exits with 77 where that is
+ * not permitted. */
+static void mount_small_disk(const char *folder)
+{
+    char map[64];
+    unsigned uid = geteuid(), gid = getegid();
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS))
+        _exit(CANNOT_TRY);
+    write_text("/proc/self/setgroups", "deny");
+    snprintf(map, sizeof map, "0 %u 1", uid);
+    write_text("/proc/self/uid_map", map);
+    snprintf(map, sizeof map, "0 %u 1", gid);
+    write_text("/proc/self/gid_map", map);
+    if (mount("none", folder, "tmpfs", 0, "size=1m"))
+        _exit(CANNOT_TRY);
+}
+
+/* What a child is to do. */
+struct attempt {
+    struct path path;
+    struct path folder;
+    perhaps_filter *old;
+    perhaps_filter *other;
+};
+
+static struct attempt make_attempt(size_t old_keys, size_t other_keys)
+{
+    struct attempt a = { .path = fresh_path(),
+                         .old = some_filter(perhaps_kind(0), old_keys),
+                         .other = some_filter(perhaps_kind(0), other_keys) };
+    a.folder = a.path;
+    *strrchr(a.folder.text, '/') = '\0';
+    return a;
+}
+
+static void expect_attempt(struct attempt *a, int result)
+{
+    perhaps_free(a->old);
+    perhaps_free(a->other);
+    if (result == CANNOT_TRY)
+        skip();
+    scene("the child says %d", result);
+    expect(!result);
+}
+
+/* Small filters fit, a large one does not and must leave no trace. */
+static int save_on_small_disk(void *context)
+{
+    const struct attempt *a = context;
+    perhaps_filter *f;
+    mount_small_disk(a->folder.text);
+    if (perhaps_save(a->old, a->path.text))
+        return 1;
+    for (unsigned i = 0; i < 20; i++) /* what failures left behind would fill the disk */
+        if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != ENOSPC)
+            return 2;
+    if (count_beside(a->path.text) != 1 || perhaps_open(a->path.text, NULL, &f) ||
+        !perhaps_equal(f, a->old))
+        return 3;
+    return perhaps_save(a->old, a->path.text) ? 4 : 0;
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct attempt a = make_attempt(1000, 1000 * 1000);
+    expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
+}
+
+static int save_where_forbidden(void *context)
+{
+    struct attempt *a = context;
+    if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
+        return 1;
+    strcat(a->folder.text, "/new");
+    return perhaps_save(a->other, a->folder.text) != PERHAPS_ERR_IO || errno != EACCES ? 2 : 0;
+}
+
+static void test_forbidden_folder(void **state)
+{
+    (void)state;
+    struct attempt a = make_attempt(100, 9);
+    expect_success(perhaps_save(a.old, a.path.text));
+    expect(!chmod(a.path.text, 0666) && !chmod(a.folder.text, 0555));
+    int result = run_in_child(save_where_forbidden, &a, true);
+    expect(!chmod(a.folder.text, 0777));
+    expect(holds(a.path.text, a.old) && count_beside(a.path.text) == 1);
+    expect_attempt(&a, result);
+}
+
+static int save_over_read_only(void *context)
+{
+    struct attempt *a = context;
+    if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
+        return 1;
+    strcat(a->folder.text, "/new");
+    return perhaps_save(a->other, a->folder.text) || unlink(a->folder.text) ? 2 : 0;
+}
+
+/* A file that may not be written is not replaced, though a rename could. */
+static void test_read_only_file(void **state)
+{
+    (void)state;
+    struct attempt a = make_attempt(100, 9);
+    expect_success(perhaps_save(a.old, a.path.text));
+    expect(!chmod(a.path.text, 0444) && !chmod(a.folder.text, 0777));
+    int result = run_in_child(save_over_read_only, &a, true);
+    expect(holds(a.path.text, a.old) && count_beside(a.path.text) == 1);
+    expect_attempt(&a, result);
+}
+
+static void test_no_such_place(void **state)
+{
+    (void)state;
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    struct path folder = temp_path("no/such/folder"), file = temp_path("a file");
+    expect_error(perhaps_save(f, folder.text), PERHAPS_ERR_IO);
+    expect(errno == ENOENT);
+    expect_error(perhaps_save(f, ""), PERHAPS_ERR_IO);
+    write_file(file.text, "", 0);
+    strcat(file.text, "/below");
+    expect_error(perhaps_save(f, file.text), PERHAPS_ERR_IO);
+    expect(errno == ENOTDIR);
+    expect_error(perhaps_save(f, "/"), PERHAPS_ERR_IO);
+    expect(errno == EISDIR);
+    perhaps_free(f);
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    struct path path = fresh_path();
+    char *base = strrchr(path.text, '/') + 1;
+    memset(base, 'x', 255); /* the longest name there is */
+    base[255] = '\0';
+    for (unsigned twice = 0; twice < 2; twice++) {
+        expect_success(perhaps_save(f, path.text));
+        expect(holds(path.text, f) && count_beside(path.text) == 1);
+    }
+    strcpy(base + 255, "x");
+    expect_error(perhaps_save(f, path.text), PERHAPS_ERR_IO);
+    expect(errno == ENAMETOOLONG && count_beside(path.text) == 1);
+    perhaps_free(f);
+}
+
+/* ---- What is kept ---------------------------------------------------------------------------
+ */
+
+static unsigned mode_of(const char *path)
+{
+    struct stat st;
+    expect(!stat(path, &st));
+    return st.st_mode & 07777;
+}
+
+static void test_mode(void **state)
+{
+    (void)state;
+    struct path path = fresh_path();
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    mode_t usual = umask(027);
+    expect_success(perhaps_save(f, path.text));
+    expect(mode_of(path.text) == 0640);
+    umask(usual);
+    const unsigned modes[] = { 0600, 0666, 0644, 0755 };
+    for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
+        expect(!chmod(path.text, modes[m]));
+        expect_success(perhaps_save(f, path.text));
+        expect(mode_of(path.text) == modes[m] && count_beside(path.text) == 1);
+    }
+    perhaps_free(f);
+}
+
+static void test_symbolic_link(void **state)
+{
+    (void)state;
+    struct path link = fresh_path(), target = fresh_path();
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100), *g = some_filter(perhaps_kind(0), 9);
+    struct stat st;
+    expect_success(perhaps_save(f, target.text));
+    expect(!symlink(target.text, link.text));
+    expect_success(perhaps_save(g, link.text));
+    expect(!lstat(link.text, &st) && S_ISLNK(st.st_mode));
+    expect(!lstat(target.text, &st) && S_ISREG(st.st_mode));
+    expect(holds(target.text, g) && count_beside(link.text) == 1);
+    expect(count_beside(target.text) == 1);
+    perhaps_free(f);
+    perhaps_free(g);
+}
+
+/* In the folder where we are, without a slash. */
+static void test_relative_path(void **state)
+{
+    (void)state;
+    struct path path = fresh_path();
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    char before[PATH_MAX];
+    expect(getcwd(before, sizeof before));
+    *strrchr(path.text, '/') = '\0';
+    expect(!chdir(path.text));
+    for (unsigned twice = 0; twice < 2; twice++)
+        expect_success(perhaps_save(f, "filter"));
+    expect(!chdir(before));
+    strcat(path.text, "/filter");
+    expect(holds(path.text, f) && count_beside(path.text) == 1);
+    perhaps_free(f);
+}
+
+/* ---- Devices and pipes
+ * ------------------------------------------------------------------------ */
+
+struct reader {
+    struct path path;
+    struct bytes got;
+};
+
+static void *read_fifo(void *argument)
+{
+    struct reader *reader = argument;
+    FILE *file = fopen(reader->path.text, "rb");
+    if (!file)
+        return NULL;
+    reader->got.at = malloc(1 << 20);
+    reader->got.nbytes = reader->got.at ? fread(reader->got.at, 1, 1 << 20, file) : 0;
+    fclose(file);
+    return NULL;
+}
+
+static void test_pipe(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct reader reader = { .path = fresh_path() };
+        perhaps_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
+        struct bytes wanted = saved_bytes(f);
+        struct stat st;
+        pthread_t thread;
+        expect(!mkfifo(reader.path.text, 0600));
+        expect(!pthread_create(&thread, NULL, read_fifo, &reader));
+        expect_success(perhaps_save(f, reader.path.text));
+        expect(!pthread_join(thread, NULL));
+        expect(reader.got.nbytes == wanted.nbytes);
+        expect(!memcmp(reader.got.at, wanted.at, wanted.nbytes));
+        expect(!lstat(reader.path.text, &st) && S_ISFIFO(st.st_mode));
+        free(reader.got.at);
+        free(wanted.at);
+        perhaps_free(f);
+    }
+}
+
+static void test_devices(void **state)
+{
+    (void)state;
+    struct stat st;
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    expect_success(perhaps_save(f, "/dev/null"));
+    expect(!lstat("/dev/null", &st) && S_ISCHR(st.st_mode));
+    expect_error(perhaps_save(f, "/dev/full"), PERHAPS_ERR_IO);
+    expect(errno == ENOSPC);
+    expect(!lstat("/dev/full", &st) && S_ISCHR(st.st_mode));
+    perhaps_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_size_limit),
+        cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_forbidden_folder),
+        cmocka_unit_test(test_read_only_file),
+        cmocka_unit_test(test_no_such_place),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_mode),
+        cmocka_unit_test(test_symbolic_link),
+        cmocka_unit_test(test_relative_path),
+        cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_devices),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,333 @@
+/* support.c - what the tests share. */
+#include "support.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- Expectations ---------------------------------------------------------------------- */
+
+static char current_scene[256];
+
+void scene(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(current_scene, sizeof current_scene, format, arguments);
+    va_end(arguments);
+}
+
+const char *scene_text(void)
+{
+    return current_scene;
+}
+
+/* ---- Numbers --------------------------------------------------------------------------- */
+
+uint64_t test_seed(void)
+{
+    static uint64_t seed;
+    if (seed)
+        return seed;
+    const char *given = getenv("PERHAPS_TEST_SEED");
+    if (given)
+        seed = strtoull(given, NULL, 0);
+    else if (getentropy(&seed, sizeof seed))
+        abort();
+    seed += !seed;
+    printf("PERHAPS_TEST_SEED=%" PRIu64 "\n", seed);
+    fflush(stdout);
+    return seed;
+}
+
+/* The finalizer of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+ * Generators, OOPSLA 2014), and its step. */
+uint64_t mix64(uint64_t x)
+{
+    x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+uint64_t rng_next(struct rng *rng)
+{
+    return mix64(rng->state += UINT64_C(0x9E3779B97F4A7C15));
+}
+
+uint64_t rng_below(struct rng *rng, uint64_t limit)
+{
+    return (uint64_t)(((unsigned __int128)rng_next(rng) * limit) >> 64);
+}
+
+struct rng rng_for(const char *test)
+{
+    struct rng rng = { .state = test_seed() };
+    for (; *test; test++)
+        rng.state = mix64(rng.state + (unsigned char)*test);
+    return rng;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------ */
+
+static const size_t shape_nbytes[] = {
+    [SEQUENTIAL_KEYS] = 8,
+    [RANDOM_KEYS] = 8,
+    [TEXT_KEYS] = 20,
+    [HASH_KEYS] = PERHAPS_HASH_NBYTES,
+};
+
+static void write_text(uint8_t *at, uint64_t number)
+{
+    memcpy(at, "mail/", 5);
+    for (unsigned i = 19; i >= 5; i--, number /= 10)
+        at[i] = (uint8_t)('0' + number % 10);
+}
+
+static void write_key(uint8_t *at, enum key_shape shape, uint64_t seed, uint64_t index)
+{
+    uint64_t words[2] = { index, 0 };
+    switch (shape) {
+    case SEQUENTIAL_KEYS:
+        words[0] += seed >> 1;
+        break;
+    case RANDOM_KEYS:
+        words[0] = mix64(index + mix64(seed));
+        break;
+    case TEXT_KEYS:
+        write_text(at, index + seed % UINT64_C(100000000000000));
+        return;
+    case HASH_KEYS:
+        words[0] = mix64(index + mix64(seed));
+        words[1] = mix64(words[0] + seed);
+        break;
+    }
+    memcpy(at, words, shape_nbytes[shape]);
+}
+
+struct perhaps_keys make_keys(enum key_shape shape, uint64_t seed, uint64_t first, size_t count)
+{
+    size_t nbytes = shape_nbytes[shape];
+    uint8_t *packed = malloc(count * nbytes + 1); /* never 0 bytes, which may give NULL */
+    expect(packed);
+    for (size_t i = 0; i < count; i++)
+        write_key(packed + i * nbytes, shape, seed, first + i);
+    return (struct perhaps_keys){ .count = count, .packed = packed, .key_nbytes = nbytes };
+}
+
+void free_keys(struct perhaps_keys *keys)
+{
+    free((void *)(uintptr_t)keys->packed);
+    keys->packed = NULL;
+}
+
+const void *key_at(const struct perhaps_keys *keys, size_t index)
+{
+    return (const uint8_t *)keys->packed + index * keys->key_nbytes;
+}
+
+struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, size_t count)
+{
+    return (struct perhaps_keys){ .count = count,
+                                  .packed = key_at(keys, first),
+                                  .key_nbytes = keys->key_nbytes };
+}
+
+/* ---- Filters --------------------------------------------------------------------------- */
+
+perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                            uint64_t seed)
+{
+    struct perhaps_options options = {
+        .capacity = capacity, .fpr = fpr, .kind = kind->name, .hashing = { .seed = seed }
+    };
+    perhaps_filter *f;
+    expect_success(perhaps_create(&options, &f));
+    return f;
+}
+
+perhaps_filter *clone_of(const perhaps_filter *f)
+{
+    perhaps_filter *copy;
+    expect_success(perhaps_clone(f, &copy));
+    return copy;
+}
+
+void fill(perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    size_t done;
+    expect_success(perhaps_add_many(f, keys, &done));
+    expect(done == keys->count);
+}
+
+void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    expect(perhaps_contains_many(f, keys, NULL) == keys->count);
+}
+
+size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failures,
+                size_t *before_first)
+{
+    perhaps_filter *mirror = clone_of(f);
+    size_t failed = 0, at = 0;
+    for (; at < keys->count && failed < failures; at++) {
+        const void *key = key_at(keys, at);
+        int error = perhaps_add(f, key, keys->key_nbytes);
+        if (!error) {
+            expect_success(perhaps_add(mirror, key, keys->key_nbytes));
+            expect(perhaps_contains(f, key, keys->key_nbytes));
+            continue;
+        }
+        if (error != PERHAPS_ERR_COPIES) /* as unlikely as it is allowed */
+            expect_error(error, PERHAPS_ERR_FULL);
+        if (!failed++)
+            *before_first = at;
+    }
+    expect(failed == failures);
+    expect(stats_of(f).failed_adds == stats_of(mirror).failed_adds + failures);
+    expect(perhaps_equal(f, mirror));
+    perhaps_free(mirror);
+    return at;
+}
+
+struct perhaps_stats stats_of(const perhaps_filter *f)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(f, &stats);
+    return stats;
+}
+
+void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b)
+{
+    struct perhaps_stats x = stats_of(a), y = stats_of(b);
+    expect(x.keys == y.keys);
+    expect(x.failed_adds == y.failed_adds);
+    expect(x.unmatched_removals == y.unmatched_removals);
+}
+
+/* ---- Allocator ------------------------------------------------------------------------- */
+
+static void *ledger_allocate(void *context, size_t nbytes)
+{
+    struct ledger *ledger = context;
+    if (nbytes > ledger->largest_nbytes)
+        ledger->largest_nbytes = nbytes;
+    if (++ledger->calls == ledger->fail_at)
+        return NULL;
+    void *memory = aligned_alloc(64, (nbytes + 63) & ~(size_t)63);
+    if (!memory)
+        return NULL;
+    ledger->live++;
+    ledger->live_nbytes += nbytes;
+    return memset(memory, 0, nbytes);
+}
+
+static void ledger_release(void *context, void *memory, size_t nbytes)
+{
+    struct ledger *ledger = context;
+    ledger->live--;
+    ledger->live_nbytes -= nbytes; /* a wrong size shows in the balance */
+    free(memory);
+}
+
+struct perhaps_allocator ledger_allocator(struct ledger *ledger)
+{
+    return (struct perhaps_allocator){ ledger_allocate, ledger_release, ledger };
+}
+
+/* ---- Files and processes
+ * ----------------------------------------------------------------------------- */
+
+static char temp_folder[64];
+static pid_t temp_owner; /* a forked child must not remove it */
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void remove_temp_folder(void)
+{
+    if (getpid() == temp_owner)
+        nftw(temp_folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+struct path temp_path(const char *name)
+{
+    if (!*temp_folder) {
+        const char *base = getenv("TMPDIR");
+        snprintf(temp_folder, sizeof temp_folder, "%.40s/perhaps-XXXXXX", base ? base : "/tmp");
+        expect(mkdtemp(temp_folder) && !chmod(temp_folder, 0755)); /* for run_in_child() */
+        temp_owner = getpid();
+        atexit(remove_temp_folder);
+    }
+    struct path path;
+    snprintf(path.text, sizeof path.text, "%s/%s", temp_folder, name);
+    return path;
+}
+
+struct bytes read_file(const char *path)
+{
+    struct stat st;
+    FILE *file = fopen(path, "rb");
+    expect(file && !fstat(fileno(file), &st));
+    struct bytes bytes = { .nbytes = (size_t)st.st_size };
+    bytes.at = malloc(bytes.nbytes + 1);
+    expect(bytes.at && fread(bytes.at, 1, bytes.nbytes, file) == bytes.nbytes);
+    fclose(file);
+    return bytes;
+}
+
+void write_file(const char *path, const void *bytes, size_t nbytes)
+{
+    FILE *file = fopen(path, "wb");
+    expect(file);
+    expect(fwrite(bytes, 1, nbytes, file) == nbytes);
+    expect(!fclose(file));
+}
+
+struct bytes saved_bytes(const perhaps_filter *f)
+{
+    struct path path = temp_path("saved_bytes");
+    expect_success(perhaps_save(f, path.text));
+    struct bytes bytes = read_file(path.text);
+    unlink(path.text);
+    return bytes;
+}
+
+int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
+{
+    enum { NOBODY = 65534 };
+    int status = -1;
+    pid_t child = fork();
+    expect(child >= 0);
+    if (!child) {
+        if (as_nobody && !geteuid() && setuid(NOBODY))
+            _exit(CANNOT_TRY);
+        _exit(run(context));
+    }
+    expect(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+unsigned count_beside(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    DIR *dir = opendir(folder);
+    expect(dir);
+    unsigned n = 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 2; /* . and .. */
+}

@@ -1,0 +1,149 @@
+/* support.h - what the tests share: a seed that is printed, keys, filters, a folder.
+ *
+ * A test fails through expect(), which prints the condition and the scene: what scene() was
+ * told last, so that one line says which kind, capacity and rate it was. */
+#ifndef SUPPORT_H
+#define SUPPORT_H
+
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "perhaps.h"
+
+/* ---- Expectations ---------------------------------------------------------------------- */
+
+void scene(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *scene_text(void);
+
+#define expect(condition)                                                                      \
+    do {                                                                                       \
+        if (!(condition))                                                                      \
+            fail_msg("not so: %s [%s]", #condition, scene_text());                             \
+    } while (0)
+
+/* That a call returns this enum perhaps_error. */
+#define expect_error(call, wanted)                                                             \
+    do {                                                                                       \
+        int error_ = (call);                                                                   \
+        if (error_ != (wanted))                                                                \
+            fail_msg("%s is %d (%s), not %s [%s]", #call, error_, perhaps_strerror(error_),    \
+                     #wanted, scene_text());                                                   \
+    } while (0)
+
+#define expect_success(call) expect_error(call, 0)
+
+/* All of them, or those that PERHAPS_TEST names (with * and ?). */
+#define run_group(tests)                                                                       \
+    (cmocka_set_test_filter(getenv("PERHAPS_TEST")), cmocka_run_group_tests(tests, NULL, NULL))
+
+/* ---- Numbers --------------------------------------------------------------------------- */
+
+/* Sanitizers make everything many times slower: large tests are scaled down. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define SANITIZED 1
+#elif defined __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+/* PERHAPS_TEST_SEED, or a random number; printed when it is first asked for. */
+uint64_t test_seed(void);
+
+struct rng {
+    uint64_t state;
+};
+
+/* A stream that depends on the seed and the name only, so that one test can be repeated
+ * without those before it. */
+struct rng rng_for(const char *test);
+uint64_t rng_next(struct rng *rng);
+uint64_t rng_below(struct rng *rng, uint64_t limit);
+
+/* A bijection of 64 bits without structure. */
+uint64_t mix64(uint64_t x);
+
+/* ---- Keys ------------------------------------------------------------------------------ */
+
+enum key_shape {
+    SEQUENTIAL_KEYS, /* 8-byte integers, one after the other */
+    RANDOM_KEYS,     /* 8 random bytes */
+    TEXT_KEYS,       /* 20 characters */
+    HASH_KEYS,       /* 16 random bytes, for the hash 'none' */
+};
+
+/* Keys first .. first+count-1 of a set of different keys; 'seed' tells one set from another.
+ * All have one length and are packed.  Release them with free_keys(). */
+struct perhaps_keys make_keys(enum key_shape shape, uint64_t seed, uint64_t first,
+                              size_t count);
+void free_keys(struct perhaps_keys *keys);
+
+const void *key_at(const struct perhaps_keys *keys, size_t index);
+struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, size_t count);
+
+/* ---- Filters --------------------------------------------------------------------------- */
+
+/* Of this kind, empty, with xxh3 under this seed; creation must succeed. */
+perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                            uint64_t seed);
+perhaps_filter *clone_of(const perhaps_filter *f);
+void fill(perhaps_filter *f, const struct perhaps_keys *keys);
+void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys);
+
+/* Adds one key after the other until 'failures' of them were refused, which must have changed
+ * nothing: a copy that never saw them ends up the same, byte for byte.  Returns how many keys
+ * were tried; sets *before_first to how many were before the first failure. */
+size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failures,
+                size_t *before_first);
+
+struct perhaps_stats stats_of(const perhaps_filter *f);
+void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
+
+/* An allocator that counts, and fails when it is told to. */
+struct ledger {
+    uint64_t calls;
+    uint64_t fail_at; /* number of the call that returns NULL, from 1 on; 0: none */
+    uint64_t live;    /* blocks */
+    uint64_t live_nbytes;
+    uint64_t largest_nbytes;
+};
+struct perhaps_allocator ledger_allocator(struct ledger *ledger);
+
+/* ---- Files and processes
+ * ----------------------------------------------------------------------------- */
+
+struct path {
+    char text[PATH_MAX];
+};
+
+/* In a folder of this process that is removed when it ends. */
+struct path temp_path(const char *name);
+
+struct bytes {
+    uint8_t *at;
+    size_t nbytes;
+};
+
+struct bytes read_file(const char *path); /* release 'at' with free() */
+void write_file(const char *path, const void *bytes, size_t nbytes);
+struct bytes saved_bytes(const perhaps_filter *f);
+
+/* Runs something in a child, and returns what it returns.  'as_nobody': without the rights of
+ * root, if we have them.  CANNOT_TRY, also where that fails, says that the test is to be
+ * skipped. */
+enum { CANNOT_TRY = 77 };
+int run_in_child(int (*run)(void *context), void *context, bool as_nobody);
+
+/* How many entries the folder of this file has. */
+unsigned count_beside(const char *path);
+
+#endif
