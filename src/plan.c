@@ -49,6 +49,20 @@ double plan_keys_from_load(double cells, double marks, double load)
     return -log1p(-load) * cells / marks;
 }
 
+uint64_t plan_key_limit(uint64_t capacity, double (*rate)(const void *context, double keys),
+                        const void *context)
+{
+    enum { INTERVALS = 16 }; /* of Simpson's rule */
+    double keys = (double)capacity, sum = 0;
+    for (int i = 0; i <= INTERVALS; i++) {
+        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * rate(context, floor(keys * i / INTERVALS));
+    }
+    double missing = sum * keys / INTERVALS / 3;
+    double slack = 4 * sqrt(missing) + 1;
+    return missing > slack ? capacity - (uint64_t)(missing - slack) : capacity;
+}
+
 /* PERHAPS_STATIC is what the caller promises, not what the kind must have: a kind that also
  * takes later keys serves it. */
 static bool meets(const struct filter_kind *kind, unsigned needs)

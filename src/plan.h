@@ -33,6 +33,13 @@ struct occupancy plan_occupancy(double cells, double marks);
 /* How many keys of 'marks' marks each left this share of 'cells' set; 'load' < 1. */
 double plan_keys_from_load(double cells, double marks, double load);
 
+/* How many keys may set a bit before the rate is above the asked one.  Keys that are taken for
+ * present set none, and cannot be told from repeats: of 'capacity' different keys so many are
+ * expected to be missing from the count as the rate, on the way there, adds up to.  Four
+ * deviations more, so that the last of them is not refused by chance. */
+uint64_t plan_key_limit(uint64_t capacity, double (*rate)(const void *context, double keys),
+                        const void *context);
+
 /* What the public struct says of a geometry, but for 'why'. */
 void plan_describe(const struct filter_kind *kind, const struct geometry *g,
                    struct perhaps_plan *plan);

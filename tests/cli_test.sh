@@ -716,10 +716,9 @@ interrupted() {
     local signal=$1 printed=$2 pid
     shift 2
     mkfifo slow
-    set -m # else the shell would have it ignore SIGINT
-    "$program" "$@" <slow >out 2>err &
+    # A shell has what it runs in the background ignore SIGINT.
+    env --default-signal "$program" "$@" <slow >out 2>err &
     pid=$!
-    set +m
     exec 5>slow
     seq 10 >&5
     until_true catches $pid "$(kill -l "$signal")" || echo "FAILED: $*: does not handle $signal"

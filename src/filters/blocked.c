@@ -240,6 +240,12 @@ static int plan(struct geometry *g, enum perhaps_preference preference, char *wh
     return 0;
 }
 
+static double rate_at(const void *context, double keys)
+{
+    const struct trial *trial = context;
+    return mixed_rate(&trial->g, trial->rate, keys).mean;
+}
+
 static int set_geometry(struct geometry *g)
 {
     uint64_t part_lines = g->field[PART_LINES];
@@ -249,7 +255,9 @@ static int set_geometry(struct geometry *g)
         parts > PARTS_MAX || bits < 1 || bits > WORDS)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = parts * part_lines * LINE_NBYTES;
-    g->key_limit = g->capacity;
+    struct trial trial = { .g = *g };
+    fill_line_rates(trial.rate, (unsigned)bits); /* the quick formula is good enough here */
+    g->key_limit = plan_key_limit(g->capacity, rate_at, &trial);
     return 0;
 }
 

@@ -68,6 +68,11 @@ static int plan(struct geometry *g, enum perhaps_preference preference, char *wh
     return 0;
 }
 
+static double rate_at(const void *context, double keys)
+{
+    return predict(context, keys).mean;
+}
+
 static int set_geometry(struct geometry *g)
 {
     uint64_t nbits = g->field[NBITS];
@@ -75,7 +80,7 @@ static int set_geometry(struct geometry *g)
     if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
-    g->key_limit = g->capacity;
+    g->key_limit = plan_key_limit(g->capacity, rate_at, g);
     return 0;
 }
 

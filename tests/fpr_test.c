@@ -1,0 +1,112 @@
+/* fpr_test.c - the false-positive rate that was asked is the one that is had: 20 seeds and
+ * 10,000 expected false positives for each kind, rate and shape of keys.  It takes a minute. */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { SEEDS = 20, EXPECTED = SANITIZED ? 500 : 10000 };
+
+static const double rates[] = { 0.1, 0.01, 0.001, 1e-4 };
+enum { RATES = sizeof rates / sizeof *rates };
+
+static size_t queries_for(double fpr)
+{
+    return (size_t)ceil(EXPECTED / fpr / SEEDS);
+}
+
+/* What was counted with all seeds. */
+struct tally {
+    double queries;
+    double found;
+    double seed_variance; /* of 'found', from what it was with each seed */
+    double fpr_now;       /* mean */
+    double fpr_predicted;
+};
+
+static struct tally measure(const struct perhaps_kind *kind, double fpr,
+                            const struct perhaps_keys *members,
+                            const struct perhaps_keys *strangers, struct rng *rng)
+{
+    struct tally tally = { .queries = (double)strangers->count * SEEDS };
+    double squares = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        perhaps_filter *f = make_filter(kind, members->count, fpr, 1 + rng_next(rng));
+        fill(f, members);
+        expect_all_found(f, members);
+        double found = (double)perhaps_contains_many(f, strangers, NULL);
+        struct perhaps_stats stats = stats_of(f);
+        tally.found += found;
+        squares += found * found;
+        tally.fpr_now += stats.fpr_now / SEEDS;
+        tally.fpr_predicted = stats.plan.fpr_predicted;
+        perhaps_free(f);
+    }
+    double spread = squares - tally.found * tally.found / SEEDS;
+    tally.seed_variance = spread * SEEDS / (SEEDS - 1);
+    return tally;
+}
+
+static void check(const struct tally *t, double fpr)
+{
+    const double model = 0.01; /* what the formulas may be off */
+    double expected = fpr * t->queries, noise = sqrt(expected);
+    double seeds = fmax(sqrt(t->seed_variance), noise);
+    expect(t->found <= expected + 3 * seeds);
+    expect(t->fpr_predicted <= fpr);
+    expect(fabs(t->found - t->fpr_now * t->queries) <= model * expected + 5 * noise);
+    expect(fabs(t->found - t->fpr_predicted * t->queries) <= model * expected + 5 * seeds);
+}
+
+static void measure_all(enum key_shape shape)
+{
+    struct rng rng = rng_for(__func__);
+    uint64_t seed = rng_next(&rng) + shape;
+    size_t count = 20000 + (size_t)rng_below(&rng, 80000);
+    struct perhaps_keys members = make_keys(shape, seed, 0, count);
+    struct perhaps_keys strangers =
+        make_keys(shape, seed, count, queries_for(rates[RATES - 1]));
+    const struct perhaps_kind *kind;
+    printf("%-10s %8s %8s %12s %12s %12s\n", "kind", "keys", "asked", "predicted", "fpr now",
+           "measured");
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned r = 0; r < RATES; r++) {
+            struct perhaps_keys some = some_keys(&strangers, 0, queries_for(rates[r]));
+            struct tally t = measure(kind, rates[r], &members, &some, &rng);
+            printf("%-10s %8zu %8g %12.5g %12.5g %12.5g\n", kind->name, count, rates[r],
+                   t.fpr_predicted, t.fpr_now, t.found / t.queries);
+            scene("%s, keys of shape %d, fpr %g: %g of %g found", kind->name, (int)shape,
+                  rates[r], t.found, t.queries);
+            check(&t, rates[r]);
+        }
+    free_keys(&members);
+    free_keys(&strangers);
+}
+
+static void test_sequential_keys(void **state)
+{
+    (void)state;
+    measure_all(SEQUENTIAL_KEYS);
+}
+
+static void test_random_keys(void **state)
+{
+    (void)state;
+    measure_all(RANDOM_KEYS);
+}
+
+static void test_text_keys(void **state)
+{
+    (void)state;
+    measure_all(TEXT_KEYS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sequential_keys),
+        cmocka_unit_test(test_random_keys),
+        cmocka_unit_test(test_text_keys),
+    };
+    return run_group(tests);
+}

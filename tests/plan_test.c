@@ -1,0 +1,277 @@
+/* plan_test.c - from numbers to geometries: nothing out of range, nothing above the asked rate,
+ * and no more bits than the theory asks. */
+#include "support.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct perhaps_options asked(const char *kind, double capacity, double fpr)
+{
+    scene("%s, capacity %g, fpr %g", kind ? kind : "any kind", capacity, fpr);
+    return (struct perhaps_options){ .capacity = (uint64_t)capacity, .fpr = fpr, .kind = kind };
+}
+
+static struct perhaps_plan plan_of(const char *kind, double capacity, double fpr,
+                                   enum perhaps_preference preference)
+{
+    struct perhaps_options options = asked(kind, capacity, fpr);
+    struct perhaps_plan plan;
+    options.preference = preference;
+    expect_success(perhaps_plan(&options, &plan));
+    return plan;
+}
+
+/* ---- What is refused --------------------------------------------------------------------- */
+
+static void expect_refused(const struct perhaps_options *options, int wanted)
+{
+    struct perhaps_plan plan;
+    perhaps_filter *f = (perhaps_filter *)&plan;
+    memset(&plan, 1, sizeof plan);
+    expect_error(perhaps_plan(options, &plan), wanted);
+    expect_error(perhaps_create(options, &f), wanted);
+    expect(!f);
+}
+
+static void test_out_of_range(void **state)
+{
+    (void)state;
+    const double rates[] = { 0, -0.0, -0.1, 1, 1.5, 1e-16, 1e-300, INFINITY, -INFINITY, NAN };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_options options;
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+            options = asked(kind->name, 1000, rates[r]);
+            expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+        }
+        const uint64_t capacities[] = { 0, PERHAPS_CAPACITY_MAX + 1, UINT64_MAX };
+        for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
+            options = asked(kind->name, 1, 0.01);
+            options.capacity = capacities[c];
+            expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+        }
+        options = asked(kind->name, 1000, 0.01);
+        options.needs = PERHAPS_MERGE * 2;
+        expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+        options.needs = 1U << 31;
+        expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+        options.needs = 0;
+        options.preference = (enum perhaps_preference)(PERHAPS_COMPACT + 1);
+        expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+    }
+}
+
+static void test_unknown_kinds(void **state)
+{
+    (void)state;
+    const char *const names[] = { "", "no such kind", "Blocked", " cuckoo", "bloomy" };
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        struct perhaps_options options = asked(names[n], 10, 0.1);
+        expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+    }
+}
+
+/* ---- What is chosen ------------------------------------------------------------------------
+ */
+
+static const struct perhaps_kind *first_with(unsigned abilities)
+{
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if ((kind->abilities & abilities) == abilities)
+            break;
+    return kind;
+}
+
+static void test_needs(void **state)
+{
+    (void)state;
+    for (unsigned needs = 0; needs < PERHAPS_MERGE * 2; needs++) {
+        struct perhaps_options options = asked(NULL, 1000, 0.01);
+        struct perhaps_plan plan;
+        options.needs = needs;
+        scene("needs %u", needs);
+        /* to know all keys at once is a promise of the caller, not something to be able to */
+        const struct perhaps_kind *kind = first_with(needs & ~(unsigned)PERHAPS_STATIC);
+        if (!kind) {
+            expect_refused(&options, PERHAPS_ERR_UNSUPPORTED);
+            continue;
+        }
+        expect_success(perhaps_plan(&options, &plan));
+        bool fixed_set = needs & PERHAPS_STATIC;
+        expect(fixed_set || !strcmp(plan.kind, kind->name));
+    }
+}
+
+static void test_every_field_is_told(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_plan plan = plan_of(kind->name, 12345, 0.01, PERHAPS_BALANCED);
+        expect(!strcmp(plan.kind, kind->name) && plan.capacity == 12345 && plan.fpr == 0.01);
+        expect(plan.nfields > 0 && plan.nfields <= PERHAPS_FIELDS_MAX);
+        for (unsigned f = 0; f < plan.nfields; f++)
+            expect(*plan.field_name[f] && plan.field[f] > 0);
+        expect(*plan.why && strlen(plan.why) < sizeof plan.why && !strchr(plan.why, '\n'));
+        expect(plan.body_nbytes > 0 && plan.body_nbytes % 64 == 0);
+        expect(fabs(plan.bits_per_key - 8.0 * (double)plan.body_nbytes / 12345) < 1e-6);
+    }
+}
+
+/* A plan is what is made of it. */
+static void test_plan_is_kept(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_BALANCED);
+        perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
+        struct perhaps_plan made = stats_of(f).plan;
+        expect(made.body_nbytes == plan.body_nbytes && made.nfields == plan.nfields);
+        expect(made.fpr_predicted == plan.fpr_predicted);
+        expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
+        expect(!memcmp(made.field, plan.field, sizeof plan.field));
+        perhaps_free(f);
+    }
+}
+
+/* ---- The rate
+ * -------------------------------------------------------------------------------- */
+
+/* Kinds that hold fingerprints end where these do, at 32 bits. */
+static bool may_be_out_of_reach(const struct perhaps_kind *kind, double fpr)
+{
+    return (kind->abilities & PERHAPS_REMOVE) && fpr < 2.5e-9;
+}
+
+static void check_prediction(const struct perhaps_kind *kind, double capacity, double fpr,
+                             enum perhaps_preference preference)
+{
+    struct perhaps_options options = asked(kind->name, capacity, fpr);
+    struct perhaps_plan plan;
+    options.preference = preference;
+    int error = perhaps_plan(&options, &plan);
+    if (error && may_be_out_of_reach(kind, fpr)) {
+        expect_error(error, PERHAPS_ERR_LIMIT);
+        return;
+    }
+    expect_success(error);
+    expect(plan.fpr_predicted <= fpr);
+    /* nor far lower, but for a few keys, or where the shortest fingerprints are too long */
+    expect(plan.fpr_predicted >= (capacity < 1000 ? 0 : fmin(fpr, 0.01) / 8));
+    /* never far below the information limit, whatever the formula says */
+    expect(plan.bits_per_key >= 0.98 * -log2(fpr));
+}
+
+static void test_predictions(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.9,  0.5,  0.25, 0.1,  0.03,  0.01,  1e-3,
+                             1e-4, 1e-6, 1e-8, 3e-9, 1e-10, 1e-12, 1e-15 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+            for (double capacity = 1; capacity < 2e12; capacity *= 10)
+                check_prediction(kind, capacity, rates[r], PERHAPS_BALANCED);
+            check_prediction(kind, 7, rates[r], PERHAPS_FAST);
+            check_prediction(kind, 1234567, rates[r], PERHAPS_FAST);
+            check_prediction(kind, 7, rates[r], PERHAPS_COMPACT);
+            check_prediction(kind, 1234567, rates[r], PERHAPS_COMPACT);
+        }
+}
+
+static void test_largest(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.999, PERHAPS_BALANCED);
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.01, PERHAPS_BALANCED);
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, PERHAPS_FPR_MIN, PERHAPS_BALANCED);
+    }
+}
+
+/* A lower rate takes more bits; many keys take about as many bits each as a few do. */
+static void test_bits_are_monotone(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        double last = 0;
+        /* above 1 %, short fingerprints need more room to keep many keys from crowding */
+        for (double fpr = 0.01; fpr > 1e-8; fpr /= 2) {
+            double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_BALANCED).bits_per_key;
+            double more = plan_of(kind->name, 1e10, fpr, PERHAPS_BALANCED).bits_per_key;
+            expect(bits > last);
+            expect(more <= bits && more > bits * 0.95);
+            last = bits;
+        }
+    }
+}
+
+static void test_prediction_is_monotone(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.3, 0.01, 1e-4, 1e-7 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+            perhaps_filter *f = make_filter(kind, 1000, rates[r], 1);
+            double last = 0;
+            expect(perhaps_predict_fpr(f, 0) == 0);
+            for (uint64_t keys = 10; keys < 10000; keys += keys / 4) {
+                double fpr = perhaps_predict_fpr(f, keys);
+                scene("%s for %g, %d keys: %g after %g", kind->name, rates[r], (int)keys, fpr,
+                      last);
+                expect(fpr > last * (1 - 1e-9) && fpr <= 1);
+                expect(fpr <= rates[r] || keys > 1000);
+                last = fpr;
+            }
+            expect(perhaps_predict_fpr(f, UINT64_MAX) > 0.9);
+            perhaps_free(f);
+        }
+}
+
+/* ---- Memory
+ * ---------------------------------------------------------------------------------- */
+
+/* The fewest bits a key that an exact mixture gives, computed apart from this program (with
+ * the Poisson distribution of line loads and the best number of bits); a plan may be 2 % off.
+ */
+static void test_bits_per_key(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        double fpr;
+        double bits;
+    } best[] = {
+        { "blocked", 0.1, 4.84 },   { "blocked", 0.01, 9.94 }, { "blocked", 0.001, 15.6 },
+        { "blocked", 1e-4, 19.88 }, { "bloom", 0.1, 4.81 },    { "bloom", 0.01, 9.59 },
+        { "bloom", 0.001, 14.38 },  { "bloom", 1e-4, 19.17 },  { "bloom", 1e-6, 28.76 },
+        { "cuckoo", 0.001, 13.83 }, { "cuckoo", 2e-9, 34.05 },
+    };
+    for (size_t b = 0; b < sizeof best / sizeof *best; b++) {
+        double bits = plan_of(best[b].kind, 1e9, best[b].fpr, PERHAPS_BALANCED).bits_per_key;
+        scene("%s at %g: %g bits a key", best[b].kind, best[b].fpr, bits);
+        expect(fabs(bits / best[b].bits - 1) < 0.02);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_out_of_range),
+        cmocka_unit_test(test_unknown_kinds),
+        cmocka_unit_test(test_needs),
+        cmocka_unit_test(test_every_field_is_told),
+        cmocka_unit_test(test_plan_is_kept),
+        cmocka_unit_test(test_predictions),
+        cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_bits_are_monotone),
+        cmocka_unit_test(test_prediction_is_monotone),
+        cmocka_unit_test(test_bits_per_key),
+    };
+    return run_group(tests);
+}
