@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "blocks.h"
+#include "distinct.h"
 #include "progress.h"
 #include "report.h"
 #include "stop.h"
@@ -290,7 +291,25 @@ static int count_all(struct input *input, uint64_t *count)
     int got;
     while ((got = next_block(input, &block)) > 0)
         input->nkeys += count_records(block, delimiter_of(input->settings));
-    *count = input->nkeys ? input->nkeys : 1;
+    *count = input->nkeys;
+    return got == 0 ? 0 : input_complain(input, "");
+}
+
+/* For a verb that expects repeats: they need no room.  Never more than all keys. */
+static int count_different(struct input *input, uint64_t *count)
+{
+    struct batch batch;
+    int got;
+    struct distinct *distinct = calloc(1, sizeof *distinct);
+    if (!distinct)
+        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    while ((got = input_next(input, &batch)) > 0)
+        for (size_t i = 0; i < batch.count; i++)
+            distinct_add(distinct, &batch.key[i]);
+    *count = distinct_bound(distinct);
+    if (*count > input->nkeys)
+        *count = input->nkeys;
+    free(distinct);
     return got == 0 ? 0 : input_complain(input, "");
 }
 
@@ -305,7 +324,10 @@ int input_capacity(const struct settings *settings, uint64_t *capacity)
         status = input_open(settings, "counting", false, &input);
     if (!input)
         return status;
-    status = count_all(input, capacity);
+    status = settings->verb->bit == DEDUP ? count_different(input, capacity)
+                                          : count_all(input, capacity);
+    if (*capacity == 0)
+        *capacity = 1;
     input_close(input);
     if (begin >= 0)
         lseek(STDIN_FILENO, begin, SEEK_SET);

@@ -97,10 +97,11 @@ static size_t blocked_contains(const uint8_t *body, uint64_t part_lines, unsigne
                                unsigned bits, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-#define CONTAINS(b) contains_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
+#define IN_ONE(b)   contains_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
+#define IN_PARTS(b) contains_in_parts(body, part_lines, parts, b, keys, ahead, n, answer)
     if (parts == 1)
-        UNROLL_BITS(CONTAINS)
-    return contains_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer);
+        UNROLL_BITS(IN_ONE)
+    UNROLL_BITS(IN_PARTS)
 }
 
 static ALWAYS_INLINE size_t add_in_parts(uint8_t *body, uint64_t part_lines, unsigned parts,
@@ -129,10 +130,11 @@ static size_t blocked_add(uint8_t *body, uint64_t part_lines, unsigned parts, un
                           const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                           bool *answer)
 {
-#define ADD(b) add_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
+#define TO_ONE(b)   add_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
+#define TO_PARTS(b) add_in_parts(body, part_lines, parts, b, keys, ahead, n, answer)
     if (parts == 1)
-        UNROLL_BITS(ADD)
-    return add_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer);
+        UNROLL_BITS(TO_ONE)
+    UNROLL_BITS(TO_PARTS)
 }
 
 /* ---- bloom ------------------------------------------------------------------------- */
