@@ -266,7 +266,7 @@ static int map_body(perhaps_filter *f, int fd, const struct header *header)
                                    .file_nbytes = header->file_nbytes,
                                    .pages_offset = header->pages_offset,
                                    .table_offset = header->table_offset };
-    f->body = (uint8_t *)map + header->body_offset; /* never written: may_change() */
+    f->body = f->mapping.file + header->body_offset;
     return container_table_intact(f->mapping.file + header->table_offset,
                                   f->geometry.body_nbytes)
                ? 0
@@ -351,7 +351,7 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
 
 void mapping_release(struct mapping *mapping)
 {
-    munmap((void *)(uintptr_t)mapping->file, mapping->file_nbytes);
+    munmap(mapping->file, mapping->file_nbytes);
 }
 
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)

@@ -39,7 +39,7 @@ struct counters {
 };
 
 struct mapping {
-    const uint8_t *file; /* NULL: the body is memory of our own */
+    uint8_t *file; /* NULL: the body is memory of our own; else nothing may write here */
     size_t file_nbytes;
     size_t pages_offset; /* what the checksums cover */
     size_t table_offset; /* the checksums */

@@ -125,31 +125,31 @@ struct moments {
     double second;
 };
 
-static void add_load(struct moments *m, const double *rate, double load, double weight)
+static void add_load(struct moments *m, const double *rate, uint64_t load, double weight)
 {
-    double r = load < LOAD_MAX ? rate[(unsigned)load] : 1;
+    double r = load < LOAD_MAX ? rate[load] : 1;
     m->weight += weight;
     m->first += weight * r;
     m->second += weight * r * r;
 }
 
 /* Over loads from Binomial(keys, 1/lines), outwards from its mode; weights are relative. */
-static struct moments mix_loads(const double *rate, double keys, double lines)
+static struct moments mix_loads(const double *rate, uint64_t keys, uint64_t lines)
 {
+    const double negligible = 1e-22;
     struct moments m = { 0 };
-    double mode = fmin(floor((keys + 1) / lines), keys);
+    uint64_t mode = lines > 1 ? (keys + 1) / lines : keys;
     add_load(&m, rate, mode, 1);
     if (lines <= 1 || mode > 2 * LOAD_MAX)
         return m;
-    double odds = 1 / (lines - 1);
-    double weight = 1;
-    for (double i = mode; i < keys && weight > 1e-22; i++) {
-        weight *= (keys - i) / (i + 1) * odds;
+    double odds = 1 / (double)(lines - 1), weight = 1;
+    for (uint64_t i = mode; i < keys && weight > negligible; i++) {
+        weight *= (double)(keys - i) / (double)(i + 1) * odds;
         add_load(&m, rate, i + 1, weight);
     }
     weight = 1;
-    for (double i = mode; i > 0 && weight > 1e-22; i--) {
-        weight *= i / (keys - i + 1) / odds;
+    for (uint64_t i = mode; i > 0 && weight > negligible; i--) {
+        weight *= (double)i / (double)(keys - i + 1) / odds;
         add_load(&m, rate, i - 1, weight);
     }
     return m;
@@ -160,7 +160,7 @@ static struct rate mixed_rate(const struct geometry *g, const double *rate, doub
     double lines = (double)g->field[PART_LINES];
     double parts = (double)g->field[PARTS];
     double bits = (double)g->field[LINE_BITS];
-    struct moments m = mix_loads(rate, floor(keys), lines);
+    struct moments m = mix_loads(rate, (uint64_t)fmin(keys, 1e18), g->field[PART_LINES]);
     double mean = m.first / m.weight;
     if (mean <= 0)
         return (struct rate){ 0 };

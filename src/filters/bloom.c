@@ -48,13 +48,15 @@ static int plan(struct geometry *g, enum perhaps_preference preference, char *wh
     (void)preference;
     uint64_t best = 0, best_bits = 0;
     double usual = round(-log2(g->fpr));
-    for (double bits = fmax(usual - 2, 1); bits <= fmin(usual + 2, KEY_BITS_MAX); bits++) {
+    uint64_t least = (uint64_t)fmax(usual - 2, 1);
+    uint64_t most = (uint64_t)fmin(usual + 2, KEY_BITS_MAX);
+    for (uint64_t bits = least; bits <= most; bits++) {
         struct geometry trial = *g;
-        trial.field[KEY_BITS] = (uint64_t)bits;
+        trial.field[KEY_BITS] = bits;
         uint64_t units = plan_smallest(g->capacity + 4096, fits, &trial);
         if (units && (!best || units < best)) {
             best = units;
-            best_bits = (uint64_t)bits;
+            best_bits = bits;
         }
     }
     if (!best)

@@ -30,7 +30,7 @@ static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL 
  * if its own is occupied. */
 static double pair_count(const struct geometry *g)
 {
-    return (double)(g->field[NBUCKETS] / 2) * (exp2((double)g->field[WIDTH]) - 1);
+    return (double)g->field[NBUCKETS] / 2 * (exp2((double)g->field[WIDTH]) - 1);
 }
 
 static struct rate predict(const struct geometry *g, double keys)

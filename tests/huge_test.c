@@ -1,0 +1,223 @@
+/* huge_test.c - bodies over 4 GiB, in memory and in a sparse file: nothing is cut to 32 bits.
+ * Only the pages that are touched take memory. */
+#include "support.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "container.h"
+#include "filter.h"
+
+enum { KEYS = 200, OS_PAGE_NBYTES = 4096 };
+static const uint64_t four_gib = UINT64_C(1) << 32;
+
+/* More than 2^32 keys, and more than 4 GiB for them. */
+static struct perhaps_options huge_options(const struct perhaps_kind *kind)
+{
+    scene("%s, huge", kind->name);
+    return (struct perhaps_options){ .capacity = four_gib + 12345,
+                                     .fpr = 0.0005,
+                                     .kind = kind->name,
+                                     .hashing = { .seed = 1 } };
+}
+
+static void *allocate_sparse(void *context, size_t nbytes)
+{
+    (void)context;
+    void *memory = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    madvise(memory, nbytes, MADV_NOHUGEPAGE); /* one key must not take 2 MiB */
+    return memory;
+}
+
+static void release_sparse(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    munmap(memory, nbytes);
+}
+
+static const struct perhaps_allocator sparse = { allocate_sparse, release_sparse, NULL };
+
+/* Whether there is anything in a stretch of the body, without touching what has no page. */
+static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
+{
+    unsigned char resident[1024];
+    for (uint64_t at = from; at < end; at += sizeof resident * OS_PAGE_NBYTES) {
+        uint64_t size = end - at < sizeof resident * OS_PAGE_NBYTES
+                            ? end - at
+                            : sizeof resident * OS_PAGE_NBYTES;
+        expect(!mincore((void *)(uintptr_t)(body + at), size, resident));
+        for (uint64_t page = 0; page < size / OS_PAGE_NBYTES; page++)
+            for (uint64_t i = 0; resident[page] & 1 && i < OS_PAGE_NBYTES; i++)
+                if (body[at + page * OS_PAGE_NBYTES + i])
+                    return true;
+    }
+    return false;
+}
+
+static void check_answers(const perhaps_filter *f)
+{
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
+    struct perhaps_keys others = make_keys(TEXT_KEYS, 1, KEYS, 10 * KEYS);
+    expect_all_found(f, &keys);
+    expect(perhaps_contains_many(f, &others, NULL) == 0); /* it is all but empty */
+    free_keys(&keys);
+    free_keys(&others);
+}
+
+static void test_in_memory(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_options options = huge_options(kind);
+        perhaps_filter *f;
+        options.allocator = &sparse;
+        expect_success(perhaps_create(&options, &f));
+        uint64_t nbytes = f->geometry.body_nbytes;
+        expect(nbytes > four_gib && f->geometry.key_limit >= options.capacity);
+        fill(f, &keys);
+        check_answers(f);
+        for (uint64_t part = 0; part < 4; part++) /* keys lie everywhere */
+            expect(is_used(f->body, nbytes / 4 * part / OS_PAGE_NBYTES * OS_PAGE_NBYTES,
+                           nbytes / 4 * (part + 1) / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
+        expect(is_used(f->body, four_gib, nbytes / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
+        struct perhaps_stats stats = stats_of(f);
+        expect(stats.keys == KEYS && stats.load < 1e-4);
+        if (kind->abilities & PERHAPS_REMOVE) {
+            size_t removed;
+            expect_success(perhaps_remove_many(f, &keys, NULL, &removed));
+            expect(removed == KEYS && perhaps_contains_many(f, &keys, NULL) == 0);
+        }
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- In a file
+ * ------------------------------------------------------------------------------- */
+
+/* A file of the right size, all of it a hole, mapped. */
+struct sparse_file {
+    struct path path;
+    int fd;
+    uint8_t *map;
+    struct header header;
+};
+
+static void *give_body(void *context, size_t nbytes)
+{
+    const struct sparse_file *file = context;
+    if (nbytes < four_gib)
+        return calloc(1, nbytes);
+    return file->map + HEADER_NBYTES;
+}
+
+static void keep_body(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    if (nbytes < four_gib)
+        free(memory);
+}
+
+/* The layout of the file follows from the geometry alone. */
+static void plan_file(struct sparse_file *file, const struct perhaps_options *options)
+{
+    struct perhaps_options sparse_options = *options;
+    perhaps_filter *f;
+    sparse_options.allocator = &sparse;
+    expect_success(perhaps_create(&sparse_options, &f));
+    container_plan(f, &file->header);
+    perhaps_free(f);
+    file->path = temp_path("huge");
+    file->fd = open(file->path.text, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    expect(file->fd >= 0 && !ftruncate(file->fd, (off_t)file->header.file_nbytes));
+    file->map =
+        mmap(NULL, file->header.file_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+    expect(file->map != MAP_FAILED);
+}
+
+/* The checksums of a body of which hardly a page is not a hole. */
+static void write_table(struct sparse_file *file)
+{
+    static const uint8_t hole[PAGE_NBYTES];
+    uint64_t nbytes = file->header.geometry.body_nbytes, pages = container_page_count(nbytes);
+    uint8_t *table = file->map + file->header.table_offset;
+    for (uint64_t page = 0; page < pages; page++) {
+        uint64_t at = page * PAGE_NBYTES;
+        uint64_t size = nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES;
+        off_t offset = (off_t)(HEADER_NBYTES + at), data = lseek(file->fd, offset, SEEK_DATA);
+        bool empty = data < 0 || data >= offset + (off_t)size;
+        uint64_t sum =
+            XXH3_64bits_withSeed(empty ? hole : file->map + offset, (size_t)size, page);
+        memcpy(table + page * sizeof sum, &sum, sizeof sum);
+    }
+    uint64_t sum = XXH3_64bits_withSeed(table, (size_t)pages * sizeof sum, pages);
+    memcpy(table + pages * sizeof sum, &sum, sizeof sum);
+}
+
+static void write_filter(struct sparse_file *file, const struct perhaps_options *options)
+{
+    struct perhaps_options in_file = *options;
+    struct perhaps_allocator allocator = { give_body, keep_body, file };
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
+    perhaps_filter *f;
+    in_file.allocator = &allocator;
+    expect_success(perhaps_create(&in_file, &f));
+    fill(f, &keys);
+    container_plan(f, &file->header);
+    container_encode(&file->header, file->map);
+    perhaps_free(f);
+    free_keys(&keys);
+    expect(!msync(file->map, file->header.file_nbytes, MS_SYNC));
+    write_table(file);
+}
+
+static void check_opened(const struct sparse_file *file)
+{
+    struct ledger ledger = { 0 };
+    struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    struct perhaps_open_options options = { .allocator = &allocator };
+    perhaps_filter *f;
+    expect_success(perhaps_open(file->path.text, &options, &f));
+    expect(ledger.largest_nbytes < 4096); /* it is mapped, not copied */
+    expect(stats_of(f).mapped && stats_of(f).keys == KEYS);
+    check_answers(f);
+    perhaps_free(f);
+}
+
+static void test_in_file(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_options options = huge_options(kind);
+        struct sparse_file file;
+        plan_file(&file, &options);
+        write_filter(&file, &options);
+        check_opened(&file);
+        expect(!munmap(file.map, file.header.file_nbytes));
+        close(file.fd);
+        expect(!truncate(file.path.text, (off_t)four_gib)); /* cut, but to a great length */
+        perhaps_filter *f;
+        expect_error(perhaps_open(file.path.text, NULL, &f), PERHAPS_ERR_DAMAGED);
+        unlink(file.path.text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_in_memory),
+        cmocka_unit_test(test_in_file),
+    };
+    return run_group(tests);
+}

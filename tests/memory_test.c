@@ -1,0 +1,251 @@
+/* memory_test.c - when the first allocation of a call fails, then the second, and so on until
+ * it succeeds: a proper error, nothing lost, nothing changed. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "alloc.h"
+
+/* ---- Calls that allocate
+ * --------------------------------------------------------------------- */
+
+struct stage {
+    const struct perhaps_kind *kind;
+    struct ledger ledger;
+    struct perhaps_allocator allocator;
+    perhaps_filter *f;
+    perhaps_filter *other; /* of another half of the keys */
+    perhaps_filter *out;
+    struct path path; /* f is saved there */
+};
+
+static int call_create(struct stage *s)
+{
+    struct perhaps_options options = {
+        .capacity = 1000, .fpr = 0.01, .kind = s->kind->name, .allocator = &s->allocator
+    };
+    return perhaps_create(&options, &s->out);
+}
+
+static int call_clone(struct stage *s)
+{
+    return perhaps_clone(s->f, &s->out);
+}
+
+static int call_merge(struct stage *s)
+{
+    return s->kind->abilities & PERHAPS_MERGE ? perhaps_merge(s->f, s->other) : 0;
+}
+
+static int call_save(struct stage *s)
+{
+    return perhaps_save(s->f, s->path.text);
+}
+
+static int call_open(struct stage *s, bool writable)
+{
+    struct perhaps_open_options options = { .writable = writable, .allocator = &s->allocator };
+    return perhaps_open(s->path.text, &options, &s->out);
+}
+
+static int call_map(struct stage *s)
+{
+    return call_open(s, false);
+}
+
+static int call_load(struct stage *s)
+{
+    return call_open(s, true);
+}
+
+static const struct {
+    const char *name;
+    int (*call)(struct stage *s);
+    bool makes_one;
+} calls[] = {
+    { "create", call_create, true }, { "clone", call_clone, true },
+    { "merge", call_merge, false },  { "save", call_save, false },
+    { "map", call_map, true },       { "load", call_load, true },
+};
+
+/* ---- Failing one after the other
+ * ------------------------------------------------------------- */
+
+static perhaps_filter *half_filter(struct stage *s, uint64_t first)
+{
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 0.01,
+                                       .kind = s->kind->name,
+                                       .hashing = { .seed = test_seed() },
+                                       .allocator = &s->allocator };
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, first, 400);
+    perhaps_filter *f;
+    expect_success(perhaps_create(&options, &f));
+    fill(f, &keys);
+    free_keys(&keys);
+    return f;
+}
+
+static void fail_each_allocation(struct stage *s, size_t c)
+{
+    perhaps_filter *before = clone_of(s->f);
+    struct ledger start = s->ledger;
+    for (uint64_t number = 1;; number++) {
+        scene("%s of %s, allocation %d fails", calls[c].name, s->kind->name, (int)number);
+        s->ledger.fail_at = s->ledger.calls + number;
+        s->out = s->f; /* which no failure may leave there */
+        int error = calls[c].call(s);
+        s->ledger.fail_at = 0;
+        if (!error)
+            break;
+        expect_error(error, PERHAPS_ERR_MEMORY);
+        expect(!calls[c].makes_one || !s->out);
+        expect(s->ledger.live == start.live && s->ledger.live_nbytes == start.live_nbytes);
+        expect(perhaps_equal(s->f, before));
+        expect_same_counters(s->f, before);
+        expect(number < 100);
+    }
+    if (calls[c].makes_one)
+        perhaps_free(s->out);
+    expect(s->ledger.live == start.live && s->ledger.live_nbytes == start.live_nbytes);
+    perhaps_free(before);
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct stage s = { .kind = kind, .path = temp_path("memory") };
+        s.allocator = ledger_allocator(&s.ledger);
+        s.f = half_filter(&s, 0);
+        s.other = half_filter(&s, 400);
+        expect_success(perhaps_save(s.f, s.path.text));
+        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+            fail_each_allocation(&s, c);
+        perhaps_free(s.f);
+        perhaps_free(s.other);
+        expect(s.ledger.live == 0 && s.ledger.live_nbytes == 0);
+    }
+}
+
+/* A save that has no memory leaves the old file, and no other. */
+static void test_failing_save(void **state)
+{
+    (void)state;
+    struct stage s = { .kind = perhaps_kind(0), .path = temp_path("only one") };
+    s.allocator = ledger_allocator(&s.ledger);
+    s.f = half_filter(&s, 0);
+    s.other = half_filter(&s, 400);
+    expect_success(perhaps_save(s.f, s.path.text));
+    unsigned files = count_beside(s.path.text);
+    for (uint64_t number = 1;; number++) {
+        s.ledger.fail_at = s.ledger.calls + number;
+        int error = perhaps_save(s.other, s.path.text);
+        s.ledger.fail_at = 0;
+        expect_success(call_map(&s));
+        expect(perhaps_equal(s.out, error ? s.f : s.other));
+        perhaps_free(s.out);
+        expect(count_beside(s.path.text) == files);
+        if (!error)
+            break;
+    }
+    perhaps_free(s.f);
+    perhaps_free(s.other);
+}
+
+/* To ask needs no memory, so that it cannot fail. */
+static void test_asking_allocates_nothing(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct stage s = { .kind = kind };
+        uint64_t count;
+        bool present[500];
+        scene("%s", kind->name);
+        s.allocator = ledger_allocator(&s.ledger);
+        s.f = half_filter(&s, 0);
+        uint64_t before = s.ledger.calls;
+        perhaps_contains(s.f, "key", 3);
+        perhaps_contains_many(s.f, &keys, present);
+        perhaps_count(s.f, "key", 3, &count);
+        perhaps_predict_fpr(s.f, stats_of(s.f).keys);
+        expect(perhaps_equal(s.f, s.f) && s.ledger.calls == before);
+        perhaps_free(s.f);
+    }
+    free_keys(&keys);
+}
+
+static void test_more_than_there_is(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_options options = { .capacity = PERHAPS_CAPACITY_MAX,
+                                           .fpr = 1e-8,
+                                           .kind = kind->name };
+        perhaps_filter *f = (perhaps_filter *)&options;
+        scene("%s", kind->name);
+        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);
+        expect(!f);
+    }
+}
+
+/* ---- The system's allocator
+ * -------------------------------------------------------------------- */
+
+static long mapped_pages(void)
+{
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    expect(file && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    return pages;
+}
+
+static void check_block(const struct perhaps_allocator *system, size_t nbytes)
+{
+    uint8_t *memory = allocate(system, nbytes);
+    scene("%zu bytes", nbytes);
+    expect(memory && (uintptr_t)memory % 64 == 0);
+    expect(nbytes < 2 << 20 || (uintptr_t)memory % (2 << 20) == 0);
+    for (size_t i = 0; i < nbytes; i += 61)
+        expect(!memory[i]);
+    expect(!memory[nbytes - 1]);
+    memset(memory, 0xff, nbytes); /* the next one must not see it */
+    release(system, memory, nbytes);
+}
+
+static void test_system_allocator(void **state)
+{
+    (void)state;
+    const struct perhaps_allocator system = allocator_or_system(NULL);
+    const size_t huge = 2 << 20;
+    const size_t sizes[] = { 1, 63, 64, 65, 4096, huge - 1, huge, huge + 1, 3 * huge - 64 };
+    long before = 0;
+    for (unsigned round = 0; round < 20; round++) {
+        if (round == 10) /* by then malloc has what it wants */
+            before = mapped_pages();
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            check_block(&system, sizes[s]);
+    }
+    expect(SANITIZED || mapped_pages() - before < (long)(huge / 4096));
+    expect(!allocate(&system, UINT64_MAX) && !allocate(&system, UINT64_MAX - huge));
+    expect(!allocate(&system, UINT64_C(1) << 60));
+    release(&system, NULL, 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_failing_save),
+        cmocka_unit_test(test_asking_allocates_nothing),
+        cmocka_unit_test(test_more_than_there_is),
+        cmocka_unit_test(test_system_allocator),
+    };
+    return run_group(tests);
+}
