@@ -1,8 +1,8 @@
 /* bench.h - who is measured at what, the yardstick beside it, and what comes out.
  *
  * A task is one row of the table: so many keys, such a rate.  A contender is a kind of the
- * library or another library's filter.  measure() runs one at the other, between passes of
- * bare memory accesses over as many bytes: the yardstick. */
+ * library or another library's filter.  measure() runs one at the other, in turn with bare
+ * memory accesses over as many bytes: the yardstick. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -14,7 +14,8 @@ enum calls { SINGLE, BATCHED, CALLS }; /* one key a call, or BATCH_KEYS */
 
 enum { BATCH_KEYS = 65536, RING = 128 };
 
-/* Passes are timed in pieces of so many keys or lines; the best time of each piece counts. */
+/* So many keys or lines are timed at a time, a few milliseconds: contender and yardstick take
+ * turns, so that a noisy machine is as noisy for both. */
 enum { PIECE = 1 << 17 };
 
 /* ---- Tasks: options.c ---------------------------------------------------------------- */
@@ -102,7 +103,7 @@ uint64_t random64(uint64_t counter);
 
 /* ---- Times: timing.c ----------------------------------------------------------------- */
 
-/* The best time of each piece, over all passes: the machine may be noisy. */
+/* The best time of each piece, over all passes. */
 struct timing {
     double *seconds; /* 0: not timed yet */
     uint64_t count;  /* keys or lines in all pieces */
@@ -114,8 +115,7 @@ double seconds_now(void);
 int timing_open(struct timing *timing, uint64_t count);
 void timing_close(struct timing *timing);
 
-/* Piece 'piece' took from 'start' until now. */
-void timing_note(struct timing *timing, size_t piece, double start);
+void timing_note(struct timing *timing, size_t piece, double seconds);
 
 /* Nanoseconds a key, of the pieces that were timed; 0 if none was. */
 double timing_ns(const struct timing *timing);
@@ -124,20 +124,19 @@ double timing_ns(const struct timing *timing);
 
 struct yardstick {
     uint64_t *words;   /* 64-byte lines on huge pages, if there are any */
-    uint64_t *offsets; /* of random lines, in words: as ready as a hashed key */
-    size_t count;
-    uint64_t sum; /* of what was read, so that it must be */
+    uint64_t *offsets; /* of random lines, in words: as ready as hashed keys */
+    uint64_t sum;      /* of what was read, so that it must be */
 };
 
 /* Returns 0, or -1 if memory is short; is to be closed either way. */
-int yardstick_open(struct yardstick *yardstick, uint64_t nbytes, size_t count);
+int yardstick_open(struct yardstick *yardstick, uint64_t nbytes);
 void yardstick_close(struct yardstick *yardstick);
 
-/* One pass over all offsets, lines being read (for ADD read and written); notes times.
+/* Touches PIECE lines, which are read (for ADD read and written); returns the seconds.
  * SINGLE: a plain loop, that the CPU overlaps as it can.  BATCHED: a ring of RING
  * prefetches. */
-void yardstick_pass(struct yardstick *yardstick, enum operation operation, enum calls calls,
-                    struct timing *timing);
+double yardstick_piece(struct yardstick *yardstick, enum operation operation, enum calls calls,
+                       size_t piece);
 
 /* ---- Results: measure.c, report.c ---------------------------------------------------- */
 

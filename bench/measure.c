@@ -1,6 +1,7 @@
 /* measure.c - one contender at one task.
  *
- * Each pass is repeated, and the yardstick runs right before and right after it. */
+ * Each pass is repeated; the best time of each of its pieces counts, and so for the yardstick,
+ * which has a turn before each piece. */
 #include <stdlib.h>
 
 #include "bench.h"
@@ -16,24 +17,22 @@ struct run {
     struct timing bare[CALLS][OPERATIONS];
 };
 
-static void measure_bare(struct run *run, enum operation operation, enum calls calls)
-{
-    yardstick_pass(&run->yardstick, operation, calls, &run->bare[calls][operation]);
-}
-
-/* Deals with the keys, piece by piece; 'first' is the number of the first piece.  Returns how
- * many were added, or found. */
+/* Deals with the keys, piece by piece in turn with the yardstick; 'first' is the number of the
+ * first piece.  Returns how many keys were added, or found. */
 static size_t work(struct run *run, enum operation operation, enum calls calls,
-                   const struct perhaps_keys *keys, uint64_t first)
+                   const struct perhaps_keys *keys, size_t first)
 {
     const struct contender *contender = run->contender;
     size_t count = 0;
     for (size_t at = 0; at < keys->count; at += PIECE) {
+        size_t number = first + at / PIECE;
         struct perhaps_keys piece = keys_slice(keys, at, PIECE);
+        timing_note(&run->bare[calls][operation], number,
+                    yardstick_piece(&run->yardstick, operation, calls, number));
         double start = seconds_now();
         count += operation == ADD ? contender->add[calls](run->filter, &piece)
                                   : contender->ask[calls](run->filter, &piece);
-        timing_note(&run->timing[calls][operation], (size_t)(first + at / PIECE), start);
+        timing_note(&run->timing[calls][operation], number, seconds_now() - start);
     }
     return count;
 }
@@ -56,18 +55,16 @@ static bool fill(struct run *run, enum calls calls)
 {
     uint64_t at = 0, count = run->result->keys;
     run->contender->clear(run->filter);
-    measure_bare(run, ADD, calls);
     while (at < count) {
         uint64_t n = count - at < run->buffer.room ? count - at : run->buffer.room;
         struct perhaps_keys keys = keys_added(&run->buffer, at, (size_t)n);
         size_t added = is_left_out(run, calls, at)
                            ? run->contender->add[BATCHED](run->filter, &keys)
-                           : work(run, ADD, calls, &keys, at / PIECE);
+                           : work(run, ADD, calls, &keys, (size_t)(at / PIECE));
         if (added < n)
             return false;
         at += n;
     }
-    measure_bare(run, ADD, calls);
     return true;
 }
 
@@ -82,21 +79,12 @@ static const char *measure_adds(struct run *run)
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
-static size_t ask(struct run *run, const struct perhaps_keys *keys, enum operation operation,
-                  enum calls calls)
-{
-    measure_bare(run, operation, calls);
-    size_t found = work(run, operation, calls, keys, 0);
-    measure_bare(run, operation, calls);
-    return found;
-}
-
 /* Both ways; returns how many were found, or SIZE_MAX if they are of two minds. */
 static size_t ask_both(struct run *run, const struct perhaps_keys *keys,
                        enum operation operation)
 {
-    size_t single = ask(run, keys, operation, SINGLE);
-    if (run->contender->ask[BATCHED] && ask(run, keys, operation, BATCHED) != single)
+    size_t single = work(run, operation, SINGLE, keys, 0);
+    if (run->contender->ask[BATCHED] && work(run, operation, BATCHED, keys, 0) != single)
         return SIZE_MAX;
     return single;
 }
@@ -163,15 +151,18 @@ static const char *prepare_passes(struct run *run)
 {
     const struct settings *settings = run->task->settings;
     size_t room = (size_t)settings->stretch;
-    int error = yardstick_open(&run->yardstick, run->result->nbytes, room) |
-                key_buffer_open(&run->buffer, (size_t)settings->key_nbytes, room);
-    const char *problem = error ? NULL : find_key_count(run);
+    if (yardstick_open(&run->yardstick, run->result->nbytes) ||
+        key_buffer_open(&run->buffer, (size_t)settings->key_nbytes, room))
+        return "out of memory";
+    const char *problem = find_key_count(run);
     for (int calls = SINGLE; calls < CALLS; calls++)
-        for (int operation = 0; operation < OPERATIONS; operation++)
-            error |= timing_open(&run->timing[calls][operation],
-                                 operation == ADD ? run->result->keys : room) |
-                     timing_open(&run->bare[calls][operation], room);
-    return error ? "out of memory" : problem;
+        for (int operation = 0; operation < OPERATIONS; operation++) {
+            uint64_t count = operation == ADD ? run->result->keys : room;
+            if (timing_open(&run->timing[calls][operation], count) ||
+                timing_open(&run->bare[calls][operation], count))
+                return "out of memory";
+        }
+    return problem;
 }
 
 static void conclude(struct run *run)

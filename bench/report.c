@@ -81,22 +81,23 @@ void report_header(FILE *to, const struct settings *settings)
             settings->hashed ? "hashed already (hash none)"
                              : "hashed by the filter (xxh3 in the library's)");
     fprintf(to,
-            "ns a key: best of %" PRIu64 " passes, for each piece of %d keys. Queries: %s a "
-            "pass, never asked before; adds: average from\n"
-            "  empty to full, memory touched before. single: a call for each key (adds to huge "
-            "filters: sampled); batched: %d keys a call\n",
-            settings->repeat, PIECE, short_number((double)settings->stretch, queries),
+            "ns a key: the average over pieces of %d keys, of each the best of %" PRIu64
+            " passes, since machines are noisy\n"
+            "  add: from empty to full, memory touched before; absent, present: %s queries a "
+            "pass, never asked before\n"
+            "  single: a call for each key (adds to huge filters: sampled); batched: %d keys a "
+            "call\n",
+            PIECE, settings->repeat, short_number((double)settings->stretch, queries),
             BATCH_KEYS);
-    fprintf(
-        to,
-        "bare: the same for random 64-byte lines of as many bytes on huge pages, right before "
-        "and after each pass;\n"
-        "  read for queries, read and written for adds; a plain loop beside single calls, "
-        "a rolling ring of %d prefetches\n"
-        "  beside batched ones. x: ns / bare\n",
-        RING);
-    fprintf(to, "huge: share of the filter on huge pages. load: of slots, in kinds that have "
-                "them\n\n");
+    fprintf(to,
+            "bare: random 64-byte lines of as many bytes on huge pages, in turn with the "
+            "filter, piece by piece, timed alike;\n"
+            "  read beside queries, read and written beside adds; in a plain loop beside "
+            "single calls, in a rolling ring of\n"
+            "  %d prefetches beside batched ones. x: ns / bare\n"
+            "huge: share of the filter on huge pages; load: of slots, in kinds that have "
+            "them\n\n",
+            RING);
     fprintf(to, "%-9s %6s %6s %8s %8s %4s %4s %-7s", "filter", "keys", "asked", "measured",
             "bits/key", "load", "huge", "calls");
     for (int operation = 0; operation < OPERATIONS; operation++)

@@ -28,9 +28,9 @@ void timing_close(struct timing *timing)
     free(timing->seconds);
 }
 
-void timing_note(struct timing *timing, size_t piece, double start)
+void timing_note(struct timing *timing, size_t piece, double seconds)
 {
-    double *best = &timing->seconds[piece], seconds = seconds_now() - start;
+    double *best = &timing->seconds[piece];
     if (*best <= 0 || seconds < *best)
         *best = seconds;
 }

@@ -5,6 +5,8 @@
 #include "bench.h"
 
 enum { WORDS_PER_LINE = 64 / sizeof(uint64_t) };
+/* Different pieces: enough to leave no line in a cache until its turn comes again. */
+enum { PIECES = 32 };
 #define HUGE_PAGE ((size_t)2 << 20)
 
 static size_t whole_pages(size_t nbytes)
@@ -12,19 +14,18 @@ static size_t whole_pages(size_t nbytes)
     return (nbytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
 }
 
-int yardstick_open(struct yardstick *y, uint64_t nbytes, size_t count)
+int yardstick_open(struct yardstick *y, uint64_t nbytes)
 {
     size_t size = whole_pages((size_t)nbytes);
-    *y = (struct yardstick){ .count = count };
-    y->offsets = malloc(count * sizeof *y->offsets);
-    y->words = aligned_alloc(HUGE_PAGE, size);
+    *y = (struct yardstick){ .offsets = malloc(PIECES * PIECE * sizeof *y->offsets),
+                             .words = aligned_alloc(HUGE_PAGE, size) };
     if (!y->offsets || !y->words)
         return -1;
     madvise(y->words, size, MADV_HUGEPAGE);
     for (size_t i = 0; i < size / sizeof *y->words; i += WORDS_PER_LINE)
         y->words[i] = i;
     uint64_t nlines = nbytes / sizeof *y->words / WORDS_PER_LINE;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < PIECES * PIECE; i++)
         y->offsets[i] = random64(i) % nlines * WORDS_PER_LINE;
     return 0;
 }
@@ -87,18 +88,16 @@ static uint64_t write_ring(uint64_t *words, const uint64_t *offsets)
     return 0;
 }
 
-void yardstick_pass(struct yardstick *y, enum operation operation, enum calls calls,
-                    struct timing *timing)
+double yardstick_piece(struct yardstick *y, enum operation operation, enum calls calls,
+                       size_t piece)
 {
-    for (size_t piece = 0; piece < y->count / PIECE; piece++) {
-        const uint64_t *offsets = y->offsets + piece * PIECE;
-        double start = seconds_now();
-        if (operation == ADD)
-            y->sum += calls == SINGLE ? write_plain(y->words, offsets)
-                                      : write_ring(y->words, offsets);
-        else
-            y->sum +=
-                calls == SINGLE ? read_plain(y->words, offsets) : read_ring(y->words, offsets);
-        timing_note(timing, piece, start);
-    }
+    const uint64_t *offsets = y->offsets + piece % PIECES * PIECE;
+    double start = seconds_now();
+    if (operation == ADD)
+        y->sum +=
+            calls == SINGLE ? write_plain(y->words, offsets) : write_ring(y->words, offsets);
+    else
+        y->sum +=
+            calls == SINGLE ? read_plain(y->words, offsets) : read_ring(y->words, offsets);
+    return seconds_now() - start;
 }

@@ -13,7 +13,7 @@
 #include "container.h"
 #include "filter.h"
 
-enum { KEYS = 200, OS_PAGE_NBYTES = 4096 };
+enum { KEYS = 40, OS_PAGE_NBYTES = 4096 };
 static const uint64_t four_gib = UINT64_C(1) << 32;
 
 /* More than 2^32 keys, and more than 4 GiB for them. */
@@ -65,7 +65,7 @@ static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
 static void check_answers(const perhaps_filter *f)
 {
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
-    struct perhaps_keys others = make_keys(TEXT_KEYS, 1, KEYS, 10 * KEYS);
+    struct perhaps_keys others = make_keys(TEXT_KEYS, 1, KEYS, 2 * KEYS);
     expect_all_found(f, &keys);
     expect(perhaps_contains_many(f, &others, NULL) == 0); /* it is all but empty */
     free_keys(&keys);
@@ -83,7 +83,7 @@ static void test_in_memory(void **state)
         options.allocator = &sparse;
         expect_success(perhaps_create(&options, &f));
         uint64_t nbytes = f->geometry.body_nbytes;
-        expect(nbytes > four_gib && f->geometry.key_limit >= options.capacity);
+        expect(nbytes > four_gib && f->geometry.key_limit > four_gib / 100 * 99);
         fill(f, &keys);
         check_answers(f);
         for (uint64_t part = 0; part < 4; part++) /* keys lie everywhere */
@@ -143,21 +143,23 @@ static void plan_file(struct sparse_file *file, const struct perhaps_options *op
     file->map =
         mmap(NULL, file->header.file_nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
     expect(file->map != MAP_FAILED);
+    madvise(file->map, file->header.file_nbytes, MADV_RANDOM); /* read no holes ahead */
 }
 
-/* The checksums of a body of which hardly a page is not a hole. */
+/* The checksums of a body of which hardly a page is not a hole: holes are not read. */
 static void write_table(struct sparse_file *file)
 {
     static const uint8_t hole[PAGE_NBYTES];
     uint64_t nbytes = file->header.geometry.body_nbytes, pages = container_page_count(nbytes);
     uint8_t *table = file->map + file->header.table_offset;
+    uint64_t data = 0; /* where the next page that is none begins */
     for (uint64_t page = 0; page < pages; page++) {
-        uint64_t at = page * PAGE_NBYTES;
-        uint64_t size = nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES;
-        off_t offset = (off_t)(HEADER_NBYTES + at), data = lseek(file->fd, offset, SEEK_DATA);
-        bool empty = data < 0 || data >= offset + (off_t)size;
-        uint64_t sum =
-            XXH3_64bits_withSeed(empty ? hole : file->map + offset, (size_t)size, page);
+        uint64_t at = HEADER_NBYTES + page * PAGE_NBYTES, left = nbytes - page * PAGE_NBYTES;
+        uint64_t size = left < PAGE_NBYTES ? left : PAGE_NBYTES;
+        if (data < at)
+            data = (uint64_t)lseek(file->fd, (off_t)at, SEEK_DATA); /* -1: none is left */
+        const uint8_t *bytes = data < at + size ? file->map + at : hole;
+        uint64_t sum = XXH3_64bits_withSeed(bytes, (size_t)size, page);
         memcpy(table + page * sizeof sum, &sum, sizeof sum);
     }
     uint64_t sum = XXH3_64bits_withSeed(table, (size_t)pages * sizeof sum, pages);

@@ -1,0 +1,30 @@
+/* golden_make.c - writes the golden files: golden_make FOLDER.  For new kinds: a file that is
+ * there already stays, since a later plan may be a better one. */
+#include <unistd.h>
+
+#include "golden.h"
+
+int main(int argc, char **argv)
+{
+    const struct perhaps_kind *kind;
+    if (argc != 2) {
+        fprintf(stderr, "usage: golden_make FOLDER\n");
+        return 2;
+    }
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        char path[4096];
+        perhaps_filter *f;
+        snprintf(path, sizeof path, "%s/%s.perhaps", argv[1], kind->name);
+        if (!access(path, F_OK))
+            continue;
+        int error = golden_make(kind, &f);
+        if (!error)
+            error = perhaps_save(f, path);
+        if (error) {
+            fprintf(stderr, "%s: %s\n", path, perhaps_strerror(error));
+            return 2;
+        }
+        perhaps_free(f);
+    }
+    return 0;
+}

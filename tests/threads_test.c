@@ -1,0 +1,150 @@
+/* threads_test.c - what takes a const filter may run in any number of threads at once;
+ * different filters are independent.  Meant for ThreadSanitizer, too. */
+#include "support.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { THREADS = 4, KEYS = 20000, ROUNDS = SANITIZED ? 3 : 30 };
+
+struct reader {
+    const perhaps_filter *f;
+    const struct perhaps_keys *keys;
+    const bool *expected;
+    unsigned number;
+    bool right; /* cmocka's checks must not be made in a thread */
+    pthread_t thread;
+};
+
+/* Batches of different sizes, so that the threads are never in step. */
+static bool ask_all(const struct reader *r)
+{
+    static _Thread_local bool present[KEYS];
+    size_t step = 97 * r->number + 31;
+    for (size_t at = 0; at < KEYS; at += step) {
+        struct perhaps_keys some = some_keys(r->keys, at, KEYS - at < step ? KEYS - at : step);
+        perhaps_contains_many(r->f, &some, present + at);
+        if (perhaps_contains(r->f, key_at(&some, 0), some.key_nbytes) != present[at])
+            return false;
+    }
+    return !memcmp(present, r->expected, sizeof present);
+}
+
+static bool inspect(const struct reader *r)
+{
+    uint64_t count;
+    perhaps_filter *copy;
+    struct perhaps_stats stats = stats_of(r->f);
+    perhaps_count(r->f, "key", 3, &count);
+    if (stats.keys == 0 || perhaps_predict_fpr(r->f, stats.keys) <= 0 ||
+        perhaps_clone(r->f, &copy))
+        return false;
+    bool equal = perhaps_equal(r->f, copy);
+    perhaps_free(copy);
+    return equal;
+}
+
+static void *read_filter(void *context)
+{
+    struct reader *r = context;
+    r->right = true;
+    for (unsigned round = 0; round < ROUNDS && r->right; round++)
+        r->right = ask_all(r) && inspect(r);
+    return NULL;
+}
+
+static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    static bool expected[KEYS];
+    struct reader readers[THREADS];
+    for (size_t i = 0; i < KEYS; i++)
+        expected[i] = perhaps_contains(f, key_at(keys, i), keys->key_nbytes);
+    for (unsigned t = 0; t < THREADS; t++) {
+        readers[t] = (struct reader){ .f = f, .keys = keys, .expected = expected, .number = t };
+        expect(!pthread_create(&readers[t].thread, NULL, read_filter, &readers[t]));
+    }
+    for (unsigned t = 0; t < THREADS; t++) {
+        expect(!pthread_join(readers[t].thread, NULL));
+        expect(readers[t].right);
+    }
+}
+
+static void test_readers(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = temp_path("threads");
+        perhaps_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
+        scene("%s", kind->name);
+        fill(f, &half);
+        run_readers(f, &keys);
+        expect_success(perhaps_save(f, path.text));
+        expect_success(perhaps_open(path.text, NULL, &mapped));
+        run_readers(mapped, &keys);
+        perhaps_free(f);
+        perhaps_free(mapped);
+    }
+    free_keys(&keys);
+}
+
+struct writer {
+    const struct perhaps_kind *kind;
+    struct perhaps_keys keys;
+    perhaps_filter *f;
+    int error;
+    pthread_t thread;
+};
+
+static void *build_filter(void *context)
+{
+    struct writer *w = context;
+    struct perhaps_options options = {
+        .capacity = KEYS, .fpr = 0.01, .kind = w->kind->name, .hashing = { .seed = 7 }
+    };
+    w->error = perhaps_create(&options, &w->f);
+    if (!w->error)
+        w->error = perhaps_add_many(w->f, &w->keys, NULL);
+    return NULL;
+}
+
+/* A filter a thread, merged at the end: how a set is built by many. */
+static void test_writers(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct writer writers[THREADS];
+        scene("%s", kind->name);
+        for (unsigned t = 0; t < THREADS; t++) {
+            size_t share = KEYS / THREADS;
+            writers[t] =
+                (struct writer){ .kind = kind, .keys = some_keys(&keys, t * share, share) };
+            expect(!pthread_create(&writers[t].thread, NULL, build_filter, &writers[t]));
+        }
+        for (unsigned t = 0; t < THREADS; t++) {
+            expect(!pthread_join(writers[t].thread, NULL));
+            expect_success(writers[t].error);
+            expect_all_found(writers[t].f, &writers[t].keys);
+            if (t > 0 && kind->abilities & PERHAPS_MERGE)
+                expect_success(perhaps_merge(writers[0].f, writers[t].f));
+        }
+        if (kind->abilities & PERHAPS_MERGE)
+            expect_all_found(writers[0].f, &keys);
+        for (unsigned t = 0; t < THREADS; t++)
+            perhaps_free(writers[t].f);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_readers),
+        cmocka_unit_test(test_writers),
+    };
+    return run_group(tests);
+}
