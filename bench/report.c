@@ -84,7 +84,7 @@ void report_header(FILE *to, const struct settings *settings)
             "ns a key: the average over pieces of %d keys, of each the best of %" PRIu64
             " passes, since machines are noisy\n"
             "  add: from empty to full, memory touched before; absent, present: %s queries a "
-            "pass, never asked before\n"
+            "pass, others in each\n"
             "  single: a call for each key (adds to huge filters: sampled); batched: %d keys a "
             "call\n",
             PIECE, settings->repeat, short_number((double)settings->stretch, queries),

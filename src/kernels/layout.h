@@ -94,7 +94,18 @@ static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, 
     return load64(body + (bit >> 3)) >> (bit & 7);
 }
 
-/* A one in each of the four lanes of such a bucket. */
+/* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket: the body has room.
+ */
+static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uint64_t bucket,
+                                                        unsigned width)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    unsigned __int128 low = load64(body + (bit >> 3));
+    unsigned __int128 high = load64(body + (bit >> 3) + sizeof(uint64_t));
+    return (low | high << 64) >> (bit & 7);
+}
+
+/* A one in each of the four lanes of a bucket of slots of up to 16 bits. */
 static inline uint64_t cuckoo_lanes(unsigned width)
 {
     return UINT64_C(1) | UINT64_C(1) << width | UINT64_C(1) << 2 * width |

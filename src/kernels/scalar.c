@@ -7,6 +7,20 @@
  * whose result nobody uses, and drops the call. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* Calls with a constant unroll the walk over a key's bits, and turn shifts by a variable into
+ * shifts by a number: a third faster. */
+/* clang-format off */
+#define CALL_WITH_CONSTANT(n, call)                                              \
+    switch (n) {                                                                 \
+    case  1: return call( 1); case  2: return call( 2); case  3: return call( 3); \
+    case  4: return call( 4); case  5: return call( 5); case  6: return call( 6); \
+    case  7: return call( 7); case  8: return call( 8); case  9: return call( 9); \
+    case 10: return call(10); case 11: return call(11); case 12: return call(12); \
+    case 13: return call(13); case 14: return call(14); case 15: return call(15); \
+    default: return call(16);                                                    \
+    }
+/* clang-format on */
+
 /* ---- blocked ----------------------------------------------------------------------- */
 
 static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, uint64_t part_lines,
@@ -80,19 +94,6 @@ static ALWAYS_INLINE size_t contains_in_parts(const uint8_t *body, uint64_t part
     return found;
 }
 
-/* Calls with a constant number of bits unroll the walk: a third faster than a loop. */
-/* clang-format off */
-#define UNROLL_BITS(call)                                                        \
-    switch (bits) {                                                              \
-    case  1: return call( 1); case  2: return call( 2); case  3: return call( 3); \
-    case  4: return call( 4); case  5: return call( 5); case  6: return call( 6); \
-    case  7: return call( 7); case  8: return call( 8); case  9: return call( 9); \
-    case 10: return call(10); case 11: return call(11); case 12: return call(12); \
-    case 13: return call(13); case 14: return call(14); case 15: return call(15); \
-    default: return call(16);                                                    \
-    }
-/* clang-format on */
-
 static size_t blocked_contains(const uint8_t *body, uint64_t part_lines, unsigned parts,
                                unsigned bits, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
@@ -100,8 +101,8 @@ static size_t blocked_contains(const uint8_t *body, uint64_t part_lines, unsigne
 #define IN_ONE(b)   contains_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
 #define IN_PARTS(b) contains_in_parts(body, part_lines, parts, b, keys, ahead, n, answer)
     if (parts == 1)
-        UNROLL_BITS(IN_ONE)
-    UNROLL_BITS(IN_PARTS)
+        CALL_WITH_CONSTANT(bits, IN_ONE)
+    CALL_WITH_CONSTANT(bits, IN_PARTS)
 }
 
 static ALWAYS_INLINE size_t add_in_parts(uint8_t *body, uint64_t part_lines, unsigned parts,
@@ -133,8 +134,8 @@ static size_t blocked_add(uint8_t *body, uint64_t part_lines, unsigned parts, un
 #define TO_ONE(b)   add_in_parts(body, part_lines, 1, b, keys, ahead, n, answer)
 #define TO_PARTS(b) add_in_parts(body, part_lines, parts, b, keys, ahead, n, answer)
     if (parts == 1)
-        UNROLL_BITS(TO_ONE)
-    UNROLL_BITS(TO_PARTS)
+        CALL_WITH_CONSTANT(bits, TO_ONE)
+    CALL_WITH_CONSTANT(bits, TO_PARTS)
 }
 
 /* ---- bloom ------------------------------------------------------------------------- */
@@ -200,12 +201,14 @@ static size_t bloom_add(uint8_t *body, uint64_t nbits, unsigned bits,
 
 /* ---- cuckoo ------------------------------------------------------------------------ */
 
-/* A bucket may straddle two cache lines: both its first and its last byte are fetched. */
+/* A bucket may straddle two cache lines, unless it divides one: both its first and its last
+ * byte are fetched. */
 static ALWAYS_INLINE void prefetch_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
     PREFETCH(body + (bit >> 3));
-    PREFETCH(body + ((bit + BUCKET_SLOTS * width - 1) >> 3));
+    if (8 * LINE_NBYTES % (BUCKET_SLOTS * width) != 0)
+        PREFETCH(body + ((bit + BUCKET_SLOTS * width - 1) >> 3));
 }
 
 static ALWAYS_INLINE void prefetch_buckets(const uint8_t *body, uint64_t nbuckets,
@@ -233,9 +236,9 @@ static inline uint64_t lanes_match(uint64_t bucket, uint64_t copies, uint64_t on
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
-static size_t contains_narrow(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                              bool *answer)
+static ALWAYS_INLINE size_t contains_narrow(const uint8_t *body, uint64_t nbuckets,
+                                            unsigned width, const struct keyhash *keys,
+                                            const struct keyhash *ahead, size_t n, bool *answer)
 {
     uint64_t ones = cuckoo_lanes(width);
     size_t found = 0;
@@ -254,21 +257,29 @@ static size_t contains_narrow(const uint8_t *body, uint64_t nbuckets, unsigned w
     return found;
 }
 
-static size_t contains_wide(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                            const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                            bool *answer)
+static ALWAYS_INLINE bool wide_lanes_match(unsigned __int128 bucket, unsigned __int128 copies,
+                                           unsigned __int128 ones, unsigned width)
 {
+    unsigned __int128 difference = bucket ^ copies;
+    return ((difference - ones) & ~difference & (ones << (width - 1))) != 0;
+}
+
+static ALWAYS_INLINE size_t contains_wide(const uint8_t *body, uint64_t nbuckets,
+                                          unsigned width, const struct keyhash *keys,
+                                          const struct keyhash *ahead, size_t n, bool *answer)
+{
+    unsigned __int128 one = 1;
+    unsigned __int128 ones = one | one << width | one << 2 * width | one << 3 * width;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_buckets(body, nbuckets, width, ahead[i]);
         uint32_t fingerprint = cuckoo_fingerprint(keys[i].mark, width);
         uint64_t first = scale64(keys[i].place, nbuckets);
         uint64_t second = cuckoo_other_bucket(first, fingerprint, nbuckets);
-        bool here = false;
-        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            here |= cuckoo_slot(body, first, slot, width) == fingerprint;
-            here |= cuckoo_slot(body, second, slot, width) == fingerprint;
-        }
+        unsigned __int128 copies = fingerprint * ones;
+        bool here =
+            wide_lanes_match(cuckoo_load_wide_bucket(body, first, width), copies, ones, width) |
+            wide_lanes_match(cuckoo_load_wide_bucket(body, second, width), copies, ones, width);
         answer[i] = here;
         found += here;
     }
@@ -279,9 +290,11 @@ static size_t cuckoo_contains(const uint8_t *body, uint64_t nbuckets, unsigned w
                               const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                               bool *answer)
 {
+#define IN_NARROW(w) contains_narrow(body, nbuckets, w, keys, ahead, n, answer)
+#define IN_WIDE(w)   contains_wide(body, nbuckets, 16 + (w), keys, ahead, n, answer)
     if (width <= 16)
-        return contains_narrow(body, nbuckets, width, keys, ahead, n, answer);
-    return contains_wide(body, nbuckets, width, keys, ahead, n, answer);
+        CALL_WITH_CONSTANT(width, IN_NARROW)
+    CALL_WITH_CONSTANT(width - 16, IN_WIDE)
 }
 
 const struct kernels kernels_scalar = {
