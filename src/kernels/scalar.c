@@ -167,7 +167,7 @@ static size_t bloom_contains(const uint8_t *body, uint64_t nbits, unsigned bits,
         unsigned hits = 0;
         for (unsigned b = 0; b < bits; b++) {
             uint64_t bit = scale64(place, nbits);
-            hits += body[bit >> 3] >> (bit & 7) & 1U;
+            hits += (unsigned)body[bit >> 3] >> (bit & 7) & 1;
             place = bloom_next_place(place, keys[i].mark);
         }
         answer[i] = hits == bits;
@@ -257,11 +257,12 @@ static ALWAYS_INLINE size_t contains_narrow(const uint8_t *body, uint64_t nbucke
     return found;
 }
 
-static ALWAYS_INLINE bool wide_lanes_match(unsigned __int128 bucket, unsigned __int128 copies,
-                                           unsigned __int128 ones, unsigned width)
+static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket,
+                                                        unsigned __int128 copies,
+                                                        unsigned __int128 ones, unsigned width)
 {
     unsigned __int128 difference = bucket ^ copies;
-    return ((difference - ones) & ~difference & (ones << (width - 1))) != 0;
+    return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
 static ALWAYS_INLINE size_t contains_wide(const uint8_t *body, uint64_t nbuckets,
@@ -277,9 +278,10 @@ static ALWAYS_INLINE size_t contains_wide(const uint8_t *body, uint64_t nbuckets
         uint64_t first = scale64(keys[i].place, nbuckets);
         uint64_t second = cuckoo_other_bucket(first, fingerprint, nbuckets);
         unsigned __int128 copies = fingerprint * ones;
-        bool here =
-            wide_lanes_match(cuckoo_load_wide_bucket(body, first, width), copies, ones, width) |
-            wide_lanes_match(cuckoo_load_wide_bucket(body, second, width), copies, ones, width);
+        unsigned __int128 there = cuckoo_load_wide_bucket(body, first, width);
+        unsigned __int128 other = cuckoo_load_wide_bucket(body, second, width);
+        bool here = (wide_lanes_match(there, copies, ones, width) |
+                     wide_lanes_match(other, copies, ones, width)) != 0;
         answer[i] = here;
         found += here;
     }
