@@ -304,7 +304,9 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     expect_success(filter_make(kind, &g, &hasher, NULL, true, f));
     bool dense = rng_below(rng, 2);
     for (uint64_t at = 0; at < g.body_nbytes; at += 8) {
-        uint64_t word = rng_next(rng) | (dense ? rng_next(rng) | rng_next(rng) : 0);
+        uint64_t word = rng_next(rng);
+        for (unsigned i = 0; i < 2 && dense; i++)
+            word |= rng_next(rng);
         memcpy((*f)->body + at, &word, sizeof word);
     }
     (*f)->counters.keys = rng_below(rng, 2 * g.key_limit);

@@ -53,7 +53,7 @@ static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
         uint64_t size = end - at < sizeof resident * OS_PAGE_NBYTES
                             ? end - at
                             : sizeof resident * OS_PAGE_NBYTES;
-        expect(!mincore((void *)(uintptr_t)(body + at), size, resident));
+        expect(!mincore((void *)(body + at), size, resident));
         for (uint64_t page = 0; page < size / OS_PAGE_NBYTES; page++)
             for (uint64_t i = 0; resident[page] & 1 && i < OS_PAGE_NBYTES; i++)
                 if (body[at + page * OS_PAGE_NBYTES + i])

@@ -121,15 +121,22 @@ struct trial {
     bool answer[KEYS + 1];
 };
 
+/* A word of which one bit in 32 is set, or half of them, or all but one in 32. */
+static uint64_t noise(struct rng *rng, unsigned density)
+{
+    uint64_t word = rng_next(rng);
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t other = rng_next(rng);
+        word = density == 0 ? word & other : density == 1 ? other : word | other;
+    }
+    return word;
+}
+
 static void fill_randomly(struct trial *t, struct rng *rng)
 {
-    unsigned density = (unsigned)rng_below(rng, 5); /* from few bits to nearly all */
+    unsigned density = (unsigned)rng_below(rng, 3);
     for (size_t at = 0; at < BODY_MAX; at += 8) {
-        uint64_t word = rng_next(rng);
-        for (unsigned i = 0; i < density; i++)
-            word |= rng_next(rng);
-        if (!density)
-            word &= rng_next(rng) & rng_next(rng);
+        uint64_t word = noise(rng, density);
         memcpy(t->body + at, &word, sizeof word);
     }
     memcpy(t->expected, t->body, BODY_MAX);
@@ -179,7 +186,7 @@ static void expect_add(struct trial *t, bits_of_key *bits_of, bool wanted[])
 static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
 {
     const struct shape *s = &t->shape;
-    bool wanted[KEYS];
+    bool wanted[KEYS] = { 0 };
     t->shape.parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
     t->shape.bits = 1 + (unsigned)rng_below(rng, 16);
     t->shape.size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
@@ -198,7 +205,7 @@ static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rn
 static void try_bloom(const struct kernels *k, struct trial *t, struct rng *rng)
 {
     const struct shape *s = &t->shape;
-    bool wanted[KEYS];
+    bool wanted[KEYS] = { 0 };
     t->shape.bits = 1 + (unsigned)rng_below(rng, 64);
     t->shape.size = 1 + rng_below(rng, BODY_MAX * 8);
     scene("%s, bloom: %llu bits, %u a key", k->name, (unsigned long long)s->size, s->bits);
@@ -234,7 +241,7 @@ static void plant(struct trial *t, struct rng *rng)
 static void try_cuckoo(const struct kernels *k, struct trial *t, struct rng *rng)
 {
     const struct shape *s = &t->shape;
-    bool wanted[KEYS];
+    bool wanted[KEYS] = { 0 };
     t->shape.bits = 4 + (unsigned)rng_below(rng, 29);
     t->shape.size = 2 + 2 * rng_below(rng, (BODY_MAX - 8) / s->bits - 1);
     scene("%s, cuckoo: %llu buckets, %u bits", k->name, (unsigned long long)s->size, s->bits);

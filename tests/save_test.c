@@ -16,15 +16,19 @@
 #include <unistd.h>
 
 /* A folder of its own, so that count_beside() sees what a save left behind. */
-static struct path fresh_path(void)
+static struct path fresh_folder(void)
 {
     static unsigned number;
     char name[32];
     snprintf(name, sizeof name, "save%u", number++);
-    struct path path = temp_path(name);
-    expect(!mkdir(path.text, 0777));
-    strcat(path.text, "/filter");
-    return path;
+    struct path folder = temp_path(name);
+    expect(!mkdir(folder.text, 0777));
+    return folder;
+}
+
+static struct path fresh_path(void)
+{
+    return path_below(fresh_folder(), "filter");
 }
 
 static perhaps_filter *some_filter(const struct perhaps_kind *kind, size_t nkeys)
@@ -128,12 +132,11 @@ struct attempt {
 
 static struct attempt make_attempt(size_t old_keys, size_t other_keys)
 {
-    struct attempt a = { .path = fresh_path(),
-                         .old = some_filter(perhaps_kind(0), old_keys),
-                         .other = some_filter(perhaps_kind(0), other_keys) };
-    a.folder = a.path;
-    *strrchr(a.folder.text, '/') = '\0';
-    return a;
+    struct path folder = fresh_folder();
+    return (struct attempt){ .path = path_below(folder, "filter"),
+                             .folder = folder,
+                             .old = some_filter(perhaps_kind(0), old_keys),
+                             .other = some_filter(perhaps_kind(0), other_keys) };
 }
 
 static void expect_attempt(struct attempt *a, int result)
@@ -172,11 +175,11 @@ static void test_full_disk(void **state)
 
 static int save_where_forbidden(void *context)
 {
-    struct attempt *a = context;
+    const struct attempt *a = context;
+    struct path fresh = path_below(a->folder, "new");
     if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
         return 1;
-    strcat(a->folder.text, "/new");
-    return perhaps_save(a->other, a->folder.text) != PERHAPS_ERR_IO || errno != EACCES ? 2 : 0;
+    return perhaps_save(a->other, fresh.text) != PERHAPS_ERR_IO || errno != EACCES ? 2 : 0;
 }
 
 static void test_forbidden_folder(void **state)
@@ -193,11 +196,11 @@ static void test_forbidden_folder(void **state)
 
 static int save_over_read_only(void *context)
 {
-    struct attempt *a = context;
+    const struct attempt *a = context;
+    struct path fresh = path_below(a->folder, "new");
     if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
         return 1;
-    strcat(a->folder.text, "/new");
-    return perhaps_save(a->other, a->folder.text) || unlink(a->folder.text) ? 2 : 0;
+    return perhaps_save(a->other, fresh.text) || unlink(fresh.text) ? 2 : 0;
 }
 
 /* A file that may not be written is not replaced, though a rename could. */
@@ -221,8 +224,7 @@ static void test_no_such_place(void **state)
     expect(errno == ENOENT);
     expect_error(perhaps_save(f, ""), PERHAPS_ERR_IO);
     write_file(file.text, "", 0);
-    strcat(file.text, "/below");
-    expect_error(perhaps_save(f, file.text), PERHAPS_ERR_IO);
+    expect_error(perhaps_save(f, path_below(file, "below").text), PERHAPS_ERR_IO);
     expect(errno == ENOTDIR);
     expect_error(perhaps_save(f, "/"), PERHAPS_ERR_IO);
     expect(errno == EISDIR);
@@ -233,16 +235,16 @@ static void test_long_names(void **state)
 {
     (void)state;
     perhaps_filter *f = some_filter(perhaps_kind(0), 100);
-    struct path path = fresh_path();
-    char *base = strrchr(path.text, '/') + 1;
-    memset(base, 'x', 255); /* the longest name there is */
-    base[255] = '\0';
+    struct path folder = fresh_folder();
+    char name[257];
+    memset(name, 'x', sizeof name);
+    name[256] = '\0'; /* one more than a name may have */
+    struct path path = path_below(folder, name + 1), longer = path_below(folder, name);
     for (unsigned twice = 0; twice < 2; twice++) {
         expect_success(perhaps_save(f, path.text));
         expect(holds(path.text, f) && count_beside(path.text) == 1);
     }
-    strcpy(base + 255, "x");
-    expect_error(perhaps_save(f, path.text), PERHAPS_ERR_IO);
+    expect_error(perhaps_save(f, longer.text), PERHAPS_ERR_IO);
     expect(errno == ENAMETOOLONG && count_beside(path.text) == 1);
     perhaps_free(f);
 }
@@ -296,16 +298,14 @@ static void test_symbolic_link(void **state)
 static void test_relative_path(void **state)
 {
     (void)state;
-    struct path path = fresh_path();
+    struct path folder = fresh_folder(), path = path_below(folder, "filter");
     perhaps_filter *f = some_filter(perhaps_kind(0), 100);
     char before[PATH_MAX];
     expect(getcwd(before, sizeof before));
-    *strrchr(path.text, '/') = '\0';
-    expect(!chdir(path.text));
+    expect(!chdir(folder.text));
     for (unsigned twice = 0; twice < 2; twice++)
         expect_success(perhaps_save(f, "filter"));
     expect(!chdir(before));
-    strcat(path.text, "/filter");
     expect(holds(path.text, f) && count_beside(path.text) == 1);
     perhaps_free(f);
 }

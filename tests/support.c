@@ -84,7 +84,8 @@ static const size_t shape_nbytes[] = {
 
 static void write_text(uint8_t *at, uint64_t number)
 {
-    memcpy(at, "mail/", 5);
+    static const char prefix[] = { 'm', 'a', 'i', 'l', '/' };
+    memcpy(at, prefix, sizeof prefix);
     for (unsigned i = 19; i >= 5; i--, number /= 10)
         at[i] = (uint8_t)('0' + number % 10);
 }
@@ -122,7 +123,7 @@ struct perhaps_keys make_keys(enum key_shape shape, uint64_t seed, uint64_t firs
 
 void free_keys(struct perhaps_keys *keys)
 {
-    free((void *)(uintptr_t)keys->packed);
+    free((void *)keys->packed);
     keys->packed = NULL;
 }
 
@@ -269,8 +270,16 @@ struct path temp_path(const char *name)
         temp_owner = getpid();
         atexit(remove_temp_folder);
     }
+    struct path folder;
+    snprintf(folder.text, sizeof folder.text, "%s", temp_folder);
+    return path_below(folder, name);
+}
+
+struct path path_below(struct path folder, const char *name)
+{
     struct path path;
-    snprintf(path.text, sizeof path.text, "%s/%s", temp_folder, name);
+    int n = snprintf(path.text, sizeof path.text, "%s/%s", folder.text, name);
+    expect(n > 0 && (size_t)n < sizeof path.text);
     return path;
 }
 

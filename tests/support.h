@@ -21,19 +21,24 @@
 void scene(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *scene_text(void);
 
+/* abort() is never reached: fail_msg() does not return, but is not declared so. */
 #define expect(condition)                                                                      \
     do {                                                                                       \
-        if (!(condition))                                                                      \
+        if (!(condition)) {                                                                    \
             fail_msg("not so: %s [%s]", #condition, scene_text());                             \
+            abort();                                                                           \
+        }                                                                                      \
     } while (0)
 
 /* That a call returns this enum perhaps_error. */
 #define expect_error(call, wanted)                                                             \
     do {                                                                                       \
         int error_ = (call);                                                                   \
-        if (error_ != (wanted))                                                                \
+        if (error_ != (wanted)) {                                                              \
             fail_msg("%s is %d (%s), not %s [%s]", #call, error_, perhaps_strerror(error_),    \
                      #wanted, scene_text());                                                   \
+            abort();                                                                           \
+        }                                                                                      \
     } while (0)
 
 #define expect_success(call) expect_error(call, 0)
@@ -127,6 +132,8 @@ struct path {
 
 /* In a folder of this process that is removed when it ends. */
 struct path temp_path(const char *name);
+
+struct path path_below(struct path folder, const char *name);
 
 struct bytes {
     uint8_t *at;

@@ -1,0 +1,66 @@
+/* blocks_fuzz.c - a file of keys, packed or not, cut into blocks: every byte comes, once, in
+ * order, and each block ends with a record. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "blocks.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+static bool is_packed(const uint8_t *data, size_t nbytes)
+{
+    static const uint8_t gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+    return (nbytes >= sizeof gzip && !memcmp(data, gzip, sizeof gzip)) ||
+           (nbytes >= sizeof zstd && !memcmp(data, zstd, sizeof zstd));
+}
+
+/* The last record gets its delimiter, if it came without. */
+static void check_block(const struct block *block, const uint8_t *data, size_t nbytes,
+                        size_t at, char delimiter)
+{
+    size_t left = nbytes - at, same = block->nbytes < left ? block->nbytes : left;
+    if (at > nbytes || memcmp(block->text, data + at, same) != 0)
+        abort();
+    if (block->nbytes > left + 1 || block->text[block->nbytes - 1] != delimiter)
+        abort();
+}
+
+static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter)
+{
+    char *paths[] = { path };
+    struct blocks *blocks = blocks_open(paths, 1, delimiter, false);
+    size_t at = 0;
+    if (!blocks)
+        abort();
+    for (;;) {
+        const struct block *block = blocks_next(blocks);
+        if (block->state == BLOCK_PROBLEM && !*blocks_problem(blocks))
+            abort();
+        if (block->state != BLOCK_RECORDS)
+            break;
+        if (!is_packed(data, nbytes))
+            check_block(block, data, nbytes, at, delimiter);
+        at += block->nbytes;
+    }
+    if (!is_packed(data, nbytes) && at < nbytes)
+        abort();
+    blocks_close(blocks);
+}
+
+/* The first byte says which delimiter, the rest is the file. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    char path[64];
+    if (nbytes < 1)
+        return 0;
+    int fd = memfd_create("keys", MFD_CLOEXEC);
+    if (fd < 0 || write(fd, data + 1, nbytes - 1) != (ssize_t)(nbytes - 1))
+        abort();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    read_blocks(path, data + 1, nbytes - 1, *data & 1 ? '\0' : '\n');
+    close(fd);
+    return 0;
+}

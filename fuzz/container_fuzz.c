@@ -1,0 +1,88 @@
+/* container_fuzz.c - a filter file from anywhere: refused, or safe to use.
+ *
+ * The bytes are opened as they are; then with their checksums put right, and then with the size
+ * of the file made to agree with what the header says, too: mutations alone would not get past
+ * these. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter.h"
+#include "hostile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64 };
+
+static void open_and_use(const uint8_t *file, size_t nbytes)
+{
+    for (int way = 0; way < 3; way++) {
+        struct perhaps_open_options options = { .writable = way == 1,
+                                                .without_secret = way == 2 };
+        perhaps_filter *f;
+        if (!open_bytes(file, nbytes, &options, &f))
+            exercise(f, nbytes);
+        perhaps_free(f);
+    }
+}
+
+static uint64_t read_field(const uint8_t *file, size_t at, size_t size)
+{
+    uint64_t value = 0;
+    memcpy(&value, file + at, size);
+    return value;
+}
+
+static void write_field(uint8_t *file, size_t at, uint64_t value)
+{
+    memcpy(file + at, &value, sizeof value);
+}
+
+/* The size of the body that follows from the fields, if it is one to be tried. */
+static bool derive_body(const uint8_t *file, uint64_t *body_nbytes)
+{
+    const struct filter_kind *kind = kind_by_id((uint32_t)read_field(file, AT_KIND, 4));
+    struct geometry g = { .capacity = 1, .fpr = 0.5 };
+    if (!kind)
+        return false;
+    for (unsigned i = 0; i < kind_field_count(kind); i++)
+        g.field[i] = read_field(file, AT_FIELDS + 8 * i, 8);
+    if (kind->set_geometry(&g) || g.body_nbytes > BODY_MAX)
+        return false;
+    *body_nbytes = g.body_nbytes;
+    return true;
+}
+
+/* Makes all sizes agree, with what bytes there are for a body.  Returns the file's size, or 0.
+ */
+static size_t fit(uint8_t file[FILE_MAX])
+{
+    uint64_t body;
+    if (!derive_body(file, &body))
+        return 0;
+    size_t pages = (size_t)((body + PERHAPS_PAGE_NBYTES - 1) / PERHAPS_PAGE_NBYTES);
+    size_t nbytes = BODY_OFFSET + (size_t)body + (pages + 1) * 8;
+    write_field(file, AT_BODY_NBYTES, body);
+    write_field(file, AT_TABLE_OFFSET, BODY_OFFSET + body);
+    write_field(file, AT_FILE_NBYTES, nbytes);
+    return nbytes;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    open_and_use(data, nbytes);
+    if (nbytes < BODY_OFFSET || nbytes > FILE_MAX)
+        return 0;
+    uint8_t *file = calloc(1, FILE_MAX);
+    if (!file)
+        return 0;
+    memcpy(file, data, nbytes);
+    reseal(file, nbytes);
+    open_and_use(file, nbytes);
+    size_t fitting = fit(file);
+    if (fitting) {
+        reseal(file, fitting);
+        open_and_use(file, fitting);
+    }
+    free(file);
+    return 0;
+}

@@ -1,0 +1,42 @@
+/* numbers_fuzz.c - numbers as people write them: read without rounding, or not at all. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "numbers.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+/* 1,234,567 without its commas is read as the same number again. */
+static void check_number(uint64_t n)
+{
+    struct text text = grouped(n);
+    char plain[sizeof text.s], *to = plain;
+    uint64_t again = ~n;
+    for (const char *from = text.s; *from; from++)
+        if (*from != ',')
+            *to++ = *from;
+    *to = '\0';
+    if (!read_number(plain, &again) || again != n)
+        abort();
+    scaled((double)n, "B");
+    duration((double)(n >> 20));
+    expectation((double)(n >> 1));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    char text[64] = "";
+    uint64_t n = 4711;
+    double share = 4711;
+    if (nbytes >= sizeof text)
+        return 0;
+    memcpy(text, data, nbytes);
+    if (read_number(text, &n))
+        check_number(n);
+    else if (n != 4711)
+        abort();
+    if (read_share(text, &share) ? isnan(share) : share != 4711)
+        abort();
+    return 0;
+}

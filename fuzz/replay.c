@@ -1,0 +1,71 @@
+/* replay.c - runs every fuzzer over its corpus: fuzz_replay CORPUS. */
+#include <dirent.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef int fuzzer(const uint8_t *data, size_t nbytes);
+fuzzer container_fuzz, numbers_fuzz, blocks_fuzz;
+
+static const struct {
+    const char *name;
+    fuzzer *run;
+} fuzzers[] = {
+    { "container_fuzz", container_fuzz },
+    { "numbers_fuzz", numbers_fuzz },
+    { "blocks_fuzz", blocks_fuzz },
+};
+
+static int run_file(fuzzer *run, const char *path)
+{
+    struct stat st;
+    FILE *file = fopen(path, "rb");
+    if (!file || fstat(fileno(file), &st))
+        return -1;
+    size_t nbytes = (size_t)st.st_size;
+    uint8_t *data = malloc(nbytes + 1);
+    int error = data && fread(data, 1, nbytes, file) == nbytes ? 0 : -1;
+    fclose(file);
+    if (!error)
+        run(data, nbytes);
+    free(data);
+    return error;
+}
+
+/* Returns how many files were run, or -1. */
+static int run_folder(fuzzer *run, const char *folder)
+{
+    int n = 0;
+    struct dirent *entry;
+    DIR *dir = opendir(folder);
+    while (dir && n >= 0 && (entry = readdir(dir))) {
+        char path[4096 + NAME_MAX + 2];
+        if (*entry->d_name == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        n = run_file(run, path) ? -1 : n + 1;
+    }
+    if (dir)
+        closedir(dir);
+    return dir ? n : -1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: fuzz_replay CORPUS\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof fuzzers / sizeof *fuzzers; i++) {
+        char folder[4096];
+        snprintf(folder, sizeof folder, "%s/%s", argv[1], fuzzers[i].name);
+        int n = run_folder(fuzzers[i].run, folder);
+        printf("%s: %d files\n", fuzzers[i].name, n);
+        if (n <= 0)
+            return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,56 @@
+// cplusplus_test.cpp - the header is C++ too.
+#include "perhaps.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct Free {
+    void operator()(perhaps_filter *filter) const
+    {
+        perhaps_free(filter);
+    }
+};
+
+static int run()
+{
+    perhaps_options options = {};
+    options.capacity = 1000;
+    options.fpr = 0.001;
+    options.needs = PERHAPS_REMOVE | PERHAPS_COUNT;
+    perhaps_filter *made = nullptr;
+    if (int error = perhaps_create(&options, &made)) {
+        std::printf("%s\n", perhaps_strerror(error));
+        return 1;
+    }
+    std::unique_ptr<perhaps_filter, Free> filter(made);
+
+    struct perhaps_plan plan; // 'struct': there is a function of that name, too
+    if (perhaps_plan(&options, &plan) || plan.fpr_predicted > options.fpr)
+        return 5;
+
+    std::vector<std::string> names;
+    std::vector<perhaps_key> each;
+    for (int i = 0; i < 1000; i++)
+        names.push_back("name " + std::to_string(i));
+    for (const std::string &name : names)
+        each.push_back({ name.data(), name.size() });
+    perhaps_keys keys = {};
+    keys.count = each.size();
+    keys.each = each.data();
+    size_t done = 0;
+    if (perhaps_add_many(filter.get(), &keys, &done) != PERHAPS_OK || done != names.size())
+        return 2;
+    if (perhaps_contains_many(filter.get(), &keys, nullptr) != names.size())
+        return 3;
+    return perhaps_remove(filter.get(), names[0].data(), names[0].size()) == PERHAPS_OK ? 0 : 4;
+}
+
+int main()
+{
+    int result = run();
+    if (result)
+        std::printf("not so: step %d\n", result);
+    return result;
+}
