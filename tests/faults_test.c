@@ -1,0 +1,383 @@
+/* faults_test.c - system calls that fail, or do less than they were asked.  The linker sends
+ * the library's calls here (--wrap, see CMakeLists.txt). */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- Calls that fail when told to
+ * ------------------------------------------------------------ */
+
+static struct {
+    const char *call; /* the one to fail; NULL: none */
+    int error;
+    unsigned after; /* so many of them have worked */
+    bool once;
+} fault;
+
+static size_t most_at_once = SIZE_MAX; /* bytes that a read or write deals with */
+
+static bool fails(const char *call)
+{
+    if (!fault.call || strcmp(fault.call, call) != 0 || fault.after-- > 0)
+        return false;
+    fault.after = 0;
+    if (fault.once)
+        fault.call = NULL;
+    errno = fault.error;
+    return true;
+}
+
+int __real_open(const char *path, int flags, ...);
+ssize_t __real_write(int fd, const void *bytes, size_t nbytes);
+ssize_t __real_read(int fd, void *bytes, size_t nbytes);
+int __real_fsync(int fd);
+int __real_fchmod(int fd, mode_t mode);
+int __real_fchown(int fd, uid_t uid, gid_t gid);
+int __real_rename(const char *from, const char *to);
+int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+void *__real_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
+int __real_getentropy(void *bytes, size_t nbytes);
+
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes);
+ssize_t __wrap_read(int fd, void *bytes, size_t nbytes);
+int __wrap_fsync(int fd);
+int __wrap_fchmod(int fd, mode_t mode);
+int __wrap_fchown(int fd, uid_t uid, gid_t gid);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
+void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
+int __wrap_getentropy(void *bytes, size_t nbytes);
+
+int __wrap_open(const char *path, int flags, ...)
+{
+    mode_t mode = 0;
+    if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = (mode_t)va_arg(arguments, unsigned);
+        va_end(arguments);
+    }
+    bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
+    if (fails(nameless ? "open nameless" : flags & O_CREAT ? "create" : "open"))
+        return -1;
+    return __real_open(path, flags, mode);
+}
+
+ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes)
+{
+    if (fails("write"))
+        return -1;
+    return __real_write(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
+}
+
+ssize_t __wrap_read(int fd, void *bytes, size_t nbytes)
+{
+    if (fails("read"))
+        return -1;
+    return __real_read(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
+}
+
+int __wrap_fsync(int fd)
+{
+    return fails("fsync") ? -1 : __real_fsync(fd);
+}
+
+int __wrap_fchmod(int fd, mode_t mode)
+{
+    return fails("fchmod") ? -1 : __real_fchmod(fd, mode);
+}
+
+int __wrap_fchown(int fd, uid_t uid, gid_t gid)
+{
+    return fails("fchown") ? -1 : __real_fchown(fd, uid, gid);
+}
+
+int __wrap_rename(const char *from, const char *to)
+{
+    return fails("rename") ? -1 : __real_rename(from, to);
+}
+
+int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+    return fails("linkat") ? -1 : __real_linkat(from_fd, from, to_fd, to, flags);
+}
+
+void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset)
+{
+    return fails("mmap") ? MAP_FAILED : __real_mmap(address, nbytes, use, flags, fd, offset);
+}
+
+int __wrap_getentropy(void *bytes, size_t nbytes)
+{
+    return fails("getentropy") ? -1 : __real_getentropy(bytes, nbytes);
+}
+
+static void let_fail(const char *call, int error, unsigned after)
+{
+    fault.call = call;
+    fault.error = error;
+    fault.after = after;
+    fault.once = false;
+}
+
+static void let_all_work(void)
+{
+    fault.call = NULL;
+    most_at_once = SIZE_MAX;
+}
+
+/* ---- A folder with an old filter in it
+ * ------------------------------------------------------- */
+
+struct stage {
+    struct path path;
+    perhaps_filter *old; /* is saved there */
+    perhaps_filter *fresh;
+};
+
+static struct stage make_stage(const char *name)
+{
+    struct path folder = temp_path(name);
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 3000);
+    struct stage s = { .old = make_filter(perhaps_kind(0), 3000, 0.001, 1),
+                       .fresh = make_filter(perhaps_kind(0), 3000, 0.001, 2) };
+    expect(!mkdir(folder.text, 0777));
+    s.path = path_below(folder, "filter");
+    fill(s.old, &keys);
+    fill(s.fresh, &keys);
+    expect_success(perhaps_save(s.old, s.path.text));
+    free_keys(&keys);
+    return s;
+}
+
+static void free_stage(struct stage *s)
+{
+    perhaps_free(s->old);
+    perhaps_free(s->fresh);
+}
+
+static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
+{
+    struct perhaps_open_options options = { .writable = true }; /* checks every page */
+    perhaps_filter *f;
+    expect_success(perhaps_open(s->path.text, &options, &f));
+    expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
+    perhaps_free(f);
+}
+
+static void expect_save_fails(const struct stage *s, const char *call, int reason,
+                              unsigned after)
+{
+    scene("%s fails after %u", call, after);
+    let_fail(call, reason, after);
+    int error = perhaps_save(s->fresh, s->path.text), got = errno;
+    let_all_work();
+    expect_error(error, PERHAPS_ERR_IO);
+    expect(got == reason);
+    expect_saved(s, s->old);
+}
+
+/* ---- Save
+ * ------------------------------------------------------------------------------------ */
+
+static void test_failing_save(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("failing");
+    for (unsigned part = 0; part < 3; part++) { /* header, body, table */
+        expect_save_fails(&s, "write", ENOSPC, part);
+        expect_save_fails(&s, "write", EIO, part);
+    }
+    expect_save_fails(&s, "open nameless", EACCES, 0);
+    expect_save_fails(&s, "open nameless", EMFILE, 0);
+    expect_save_fails(&s, "fsync", EIO, 0);
+    expect_save_fails(&s, "fchmod", EPERM, 0);
+    expect_save_fails(&s, "fchown", EIO, 0);
+    expect_save_fails(&s, "linkat", ENOENT, 0);
+    expect_save_fails(&s, "linkat", EEXIST, 0); /* whatever name is tried */
+    expect_save_fails(&s, "rename", EIO, 0);
+    expect_save_fails(&s, "getentropy", ENOSYS, 0);
+    expect_success(perhaps_save(s.fresh, s.path.text));
+    expect_saved(&s, s.fresh);
+    free_stage(&s);
+}
+
+/* When the folder cannot be synced the new file is there, but may not survive a crash. */
+static void test_unsynced_folder(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("unsynced");
+    let_fail("fsync", EIO, 1);
+    expect_error(perhaps_save(s.fresh, s.path.text), PERHAPS_ERR_IO);
+    expect(errno == EIO);
+    let_all_work();
+    expect_saved(&s, s.fresh);
+    free_stage(&s);
+}
+
+/* Only root may give a file away: to another it is no reason not to save. */
+static void test_not_the_owner(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("owner");
+    let_fail("fchown", EPERM, 0);
+    expect_success(perhaps_save(s.fresh, s.path.text));
+    let_all_work();
+    expect_saved(&s, s.fresh);
+    free_stage(&s);
+}
+
+static void test_taken_names(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("taken");
+    let_fail("linkat", EEXIST, 0);
+    fault.once = true;
+    expect_success(perhaps_save(s.fresh, s.path.text));
+    let_all_work();
+    expect_saved(&s, s.fresh);
+    free_stage(&s);
+}
+
+/* Where a file system has no nameless files the draft has a name from the beginning. */
+static void save_without_nameless(const struct stage *s, int reason)
+{
+    struct stat st;
+    struct path first = s->path;
+    first.text[strlen(first.text) - 1] = '1';
+    scene("no nameless files: %s", strerror(reason));
+    let_fail("open nameless", reason, 0);
+    expect_success(perhaps_save(s->fresh, s->path.text));
+    expect_saved(s, s->fresh);
+    mode_t usual = umask(027);
+    expect_success(perhaps_save(s->fresh, first.text));
+    umask(usual);
+    expect(!stat(first.text, &st) && (st.st_mode & 0777) == 0640);
+    expect(count_beside(first.text) == 2 && !unlink(first.text));
+    let_all_work();
+    expect_success(perhaps_save(s->old, s->path.text));
+}
+
+static void test_no_nameless_files(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("named");
+    save_without_nameless(&s, EOPNOTSUPP);
+    save_without_nameless(&s, EISDIR);
+    free_stage(&s);
+}
+
+/* Such a draft must go when the save fails: the disk is full after the header. */
+static int save_named_and_fail(void *context)
+{
+    struct stage *s = context;
+    struct rlimit limit = { 5000, 5000 };
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit))
+        return CANNOT_TRY;
+    let_fail("open nameless", EOPNOTSUPP, 0);
+    return perhaps_save(s->fresh, s->path.text) == PERHAPS_ERR_IO && errno == EFBIG ? 0 : 1;
+}
+
+static void test_named_draft_is_removed(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("removed");
+    expect(!run_in_child(save_named_and_fail, &s, false));
+    expect_saved(&s, s.old);
+    free_stage(&s);
+}
+
+/* ---- Less than was asked
+ * --------------------------------------------------------------------- */
+
+static void test_short_and_interrupted(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("short");
+    const size_t sizes[] = { 1, 777, 4096 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const perhaps_filter *f = i % 2 ? s.old : s.fresh;
+        most_at_once = sizes[i];
+        for (unsigned after = 0; after < 5; after++) {
+            scene("%zu bytes at once, interrupted after %u", sizes[i], after);
+            let_fail("write", EINTR, after);
+            fault.once = true;
+            expect_success(perhaps_save(f, s.path.text));
+            let_fail("read", EINTR, after);
+            fault.once = true;
+            expect_saved(&s, f);
+        }
+    }
+    let_all_work();
+    free_stage(&s);
+}
+
+/* ---- Open and create
+ * ------------------------------------------------------------------------- */
+
+static void expect_open_fails(const struct stage *s, bool writable, const char *call,
+                              int reason, unsigned after, int wanted)
+{
+    struct perhaps_open_options options = { .writable = writable };
+    perhaps_filter *f = s->old;
+    scene("open, %s fails after %u", call, after);
+    let_fail(call, reason, after);
+    int error = perhaps_open(s->path.text, &options, &f), got = errno;
+    let_all_work();
+    expect_error(error, wanted);
+    expect(!f && got == reason);
+}
+
+static void test_failing_open(void **state)
+{
+    (void)state;
+    struct stage s = make_stage("open");
+    expect_open_fails(&s, false, "open", EMFILE, 0, PERHAPS_ERR_IO);
+    expect_open_fails(&s, false, "read", EIO, 0, PERHAPS_ERR_IO);
+    expect_open_fails(&s, false, "mmap", EACCES, 0, PERHAPS_ERR_IO);
+    expect_open_fails(&s, false, "mmap", ENOMEM, 0, PERHAPS_ERR_MEMORY);
+    for (unsigned part = 0; part < 3; part++) /* header, body, table */
+        expect_open_fails(&s, true, "read", EIO, part, PERHAPS_ERR_IO);
+    free_stage(&s);
+}
+
+static void test_no_entropy(void **state)
+{
+    (void)state;
+    for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_SIP; hash++) {
+        struct perhaps_options options = { .capacity = 10,
+                                           .fpr = 0.1,
+                                           .hashing = { .hash = (enum perhaps_hash)hash } };
+        perhaps_filter *f = (perhaps_filter *)&options;
+        let_fail("getentropy", ENOSYS, 0);
+        int error = perhaps_create(&options, &f);
+        let_all_work();
+        expect_error(error, PERHAPS_ERR_IO);
+        expect(!f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_failing_save),
+        cmocka_unit_test(test_unsynced_folder),
+        cmocka_unit_test(test_not_the_owner),
+        cmocka_unit_test(test_taken_names),
+        cmocka_unit_test(test_no_nameless_files),
+        cmocka_unit_test(test_named_draft_is_removed),
+        cmocka_unit_test(test_short_and_interrupted),
+        cmocka_unit_test(test_failing_open),
+        cmocka_unit_test(test_no_entropy),
+    };
+    return run_group(tests);
+}
