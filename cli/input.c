@@ -295,6 +295,16 @@ static int count_all(struct input *input, uint64_t *count)
     return got == 0 ? 0 : input_complain(input, "");
 }
 
+static int skip_rest(struct input *input)
+{
+    const struct block *block;
+    int got;
+    do
+        got = next_block(input, &block);
+    while (got > 0);
+    return got;
+}
+
 /* For a verb that expects repeats: they need no room.  Never more than all keys. */
 static int count_different(struct input *input, uint64_t *count)
 {
@@ -310,9 +320,8 @@ static int count_different(struct input *input, uint64_t *count)
     if (*count > input->nkeys)
         *count = input->nkeys;
     free(distinct);
-    if (input->problem) /* the lines before it are enough: the work will stop there, and say so
-                         */
-        return 0;
+    if (input->problem) /* the work will stop at that line, and say so */
+        got = skip_rest(input);
     return got == 0 ? 0 : input_complain(input, "");
 }
 

@@ -173,15 +173,21 @@ static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
     perhaps_free(f);
 }
 
+static unsigned open_files(void)
+{
+    return count_beside("/proc/self/fd/0");
+}
+
 static void expect_save_fails(const struct stage *s, const char *call, int reason,
                               unsigned after)
 {
     scene("%s fails after %u", call, after);
+    unsigned before = open_files();
     let_fail(call, reason, after);
     int error = perhaps_save(s->fresh, s->path.text), got = errno;
     let_all_work();
     expect_error(error, PERHAPS_ERR_IO);
-    expect(got == reason);
+    expect(got == reason && open_files() == before);
     expect_saved(s, s->old);
 }
 
@@ -330,11 +336,12 @@ static void expect_open_fails(const struct stage *s, bool writable, const char *
     struct perhaps_open_options options = { .writable = writable };
     perhaps_filter *f = s->old;
     scene("open, %s fails after %u", call, after);
+    unsigned before = open_files();
     let_fail(call, reason, after);
     int error = perhaps_open(s->path.text, &options, &f), got = errno;
     let_all_work();
     expect_error(error, wanted);
-    expect(!f && got == reason);
+    expect(!f && got == reason && open_files() == before);
 }
 
 static void test_failing_open(void **state)
