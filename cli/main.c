@@ -24,7 +24,8 @@ static const struct verb verbs[] = {
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n the different lines are counted first (closely enough), so the input must be\n"
+      "Without -n the different lines are counted first (closely enough), so the input must "
+      "be\n"
       "readable twice; a --state that exists keeps its size, rate, kind and hash." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F", NULL },
     { PLAN, false, false, "plan", verb_plan, "-n N [-p P] [OPTION...]",
