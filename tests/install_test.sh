@@ -82,7 +82,7 @@ add_executable(consumer_static ../program.c)
 target_link_libraries(consumer_static PRIVATE perhaps::static)
 CMAKE
 {
-    cmake -S "$root/project" -B "$root/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
+    cmake -G Ninja -S "$root/project" -B "$root/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" && cmake --build "$root/project/build"
 } >"$root/log" 2>&1 || fail "$(cat "$root/log")"
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
