@@ -54,7 +54,8 @@ static int change_all(struct target *target, struct input *input, struct change 
         size_t done = 0;
         int error = change->batch(target->filter, &keys, &batch, &done);
         if (error == PERHAPS_ERR_UNSUPPORTED)
-            return complain("%s: %s%s", target->path, why(error), target->outcome);
+            return complain("%s: its kind cannot remove keys: build it with --removable%s",
+                            target->path, target->outcome);
         if (error)
             return input_complain_key(&batch, done, error, target->outcome);
         change->nkeys += batch.count;

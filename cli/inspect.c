@@ -23,6 +23,10 @@ int verb_plan(const struct settings *settings)
         return complain("plan: for how many keys? give -n N");
     struct perhaps_options options = target_options(settings, settings->capacity);
     int error = perhaps_plan(&options, &plan);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        return complain("plan: %s that can do all that: leave out a need, or plan for the most "
+                        "keys there may be",
+                        settings->kind ? "that is not a kind" : "there is no kind");
     if (error)
         return complain("plan: %s", why(error));
     return print_facts(settings,

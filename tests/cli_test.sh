@@ -441,7 +441,7 @@ test_add_and_remove() {
     run build -o b in
     cp b b.before
     run remove b in
-    refused "remove: from a kind that cannot" "b: this kind"
+    refused "remove: from a kind that cannot" "b: its kind"
     check "remove: from a kind that cannot: unchanged" same b b.before
     run add f < <(:)
     check "add: nothing" exits 0

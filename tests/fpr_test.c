@@ -101,12 +101,37 @@ static void test_text_keys(void **state)
     measure_all(TEXT_KEYS);
 }
 
+/* What is predicted and what the bits of many keys say agree much closer than can be counted:
+ * terms of a percent in the formulas show here. */
+static void test_predicted_fill(void **state)
+{
+    (void)state;
+    enum { KEYS = SANITIZED ? 100000 : 1000000, FILTERS = 30 };
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        double now = 0, predicted = 0;
+        for (unsigned seed = 0; seed < FILTERS; seed++) {
+            perhaps_filter *f = make_filter(kind, KEYS, 0.001, 1 + rng_next(&rng));
+            fill(f, &keys);
+            now += stats_of(f).fpr_now / FILTERS;
+            predicted = stats_of(f).plan.fpr_predicted;
+            perhaps_free(f);
+        }
+        scene("%s: predicted %g, is %g", kind->name, predicted, now);
+        expect(fabs(now / predicted - 1) < 6 / sqrt(KEYS)); /* five sd of the mean */
+    }
+    free_keys(&keys);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sequential_keys),
         cmocka_unit_test(test_random_keys),
         cmocka_unit_test(test_text_keys),
+        cmocka_unit_test(test_predicted_fill),
     };
     return run_group(tests);
 }
