@@ -203,6 +203,38 @@ static void test_later_versions(void **state)
     }
 }
 
+/* The bounds of the fields, as doc/FORMAT.md has them. */
+static void test_fields_out_of_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind;
+        unsigned field;
+        uint64_t value;
+    } bad[] = {
+        { "blocked", 0, 0 }, { "blocked", 0, UINT64_MAX }, { "blocked", 1, 0 },
+        { "blocked", 1, 9 }, { "blocked", 2, 0 },          { "blocked", 2, 17 },
+        { "bloom", 0, 0 },   { "bloom", 0, UINT64_MAX },   { "bloom", 1, 0 },
+        { "bloom", 1, 65 },  { "cuckoo", 0, 0 },           { "cuckoo", 0, 3 },
+        { "cuckoo", 1, 3 },  { "cuckoo", 1, 33 },          { "cuckoo", 0, UINT64_MAX - 1 },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const struct filter_kind *kind = kind_by_name(bad[i].kind);
+        struct perhaps_options options = { .capacity = 30, .fpr = 0.01, .kind = bad[i].kind };
+        struct perhaps_plan plan;
+        struct geometry g = { .capacity = 30, .fpr = 0.01 };
+        scene("%s, field %u is %llu", bad[i].kind, bad[i].field,
+              (unsigned long long)bad[i].value);
+        expect_success(perhaps_plan(&options, &plan));
+        memcpy(g.field, plan.field, sizeof g.field);
+        expect_success(kind->set_geometry(&g));
+        g.field[bad[i].field] = bad[i].value;
+        expect_error(kind->set_geometry(&g), PERHAPS_ERR_LIMIT);
+        size_t at = AT_FIELDS + 8 * bad[i].field;
+        expect_error(open_with_field(&kind->about, at, bad[i].value, 8), PERHAPS_ERR_DAMAGED);
+    }
+}
+
 /* A body of 2^51 and of 2^60 bytes in a file of four thousand: refused before anything is
  * allocated. */
 static void test_huge_claims(void **state)
@@ -350,10 +382,10 @@ static void test_noise(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_length), cmocka_unit_test(test_every_bit),
-        cmocka_unit_test(test_many_pages),   cmocka_unit_test(test_later_versions),
-        cmocka_unit_test(test_huge_claims),  cmocka_unit_test(test_hostile_headers),
-        cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_every_length),         cmocka_unit_test(test_every_bit),
+        cmocka_unit_test(test_many_pages),           cmocka_unit_test(test_later_versions),
+        cmocka_unit_test(test_fields_out_of_bounds), cmocka_unit_test(test_huge_claims),
+        cmocka_unit_test(test_hostile_headers),      cmocka_unit_test(test_noise),
     };
     return run_group(tests);
 }

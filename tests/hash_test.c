@@ -175,6 +175,42 @@ static void test_secret(void **state)
     perhaps_free(generated);
 }
 
+/* An allocator through which the secret must not be given back. */
+static void *watched_allocate(void *context, size_t nbytes)
+{
+    (void)context;
+    void *memory = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+    return memory ? memset(memory, 0, nbytes) : NULL;
+}
+
+static void watched_release(void *context, void *memory, size_t nbytes)
+{
+    if (memmem(memory, nbytes, secret_of_vectors, sizeof secret_of_vectors))
+        *(bool *)context = true;
+    free(memory);
+}
+
+static void test_secret_is_wiped(void **state)
+{
+    (void)state;
+    bool leaked = false;
+    struct perhaps_allocator watched = { watched_allocate, watched_release, &leaked };
+    struct perhaps_options options = {
+        .capacity = 10,
+        .fpr = 0.01,
+        .hashing = { .hash = PERHAPS_SIP, .secret = secret_of_vectors },
+        .allocator = &watched,
+    };
+    perhaps_filter *f, *copy;
+    expect_success(perhaps_create(&options, &f));
+    expect_success(perhaps_clone(f, &copy));
+    expect_success(perhaps_add(f, "key", 3));
+    expect_success(perhaps_merge(f, copy));
+    perhaps_free(f);
+    perhaps_free(copy);
+    expect(!leaked);
+}
+
 static void test_unknown_hash(void **state)
 {
     (void)state;
@@ -292,12 +328,19 @@ static void test_long_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_xxh3_vectors),    cmocka_unit_test(test_sip_vectors),
-        cmocka_unit_test(test_none_is_the_key), cmocka_unit_test(test_custom),
-        cmocka_unit_test(test_every_hash),      cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_secret),          cmocka_unit_test(test_unknown_hash),
-        cmocka_unit_test(test_wrong_lengths),   cmocka_unit_test(test_wrong_length_in_batch),
-        cmocka_unit_test(test_empty_key),       cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_xxh3_vectors),
+        cmocka_unit_test(test_sip_vectors),
+        cmocka_unit_test(test_none_is_the_key),
+        cmocka_unit_test(test_custom),
+        cmocka_unit_test(test_every_hash),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_secret),
+        cmocka_unit_test(test_secret_is_wiped),
+        cmocka_unit_test(test_unknown_hash),
+        cmocka_unit_test(test_wrong_lengths),
+        cmocka_unit_test(test_wrong_length_in_batch),
+        cmocka_unit_test(test_empty_key),
+        cmocka_unit_test(test_long_key),
     };
     return run_group(tests);
 }
