@@ -240,7 +240,8 @@ PERHAPS_API int perhaps_add_many(perhaps_filter *filter, const struct perhaps_ke
 PERHAPS_API int perhaps_add_unless_present_many(perhaps_filter *filter,
                                                 const struct perhaps_keys *keys,
                                                 bool *was_present, size_t *done);
-/* A key that is not found does not stop it: removed[i] tells.  *nremoved, how many were. */
+/* A key that is not found does not stop it: removed[i] tells.  *nremoved, how many were.  Other
+ * errors are met before anything is removed. */
 PERHAPS_API int perhaps_remove_many(perhaps_filter *filter, const struct perhaps_keys *keys,
                                     bool *removed, size_t *nremoved);
 /* Returns how many keys are perhaps present; present[i] tells which. */
