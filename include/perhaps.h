@@ -162,8 +162,9 @@ PERHAPS_API const struct perhaps_kind *perhaps_kind(size_t index);
 typedef struct perhaps_filter perhaps_filter;
 
 /* Makes an empty filter as perhaps_plan() says.  Returns 0 and sets *filter (release it with
- * perhaps_free()), or an error of perhaps_plan(), PERHAPS_ERR_MEMORY or PERHAPS_ERR_KEY and
- * sets *filter to NULL. */
+ * perhaps_free()); or an error of perhaps_plan(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_KEY (custom
+ * without a function) or PERHAPS_ERR_IO (the system has no random bytes) and sets it to NULL.
+ */
 PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
 
 /* Releases the filter and unmaps its file.  NULL is allowed. */
@@ -184,7 +185,8 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
 
 /* ---- Add and ask, one key at a time ------------------------------------------------ */
 
-/* Adds a key.  In kinds that can remove, every add stores a copy, to be removed again once.
+/* Adds a key.  In kinds that can remove, every add stores a copy, to be removed again once;
+ * many copies of few keys crowd their slots, and may find no room before 'capacity' copies.
  * Returns 0; PERHAPS_ERR_FULL when the filter holds what it can without breaking its fpr;
  * PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT under the hash 'none' for
  * a key that is not 16 bytes; PERHAPS_ERR_KEY.  A failed add has changed nothing but
@@ -252,7 +254,8 @@ PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,
 
 /* Adds all that 'other' holds to 'filter'.  Returns 0; PERHAPS_ERR_MISMATCH unless kind,
  * geometry and hash, seed or secret are the same; PERHAPS_ERR_FULL where the union would
- * break the fpr or finds no room; PERHAPS_ERR_MEMORY; PERHAPS_ERR_READ_ONLY.  On failure
+ * break the fpr or finds no room, or PERHAPS_ERR_COPIES; PERHAPS_ERR_MEMORY, since a copy is
+ * made on the way; PERHAPS_ERR_READ_ONLY.  On failure
  * 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
  * an estimate for Bloom kinds: the keys that both held are counted once. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
@@ -266,7 +269,9 @@ PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
 /* Writes the filter to 'path' (doc/FORMAT.md): to a temporary file beside it, which is synced
  * and renamed, so that at every moment the old or the new filter is there whole; mode and
  * symbolic link of an existing file are kept.  A device or pipe is written to.
- * Returns 0; PERHAPS_ERR_IO (errno; the old file is as it was); PERHAPS_ERR_MEMORY. */
+ * Returns 0; PERHAPS_ERR_IO (errno) or PERHAPS_ERR_MEMORY: the old file is as it was, unless
+ * all but the last step was done and only the folder could not be synced. Two that save to one
+ * path at once each save whole; the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
 struct perhaps_open_options {
