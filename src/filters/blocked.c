@@ -216,8 +216,8 @@ static bool plan_parts(struct geometry *g, unsigned parts)
     return best != 0;
 }
 
-/* One line down to 1e-3, two down to 1e-6, three below: from there one line more saves more
- * than a tenth of the memory (doc/KINDS.md has the table). */
+/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
+ * table). */
 static unsigned usual_parts(double fpr)
 {
     const double slack = 1 + 1e-9; /* an fpr of 1e-3 that was computed is one, too */
