@@ -117,11 +117,18 @@ static int draft_invent_name(struct draft *draft, const char *target)
     return PERHAPS_ERR_IO;
 }
 
+enum { PROC_PATH_NBYTES = 64 };
+
+static void write_proc_path(char path[PROC_PATH_NBYTES], int fd)
+{
+    snprintf(path, PROC_PATH_NBYTES, "/proc/self/fd/%d", fd);
+}
+
 /* Links a nameless draft to a name, or creates a file of that name. */
 static int draft_take_name(struct draft *draft, const char *target)
 {
-    char self[64];
-    snprintf(self, sizeof self, "/proc/self/fd/%d", draft->fd);
+    char self[PROC_PATH_NBYTES];
+    write_proc_path(self, draft->fd);
     for (int tries = 0; tries < 100; tries++) {
         if (draft_invent_name(draft, target))
             break;
@@ -140,6 +147,22 @@ static int draft_take_name(struct draft *draft, const char *target)
     return PERHAPS_ERR_IO;
 }
 
+/* A file without a name gets one through /proc, which a container may lack: better to know
+ * before the filter is written. */
+static int open_nameless(const char *folder)
+{
+    char self[PROC_PATH_NBYTES];
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -1;
+    write_proc_path(self, fd);
+    if (!access(self, F_OK))
+        return fd;
+    close(fd);
+    errno = EOPNOTSUPP;
+    return -1;
+}
+
 static int draft_open(struct draft *draft, const char *target)
 {
     *draft = (struct draft){ .fd = -1 };
@@ -152,12 +175,12 @@ static int draft_open(struct draft *draft, const char *target)
     memcpy(draft->folder, slash ? target : ".", slash ? length : 1);
     if (slash && length == 0)
         draft->folder[0] = '/';
-    draft->fd = open(draft->folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    draft->fd = open_nameless(draft->folder);
     if (draft->fd >= 0)
         return 0;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
         return PERHAPS_ERR_IO;
-    return draft_take_name(draft, target); /* this file system has no nameless files */
+    return draft_take_name(draft, target); /* there are no nameless files here */
 }
 
 static int sync_folder(const char *folder)

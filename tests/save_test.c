@@ -173,6 +173,25 @@ static void test_full_disk(void **state)
     expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
 }
 
+static int save_without_proc(void *context)
+{
+    const struct attempt *a = context;
+    perhaps_filter *f;
+    mount_small_disk("/proc");
+    if (perhaps_save(a->old, a->path.text) || perhaps_save(a->other, a->path.text))
+        return 1;
+    if (count_beside(a->path.text) != 1 || perhaps_open(a->path.text, NULL, &f))
+        return 2;
+    return perhaps_equal(f, a->other) ? 0 : 3;
+}
+
+static void test_without_proc(void **state)
+{
+    (void)state;
+    struct attempt a = make_attempt(100, 9);
+    expect_attempt(&a, run_in_child(save_without_proc, &a, false));
+}
+
 static int save_where_forbidden(void *context)
 {
     const struct attempt *a = context;
@@ -371,6 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_without_proc),
         cmocka_unit_test(test_forbidden_folder),
         cmocka_unit_test(test_read_only_file),
         cmocka_unit_test(test_no_such_place),
