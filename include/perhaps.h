@@ -18,10 +18,22 @@
  * the filter as it was (the _many forms say how far they came).  The library never prints,
  * exits, logs or keeps global state, and needs no initialisation.
  *
- * Threads.  Functions that take a 'const perhaps_filter *' may run in any number of
- * threads at once on one filter, as long as no other function runs on it.  A function that
- * takes a plain 'perhaps_filter *' needs the filter for itself: use a lock, or one filter
- * a thread and perhaps_merge().  Different filters are independent.
+ * Threads.  Different filters are independent.  On one filter, functions that take a
+ * 'const perhaps_filter *' may run in any number of threads at once.  A function that takes a
+ * plain 'perhaps_filter *' needs the filter for itself, unless the filter is shared:
+ * - A filter made or opened with 'shared' may be added to and removed from (perhaps_add*(),
+ *   perhaps_remove*()) by any number of threads at once, beside any number that ask
+ *   (perhaps_contains*(), perhaps_count(), perhaps_stats(), perhaps_predict_fpr()).  Who asks
+ *   never waits.  A key whose add has returned is found by every thread that asks after it;
+ *   of two threads that add one key unless present, in Bloom kinds both may be told that it
+ *   was not, in others one is.
+ * - All other functions (save, clone, merge, clear, equal, verify, free) need that nobody adds
+ *   or removes meanwhile.
+ * - Sharing costs writers up to a half more time; a filter that is not shared pays nothing.
+ *
+ * Processes.  A saved filter of a kind with PERHAPS_SHARE can be opened with 'writable' and
+ * 'shared' by several processes at once, which then all add to the same mapped file, beside
+ * any number that have it open read-only (see perhaps_open()).
  *
  * Keys are any bytes, of any length from 0 on. */
 #ifndef PERHAPS_H
@@ -77,6 +89,7 @@ enum perhaps_ability {
     PERHAPS_GROW = 4,   /* capacity need not be known */
     PERHAPS_STATIC = 8, /* as a need: all keys are known at once, none comes later */
     PERHAPS_MERGE = 16, /* two filters can become their union */
+    PERHAPS_SHARE = 32, /* several processes can add to one mapped file */
 };
 
 /* What to prefer where the need leaves a choice between memory and speed. */
@@ -126,6 +139,7 @@ struct perhaps_options {
     unsigned needs;    /* set of enum perhaps_ability */
     const char *kind;  /* by name; NULL takes the first kind that has what 'needs' asks */
     enum perhaps_preference preference;
+    bool shared; /* several threads add or remove at once: see Threads above */
     struct perhaps_hashing hashing;
     const struct perhaps_allocator *allocator; /* NULL: the system's; copied */
 };
@@ -276,6 +290,7 @@ PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
 struct perhaps_open_options {
     bool writable;       /* false: mapped read-only, nothing is copied; true: loaded */
+    bool shared;         /* with 'writable': mapped and written in place, see below */
     bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
     struct perhaps_hashing
         hashing; /* secret, or function and context; the rest is in the file */
@@ -286,10 +301,26 @@ struct perhaps_open_options {
  * table checked, a loaded one every byte; perhaps_verify() checks the bytes of a mapped one.
  * A file that is changed in place (not by perhaps_save(), which never does) under a mapping
  * changes its answers; one that is truncated ends the process with SIGBUS.
+ *
+ * 'writable' and 'shared' maps the file to be written in place, by any number of threads and
+ * processes at once: a key that one has added is found by all, also by those that have it open
+ * read-only, at once.  While it is open like this, and after a crash until it was opened and
+ * closed like this again, the file has no checksums of its body: perhaps_verify() returns
+ * PERHAPS_ERR_UNSUPPORTED.  The last of them to close it writes them.  A process that dies
+ * loses nothing that it had added; a system that dies loses what came after the last
+ * perhaps_sync().  perhaps_save() to the path of a file that is open like this replaces it:
+ * those who have it open go on with the old one.
+ *
  * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
- * _MEMORY and sets *filter to NULL. */
+ * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE) and sets *filter to NULL.
+ */
 PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
                              perhaps_filter **filter);
+
+/* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open
+ * 'writable' and 'shared'; beside adds of any thread or process.  Returns 0, PERHAPS_ERR_IO
+ * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */
+PERHAPS_API int perhaps_sync(perhaps_filter *filter);
 
 struct perhaps_verdict {
     uint64_t pages;         /* of PERHAPS_PAGE_NBYTES, checked */
@@ -299,7 +330,8 @@ struct perhaps_verdict {
 #define PERHAPS_PAGE_NBYTES 65536
 
 /* Compares every page of a mapped filter with its checksum.  Returns 0; PERHAPS_ERR_DAMAGED;
- * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file. */
+ * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file, or is written in place.
+ */
 PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 
 /* ---- Inspect ----------------------------------------------------------------------- */
@@ -313,7 +345,10 @@ struct perhaps_stats {
     double fpr_now;              /* from the actual fill */
     uint64_t failed_adds;        /* PERHAPS_ERR_FULL and PERHAPS_ERR_COPIES */
     uint64_t unmatched_removals; /* PERHAPS_ERR_NOT_FOUND */
-    bool mapped;                 /* from a file, read-only */
+    bool mapped;                 /* from a file */
+    bool shared;                 /* several threads may write; and mapped: processes, too */
+    uint64_t huge_nbytes;        /* of the body, on huge pages: half the time of a query */
+    const char *cpu;             /* whose instructions are used: "avx512", "scalar", ... */
 };
 
 /* Fills in *stats.  Reads at most 4 MiB of the body: a larger one is sampled evenly. */

@@ -1,6 +1,8 @@
 /* alloc.c - memory of a filter. */
 #include "alloc.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,4 +68,40 @@ void release(const struct perhaps_allocator *allocator, void *memory, uint64_t n
 {
     if (memory)
         allocator->release(allocator->context, memory, (size_t)nbytes);
+}
+
+/* The sizes of the huge pages in one mapping are told in lines like "AnonHugePages: 2048 kB".
+ */
+static uint64_t huge_pages_in_line(const char *line)
+{
+    static const char *const names[] = { "AnonHugePages:", "ShmemPmdMapped:",
+                                         "FilePmdMapped:" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(line, names[i], strlen(names[i])))
+            return 1024 * strtoull(line + strlen(names[i]), NULL, 10);
+    return 0;
+}
+
+uint64_t huge_nbytes(const void *memory, uint64_t nbytes)
+{
+    uintptr_t from = (uintptr_t)memory, to = from + (uintptr_t)nbytes;
+    int saved = errno;
+    FILE *maps = nbytes < HUGE_PAGE_NBYTES ? NULL : fopen("/proc/self/smaps", "re");
+    char line[512];
+    bool inside = false;
+    uint64_t sum = 0;
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *dash, *rest;
+        uintptr_t begin = (uintptr_t)strtoull(line, &dash, 16);
+        if (dash > line && *dash == '-') { /* a new mapping begins: "7f00-7f40 rw-p ..." */
+            uintptr_t end = (uintptr_t)strtoull(dash + 1, &rest, 16);
+            inside = begin < to && from < end;
+        } else if (inside) {
+            sum += huge_pages_in_line(line);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    errno = saved;
+    return sum < nbytes ? sum : nbytes; /* mappings side by side are told as one */
 }

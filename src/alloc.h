@@ -11,4 +11,7 @@ struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *all
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
 
+/* How many bytes of this memory lie on huge pages; 0 where the system does not tell. */
+uint64_t huge_nbytes(const void *memory, uint64_t nbytes);
+
 #endif

@@ -12,7 +12,10 @@
 /* The first byte is no text, the last ones break when line ends are converted (as PNG's). */
 static const uint8_t magic[8] = { 0x89, 'p', 'e', 'r', 'h', '\r', '\n', 0x1a };
 
-enum { CHECKSUM_OFFSET = 32, SECTION_ROOT = 0xffffffff };
+enum { FEATURES_OFFSET = 16, CHECKSUM_OFFSET = 32, SECTION_ROOT = 0xffffffff };
+
+/* The features there are. */
+enum { FEATURE_LIVE = 1 };
 
 /* ---- One list of fields for both directions --------------------------------------------- */
 
@@ -92,11 +95,19 @@ static void walk_fields(struct cursor *c, struct header *h, uint32_t *kind_id)
         field64(c, &h->geometry.field[i]);
 }
 
+bool container_is_live(const uint8_t *bytes)
+{
+    return load64(bytes + FEATURES_OFFSET) & FEATURE_LIVE;
+}
+
+/* A live file's counters change all the time and are left out. */
 static uint64_t header_checksum(const uint8_t bytes[HEADER_NBYTES])
 {
     uint8_t copy[HEADER_NBYTES];
     memcpy(copy, bytes, sizeof copy);
     store64(copy + CHECKSUM_OFFSET, 0);
+    if (container_is_live(copy))
+        memset(copy + COUNTERS_OFFSET, 0, sizeof(struct counters));
     return XXH3_64bits(copy, sizeof copy);
 }
 
@@ -114,7 +125,7 @@ void container_plan(const perhaps_filter *f, struct header *header)
         .hash_check = f->hasher.check,
         .kind = f->kind,
         .geometry = f->geometry,
-        .counters = f->counters,
+        .counters = *f->counters,
         .body_offset = HEADER_NBYTES,
     };
 }
@@ -127,6 +138,7 @@ void container_encode(const struct header *header, uint8_t bytes[HEADER_NBYTES])
     memcpy(bytes, magic, sizeof magic);
     store32(bytes + 8, FORMAT_VERSION);
     store32(bytes + 12, HEADER_NBYTES);
+    store64(bytes + FEATURES_OFFSET, h.live ? FEATURE_LIVE : 0);
     struct cursor c = { .at = bytes, .storing = true, .as_expected = true };
     walk_fields(&c, &h, &kind_id);
     store64(bytes + CHECKSUM_OFFSET, header_checksum(bytes));
@@ -178,8 +190,8 @@ int container_decode(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes, s
         return PERHAPS_ERR_VERSION;
     if (load32(bytes + 8) != FORMAT_VERSION)
         return PERHAPS_ERR_DAMAGED;
-    if (load64(bytes + 16)) /* features; none is known, and one may change all that follows */
-        return PERHAPS_ERR_VERSION;
+    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)FEATURE_LIVE)
+        return PERHAPS_ERR_VERSION; /* an unknown one may change all that follows */
     if (load32(bytes + 12) != HEADER_NBYTES ||
         load64(bytes + CHECKSUM_OFFSET) != header_checksum(bytes))
         return PERHAPS_ERR_DAMAGED;
@@ -187,6 +199,7 @@ int container_decode(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes, s
     memcpy(copy, bytes, sizeof copy);
     struct cursor c = { .at = copy, .as_expected = true };
     walk_fields(&c, h, &kind_id);
+    h->live = container_is_live(bytes);
     h->kind = kind_by_id(kind_id);
     if (!h->kind || !c.as_expected || !all_zero(c.at, copy + HEADER_NBYTES))
         return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */

@@ -22,10 +22,17 @@ struct header {
     struct geometry geometry;
     struct counters counters;
     uint64_t body_offset;
+    bool live; /* being written in place: the counters change, the checksums are void */
 };
+
+/* Where a live file's counters lie. */
+enum { COUNTERS_OFFSET = 144 };
 
 /* Lays out the file of a filter. */
 void container_plan(const perhaps_filter *f, struct header *header);
+
+/* Whether these header bytes, which were sound once, are now a live file's. */
+bool container_is_live(const uint8_t *bytes);
 
 /* Writes HEADER_NBYTES bytes, checksum included. */
 void container_encode(const struct header *header, uint8_t bytes[HEADER_NBYTES]);

@@ -9,11 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "alloc.h"
 #include "bytes.h"
 #include "container.h"
+#include "live.h"
 
 /* One call writes or reads at most this; Linux itself stops at 2 GiB. */
 #define CHUNK_NBYTES ((size_t)1 << 30)
@@ -255,11 +257,11 @@ int perhaps_save(const perhaps_filter *f, const char *path)
 
 /* ---- Open ------------------------------------------------------------------------------- */
 
-static int open_regular(const char *path, int *fd, uint64_t *nbytes)
+static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbytes)
 {
     struct stat st;
     /* without O_NONBLOCK a pipe that has no writer would hang us */
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *fd = open(path, (in_place ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
         return PERHAPS_ERR_IO;
     if (fstat(*fd, &st))
@@ -272,28 +274,32 @@ static int open_regular(const char *path, int *fd, uint64_t *nbytes)
     return S_ISREG(st.st_mode) ? 0 : PERHAPS_ERR_FORMAT;
 }
 
-static int read_header(int fd, uint64_t file_nbytes, struct header *header)
+int file_read_header(int fd, uint64_t file_nbytes, struct header *header)
 {
     uint8_t head[HEADER_NBYTES] = { 0 };
     uint64_t nbytes = file_nbytes < sizeof head ? file_nbytes : sizeof head;
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return PERHAPS_ERR_IO;
     int error = read_all(fd, head, nbytes);
     return error ? error : container_decode(head, file_nbytes, header);
 }
 
 static int map_body(perhaps_filter *f, int fd, const struct header *header)
 {
-    void *map = mmap(NULL, header->file_nbytes, PROT_READ, MAP_SHARED, fd, 0);
+    int protection = f->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+    void *map = mmap(NULL, header->file_nbytes, protection, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
     f->mapping = (struct mapping){ .file = map,
                                    .file_nbytes = header->file_nbytes,
                                    .pages_offset = header->pages_offset,
-                                   .table_offset = header->table_offset };
+                                   .table_offset = header->table_offset,
+                                   .fd = -1 };
     f->body = f->mapping.file + header->body_offset;
-    return container_table_intact(f->mapping.file + header->table_offset,
-                                  f->geometry.body_nbytes)
-               ? 0
-               : PERHAPS_ERR_DAMAGED;
+    f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
+    bool sound = header->live || container_table_intact(f->mapping.file + header->table_offset,
+                                                        f->geometry.body_nbytes);
+    return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 static int check_pages(const uint8_t *pages, uint64_t nbytes, const uint8_t *table,
@@ -321,9 +327,9 @@ static int load_body(perhaps_filter *f, int fd, const struct header *header)
     int error = read_all(fd, f->body, nbytes);
     if (!error)
         error = read_all(fd, table, table_nbytes);
-    if (!error && !container_table_intact(table, nbytes))
+    if (!error && !header->live && !container_table_intact(table, nbytes))
         error = PERHAPS_ERR_DAMAGED;
-    if (!error)
+    if (!error && !header->live)
         error = check_pages(f->body, nbytes, table, header->pages_offset, &verdict);
     int saved = errno;
     release(&f->allocator, table, table_nbytes);
@@ -331,23 +337,43 @@ static int load_body(perhaps_filter *f, int fd, const struct header *header)
     return error;
 }
 
+static bool is_in_place(const struct perhaps_open_options *options)
+{
+    return options->writable && options->shared;
+}
+
+static int fill_filter(perhaps_filter *f, int fd, const struct header *header,
+                       const struct perhaps_open_options *options)
+{
+    f->own_counters = header->counters;
+    f->read_only = !options->writable;
+    if (options->writable && !options->shared)
+        return load_body(f, fd, header);
+    int error = map_body(f, fd, header);
+    if (error || f->read_only)
+        return error;
+    f->mapping.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the lock is theirs together */
+    f->mapping.process = getpid();
+    return f->mapping.fd < 0 ? PERHAPS_ERR_IO : 0;
+}
+
 static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
                    perhaps_filter **filter)
 {
     struct header header;
     struct hasher hasher;
-    int error = read_header(fd, file_nbytes, &header);
+    int error = is_in_place(options) ? live_begin(fd, file_nbytes) : 0;
+    if (!error)
+        error = file_read_header(fd, file_nbytes, &header);
     if (!error)
         error = hasher_restore(&hasher, header.hash_id, header.hash_seed, header.hash_check,
                                &options->hashing, options->without_secret);
     if (!error)
         error = filter_make(header.kind, &header.geometry, &hasher, options->allocator,
-                            options->writable, filter);
+                            options->writable && !options->shared, options->shared, filter);
     if (error)
         return error;
-    (*filter)->counters = header.counters;
-    error =
-        options->writable ? load_body(*filter, fd, &header) : map_body(*filter, fd, &header);
+    error = fill_filter(*filter, fd, &header, options);
     if (error) {
         int saved = errno;
         perhaps_free(*filter);
@@ -357,32 +383,55 @@ static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_optio
     return error;
 }
 
-int perhaps_open(const char *path, const struct perhaps_open_options *options,
-                 perhaps_filter **filter)
+static int try_to_open(const char *path, const struct perhaps_open_options *options,
+                       perhaps_filter **filter)
 {
-    const struct perhaps_open_options read_only = { 0 };
     uint64_t file_nbytes;
     int fd;
-    *filter = NULL;
-    int error = open_regular(path, &fd, &file_nbytes);
+    int error = open_regular(path, is_in_place(options), &fd, &file_nbytes);
     if (!error)
-        error = open_fd(fd, file_nbytes, options ? options : &read_only, filter);
+        error = open_fd(fd, file_nbytes, options, filter);
     if (fd >= 0)
         close_keeping_errno(fd);
     return error;
 }
 
-void mapping_release(struct mapping *mapping)
+/* A file whose mark 'live' is set or taken away at this very moment looks damaged: a second look
+ * tells. */
+int perhaps_open(const char *path, const struct perhaps_open_options *options,
+                 perhaps_filter **filter)
 {
-    munmap(mapping->file, mapping->file_nbytes);
+    const struct perhaps_open_options read_only = { 0 };
+    const struct timespec moment = { .tv_nsec = 2000000 };
+    *filter = NULL;
+    int error = try_to_open(path, options ? options : &read_only, filter);
+    if (error != PERHAPS_ERR_DAMAGED)
+        return error;
+    nanosleep(&moment, NULL);
+    return try_to_open(path, options ? options : &read_only, filter);
+}
+
+void mapping_release(perhaps_filter *f)
+{
+    struct mapping *m = &f->mapping;
+    bool in_place = m->fd >= 0;
+    if (in_place && m->process == getpid()) /* a child that was forked has not opened it */
+        live_end(f);
+    munmap(m->file, m->file_nbytes);
+    if (in_place)
+        close(m->fd);
 }
 
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
 {
+    const struct mapping *m = &f->mapping;
     *verdict = (struct perhaps_verdict){ 0 };
-    if (!f->mapping.file)
+    if (!m->file)
         return PERHAPS_ERR_UNSUPPORTED;
-    return check_pages(f->body, f->geometry.body_nbytes,
-                       f->mapping.file + f->mapping.table_offset, f->mapping.pages_offset,
-                       verdict);
+    int error = check_pages(f->body, f->geometry.body_nbytes, m->file + m->table_offset,
+                            m->pages_offset, verdict);
+    if (!container_is_live(m->file))
+        return error;
+    *verdict = (struct perhaps_verdict){ 0 };
+    return PERHAPS_ERR_UNSUPPORTED;
 }

@@ -4,7 +4,7 @@
 
 #include "filter.h"
 
-/* Unmaps the file of a mapped filter. */
-void mapping_release(struct mapping *mapping);
+/* Unmaps the file of a mapped filter; the last who wrote it in place gives it its checksums. */
+void mapping_release(perhaps_filter *f);
 
 #endif

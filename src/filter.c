@@ -1,6 +1,7 @@
 /* filter.c - the public calls: check, hash, forward. */
 #include "filter.h"
 
+#include <sched.h>
 #include <sodium/utils.h>
 #include <string.h>
 
@@ -10,20 +11,34 @@
 
 /* ---- Life ------------------------------------------------------------------------------ */
 
+static size_t filter_sync_nbytes(const perhaps_filter *f)
+{
+    return f->shared && f->kind->sync_nbytes ? f->kind->sync_nbytes(&f->geometry) : 0;
+}
+
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
-                bool with_body, perhaps_filter **filter)
+                bool with_body, bool shared, perhaps_filter **filter)
 {
     *filter = NULL;
     struct perhaps_allocator a = allocator_or_system(allocator);
     perhaps_filter *f = allocate(&a, sizeof *f);
     if (!f)
         return PERHAPS_ERR_MEMORY;
-    *f = (perhaps_filter){ .kind = kind, .geometry = *g, .hasher = *hasher, .allocator = a };
-    if (with_body && !(f->body = allocate(&a, g->body_nbytes))) {
+    *f = (perhaps_filter){ .kind = kind,
+                           .geometry = *g,
+                           .hasher = *hasher,
+                           .kernels = kernels_choose(),
+                           .allocator = a,
+                           .shared = shared,
+                           .counters = &f->own_counters };
+    size_t sync_nbytes = filter_sync_nbytes(f);
+    if ((with_body && !(f->body = allocate(&a, g->body_nbytes))) ||
+        (with_body && sync_nbytes && !(f->sync = allocate(&a, sync_nbytes)))) {
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
     }
+    kind->bind(f);
     *filter = f;
     return 0;
 }
@@ -38,7 +53,8 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     int error = plan_choose(options, &kind, &g, why);
     if (!error)
         error = hasher_create(&hasher, &options->hashing);
-    return error ? error : filter_make(kind, &g, &hasher, options->allocator, true, filter);
+    return error ? error : filter_make(kind, &g, &hasher, options->allocator, true,
+                                       options->shared, filter);
 }
 
 void perhaps_free(perhaps_filter *f)
@@ -46,9 +62,11 @@ void perhaps_free(perhaps_filter *f)
     if (!f)
         return;
     if (f->mapping.file)
-        mapping_release(&f->mapping);
+        mapping_release(f);
     else
         release(&f->allocator, f->body, f->geometry.body_nbytes);
+    if (f->sync)
+        release(&f->allocator, f->sync, filter_sync_nbytes(f));
     sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
     struct perhaps_allocator allocator = f->allocator;
     release(&allocator, f, sizeof *f);
@@ -57,20 +75,20 @@ void perhaps_free(perhaps_filter *f)
 int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
 {
     int error = filter_make(filter->kind, &filter->geometry, &filter->hasher,
-                            &filter->allocator, true, copy);
+                            &filter->allocator, true, filter->shared, copy);
     if (error)
         return error;
-    (*copy)->counters = filter->counters;
+    *(*copy)->counters = *filter->counters;
     memcpy((*copy)->body, filter->body, filter->geometry.body_nbytes);
     return 0;
 }
 
 int perhaps_clear(perhaps_filter *f)
 {
-    if (f->mapping.file)
+    if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
     memset(f->body, 0, f->geometry.body_nbytes);
-    f->counters = (struct counters){ 0 };
+    *f->counters = (struct counters){ 0 };
     return 0;
 }
 
@@ -84,16 +102,86 @@ int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
     return 0;
 }
 
+/* ---- What kinds share ------------------------------------------------------------------ */
+
+void filter_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    f->loops.prefetch(f->body, f->geometry.field, keys, n);
+}
+
+size_t filter_contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return f->loops.contains(f->body, f->geometry.field, keys, ahead, n, answer);
+}
+
+int filter_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    (void)unless_present; /* adding what is there changes nothing */
+    f->loops.add(f->body, f->geometry.field, keys, ahead, n, answer);
+    *done = n;
+    return 0;
+}
+
+/* ---- Counters -------------------------------------------------------------------------- */
+
+static uint64_t counter_get(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void counter_add(const perhaps_filter *f, uint64_t *counter, uint64_t n)
+{
+    if (f->shared)
+        __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+    else
+        *counter += n;
+}
+
+/* Takes n, or what there is: a file's counter may be wrong. */
+static void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
+{
+    uint64_t now = counter_get(counter), then;
+    if (n == 0)
+        return;
+    do
+        then = now - (n < now ? n : now);
+    while (f->shared && !__atomic_compare_exchange_n(counter, &now, then, true,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (!f->shared)
+        *counter = then;
+}
+
+/* Counts n keys more, or as many as the limit allows, before they are added: of several
+ * threads none can go beyond.  Returns how many. */
+static size_t reserve_keys(perhaps_filter *f, size_t n)
+{
+    uint64_t *counter = &f->counters->keys;
+    uint64_t limit = f->geometry.key_limit, now = counter_get(counter), room;
+    do {
+        room = now < limit ? limit - now : 0;
+        room = n < room ? n : room;
+    } while (f->shared && room &&
+             !__atomic_compare_exchange_n(counter, &now, now + room, true, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+    if (!f->shared)
+        *counter = now + room;
+    return (size_t)room;
+}
+
 /* ---- Batches --------------------------------------------------------------------------- */
 
-/* Hashes keys into a ring, BATCH_AHEAD before they are dealt with. */
+/* Hashes keys into a ring, BATCH_AHEAD before they are dealt with; or, to be sorted, BATCH_MOST
+ * at once and none ahead. */
 struct batch {
     const perhaps_filter *f;
     const struct perhaps_keys *keys;
+    size_t step, ahead, ring_size;
     size_t count;  /* of the keys, how many the hash accepts */
     size_t hashed; /* of these, how many are in the ring or were */
     size_t done;   /* and have been dealt with */
-    struct keyhash ring[BATCH_RING];
+    struct keyhash ring[BATCH_MOST];
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -104,30 +192,33 @@ static size_t smaller(size_t a, size_t b)
 static void batch_hash(struct batch *b, size_t most)
 {
     size_t n = smaller(most, b->count - b->hashed);
-    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % BATCH_RING]);
+    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % b->ring_size]);
     b->hashed += n;
 }
 
 static void batch_begin(struct batch *b, const perhaps_filter *f,
-                        const struct perhaps_keys *keys, size_t count)
+                        const struct perhaps_keys *keys, size_t count, bool sorted)
 {
     b->f = f;
     b->keys = keys;
+    b->step = sorted ? BATCH_MOST : BATCH_STEP;
+    b->ahead = sorted ? 0 : BATCH_AHEAD;
+    b->ring_size = sorted ? BATCH_MOST : BATCH_RING;
     b->count = count;
     b->hashed = b->done = 0;
-    batch_hash(b, BATCH_AHEAD);
+    batch_hash(b, b->ahead);
     f->kind->prefetch(f, b->ring, b->hashed);
 }
 
-/* The next step's keys, at most BATCH_STEP and the same number ahead.  Returns how many. */
+/* The next step's keys, and the same number ahead.  Returns how many. */
 static size_t batch_next(struct batch *b, const struct keyhash **keys,
                          const struct keyhash **ahead)
 {
-    size_t n = smaller(BATCH_STEP, b->count - b->done);
-    batch_hash(b, BATCH_STEP);
-    *keys = &b->ring[b->done % BATCH_RING];
-    bool filled = b->done + BATCH_AHEAD + n <= b->hashed;
-    *ahead = filled ? &b->ring[(b->done + BATCH_AHEAD) % BATCH_RING] : *keys;
+    size_t n = smaller(b->step, b->count - b->done);
+    batch_hash(b, b->step);
+    *keys = &b->ring[b->done % b->ring_size];
+    bool filled = b->done + b->ahead + n <= b->hashed;
+    *ahead = filled ? &b->ring[(b->done + b->ahead) % b->ring_size] : *keys;
     return n;
 }
 
@@ -135,7 +226,7 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
 
 static int may_change(const perhaps_filter *f)
 {
-    if (f->mapping.file)
+    if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
     return f->hasher.ready ? 0 : PERHAPS_ERR_KEY;
 }
@@ -150,28 +241,41 @@ static int add_at_limit(perhaps_filter *f, const struct keyhash *key, bool unles
     return 0;
 }
 
-/* Adds n hashed keys, never beyond the key limit. */
+static size_t count_true(const bool *answer, size_t n)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        count += answer[i];
+    return count;
+}
+
+/* Adds n hashed keys, never beyond the key limit.  At the limit of a shared filter other threads
+ * may have reserved what they will not need: they get some time to give it back. */
 static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
+    unsigned patience = f->shared ? 64 : 0;
     int error = 0;
     *done = 0;
     while (*done < n && !error) {
-        uint64_t limit = f->geometry.key_limit, now = f->counters.keys;
-        size_t step = 1, at = *done;
-        if (now < limit) {
-            step = limit - now < n - at ? (size_t)(limit - now) : n - at;
-            error = f->kind->add(f, keys + at, ahead + at, step, unless_present, answer + at,
-                                 &step);
-        } else if ((error = add_at_limit(f, keys + at, unless_present, answer + at))) {
-            step = 0;
+        size_t at = *done, reserved = reserve_keys(f, n - at), added = 0;
+        if (reserved) {
+            error = f->kind->add(f, keys + at, ahead + at, reserved, unless_present,
+                                 answer + at, &added);
+            size_t stored = added - count_true(answer + at, added);
+            counter_take(f, &f->counters->keys, reserved - stored);
+        } else if (!(error = add_at_limit(f, keys + at, unless_present, answer + at))) {
+            added = 1;
+        } else if (patience > 0) {
+            patience--;
+            error = sched_yield();
         }
-        *done += step;
+        *done += added;
     }
     if (error) {
         answer[*done] = false;
-        f->counters.failed_adds++;
+        counter_add(f, &f->counters->failed_adds, 1);
     }
     return error;
 }
@@ -179,7 +283,7 @@ static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
 {
-    bool scratch[BATCH_STEP];
+    bool scratch[BATCH_MOST];
     struct batch b;
     size_t none;
     done = done ? done : &none;
@@ -187,7 +291,8 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     int error = may_change(f);
     if (error)
         return error;
-    for (batch_begin(&b, f, keys, hasher_accepts(&f->hasher, keys)); b.done < b.count;) {
+    size_t count = hasher_accepts(&f->hasher, keys);
+    for (batch_begin(&b, f, keys, count, f->sync && f->kind->sorts_shared); b.done < b.count;) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;
         error = add_hashed(f, now, ahead, n, unless_present,
@@ -210,30 +315,23 @@ int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps
     return add_many(filter, keys, true, was_present, done);
 }
 
-/* Hashes one key.  Returns false if the hash does not accept its length. */
-static bool hash_one(const perhaps_filter *f, const void *key, size_t key_nbytes,
-                     struct keyhash *hash)
-{
-    struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
-    struct perhaps_keys keys = { .count = 1, .each = &each };
-    if (!hasher_accepts(&f->hasher, &keys))
-        return false;
-    hasher_run(&f->hasher, &keys, 0, 1, hash);
-    return true;
-}
-
 static int add_one(perhaps_filter *f, const void *key, size_t key_nbytes, bool unless_present,
                    bool *answer)
 {
-    struct keyhash hash;
-    size_t done;
     *answer = false;
     int error = may_change(f);
     if (error)
         return error;
-    if (!hash_one(f, key, key_nbytes, &hash))
+    if (!hasher_takes(&f->hasher, key_nbytes))
         return PERHAPS_ERR_ARGUMENT;
-    return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
+    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
+    if (!f->loops.add_one || !reserve_keys(f, 1)) {
+        size_t done;
+        return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
+    }
+    *answer = f->loops.add_one(f->body, f->geometry.field, hash);
+    counter_take(f, &f->counters->keys, *answer);
+    return 0;
 }
 
 int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes)
@@ -253,12 +351,14 @@ int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t k
 
 bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
-    struct keyhash hash;
-    bool answer;
     if (!f->hasher.ready)
         return true; /* nothing is certain */
-    if (!hash_one(f, key, key_nbytes, &hash))
+    if (!hasher_takes(&f->hasher, key_nbytes))
         return false; /* it could not have been added */
+    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
+    if (f->loops.contains_one)
+        return f->loops.contains_one(f->body, f->geometry.field, hash);
+    bool answer;
     return f->kind->contains(f, &hash, &hash, 1, &answer) != 0;
 }
 
@@ -285,7 +385,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     size_t found = 0;
     if (!f->hasher.ready || hasher_accepts(&f->hasher, keys) < keys->count)
         return contains_one_by_one(f, keys, present);
-    for (batch_begin(&b, f, keys, keys->count); b.done < b.count;) {
+    for (batch_begin(&b, f, keys, keys->count, false); b.done < b.count;) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
         found += f->kind->contains(f, now, ahead, n, present ? present + b.done : scratch);
@@ -296,14 +396,14 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
 
 int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
 {
-    struct keyhash hash;
     *count = 0;
     if (!f->kind->count)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
         return PERHAPS_ERR_KEY;
-    if (!hash_one(f, key, key_nbytes, &hash))
+    if (!hasher_takes(&f->hasher, key_nbytes))
         return PERHAPS_ERR_ARGUMENT;
+    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
     *count = f->kind->count(f, &hash);
     return 0;
 }
@@ -323,13 +423,14 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
         return error;
     if (hasher_accepts(&f->hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
-    for (batch_begin(&b, f, keys, keys->count); b.done < b.count;) {
+    for (batch_begin(&b, f, keys, keys->count, false); b.done < b.count;) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
         *nremoved += f->kind->remove(f, now, ahead, n, removed ? removed + b.done : scratch);
         b.done += n;
     }
-    f->counters.unmatched_removals += keys->count - *nremoved;
+    counter_take(f, &f->counters->keys, *nremoved);
+    counter_add(f, &f->counters->unmatched_removals, keys->count - *nremoved);
     return 0;
 }
 
@@ -351,9 +452,21 @@ static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
            !memcmp(a->geometry.field, b->geometry.field, sizeof a->geometry.field);
 }
 
+/* By exchange; or by a copy into a file, which is where it is. */
+static void take_body(perhaps_filter *f, perhaps_filter *from)
+{
+    if (f->mapping.file) {
+        memcpy(f->body, from->body, f->geometry.body_nbytes);
+        return;
+    }
+    uint8_t *old = f->body;
+    f->body = from->body;
+    from->body = old;
+}
+
 int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    if (f->mapping.file)
+    if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
@@ -369,10 +482,8 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     if (!error && f->kind->measure(both).fpr > f->geometry.fpr)
         error = PERHAPS_ERR_FULL;
     if (!error) {
-        uint8_t *old = f->body;
-        f->body = both->body;
-        both->body = old;
-        f->counters.keys = both->counters.keys;
+        take_body(f, both);
+        f->counters->keys = both->counters->keys;
     }
     perhaps_free(both);
     return error;
@@ -390,12 +501,15 @@ void perhaps_stats(const perhaps_filter *f, struct perhaps_stats *stats)
     struct fill fill = f->kind->measure(f);
     *stats = (struct perhaps_stats){
         .hash = hasher_name(&f->hasher),
-        .keys = f->counters.keys,
+        .keys = counter_get(&f->counters->keys),
         .load = fill.load,
         .fpr_now = fill.fpr,
-        .failed_adds = f->counters.failed_adds,
-        .unmatched_removals = f->counters.unmatched_removals,
+        .failed_adds = counter_get(&f->counters->failed_adds),
+        .unmatched_removals = counter_get(&f->counters->unmatched_removals),
         .mapped = f->mapping.file != NULL,
+        .shared = f->shared,
+        .huge_nbytes = huge_nbytes(f->body, f->geometry.body_nbytes),
+        .cpu = f->kernels->name,
     };
     plan_describe(f->kind, &f->geometry, &stats->plan);
     if (stats->keys)

@@ -11,6 +11,8 @@
 #include "kernels.h"
 #include "perhaps.h"
 
+#include <sys/types.h>
+
 /* The numbers that give the body its meaning.  'field' is the kind's own, in the order of its
  * field_names; those past the last name are 0. */
 struct geometry {
@@ -39,25 +41,35 @@ struct counters {
 };
 
 struct mapping {
-    uint8_t *file; /* NULL: the body is memory of our own; else nothing may write here */
+    uint8_t *file; /* NULL: the body is memory of our own */
     size_t file_nbytes;
     size_t pages_offset; /* what the checksums cover */
     size_t table_offset; /* the checksums */
+    int fd;              /* of a file that is written in place, or -1 */
+    pid_t process;       /* that opened it */
 };
 
 struct perhaps_filter {
     const struct filter_kind *kind;
-    struct geometry geometry;
-    struct counters counters;
+    uint8_t *body;
+    struct loops loops; /* the kind's for this CPU; NULLs where its operations do more */
     struct hasher hasher;
+    struct geometry geometry;
+    struct counters *counters; /* its own, or in a file that is written in place */
+    struct counters own_counters;
+    const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    uint8_t *body;
+    bool shared;    /* several threads may write; if it is mapped, processes, too */
+    bool read_only; /* mapped, and not shared */
+    void *sync;     /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
 
 /* The operations of a kind.  They check nothing: the public calls in filter.c have checked
- * arguments, abilities, read-only bodies and the key limit.  'keys', 'ahead', 'n' and
- * 'answer' are as in kernels.h; n <= BATCH_STEP.  NULL = this kind cannot. */
+ * arguments, abilities, read-only bodies and the key limit, and count the keys.  'keys',
+ * 'ahead', 'n' and 'answer' are as in kernels.h; n <= BATCH_MOST.  NULL = this kind cannot.
+ * On a shared filter prefetch, contains, count, add and remove run in several threads at
+ * once. */
 struct filter_kind {
     struct perhaps_kind about;
     uint32_t id;                    /* in files: never changed, never used again */
@@ -77,21 +89,29 @@ struct filter_kind {
     /* Load and fpr from the actual fill; reads at most 4 MiB of the body. */
     struct fill (*measure)(const perhaps_filter *f);
 
+    /* Chooses f->loops from f->kernels, for one that is shared or not. */
+    void (*bind)(perhaps_filter *f);
+
+    /* The size of f->sync, zeroed; NULL: none is needed. */
+    size_t (*sync_nbytes)(const struct geometry *g);
+
+    bool sorts_shared; /* its add() takes BATCH_MOST keys of a shared filter in memory at once */
+
     void (*prefetch)(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 
     /* Returns how many answers are true. */
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
 
-    /* Adds and sets answer[i] where the key was there before.  'unless_present': such a key is
-     * not added again (in kinds that store no copies this makes no difference).  Counts
-     * counters.keys.  Returns 0, or PERHAPS_ERR_FULL or _COPIES for keys[*done], which then
-     * changed nothing. */
+    /* Adds and sets answer[i] where the key was there before and is not stored, for all keys or
+     * those up to *done.  'unless_present': such a key is not added again (in kinds that store
+     * no copies this makes no difference).  Returns 0, or PERHAPS_ERR_FULL or _COPIES for
+     * keys[*done], which then changed nothing. */
     int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done);
 
-    /* Removes one copy of each; answer[i] tells whether there was one.  Counts counters.keys.
-     * Returns how many were removed. */
+    /* Removes one copy of each; answer[i] tells whether there was one.  Returns how many were
+     * removed. */
     size_t (*remove)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, bool *answer);
 
@@ -103,8 +123,9 @@ struct filter_kind {
 };
 
 /* Batches: the public calls hash BATCH_STEP keys at a time into a ring and hand them to the
- * kind BATCH_AHEAD keys later, so that about that many prefetches are outstanding. */
-enum { BATCH_STEP = 32, BATCH_AHEAD = 128, BATCH_RING = 256 };
+ * kind BATCH_AHEAD keys later, so that about that many prefetches are outstanding.  A kind that
+ * sorts the keys of a shared filter by owner gets BATCH_MOST at once. */
+enum { BATCH_STEP = 32, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 1024 };
 
 /* kinds.c: the registry */
 const struct filter_kind *kind_by_id(uint32_t id);
@@ -116,6 +137,13 @@ unsigned kind_field_count(const struct filter_kind *kind);
  * a body that will be mapped).  Returns 0, PERHAPS_ERR_LIMIT or PERHAPS_ERR_MEMORY. */
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
-                bool with_body, perhaps_filter **filter);
+                bool with_body, bool shared, perhaps_filter **filter);
+
+/* filter.c: the operations of kinds whose loops do it all. */
+void filter_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);
+size_t filter_contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer);
+int filter_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done);
 
 #endif

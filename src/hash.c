@@ -63,12 +63,48 @@ run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, 
     }
 }
 
+static inline __attribute__((always_inline)) void run_packed(const struct hasher *hasher,
+                                                             const uint8_t *packed,
+                                                             size_t nbytes, size_t n,
+                                                             struct keyhash *out)
+{
+    uint64_t seed = hasher->seed;
+    for (size_t i = 0; i < n; i++) {
+        XXH128_hash_t h = XXH3_128bits_withSeed(packed + i * nbytes, nbytes, seed);
+        out[i] = (struct keyhash){ .place = h.low64, .mark = h.high64 };
+    }
+}
+
+/* Keys of the usual lengths are hashed without looking at the length each time. */
+static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
+                     size_t n, struct keyhash *out)
+{
+    size_t nbytes = keys->each ? 0 : keys->key_nbytes;
+    const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
+    switch (nbytes) {
+    case 8:
+        run_packed(hasher, packed, 8, n, out);
+        break;
+    case 16:
+        run_packed(hasher, packed, 16, n, out);
+        break;
+    case 20:
+        run_packed(hasher, packed, 20, n, out);
+        break;
+    case 32:
+        run_packed(hasher, packed, 32, n, out);
+        break;
+    default:
+        run(hasher, keys, first, n, out, hash_xxh3);
+    }
+}
+
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out)
 {
     switch (hasher->id) {
     case PERHAPS_XXH3:
-        run(hasher, keys, first, n, out, hash_xxh3);
+        run_xxh3(hasher, keys, first, n, out);
         break;
     case PERHAPS_SIP:
         run(hasher, keys, first, n, out, hash_sip);
@@ -79,6 +115,20 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
     case PERHAPS_CUSTOM:
         run(hasher, keys, first, n, out, hash_custom);
         break;
+    }
+}
+
+struct keyhash hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes)
+{
+    switch (hasher->id) {
+    case PERHAPS_XXH3:
+        return hash_xxh3(hasher, key, key_nbytes);
+    case PERHAPS_SIP:
+        return hash_sip(hasher, key, key_nbytes);
+    case PERHAPS_NONE:
+        return hash_none(hasher, key, key_nbytes);
+    default:
+        return hash_custom(hasher, key, key_nbytes);
     }
 }
 

@@ -35,11 +35,20 @@ static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, siz
     return keys->key_nbytes ? packed + index * keys->key_nbytes : packed;
 }
 
-/* How many leading keys have a length that this hash takes ('none' takes 16 bytes only). */
+/* 'none' takes keys of 16 bytes only. */
+static inline bool hasher_takes(const struct hasher *hasher, size_t key_nbytes)
+{
+    return hasher->id != PERHAPS_NONE || key_nbytes == PERHAPS_HASH_NBYTES;
+}
+
+/* How many leading keys have a length that this hash takes. */
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
 
 /* Hashes keys first .. first+n-1; all are accepted. */
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out);
+
+/* Hashes one key that is accepted. */
+struct keyhash hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes);
 
 #endif

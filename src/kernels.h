@@ -1,12 +1,15 @@
 /* kernels.h - the inner loops, one table for each instruction set.
  *
  * A kernel sees pointers and integers, never a filter.  The contract of all of them:
+ * - 'field' is the geometry of the kind, in the order of its field_names; any that passed the
+ *   kind's set_geometry(), with any body, is memory-safe.
  * - 'keys' are n hashes to deal with, in order; 'ahead' are n hashes of keys that come later:
  *   while it works on keys[i] the kernel prefetches what ahead[i] will need.  The caller
  *   passes ahead == keys where none comes later.
- * - It reads and writes the body only; any geometry that passed the kind's set_geometry()
- *   with any body is memory-safe.
- * - answer[i] is written for every i < n. */
+ * - It reads and writes the body only, and answers as the scalar kernel does, bit for bit.
+ * - answer[i] is written for every i < n: whether the key is there; for adds, whether it was
+ *   there before.
+ * - A body that others may write meanwhile is read word by word: each is old or new. */
 #ifndef KERNELS_H
 #define KERNELS_H
 
@@ -21,42 +24,44 @@ struct keyhash {
     uint64_t mark;
 };
 
-struct kernels {
-    const char *name;
-
-    /* Blocked Bloom filters (src/filters/blocked.c has the picture): 'parts' times
-     * 'part_lines' cache lines, 'bits' bits a line.  Contains returns how many of the answers
-     * are true; add sets answer[i] if the key was there and returns how many were not. */
-    void (*blocked_prefetch)(const uint8_t *body, uint64_t part_lines, unsigned parts,
-                             const struct keyhash *keys, size_t n);
-    size_t (*blocked_contains)(const uint8_t *body, uint64_t part_lines, unsigned parts,
-                               unsigned bits, const struct keyhash *keys,
-                               const struct keyhash *ahead, size_t n, bool *answer);
-    size_t (*blocked_add)(uint8_t *body, uint64_t part_lines, unsigned parts, unsigned bits,
-                          const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                          bool *answer);
-
-    /* Classic Bloom filters (src/filters/bloom.c): 'bits' bits a key in 'nbits'. */
-    void (*bloom_prefetch)(const uint8_t *body, uint64_t nbits, unsigned bits,
-                           const struct keyhash *keys, size_t n);
-    size_t (*bloom_contains)(const uint8_t *body, uint64_t nbits, unsigned bits,
-                             const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                             bool *answer);
-    size_t (*bloom_add)(uint8_t *body, uint64_t nbits, unsigned bits,
-                        const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                        bool *answer);
-
-    /* Cuckoo filters (src/filters/cuckoo.c): 'width' bits a fingerprint. */
-    void (*cuckoo_prefetch)(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                            const struct keyhash *keys, size_t n);
-    size_t (*cuckoo_contains)(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                              bool *answer);
+/* Of one kind.  'contains' and 'add' return how many answers are true.  The _one forms, which
+ * must do with few instructions to overlap with the next call, return the answer. */
+struct loops {
+    void (*prefetch)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                     size_t n);
+    size_t (*contains)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer);
+    size_t (*add)(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                  const struct keyhash *ahead, size_t n, bool *answer);
+    bool (*contains_one)(const uint8_t *body, const uint64_t *field, struct keyhash key);
+    bool (*add_one)(uint8_t *body, const uint64_t *field, struct keyhash key);
 };
 
-extern const struct kernels kernels_scalar;
+struct kernels {
+    const char *name;
+    struct loops blocked;
+    struct loops bloom;
+    struct loops cuckoo; /* its adds are in src/filters/cuckoo.c */
+};
 
-/* The best table that this CPU can run.  Asked once per batch. */
+/* The tables that this CPU can run, the plain C one first; NULL from the first index that is
+ * none. */
+const struct kernels *kernels_at(size_t index);
+
+/* The one to use: the last of them, or that which the environment's PERHAPS_CPU names. */
 const struct kernels *kernels_choose(void);
+
+/* Adds for bodies that others write at the same moment: each word is set atomically, and only
+ * if a bit in it is missing.  Of two who add one key at once at least one is told that it was
+ * not there. */
+extern const struct kernels kernels_atomic;
+
+extern const struct kernels kernels_scalar;
+#if defined(__x86_64__)
+extern const struct kernels kernels_avx2;
+extern const struct kernels kernels_avx512;
+#elif defined(__aarch64__)
+extern const struct kernels kernels_neon;
+#endif
 
 #endif

@@ -345,7 +345,7 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     if (kind->set_geometry(&g) || g.body_nbytes > 1 << 18)
         return false;
     expect_success(hasher_create(&hasher, &hashing));
-    expect_success(filter_make(kind, &g, &hasher, NULL, true, f));
+    expect_success(filter_make(kind, &g, &hasher, NULL, true, false, f));
     bool dense = rng_below(rng, 2);
     for (uint64_t at = 0; at < g.body_nbytes; at += 8) {
         uint64_t word = rng_next(rng);
@@ -353,9 +353,9 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
             word |= rng_next(rng);
         memcpy((*f)->body + at, &word, sizeof word);
     }
-    (*f)->counters.keys = rng_below(rng, 2 * g.key_limit);
-    (*f)->counters.failed_adds = rng_next(rng);
-    (*f)->counters.unmatched_removals = rng_next(rng);
+    (*f)->counters->keys = rng_below(rng, 2 * g.key_limit);
+    (*f)->counters->failed_adds = rng_next(rng);
+    (*f)->counters->unmatched_removals = rng_next(rng);
     return true;
 }
 

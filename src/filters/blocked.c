@@ -13,14 +13,15 @@
  * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../kernels/layout.h"
 #include "../plan.h"
 #include "../sample.h"
 #include "bloom.h"
 #include "kinds.h"
+#include "owners.h"
 
-enum { PART_LINES, PARTS, LINE_BITS };
 static const char *const field_names[] = { "part_lines", "parts", "line_bits", NULL };
 
 enum { PARTS_MAX = 8, WORDS = LINE_WORDS, WORD_BITS = WORD_NBITS, CELLS = WORDS * WORD_BITS };
@@ -324,29 +325,52 @@ static struct fill measure(const perhaps_filter *f)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+static void bind(perhaps_filter *f)
 {
-    kernels_choose()->blocked_prefetch(f->body, f->geometry.field[PART_LINES],
-                                       (unsigned)f->geometry.field[PARTS], keys, n);
+    f->loops = f->kernels->blocked;
+    if (!f->shared)
+        return;
+    if (f->sync) {
+        f->loops.add_one = NULL; /* through add() */
+    } else {
+        f->loops.add = kernels_atomic.blocked.add;
+        f->loops.add_one = kernels_atomic.blocked.add_one;
+    }
 }
 
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
+static size_t sync_nbytes(const struct geometry *g)
+{
+    (void)g;
+    return sizeof(struct owners);
+}
+
+/* One part after the other, each like a filter of its own: the lines that a key has in several
+ * belong to several owners. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
     const uint64_t *field = f->geometry.field;
-    return kernels_choose()->blocked_contains(
-        f->body, field[PART_LINES], (unsigned)field[PARTS], (unsigned)field[LINE_BITS], keys,
-        ahead, n, answer);
+    const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS] };
+    struct keyhash moved[BATCH_MOST];
+    bool was_there[BATCH_MOST];
+    uint8_t *body = f->body;
+    memset(answer, true, n);
+    for (uint64_t part = 0; part < field[PARTS]; part++) {
+        owners_add(f->sync, &f->loops, body, of_part, keys, n, was_there);
+        for (size_t i = 0; i < n; i++) {
+            answer[i] &= was_there[i];
+            moved[i] = blocked_next_part(keys[i]);
+        }
+        keys = moved;
+        body += field[PART_LINES] * LINE_NBYTES;
+    }
 }
 
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    (void)unless_present; /* adding what is there changes nothing */
-    const uint64_t *field = f->geometry.field;
-    f->counters.keys +=
-        kernels_choose()->blocked_add(f->body, field[PART_LINES], (unsigned)field[PARTS],
-                                      (unsigned)field[LINE_BITS], keys, ahead, n, answer);
+    if (!f->sync)
+        return filter_add(f, keys, ahead, n, unless_present, answer, done);
+    add_sorted(f, keys, n, answer);
     *done = n;
     return 0;
 }
@@ -361,15 +385,18 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",
                .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
-               .abilities = PERHAPS_MERGE },
+               .abilities = PERHAPS_MERGE | PERHAPS_SHARE },
     .id = 1,
     .field_names = field_names,
     .plan = plan,
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
-    .prefetch = prefetch,
-    .contains = contains,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .sorts_shared = true,
+    .prefetch = filter_prefetch,
+    .contains = filter_contains,
     .add = add,
     .merge = merge,
 };

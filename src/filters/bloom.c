@@ -12,12 +12,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../bytes.h"
+#include "../kernels/layout.h"
 #include "../plan.h"
 #include "../sample.h"
 #include "kinds.h"
 
-enum { NBITS, KEY_BITS };
 static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
 enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
@@ -103,29 +102,13 @@ static struct fill measure(const perhaps_filter *f)
     return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
 }
 
-static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+static void bind(perhaps_filter *f)
 {
-    const uint64_t *field = f->geometry.field;
-    kernels_choose()->bloom_prefetch(f->body, field[NBITS], (unsigned)field[KEY_BITS], keys, n);
-}
-
-static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
-                       const struct keyhash *ahead, size_t n, bool *answer)
-{
-    const uint64_t *field = f->geometry.field;
-    return kernels_choose()->bloom_contains(f->body, field[NBITS], (unsigned)field[KEY_BITS],
-                                            keys, ahead, n, answer);
-}
-
-static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
-               size_t n, bool unless_present, bool *answer, size_t *done)
-{
-    (void)unless_present; /* adding what is there changes nothing */
-    const uint64_t *field = f->geometry.field;
-    f->counters.keys += kernels_choose()->bloom_add(
-        f->body, field[NBITS], (unsigned)field[KEY_BITS], keys, ahead, n, answer);
-    *done = n;
-    return 0;
+    f->loops = f->kernels->bloom;
+    if (f->shared) {
+        f->loops.add = kernels_atomic.bloom.add;
+        f->loops.add_one = kernels_atomic.bloom.add_one;
+    }
 }
 
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
@@ -135,12 +118,12 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
         store64(f->body + at, load64(f->body + at) | load64(other->body + at));
     double load = fmin(share_set(f), 1 - 1e-9);
     double keys = round(plan_keys_from_load(8.0 * (double)nbytes, marks, load));
-    double least = (double)(f->counters.keys > other->counters.keys ? f->counters.keys
-                                                                    : other->counters.keys);
-    double most = (double)f->counters.keys + (double)other->counters.keys;
-    f->counters.keys = (uint64_t)fmin(fmax(keys, least), most);
-    if (f->counters.keys > f->geometry.key_limit)
-        f->counters.keys = f->geometry.key_limit;
+    double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
+                                                                    : other->counters->keys);
+    double most = (double)f->counters->keys + (double)other->counters->keys;
+    f->counters->keys = (uint64_t)fmin(fmax(keys, least), most);
+    if (f->counters->keys > f->geometry.key_limit)
+        f->counters->keys = f->geometry.key_limit;
 }
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)
@@ -152,15 +135,16 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_bloom = {
     .about = { .name = "bloom",
                .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
-               .abilities = PERHAPS_MERGE },
+               .abilities = PERHAPS_MERGE | PERHAPS_SHARE },
     .id = 2,
     .field_names = field_names,
     .plan = plan,
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
-    .prefetch = prefetch,
-    .contains = contains,
-    .add = add,
+    .bind = bind,
+    .prefetch = filter_prefetch,
+    .contains = filter_contains,
+    .add = filter_add,
     .merge = merge,
 };

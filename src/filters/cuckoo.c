@@ -12,6 +12,13 @@
  * Every add stores a copy: the filter is a multiset, from which what was added can be removed.
  * An add plans the moves that make room (breadth first, without writing) and then commits
  * them from the empty slot backwards: a failed add has changed nothing.
+ *
+ * Many threads.  Who writes a bucket holds its lock (one of many, taken in order); buckets share
+ * words, which are therefore changed atomically.  Before a slot is cleared, by a removal or
+ * because its entry has been copied to the other bucket, a version that belongs to the pair of
+ * buckets is counted up.  Who asks reads the version, both buckets, and the version again: it can
+ * have missed an entry, by reading its new place too early and the old one too late, only if the
+ * version has changed, and then asks again.  It never waits.
  * Limits: 4 to 32 bits a fingerprint; 8 copies of a key.
  * Invariant: each entry lies in one of its two buckets. */
 #include <math.h>
@@ -20,8 +27,8 @@
 #include "../kernels/layout.h"
 #include "../plan.h"
 #include "kinds.h"
+#include "locks.h"
 
-enum { NBUCKETS, WIDTH };
 static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
@@ -95,28 +102,54 @@ static int set_geometry(struct geometry *g)
 static struct fill measure(const perhaps_filter *f)
 {
     const struct geometry *g = &f->geometry;
-    double keys = (double)f->counters.keys;
+    double keys = (double)__atomic_load_n(&f->counters->keys, __ATOMIC_RELAXED);
     return (struct fill){ .load = keys / (double)(g->field[NBUCKETS] * BUCKET_SLOTS),
                           .fpr = predict(g, keys).mean };
 }
 
 /* ---- Slots ----------------------------------------------------------------------------- */
 
+/* What the threads of a shared filter need. */
+enum { VERSIONS = 4096, LOCK_BUCKETS = 32, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
+
+struct sync {
+    uint32_t version[VERSIONS];
+    uint8_t lock[]; /* a power of two */
+};
+
+static uint64_t lock_count(uint64_t nbuckets)
+{
+    uint64_t n = LOCKS_MIN;
+    while (n < LOCKS_MAX && n < nbuckets / LOCK_BUCKETS)
+        n *= 2;
+    return n;
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    return sizeof(struct sync) + (size_t)lock_count(g->field[NBUCKETS]);
+}
+
 /* What the operations work on, taken apart once per call. */
 struct table {
     uint8_t *body;
     uint64_t nbuckets;
     unsigned width;
-    uint64_t ones; /* a one in each of four lanes of up to 16 bits */
+    uint64_t ones;     /* a one in each of four lanes of up to 16 bits */
+    struct sync *sync; /* NULL: one thread */
+    uint64_t lock_mask;
 };
 
 static struct table table_of(const perhaps_filter *f)
 {
     unsigned width = (unsigned)f->geometry.field[WIDTH];
+    uint64_t nbuckets = f->geometry.field[NBUCKETS];
     return (struct table){ .body = f->body,
-                           .nbuckets = f->geometry.field[NBUCKETS],
+                           .nbuckets = nbuckets,
                            .width = width,
-                           .ones = width <= 16 ? cuckoo_lanes(width) : 0 };
+                           .ones = width <= NARROW_MAX ? cuckoo_lanes(width) : 0,
+                           .sync = f->sync,
+                           .lock_mask = f->sync ? lock_count(nbuckets) - 1 : 0 };
 }
 
 struct entry {
@@ -138,9 +171,13 @@ static uint32_t slot_get(const struct table *t, uint64_t bucket, unsigned slot)
     return cuckoo_slot(t->body, bucket, slot, t->width);
 }
 
+/* The one writer of these buckets changes a slot. */
 static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint32_t entry)
 {
-    cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
+    if (t->sync)
+        cuckoo_change_slot(t->body, bucket, slot, t->width, slot_get(t, bucket, slot) ^ entry);
+    else
+        cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
 }
 
 /* The first of four lanes of t->width bits that equals the entry, or BUCKET_SLOTS: the lowest
@@ -159,8 +196,8 @@ static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
 /* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
 static unsigned bucket_find(const struct table *t, uint64_t bucket, uint32_t entry)
 {
-    if (t->width <= 16)
-        return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
+    if (t->width <= NARROW_MAX)
+        return lanes_find(t, cuckoo_read_bucket(t->body, bucket, t->width), entry);
     unsigned slot = 0;
     while (slot < BUCKET_SLOTS && slot_get(t, bucket, slot) != entry)
         slot++;
@@ -181,6 +218,63 @@ static unsigned copies_of(const struct table *t, const struct entry *e)
            bucket_count(t, e->second, e->fingerprint);
 }
 
+/* ---- Many threads ---------------------------------------------------------------------- */
+
+static uint8_t *lock_of(const struct table *t, uint64_t bucket)
+{
+    return &t->sync->lock[bucket & t->lock_mask];
+}
+
+/* In the order of the locks, so that no two writers wait for each other. */
+static void lock_buckets(const struct table *t, uint64_t a, uint64_t b)
+{
+    if (!t->sync)
+        return;
+    uint8_t *lock = lock_of(t, a), *other = lock_of(t, b);
+    lock_take(lock < other ? lock : other);
+    if (lock != other)
+        lock_take(lock < other ? other : lock);
+}
+
+static void unlock_buckets(const struct table *t, uint64_t a, uint64_t b)
+{
+    if (!t->sync)
+        return;
+    lock_release(lock_of(t, a));
+    if (lock_of(t, a) != lock_of(t, b))
+        lock_release(lock_of(t, b));
+}
+
+/* Of an entry that lies in one of the two buckets: the same from both. */
+static uint32_t *version_of(const struct table *t, uint64_t a, uint64_t b)
+{
+    return &t->sync->version[(a + b) % VERSIONS];
+}
+
+static void slot_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other)
+{
+    if (t->sync)
+        __atomic_fetch_add(version_of(t, bucket, other), 1, __ATOMIC_ACQ_REL);
+    slot_set(t, bucket, slot, 0);
+}
+
+/* Whether, or how often, the entry is there, at one moment while this runs. */
+static unsigned look_up(const struct table *t, const struct entry *e,
+                        unsigned (*look)(const struct table *t, const struct entry *e))
+{
+    if (!t->sync)
+        return look(t, e);
+    uint32_t *version = version_of(t, e->first, e->second);
+    for (uint32_t now = __atomic_load_n(version, __ATOMIC_ACQUIRE);;) {
+        uint32_t before = now;
+        unsigned found = look(t, e);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        now = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+        if (now == before)
+            return found;
+    }
+}
+
 /* ---- Making room ----------------------------------------------------------------------- */
 
 /* A bucket that the search reached: by moving the entry in 'slot' of its parent's bucket. */
@@ -192,36 +286,26 @@ struct step {
 
 enum { SEARCH_MAX = 1024, NO_PARENT = SEARCH_MAX };
 
-/* Moves entries along the path into the free slot at its end, the last one first, so that no
- * entry is ever absent; then the new entry's slot at the path's beginning is free.
- * No bucket is twice on a path: the search would have found the end from the first time on. */
-static void commit_path(const struct table *t, const struct step *steps, unsigned at,
-                        unsigned free_slot, uint32_t fingerprint)
-{
-    while (steps[at].parent != NO_PARENT) {
-        const struct step *from = &steps[steps[at].parent];
-        slot_set(t, steps[at].bucket, free_slot, slot_get(t, from->bucket, steps[at].slot));
-        free_slot = steps[at].slot;
-        at = steps[at].parent;
-    }
-    slot_set(t, steps[at].bucket, free_slot, fingerprint);
-}
+struct search {
+    struct step steps[SEARCH_MAX];
+    unsigned end; /* the step whose bucket has a free slot */
+    unsigned free_slot;
+};
 
 /* Looks for the nearest bucket with a free slot, breadth first: the walk of the buckets that
  * 'steps' lists is its own queue, and the prefetch of a bucket is as far ahead as the queue is
  * long.  Bounded, since crafted keys can make all roads lead back. */
-static int make_room(const struct table *t, const struct entry *e)
+static bool find_path(const struct table *t, const struct entry *e, struct search *s)
 {
-    struct step steps[SEARCH_MAX];
+    struct step *steps = s->steps;
     steps[0] = (struct step){ .bucket = e->first, .parent = NO_PARENT };
     steps[1] = (struct step){ .bucket = e->second, .parent = NO_PARENT };
     unsigned count = 2;
     for (unsigned at = 0; at < count; at++) {
-        unsigned free_slot = bucket_find(t, steps[at].bucket, 0);
-        if (free_slot < BUCKET_SLOTS) {
-            commit_path(t, steps, at, free_slot, e->fingerprint);
-            return 0;
-        }
+        s->end = at;
+        s->free_slot = bucket_find(t, steps[at].bucket, 0);
+        if (s->free_slot < BUCKET_SLOTS)
+            return true;
         for (unsigned slot = 0; slot < BUCKET_SLOTS && count < SEARCH_MAX; slot++) {
             uint32_t entry = slot_get(t, steps[at].bucket, slot);
             uint64_t other = cuckoo_other_bucket(steps[at].bucket, entry, t->nbuckets);
@@ -230,84 +314,159 @@ static int make_room(const struct table *t, const struct entry *e)
                 (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
         }
     }
-    return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
+    return false;
+}
+
+/* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot, is
+ * not there any more: another thread was quicker. */
+static bool move_entry(const struct table *t, const struct step *from, unsigned slot,
+                       uint64_t to, unsigned free_slot)
+{
+    lock_buckets(t, from->bucket, to);
+    uint32_t entry = slot_get(t, from->bucket, slot);
+    bool as_planned = entry && slot_get(t, to, free_slot) == 0 &&
+                      cuckoo_other_bucket(from->bucket, entry, t->nbuckets) == to;
+    if (as_planned) {
+        slot_set(t, to, free_slot, entry);
+        slot_clear(t, from->bucket, slot, to);
+    }
+    unlock_buckets(t, from->bucket, to);
+    return as_planned;
+}
+
+/* Moves entries along a path into the free slot at its end, the last one first, so that no entry
+ * is ever absent; then one of the new entry's buckets has a free slot, unless other threads came
+ * between.  No bucket is twice on a path: the search would have found the end from the first
+ * time on. */
+static int make_room(const struct table *t, const struct entry *e)
+{
+    struct search s;
+    if (!find_path(t, e, &s))
+        return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
+    for (unsigned at = s.end; s.steps[at].parent != NO_PARENT; at = s.steps[at].parent) {
+        const struct step *to = &s.steps[at], *from = &s.steps[to->parent];
+        if (!move_entry(t, from, to->slot, to->bucket, s.free_slot))
+            break;
+        s.free_slot = to->slot;
+    }
+    return 0;
 }
 
 /* Puts an entry into the emptier of its buckets, which keeps both from filling up early:
- * slots are taken in order, so that is the one with the lower free slot. */
-static int insert(const struct table *t, const struct entry *e)
+ * slots are taken in order, so that is the one with the lower free slot.  false: both are
+ * full. */
+static bool put(const struct table *t, const struct entry *e)
 {
     unsigned in_first = bucket_find(t, e->first, 0);
     unsigned in_second = bucket_find(t, e->second, 0);
     if (in_first == BUCKET_SLOTS && in_second == BUCKET_SLOTS)
-        return make_room(t, e);
+        return false;
     bool to_first = in_first <= in_second; /* no branch: it would be a toss-up */
     slot_set(t, to_first ? e->first : e->second, to_first ? in_first : in_second,
              e->fingerprint);
-    return 0;
+    return true;
+}
+
+/* *was_present is only looked at, and set, with 'unless_present'. */
+static int insert(const struct table *t, const struct entry *e, bool unless_present,
+                  bool *was_present)
+{
+    for (;;) {
+        lock_buckets(t, e->first, e->second);
+        *was_present = unless_present && copies_of(t, e) > 0;
+        bool done = *was_present || put(t, e);
+        unlock_buckets(t, e->first, e->second);
+        if (done)
+            return 0;
+        int error = make_room(t, e);
+        if (error)
+            return error;
+    }
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+static void bind(perhaps_filter *f)
 {
-    struct table t = table_of(f);
-    kernels_choose()->cuckoo_prefetch(t.body, t.nbuckets, t.width, keys, n);
+    f->loops = f->kernels->cuckoo;
+    if (f->sync)
+        f->loops.contains_one = NULL; /* through contains() */
+}
+
+static unsigned is_there(const struct table *t, const struct entry *e)
+{
+    return (bucket_find(t, e->first, e->fingerprint) < BUCKET_SLOTS) |
+           (bucket_find(t, e->second, e->fingerprint) < BUCKET_SLOTS);
 }
 
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
+    if (!f->sync)
+        return filter_contains(f, keys, ahead, n, answer);
     struct table t = table_of(f);
-    return kernels_choose()->cuckoo_contains(t.body, t.nbuckets, t.width, keys, ahead, n,
-                                             answer);
+    size_t found = 0;
+    filter_prefetch(f, ahead, n);
+    for (size_t i = 0; i < n; i++) {
+        struct entry e = entry_of(&t, &keys[i]);
+        answer[i] = look_up(&t, &e, is_there) != 0;
+        found += answer[i];
+    }
+    return found;
+}
+
+/* Of what writers need. */
+static void prefetch_ahead(const perhaps_filter *f, const struct table *t,
+                           const struct keyhash *ahead, size_t n)
+{
+    filter_prefetch(f, ahead, n);
+    for (size_t i = 0; t->sync && i < n; i++) {
+        struct entry e = entry_of(t, &ahead[i]);
+        __builtin_prefetch(lock_of(t, e.first), 1, 3);
+        __builtin_prefetch(lock_of(t, e.second), 1, 3);
+    }
 }
 
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     struct table t = table_of(f);
-    kernels_choose()->cuckoo_prefetch(t.body, t.nbuckets, t.width, ahead, n);
-    for (size_t i = 0; i < n; i++) {
-        struct entry e = entry_of(&t, &keys[i]);
-        *done = i;
-        answer[i] = unless_present && copies_of(&t, &e) > 0;
-        if (answer[i])
-            continue;
-        int error = insert(&t, &e);
+    prefetch_ahead(f, &t, ahead, n);
+    for (*done = 0; *done < n; ++*done) {
+        struct entry e = entry_of(&t, &keys[*done]);
+        int error = insert(&t, &e, unless_present, &answer[*done]);
         if (error)
             return error;
-        f->counters.keys++;
     }
-    *done = n;
     return 0;
 }
 
 static bool remove_one(const struct table *t, const struct entry *e)
 {
-    const uint64_t buckets[] = { e->first, e->second };
-    for (unsigned i = 0; i < 2; i++) {
-        unsigned slot = bucket_find(t, buckets[i], e->fingerprint);
-        if (slot < BUCKET_SLOTS) {
-            slot_set(t, buckets[i], slot, 0);
-            return true;
-        }
+    unsigned slot = bucket_find(t, e->first, e->fingerprint);
+    if (slot < BUCKET_SLOTS) {
+        slot_clear(t, e->first, slot, e->second);
+        return true;
     }
-    return false;
+    slot = bucket_find(t, e->second, e->fingerprint);
+    if (slot < BUCKET_SLOTS)
+        slot_clear(t, e->second, slot, e->first);
+    return slot < BUCKET_SLOTS;
 }
 
 static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool *answer)
 {
     struct table t = table_of(f);
-    kernels_choose()->cuckoo_prefetch(t.body, t.nbuckets, t.width, ahead, n);
+    prefetch_ahead(f, &t, ahead, n);
     size_t removed = 0;
     for (size_t i = 0; i < n; i++) {
         struct entry e = entry_of(&t, &keys[i]);
+        lock_buckets(&t, e.first, e.second);
         answer[i] = remove_one(&t, &e);
+        unlock_buckets(&t, e.first, e.second);
         removed += answer[i];
     }
-    f->counters.keys -= removed < f->counters.keys ? removed : f->counters.keys;
     return removed;
 }
 
@@ -315,7 +474,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 {
     struct table t = table_of(f);
     struct entry e = entry_of(&t, key);
-    return copies_of(&t, &e);
+    return look_up(&t, &e, copies_of);
 }
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)
@@ -327,12 +486,13 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
             if (!e.fingerprint)
                 continue;
             e.second = cuckoo_other_bucket(bucket, e.fingerprint, to.nbuckets);
-            if (f->counters.keys >= f->geometry.key_limit)
+            if (f->counters->keys >= f->geometry.key_limit)
                 return PERHAPS_ERR_FULL;
-            int error = insert(&to, &e);
+            bool was_present;
+            int error = insert(&to, &e, false, &was_present);
             if (error)
                 return error;
-            f->counters.keys++;
+            f->counters->keys++;
         }
     return 0;
 }
@@ -347,7 +507,9 @@ const struct filter_kind kind_cuckoo = {
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
-    .prefetch = prefetch,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .prefetch = filter_prefetch,
     .contains = contains,
     .add = add,
     .remove = remove_,

@@ -6,6 +6,25 @@
 #include "../bytes.h"
 #include "../kernels.h"
 
+#define PREFETCH(address) __builtin_prefetch((address), 0, 3)
+
+/* Functions that only prefetch must be inlined by force: gcc takes them for pure functions
+ * whose result nobody uses, and drops the call. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+/* Returns call(n) with a constant, for n from 1 to 16. */
+/* clang-format off */
+#define RETURN_WITH_CONSTANT(n, call)                                            \
+    switch (n) {                                                                 \
+    case  1: return call( 1); case  2: return call( 2); case  3: return call( 3); \
+    case  4: return call( 4); case  5: return call( 5); case  6: return call( 6); \
+    case  7: return call( 7); case  8: return call( 8); case  9: return call( 9); \
+    case 10: return call(10); case 11: return call(11); case 12: return call(12); \
+    case 13: return call(13); case 14: return call(14); case 15: return call(15); \
+    default: return call(16);                                                    \
+    }
+/* clang-format on */
+
 /* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits
  * of pi. */
 #define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
@@ -13,6 +32,7 @@
 
 /* ---- blocked ----------------------------------------------------------------------- */
 
+enum { PART_LINES, PARTS, LINE_BITS }; /* its fields */
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
 /* The key's line in each part: the n-th from the hash multiplied n times. */
@@ -24,6 +44,13 @@ static inline struct keyhash blocked_next_part(struct keyhash key)
 static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lines)
 {
     return scale64(key.place, part_lines) * LINE_NBYTES;
+}
+
+/* The words of a line, for atomic access: bodies are aligned, and little-endian like the host.
+ */
+static inline uint32_t *blocked_words(const uint8_t *line)
+{
+    return (uint32_t *)(uintptr_t)line;
 }
 
 /* The bits of a key in a line: an odd stride walks through the 16 words without meeting one
@@ -57,6 +84,8 @@ static inline unsigned blocked_bit(uint32_t factor, unsigned i)
 
 /* ---- bloom ------------------------------------------------------------------------- */
 
+enum { NBITS, KEY_BITS }; /* its fields */
+
 /* The bits of a key: scale64() of place, then of each next place. */
 static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 {
@@ -65,7 +94,8 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 
 /* ---- cuckoo ------------------------------------------------------------------------ */
 
-enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32 };
+enum { NBUCKETS, WIDTH }; /* its fields */
+enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32, NARROW_MAX = 16 };
 
 /* 1 .. 2^width - 1; 0 is the empty slot. */
 static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
@@ -112,14 +142,44 @@ static inline uint64_t cuckoo_lanes(unsigned width)
            UINT64_C(1) << 3 * width;
 }
 
+/* ---- the same beside writers: aligned words, each read or changed at once --------------- */
+
+/* 'nbits' of up to 64 bits from 'bit' on; those above them are anything. */
+static inline uint64_t read_bits(const uint8_t *body, uint64_t bit, unsigned nbits)
+{
+    const uint64_t *word = (const uint64_t *)(uintptr_t)body + (bit >> 6);
+    unsigned shift = (unsigned)(bit & 63);
+    uint64_t value = __atomic_load_n(word, __ATOMIC_RELAXED) >> shift;
+    if (shift + nbits > 64)
+        value |= __atomic_load_n(word + 1, __ATOMIC_RELAXED) << (64 - shift);
+    return value;
+}
+
+static inline uint64_t cuckoo_read_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
+{
+    return read_bits(body, bucket * (BUCKET_SLOTS * width), BUCKET_SLOTS * width);
+}
+
 static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigned slot,
                                    unsigned width)
 {
-    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
     uint64_t mask = (UINT64_C(1) << width) - 1;
-    return (uint32_t)(load64(body + (bit >> 3)) >> (bit & 7) & mask);
+    return (uint32_t)(read_bits(body, (bucket * BUCKET_SLOTS + slot) * width, width) & mask);
 }
 
+/* Flips those bits of a slot that 'change' has; other slots may be changed meanwhile. */
+static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned slot,
+                                      unsigned width, uint32_t change)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t *word = (uint64_t *)(uintptr_t)body + (bit >> 6);
+    unsigned shift = (unsigned)(bit & 63);
+    __atomic_fetch_xor(word, (uint64_t)change << shift, __ATOMIC_RELEASE);
+    if (shift + width > 64)
+        __atomic_fetch_xor(word + 1, (uint64_t)change >> (64 - shift), __ATOMIC_RELEASE);
+}
+
+/* For one thread. */
 static inline void cuckoo_set_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                    unsigned width, uint32_t fingerprint)
 {

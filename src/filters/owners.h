@@ -1,0 +1,27 @@
+/* owners.h - many writers, and at each moment one owner a region.
+ *
+ * A body is cut into regions with a lock each.  A writer sorts a batch of keys by region, and
+ * adds those of a region while it holds its lock, by the loops for one writer.  So a lock is
+ * taken once for a few dozen keys, where an atomic operation for every bit would make adds three
+ * times slower, and a lock for every line would be on its way between the cores most of the
+ * time. */
+#ifndef OWNERS_H
+#define OWNERS_H
+
+#include "../filter.h"
+
+enum { REGIONS = 32 };
+
+struct owners {
+    struct {
+        uint8_t lock;
+        uint8_t room[63]; /* the next lock lies in another cache line */
+    } region[REGIONS];
+};
+
+/* Adds n keys (BATCH_MOST at most) to a body of field[PART_LINES] lines, of which each key has
+ * one; answer[i] tells whether it was there before. */
+void owners_add(struct owners *owners, const struct loops *loops, uint8_t *body,
+                const uint64_t *field, const struct keyhash *keys, size_t n, bool *answer);
+
+#endif

@@ -1,0 +1,73 @@
+/* avx2.c - a line of 16 words is two vectors of 8. */
+#include <immintrin.h>
+
+#include "lanes.h"
+
+struct line_rule {
+    __m256i low_factors; /* of steps 0 to 7 */
+    __m256i high_factors;
+    __m256i bits;
+};
+
+static inline struct line_rule line_rule(unsigned bits)
+{
+    const __m256i *factors = (const __m256i *)blocked_factors;
+    return (struct line_rule){ .low_factors = _mm256_loadu_si256(&factors[0]),
+                               .high_factors = _mm256_loadu_si256(&factors[1]),
+                               .bits = _mm256_set1_epi32((int)bits) };
+}
+
+/* The key's bits in the 8 words to which 'steps' belong: the steps pick each word's constant,
+ * and a shift by as many makes the bit. */
+static ALWAYS_INLINE __m256i half_mask(const uint8_t *steps, __m256i factor,
+                                       const struct line_rule *rule)
+{
+    __m256i step = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)steps));
+    __m256i low = _mm256_permutevar8x32_epi32(rule->low_factors, step);
+    __m256i high = _mm256_permutevar8x32_epi32(rule->high_factors, step);
+    __m256 is_high = _mm256_castsi256_ps(_mm256_slli_epi32(step, 28)); /* bit 3 to the sign */
+    __m256i constant = _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high), is_high));
+    __m256i product = _mm256_mullo_epi32(factor, constant);
+    __m256i one = _mm256_srli_epi32(_mm256_cmpgt_epi32(rule->bits, step), 31);
+    return _mm256_sllv_epi32(one, _mm256_srli_epi32(product, 27));
+}
+
+static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
+                                   const struct line_rule *rule)
+{
+    const uint8_t *steps = blocked_steps_of(mark);
+    const __m256i *half = (const __m256i *)line;
+    __m256i factor = _mm256_set1_epi32((int)(mark >> 32));
+    __m256i missing = _mm256_or_si256(
+        _mm256_andnot_si256(_mm256_load_si256(&half[0]), half_mask(steps, factor, rule)),
+        _mm256_andnot_si256(_mm256_load_si256(&half[1]), half_mask(steps + 8, factor, rule)));
+    return _mm256_testz_si256(missing, missing);
+}
+
+static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
+{
+    const uint8_t *steps = blocked_steps_of(mark);
+    __m256i *half = (__m256i *)line;
+    __m256i factor = _mm256_set1_epi32((int)(mark >> 32));
+    __m256i missing = _mm256_setzero_si256();
+    for (unsigned i = 0; i < 2; i++) {
+        __m256i mask = half_mask(steps + 8 * i, factor, rule);
+        __m256i before = _mm256_load_si256(&half[i]);
+        _mm256_store_si256(&half[i], _mm256_or_si256(before, mask));
+        missing = _mm256_or_si256(missing, _mm256_andnot_si256(before, mask));
+    }
+    return _mm256_testz_si256(missing, missing);
+}
+
+#define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
+#include "blocked.h"
+#include "bloom.h"
+#include "cuckoo.h"
+
+const struct kernels kernels_avx2 = {
+    .name = "avx2",
+    .blocked = BLOCKED_LOOPS,
+    .bloom = BLOOM_LOOPS,
+    .cuckoo = CUCKOO_LOOPS,
+};

@@ -1,0 +1,60 @@
+/* avx512.c - a line of 16 words is one vector. */
+#include <immintrin.h>
+
+#include "lanes.h"
+
+struct line_rule {
+    __m512i factors;
+    __m512i bits;
+};
+
+static inline struct line_rule line_rule(unsigned bits)
+{
+    return (struct line_rule){ .factors = _mm512_loadu_si512(blocked_factors),
+                               .bits = _mm512_set1_epi32((int)bits) };
+}
+
+/* The key's bit in each word that its walk comes to: the steps, permuted into the order of the
+ * words, pick each word's constant, and a shift by as many makes the bit. */
+static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *rule)
+{
+    __m512i step =
+        _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)blocked_steps_of(mark)));
+    __m512i factor = _mm512_set1_epi32((int)(mark >> 32));
+    __m512i product =
+        _mm512_mullo_epi32(factor, _mm512_permutexvar_epi32(step, rule->factors));
+    return _mm512_maskz_sllv_epi32(_mm512_cmplt_epu32_mask(step, rule->bits),
+                                   _mm512_set1_epi32(1), _mm512_srli_epi32(product, 27));
+}
+
+static ALWAYS_INLINE bool lacks_none(__m512i line, __m512i mask)
+{
+    __m512i missing = _mm512_andnot_si512(line, mask);
+    return _mm512_test_epi32_mask(missing, missing) == 0;
+}
+
+static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
+                                   const struct line_rule *rule)
+{
+    return lacks_none(_mm512_load_si512(line), line_mask(mark, rule));
+}
+
+static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
+{
+    __m512i mask = line_mask(mark, rule);
+    __m512i before = _mm512_load_si512(line);
+    _mm512_store_si512(line, _mm512_or_si512(before, mask));
+    return lacks_none(before, mask);
+}
+
+#define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
+#include "blocked.h"
+#include "bloom.h"
+#include "cuckoo.h"
+
+const struct kernels kernels_avx512 = {
+    .name = "avx512",
+    .blocked = BLOCKED_LOOPS,
+    .bloom = BLOOM_LOOPS,
+    .cuckoo = CUCKOO_LOOPS,
+};
