@@ -396,8 +396,8 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-/* A file whose mark 'live' is set or taken away at this very moment looks damaged: a second look
- * tells. */
+/* A file whose mark 'live' is set or taken away at this very moment looks damaged: a second
+ * look tells. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {

@@ -9,6 +9,9 @@
 #include "file.h"
 #include "plan.h"
 
+/* Keeps what is rare, and needs the stack, out of the callers' way. */
+#define NOINLINE __attribute__((noinline))
+
 /* ---- Life ------------------------------------------------------------------------------ */
 
 static size_t filter_sync_nbytes(const perhaps_filter *f)
@@ -53,8 +56,9 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     int error = plan_choose(options, &kind, &g, why);
     if (!error)
         error = hasher_create(&hasher, &options->hashing);
-    return error ? error : filter_make(kind, &g, &hasher, options->allocator, true,
-                                       options->shared, filter);
+    return error ? error
+                 : filter_make(kind, &g, &hasher, options->allocator, true, options->shared,
+                               filter);
 }
 
 void perhaps_free(perhaps_filter *f)
@@ -249,8 +253,8 @@ static size_t count_true(const bool *answer, size_t n)
     return count;
 }
 
-/* Adds n hashed keys, never beyond the key limit.  At the limit of a shared filter other threads
- * may have reserved what they will not need: they get some time to give it back. */
+/* Adds n hashed keys, never beyond the key limit.  At the limit of a shared filter other
+ * threads may have reserved what they will not need: they get some time to give it back. */
 static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
@@ -315,23 +319,42 @@ int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps
     return add_many(filter, keys, true, was_present, done);
 }
 
-static int add_one(perhaps_filter *f, const void *key, size_t key_nbytes, bool unless_present,
-                   bool *answer)
+static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
+                                     bool unless_present, bool *answer)
 {
-    *answer = false;
-    int error = may_change(f);
-    if (error)
-        return error;
-    if (!hasher_takes(&f->hasher, key_nbytes))
-        return PERHAPS_ERR_ARGUMENT;
-    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
-    if (!f->loops.add_one || !reserve_keys(f, 1)) {
-        size_t done;
-        return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
-    }
+    size_t done;
+    return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
+}
+
+static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool unless_present,
+                                 bool *answer)
+{
+    if (f->shared || !f->loops.add_one || f->counters->keys >= f->geometry.key_limit)
+        return add_through_kind(f, hash, unless_present, answer);
     *answer = f->loops.add_one(f->body, f->geometry.field, hash);
-    counter_take(f, &f->counters->keys, *answer);
+    f->counters->keys += !*answer;
     return 0;
+}
+
+static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_nbytes,
+                                bool unless_present, bool *answer)
+{
+    struct keyhash hash;
+    int error = may_change(f);
+    *answer = false;
+    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
+        error = PERHAPS_ERR_ARGUMENT;
+    return error ? error : add_one_hashed(f, hash, unless_present, answer);
+}
+
+/* As perhaps_contains(). */
+static inline int add_one(perhaps_filter *f, const void *key, size_t key_nbytes,
+                          bool unless_present, bool *answer)
+{
+    if (f->hasher.id != PERHAPS_XXH3 || key_nbytes != sizeof(uint64_t) || f->read_only)
+        return add_any_key(f, key, key_nbytes, unless_present, answer);
+    return add_one_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed),
+                          unless_present, answer);
 }
 
 int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes)
@@ -349,17 +372,36 @@ int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t k
 
 /* ---- Ask ------------------------------------------------------------------------------- */
 
-bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
+static NOINLINE bool contains_through_kind(const perhaps_filter *f, struct keyhash hash)
 {
-    if (!f->hasher.ready)
-        return true; /* nothing is certain */
-    if (!hasher_takes(&f->hasher, key_nbytes))
-        return false; /* it could not have been added */
-    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
-    if (f->loops.contains_one)
-        return f->loops.contains_one(f->body, f->geometry.field, hash);
     bool answer;
     return f->kind->contains(f, &hash, &hash, 1, &answer) != 0;
+}
+
+static inline bool contains_hashed(const perhaps_filter *f, struct keyhash hash)
+{
+    if (!f->loops.contains_one)
+        return contains_through_kind(f, hash);
+    return f->loops.contains_one(f->body, f->geometry.field, hash);
+}
+
+static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
+                                      size_t key_nbytes)
+{
+    struct keyhash hash;
+    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
+        return !f->hasher.ready; /* nothing is certain; or it could not have been added */
+    return contains_hashed(f, hash);
+}
+
+/* The fewer instructions the more calls overlap, each of which waits for memory: a CPU looks a
+ * few hundred of them ahead.  So the most frequent keys, integers, have a path of their own, on
+ * which nothing is kept on the stack. */
+bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    if (f->hasher.id != PERHAPS_XXH3 || key_nbytes != sizeof(uint64_t))
+        return contains_any_key(f, key, key_nbytes);
+    return contains_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed));
 }
 
 /* For what a batch cannot hash: no secret, or keys of a length that the hash refuses. */
@@ -401,9 +443,9 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
         return PERHAPS_ERR_KEY;
-    if (!hasher_takes(&f->hasher, key_nbytes))
+    struct keyhash hash;
+    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
         return PERHAPS_ERR_ARGUMENT;
-    struct keyhash hash = hasher_one(&f->hasher, key, key_nbytes);
     *count = f->kind->count(f, &hash);
     return 0;
 }

@@ -95,7 +95,8 @@ struct filter_kind {
     /* The size of f->sync, zeroed; NULL: none is needed. */
     size_t (*sync_nbytes)(const struct geometry *g);
 
-    bool sorts_shared; /* its add() takes BATCH_MOST keys of a shared filter in memory at once */
+    bool
+        sorts_shared; /* its add() takes BATCH_MOST keys of a shared filter in memory at once */
 
     void (*prefetch)(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 

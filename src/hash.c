@@ -9,10 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "bytes.h"
+#include "xxh3.h"
 
 static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES])
 {
@@ -21,8 +19,7 @@ static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES
 
 static struct keyhash hash_xxh3(const struct hasher *hasher, const void *key, size_t nbytes)
 {
-    XXH128_hash_t h = XXH3_128bits_withSeed(key, nbytes, hasher->seed);
-    return (struct keyhash){ .place = h.low64, .mark = h.high64 };
+    return xxh3_keyhash(key, nbytes, hasher->seed);
 }
 
 static struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes)
@@ -63,16 +60,11 @@ run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, 
     }
 }
 
-static inline __attribute__((always_inline)) void run_packed(const struct hasher *hasher,
-                                                             const uint8_t *packed,
-                                                             size_t nbytes, size_t n,
-                                                             struct keyhash *out)
+static inline __attribute__((always_inline)) void
+run_packed(const uint8_t *packed, size_t nbytes, size_t n, uint64_t seed, struct keyhash *out)
 {
-    uint64_t seed = hasher->seed;
-    for (size_t i = 0; i < n; i++) {
-        XXH128_hash_t h = XXH3_128bits_withSeed(packed + i * nbytes, nbytes, seed);
-        out[i] = (struct keyhash){ .place = h.low64, .mark = h.high64 };
-    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = xxh3_keyhash(packed + i * nbytes, nbytes, seed);
 }
 
 /* Keys of the usual lengths are hashed without looking at the length each time. */
@@ -83,16 +75,16 @@ static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *key
     const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
     switch (nbytes) {
     case 8:
-        run_packed(hasher, packed, 8, n, out);
+        run_packed(packed, 8, n, hasher->seed, out);
         break;
     case 16:
-        run_packed(hasher, packed, 16, n, out);
+        run_packed(packed, 16, n, hasher->seed, out);
         break;
     case 20:
-        run_packed(hasher, packed, 20, n, out);
+        run_packed(packed, 20, n, hasher->seed, out);
         break;
     case 32:
-        run_packed(hasher, packed, 32, n, out);
+        run_packed(packed, 32, n, hasher->seed, out);
         break;
     default:
         run(hasher, keys, first, n, out, hash_xxh3);
@@ -118,18 +110,18 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
     }
 }
 
-struct keyhash hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes)
+bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbytes,
+                  struct keyhash *out)
 {
-    switch (hasher->id) {
-    case PERHAPS_XXH3:
-        return hash_xxh3(hasher, key, key_nbytes);
-    case PERHAPS_SIP:
-        return hash_sip(hasher, key, key_nbytes);
-    case PERHAPS_NONE:
-        return hash_none(hasher, key, key_nbytes);
-    default:
-        return hash_custom(hasher, key, key_nbytes);
-    }
+    if (!hasher->ready || !hasher_takes(hasher, key_nbytes))
+        return false;
+    if (hasher->id == PERHAPS_SIP)
+        *out = hash_sip(hasher, key, key_nbytes);
+    else if (hasher->id == PERHAPS_NONE)
+        *out = hash_none(hasher, key, key_nbytes);
+    else
+        *out = hash_custom(hasher, key, key_nbytes);
+    return true;
 }
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)

@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "perhaps.h"
+#include "xxh3.h"
 
 struct hasher {
     enum perhaps_hash id;
@@ -48,7 +49,19 @@ size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *ke
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out);
 
-/* Hashes one key that is accepted. */
-struct keyhash hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes);
+/* Hashes one key, by a hash that is not xxh3.  false: without its secret or function it cannot,
+ * or it does not take the length. */
+bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbytes,
+                  struct keyhash *out);
+
+/* Hashes one key. */
+static inline bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
+                              struct keyhash *out)
+{
+    if (hasher->id != PERHAPS_XXH3)
+        return hasher_other(hasher, key, key_nbytes, out);
+    *out = xxh3_keyhash(key, key_nbytes, hasher->seed);
+    return true;
+}
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "container.h"
 
-/* Locks the file, which is open for reading and writing, and marks it.  Returns 0, or an error of
- * perhaps_open(): then the file is as it was. */
+/* Locks the file, which is open for reading and writing, and marks it.  Returns 0, or an error
+ * of perhaps_open(): then the file is as it was. */
 int live_begin(int fd, uint64_t file_nbytes);
 
 /* For the mapped filter of such a file, before it is unmapped and closed. */

@@ -119,7 +119,7 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
     double load = fmin(share_set(f), 1 - 1e-9);
     double keys = round(plan_keys_from_load(8.0 * (double)nbytes, marks, load));
     double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
-                                                                    : other->counters->keys);
+                                                                      : other->counters->keys);
     double most = (double)f->counters->keys + (double)other->counters->keys;
     f->counters->keys = (uint64_t)fmin(fmax(keys, least), most);
     if (f->counters->keys > f->geometry.key_limit)

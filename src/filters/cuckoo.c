@@ -13,14 +13,13 @@
  * An add plans the moves that make room (breadth first, without writing) and then commits
  * them from the empty slot backwards: a failed add has changed nothing.
  *
- * Many threads.  Who writes a bucket holds its lock (one of many, taken in order); buckets share
- * words, which are therefore changed atomically.  Before a slot is cleared, by a removal or
- * because its entry has been copied to the other bucket, a version that belongs to the pair of
- * buckets is counted up.  Who asks reads the version, both buckets, and the version again: it can
- * have missed an entry, by reading its new place too early and the old one too late, only if the
- * version has changed, and then asks again.  It never waits.
- * Limits: 4 to 32 bits a fingerprint; 8 copies of a key.
- * Invariant: each entry lies in one of its two buckets. */
+ * Many threads.  Who writes a bucket holds its lock (one of many, taken in order); buckets
+ * share words, which are therefore changed atomically.  Before a slot is cleared, by a removal
+ * or because its entry has been copied to the other bucket, a version that belongs to the pair
+ * of buckets is counted up.  Who asks reads the version, both buckets, and the version again:
+ * it can have missed an entry, by reading its new place too early and the old one too late,
+ * only if the version has changed, and then asks again.  It never waits. Limits: 4 to 32 bits a
+ * fingerprint; 8 copies of a key. Invariant: each entry lies in one of its two buckets. */
 #include <math.h>
 #include <stdio.h>
 
@@ -317,8 +316,8 @@ static bool find_path(const struct table *t, const struct entry *e, struct searc
     return false;
 }
 
-/* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot, is
- * not there any more: another thread was quicker. */
+/* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot,
+ * is not there any more: another thread was quicker. */
 static bool move_entry(const struct table *t, const struct step *from, unsigned slot,
                        uint64_t to, unsigned free_slot)
 {
@@ -334,10 +333,10 @@ static bool move_entry(const struct table *t, const struct step *from, unsigned 
     return as_planned;
 }
 
-/* Moves entries along a path into the free slot at its end, the last one first, so that no entry
- * is ever absent; then one of the new entry's buckets has a free slot, unless other threads came
- * between.  No bucket is twice on a path: the search would have found the end from the first
- * time on. */
+/* Moves entries along a path into the free slot at its end, the last one first, so that no
+ * entry is ever absent; then one of the new entry's buckets has a free slot, unless other
+ * threads came between.  No bucket is twice on a path: the search would have found the end from
+ * the first time on. */
 static int make_room(const struct table *t, const struct entry *e)
 {
     struct search s;

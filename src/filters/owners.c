@@ -8,10 +8,10 @@
 
 /* The keys of a batch by region; behind the last there are some to prefetch. */
 struct sorted {
-    unsigned shift;                 /* from line to region */
-    unsigned first;                 /* region of which the turn comes first */
-    uint16_t start[REGIONS + 1];    /* of each turn's keys */
-    uint16_t origin[BATCH_MOST];    /* where the key stood */
+    unsigned shift;              /* from line to region */
+    unsigned first;              /* region of which the turn comes first */
+    uint16_t start[REGIONS + 1]; /* of each turn's keys */
+    uint16_t origin[BATCH_MOST]; /* where the key stood */
     struct keyhash keys[BATCH_MOST + BATCH_AHEAD];
     bool answer[BATCH_MOST];
 };

@@ -2,9 +2,9 @@
  *
  * A body is cut into regions with a lock each.  A writer sorts a batch of keys by region, and
  * adds those of a region while it holds its lock, by the loops for one writer.  So a lock is
- * taken once for a few dozen keys, where an atomic operation for every bit would make adds three
- * times slower, and a lock for every line would be on its way between the cores most of the
- * time. */
+ * taken once for a few dozen keys, where an atomic operation for every bit would make adds
+ * three times slower, and a lock for every line would be on its way between the cores most of
+ * the time. */
 #ifndef OWNERS_H
 #define OWNERS_H
 

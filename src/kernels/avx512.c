@@ -21,8 +21,7 @@ static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *ru
     __m512i step =
         _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)blocked_steps_of(mark)));
     __m512i factor = _mm512_set1_epi32((int)(mark >> 32));
-    __m512i product =
-        _mm512_mullo_epi32(factor, _mm512_permutexvar_epi32(step, rule->factors));
+    __m512i product = _mm512_mullo_epi32(factor, _mm512_permutexvar_epi32(step, rule->factors));
     return _mm512_maskz_sllv_epi32(_mm512_cmplt_epu32_mask(step, rule->bits),
                                    _mm512_set1_epi32(1), _mm512_srli_epi32(product, 27));
 }

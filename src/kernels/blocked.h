@@ -25,6 +25,8 @@ static ALWAYS_INLINE bool lines_have(const uint8_t *body, uint64_t part_lines, u
                                      const struct line_rule *rule, struct keyhash key)
 {
     bool all = line_has(body + blocked_line_offset(key, part_lines), key.mark, rule);
+    if (LIKELY(parts == 1))
+        return all;
     for (uint64_t part = 1; part < parts; part++) {
         body += part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
@@ -37,6 +39,8 @@ static ALWAYS_INLINE bool lines_add(uint8_t *body, uint64_t part_lines, uint64_t
                                     const struct line_rule *rule, struct keyhash key)
 {
     bool all = line_add(body + blocked_line_offset(key, part_lines), key.mark, rule);
+    if (LIKELY(parts == 1))
+        return all;
     for (uint64_t part = 1; part < parts; part++) {
         body += part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
@@ -95,9 +99,8 @@ static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
     RETURN_FOR_BITS(field[LINE_BITS], IN_PARTS)
 }
 
-static size_t blocked_add(uint8_t *body, const uint64_t *field,
-                                   const struct keyhash *keys, const struct keyhash *ahead,
-                                   size_t n, bool *answer)
+static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
 {
     uint64_t part_lines = field[PART_LINES], parts = field[PARTS];
 #define TO_ONE(bits)   add_in_parts(body, part_lines, 1, bits, keys, ahead, n, answer)
@@ -133,10 +136,10 @@ static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash
     RETURN_FOR_BITS(field[LINE_BITS], ONE_ADDED)
 }
 
-#define BLOCKED_LOOPS                                    \
-    {                                                    \
-        .prefetch = blocked_prefetch, .contains = blocked_contains, .add = blocked_add, \
-        .contains_one = blocked_contains_one, .add_one = blocked_add_one,          \
+#define BLOCKED_LOOPS                                                                          \
+    {                                                                                          \
+        .prefetch = blocked_prefetch, .contains = blocked_contains, .add = blocked_add,        \
+        .contains_one = blocked_contains_one, .add_one = blocked_add_one,                      \
     }
 
 #endif

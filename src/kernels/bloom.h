@@ -99,10 +99,10 @@ static bool bloom_add_one(uint8_t *body, const uint64_t *field, struct keyhash k
     return bits_add(body, field[NBITS], field[KEY_BITS], key);
 }
 
-#define BLOOM_LOOPS                                    \
-    {                                                    \
-        .prefetch = bloom_prefetch, .contains = bloom_contains, .add = bloom_add, \
-        .contains_one = bloom_contains_one, .add_one = bloom_add_one,          \
+#define BLOOM_LOOPS                                                                            \
+    {                                                                                          \
+        .prefetch = bloom_prefetch, .contains = bloom_contains, .add = bloom_add,              \
+        .contains_one = bloom_contains_one, .add_one = bloom_add_one,                          \
     }
 
 #endif

@@ -94,9 +94,8 @@ static size_t cuckoo_contains(const uint8_t *body, const uint64_t *field,
                               bool *answer)
 {
     uint64_t nbuckets = field[NBUCKETS], width = field[WIDTH];
-#define IN_NARROW(w) \
-    contains_at_width(body, nbuckets, w, keys, ahead, n, answer, narrow_has)
-#define IN_WIDE(w) \
+#define IN_NARROW(w) contains_at_width(body, nbuckets, w, keys, ahead, n, answer, narrow_has)
+#define IN_WIDE(w)                                                                             \
     contains_at_width(body, nbuckets, NARROW_MAX + (w), keys, ahead, n, answer, wide_has)
     if (width <= NARROW_MAX)
         RETURN_WITH_CONSTANT(width, IN_NARROW)
@@ -110,10 +109,10 @@ static bool cuckoo_contains_one(const uint8_t *body, const uint64_t *field, stru
                                : wide_has(body, field[NBUCKETS], width, key);
 }
 
-#define CUCKOO_LOOPS                                                   \
-    {                                                                  \
-        .prefetch = cuckoo_prefetch, .contains = cuckoo_contains,      \
-        .contains_one = cuckoo_contains_one,                           \
+#define CUCKOO_LOOPS                                                                           \
+    {                                                                                          \
+        .prefetch = cuckoo_prefetch, .contains = cuckoo_contains,                              \
+        .contains_one = cuckoo_contains_one,                                                   \
     }
 
 #endif

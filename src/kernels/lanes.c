@@ -2,7 +2,7 @@
 #include "lanes.h"
 
 /* The cube of an odd number is its inverse modulo 16. */
-#define STEP(start, stride, word) \
+#define STEP(start, stride, word)                                                              \
     (((word) + 16U - (start)) * (stride) * (stride) * (stride) % LINE_WORDS)
 
 /* clang-format off */

@@ -6,6 +6,7 @@
 #include "../bytes.h"
 #include "../kernels.h"
 
+#define LIKELY(condition) __builtin_expect(condition, true)
 #define PREFETCH(address) __builtin_prefetch((address), 0, 3)
 
 /* Functions that only prefetch must be inlined by force: gcc takes them for pure functions
