@@ -342,19 +342,26 @@ static bool is_in_place(const struct perhaps_open_options *options)
     return options->writable && options->shared;
 }
 
+/* Once it is written in place, its checksums tell nothing: they are looked at before. */
+static int map_in_place(perhaps_filter *f, int fd, const struct header *header)
+{
+    struct perhaps_verdict verdict;
+    int error = map_body(f, fd, header);
+    if (!error && !header->live)
+        error =
+            check_pages(f->body, f->geometry.body_nbytes,
+                        f->mapping.file + header->table_offset, header->pages_offset, &verdict);
+    return error ? error : live_begin(f, fd);
+}
+
 static int fill_filter(perhaps_filter *f, int fd, const struct header *header,
                        const struct perhaps_open_options *options)
 {
     f->own_counters = header->counters;
     f->read_only = !options->writable;
-    if (options->writable && !options->shared)
-        return load_body(f, fd, header);
-    int error = map_body(f, fd, header);
-    if (error || f->read_only)
-        return error;
-    f->mapping.fd = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the lock is theirs together */
-    f->mapping.process = getpid();
-    return f->mapping.fd < 0 ? PERHAPS_ERR_IO : 0;
+    if (f->read_only)
+        return map_body(f, fd, header);
+    return options->shared ? map_in_place(f, fd, header) : load_body(f, fd, header);
 }
 
 static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
@@ -362,15 +369,16 @@ static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_optio
 {
     struct header header;
     struct hasher hasher;
-    int error = is_in_place(options) ? live_begin(fd, file_nbytes) : 0;
-    if (!error)
-        error = file_read_header(fd, file_nbytes, &header);
+    int error = file_read_header(fd, file_nbytes, &header);
+    if (!error && is_in_place(options) && !(header.kind->about.abilities & PERHAPS_SHARE))
+        error = PERHAPS_ERR_UNSUPPORTED;
     if (!error)
         error = hasher_restore(&hasher, header.hash_id, header.hash_seed, header.hash_check,
                                &options->hashing, options->without_secret);
     if (!error)
-        error = filter_make(header.kind, &header.geometry, &hasher, options->allocator,
-                            options->writable && !options->shared, options->shared, filter);
+        error =
+            filter_make(header.kind, &header.geometry, &hasher, options->allocator,
+                        options->writable && !options->shared, is_in_place(options), filter);
     if (error)
         return error;
     error = fill_filter(*filter, fd, &header, options);

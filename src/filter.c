@@ -35,6 +35,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
                            .allocator = a,
                            .shared = shared,
                            .counters = &f->own_counters };
+    f->hasher.kernels = f->kernels;
     size_t sync_nbytes = filter_sync_nbytes(f);
     if ((with_body && !(f->body = allocate(&a, g->body_nbytes))) ||
         (with_body && sync_nbytes && !(f->sync = allocate(&a, sync_nbytes)))) {
@@ -157,21 +158,25 @@ static void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
         *counter = then;
 }
 
-/* Counts n keys more, or as many as the limit allows, before they are added: of several
- * threads none can go beyond.  Returns how many. */
-static size_t reserve_keys(perhaps_filter *f, size_t n)
+/* Counts up to n keys more before they are added, all of them or, for a filter of one thread,
+ * as many as the limit allows.  Returns how many. */
+static size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
 {
     uint64_t *counter = &f->counters->keys;
-    uint64_t limit = f->geometry.key_limit, now = counter_get(counter), room;
-    do {
+    uint64_t limit = f->geometry.key_limit, now = counter_get(counter);
+    uint64_t room = now < limit ? limit - now : 0;
+    if (!f->shared) {
+        n = n < room ? n : (size_t)room;
+        *counter = now + n;
+        return n;
+    }
+    while (room >= n + margin) {
+        if (__atomic_compare_exchange_n(counter, &now, now + n, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return n;
         room = now < limit ? limit - now : 0;
-        room = n < room ? n : room;
-    } while (f->shared && room &&
-             !__atomic_compare_exchange_n(counter, &now, now + room, true, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-    if (!f->shared)
-        *counter = now + room;
-    return (size_t)room;
+    }
+    return 0;
 }
 
 /* ---- Batches --------------------------------------------------------------------------- */
@@ -235,14 +240,28 @@ static int may_change(const perhaps_filter *f)
     return f->hasher.ready ? 0 : PERHAPS_ERR_KEY;
 }
 
-/* At the key limit: a key that is there already may be added where that changes nothing. */
-static int add_at_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
-                        bool *answer)
+/* Adds one key.  What is there already is added where that changes nothing, also at the limit;
+ * only what is not is counted before.  What another thread has reserved may be for the same
+ * key: it gets some time to add it. */
+static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
+                          bool *answer)
 {
     bool stores_copies = f->kind->remove && !unless_present;
-    if (stores_copies || !f->kind->contains(f, key, key, 1, answer))
-        return PERHAPS_ERR_FULL;
-    return 0;
+    unsigned patience = f->shared ? 64 : 0;
+    for (;;) {
+        if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
+            return 0;
+        if (reserve_keys(f, 1, 0))
+            break;
+        if (patience-- == 0)
+            return PERHAPS_ERR_FULL;
+        sched_yield();
+    }
+    size_t added;
+    int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
+    if (error || *answer)
+        counter_take(f, &f->counters->keys, 1);
+    return error;
 }
 
 static size_t count_true(const bool *answer, size_t n)
@@ -253,27 +272,26 @@ static size_t count_true(const bool *answer, size_t n)
     return count;
 }
 
-/* Adds n hashed keys, never beyond the key limit.  At the limit of a shared filter other
- * threads may have reserved what they will not need: they get some time to give it back. */
+/* Near the limit of a shared filter keys are added one by one, so that none is refused because
+ * of room that others have reserved and will not need. */
+enum { SHARED_MARGIN = 4 * BATCH_MOST };
+
+/* Adds n hashed keys, never beyond the key limit. */
 static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
-    unsigned patience = f->shared ? 64 : 0;
     int error = 0;
     *done = 0;
     while (*done < n && !error) {
-        size_t at = *done, reserved = reserve_keys(f, n - at), added = 0;
+        size_t at = *done, reserved = reserve_keys(f, n - at, SHARED_MARGIN), added = 0;
         if (reserved) {
             error = f->kind->add(f, keys + at, ahead + at, reserved, unless_present,
                                  answer + at, &added);
             size_t stored = added - count_true(answer + at, added);
             counter_take(f, &f->counters->keys, reserved - stored);
-        } else if (!(error = add_at_limit(f, keys + at, unless_present, answer + at))) {
+        } else if (!(error = add_near_limit(f, keys + at, unless_present, answer + at))) {
             added = 1;
-        } else if (patience > 0) {
-            patience--;
-            error = sched_yield();
         }
         *done += added;
     }

@@ -75,7 +75,10 @@ static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *key
     const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
     switch (nbytes) {
     case 8:
-        run_packed(packed, 8, n, hasher->seed, out);
+        if (hasher->kernels && hasher->kernels->hash_integers)
+            hasher->kernels->hash_integers(packed, n, hasher->seed, out);
+        else
+            run_packed(packed, 8, n, hasher->seed, out);
         break;
     case 16:
         run_packed(packed, 16, n, hasher->seed, out);

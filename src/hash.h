@@ -11,7 +11,8 @@ struct hasher {
     uint64_t seed;  /* xxh3 */
     uint64_t check; /* of a fixed text: tells another seed, secret or function apart */
     uint8_t secret[16];
-    bool ready; /* false: opened without the secret or the function */
+    bool ready;                    /* false: opened without the secret or the function */
+    const struct kernels *kernels; /* may hash integers faster; or NULL */
     perhaps_hash_function *function;
     void *context;
 };

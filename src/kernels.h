@@ -39,6 +39,10 @@ struct loops {
 
 struct kernels {
     const char *name;
+
+    /* XXH3-128 of n keys of 8 bytes each, one behind the other; NULL: libxxhash is as fast. */
+    void (*hash_integers)(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out);
+
     struct loops blocked;
     struct loops bloom;
     struct loops cuckoo; /* its adds are in src/filters/cuckoo.c */

@@ -2,6 +2,7 @@
 #include "live.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -45,15 +46,13 @@ static int wait_a_moment(void)
 
 /* A lock cannot be widened at once: it is given up and taken again, and between the two another
  * may do the same.  So the header is looked at again each time. */
-int live_begin(int fd, uint64_t file_nbytes)
+static int lock_and_mark(int fd, uint64_t file_nbytes)
 {
     for (;;) {
         struct header header;
         int error = lock(fd, LOCK_SH);
         if (!error)
             error = file_read_header(fd, file_nbytes, &header);
-        if (!error && !(header.kind->about.abilities & PERHAPS_SHARE))
-            error = PERHAPS_ERR_UNSUPPORTED;
         if (error || header.live)
             return error;
         error = lock(fd, LOCK_EX | LOCK_NB);
@@ -66,22 +65,45 @@ int live_begin(int fd, uint64_t file_nbytes)
     }
 }
 
+int live_begin(perhaps_filter *f, int fd)
+{
+    struct mapping *m = &f->mapping;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the lock is of both */
+    if (own < 0)
+        return PERHAPS_ERR_IO;
+    int error = lock_and_mark(own, m->file_nbytes);
+    if (error) {
+        int saved = errno;
+        close(own);
+        errno = saved;
+        return error;
+    }
+    m->fd = own;
+    m->process = getpid();
+    return 0;
+}
+
 static bool on_disk(const struct mapping *m)
 {
     return !msync(m->file, m->file_nbytes, MS_SYNC);
 }
 
-void live_end(perhaps_filter *f)
+static void write_checksums(perhaps_filter *f)
 {
     struct header header;
     struct mapping *m = &f->mapping;
-    if (lock(m->fd, LOCK_EX | LOCK_NB))
-        return; /* another has it open */
     container_fill_table(f->body, f->geometry.body_nbytes, m->file + m->table_offset);
     if (!on_disk(m)) /* then the mark may stay: nothing is lost */
         return;
     container_plan(f, &header);
     write_header(m->fd, &header);
+}
+
+void live_end(perhaps_filter *f)
+{
+    if (!lock(f->mapping.fd, LOCK_EX | LOCK_NB))
+        write_checksums(f);       /* nobody else has it open */
+    lock(f->mapping.fd, LOCK_UN); /* a child that was forked may have it open for ever */
 }
 
 int perhaps_sync(perhaps_filter *f)

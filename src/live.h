@@ -10,9 +10,9 @@
 
 #include "container.h"
 
-/* Locks the file, which is open for reading and writing, and marks it.  Returns 0, or an error
- * of perhaps_open(): then the file is as it was. */
-int live_begin(int fd, uint64_t file_nbytes);
+/* Locks and marks the file of a filter that is mapped from 'fd'.  Returns 0, or an error of
+ * perhaps_open(): then the file is as it was. */
+int live_begin(perhaps_filter *f, int fd);
 
 /* For the mapped filter of such a file, before it is unmapped and closed. */
 void live_end(perhaps_filter *f);
