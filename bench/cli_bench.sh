@@ -4,7 +4,8 @@
 # How fast the command line goes through lines: N (20 million) lines of 20 bytes, each twice, in
 # random order, made by perhaps-lines in a temporary folder (in TMPDIR).  Best of R (3) runs,
 # the file in the page cache; seconds and peak memory as GNU time has them (without it: seconds
-# only).  --peers: what else finds repeated lines, too (mawk takes minutes).
+# only).  --peers: what else finds repeated lines, too (mawk takes minutes), and the tool bloom of
+# DCSO, which builds and asks a Bloom filter; and how often it and perhaps are wrong.
 set -euo pipefail
 export LC_ALL=C
 
@@ -16,7 +17,7 @@ while [ $# -gt 0 ]; do
     --repeat) repeat=$2 && shift ;;
     --bin) bin=$2 && shift ;;
     *)
-        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        sed -n '2,9s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -83,3 +84,31 @@ if type -P mawk >/dev/null; then
 else
     echo "mawk is not installed"
 fi
+if [[ $(bloom help 2>/dev/null || true) != *"bloom filters"* ]]; then
+    echo "bloom (DCSO) is not installed (Debian: golang-github-dcso-bloom-cli)"
+    exit 0
+fi
+
+# The tool of DCSO, told what perhaps is told: as many keys, 1 %.
+make_bloom() { rm -f "$filter.dcso" && bloom create -p 0.01 -n $((lines / 2)) "$filter.dcso"; }
+build_bloom() { make_bloom && bloom insert "$filter.dcso" <"$keys"; }
+query_bloom() { bloom check "$filter.dcso" <"$keys"; }
+export -f make_bloom build_bloom query_bloom
+export filter keys lines
+row "perhaps build -p 1% -n" perhaps build -q -p 0.01 -n $((lines / 2)) -o "$filter" "$keys"
+row "bloom create, insert" bash -c build_bloom
+row "bloom check" bash -c query_bloom
+
+# Of as many lines that are not in it; and of those that are.
+error_row() {
+    label=$1
+    shift
+    found=$("$@" <"$keys" | wc -l)
+    wrong=$(sed 's/^/-/' "$keys" | sort -u | tee "$folder/absent" | "$@" | wc -l) || true
+    awk -v label="$label" -v lost=$((lines - found)) -v wrong="$wrong" \
+        -v asked="$(wc -l <"$folder/absent")" 'BEGIN {
+            printf "%s at 1 %%: %.4f %% of %d absent lines found, %d of those present not\n",
+                label, 100 * wrong / asked, asked, lost }'
+}
+error_row perhaps perhaps query "$filter"
+error_row "bloom (DCSO)" bloom check "$filter.dcso"

@@ -12,6 +12,7 @@ static const char *create(const struct contender *self, const struct task *task,
     struct perhaps_options options = options_of(self, task->capacity, task->fpr);
     options.hashing.hash = task->settings->hashed ? PERHAPS_NONE : PERHAPS_XXH3;
     options.hashing.seed = 1; /* the same in every run */
+    options.shared = task->shared;
     perhaps_filter *made;
     int error = perhaps_create(&options, &made);
     *filter = made;
@@ -40,6 +41,20 @@ static double load(const void *filter)
     struct perhaps_stats stats;
     perhaps_stats(filter, &stats);
     return stats.load;
+}
+
+static uint64_t huge_nbytes(const void *filter)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(filter, &stats);
+    return stats.huge_nbytes;
+}
+
+static const char *cpu(const void *filter)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(filter, &stats);
+    return stats.cpu;
 }
 
 /* The body is almost proportional to the capacity: a few corrections settle it. */
@@ -107,11 +122,15 @@ static struct contender contender_of(const struct perhaps_kind *kind)
     return (struct contender){
         .name = kind->name,
         .has_slots = kind->abilities & PERHAPS_REMOVE,
+        .can_share = true,
+        .can_threads = true,
         .create = create,
         .destroy = destroy,
         .clear = clear,
         .nbytes = nbytes,
         .load = load,
+        .huge_nbytes = huge_nbytes,
+        .cpu = cpu,
         .capacity = capacity,
         .add = { [SINGLE] = add_single, [BATCHED] = add_batched },
         .ask = { [SINGLE] = ask_single, [BATCHED] = ask_batched },
@@ -124,7 +143,5 @@ size_t contenders_list(struct contender list[CONTENDERS_MAX])
     size_t count = 0;
     for (size_t i = 0; (kind = perhaps_kind(i)) && count < CONTENDERS_MAX; i++)
         list[count++] = contender_of(kind);
-    for (size_t i = 0; peers[i].name && count < CONTENDERS_MAX; i++)
-        list[count++] = peers[i];
-    return count;
+    return count + peers_list(list + count, CONTENDERS_MAX - count);
 }

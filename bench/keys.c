@@ -15,7 +15,7 @@ uint64_t random64(uint64_t counter)
 
 int key_buffer_open(struct key_buffer *buffer, size_t key_nbytes, size_t room)
 {
-    *buffer = (struct key_buffer){ .key_nbytes = key_nbytes, .room = room };
+    *buffer = (struct key_buffer){ .key_nbytes = key_nbytes };
     buffer->bytes = malloc(key_nbytes * room);
     return buffer->bytes ? 0 : -1;
 }
@@ -60,19 +60,16 @@ struct perhaps_keys keys_added(struct key_buffer *buffer, uint64_t first, size_t
     return all_keys(buffer, count);
 }
 
-struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t pass, uint64_t added)
+struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t first, size_t count,
+                                 uint64_t added)
 {
-    uint64_t from = pass * buffer->room;
-    for (size_t i = 0; i < buffer->room; i++)
-        put_key(buffer, i, random64(from + i) % added);
-    return all_keys(buffer, buffer->room);
+    for (size_t i = 0; i < count; i++)
+        put_key(buffer, i, random64(first + i) % added);
+    return all_keys(buffer, count);
 }
 
 /* Numbers that no capacity reaches. */
-struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t pass)
+struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_t count)
 {
-    uint64_t from = UINT64_MAX / 2 + pass * buffer->room;
-    for (size_t i = 0; i < buffer->room; i++)
-        put_key(buffer, i, from + i);
-    return all_keys(buffer, buffer->room);
+    return keys_added(buffer, UINT64_MAX / 2 + first, count);
 }

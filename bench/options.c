@@ -3,17 +3,21 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
 #include "bench.h"
 
 static const char usage[] =
     "usage: perhaps-bench [OPTION...]\n"
     "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
-    "  --keys N[,N...]   keys in the filter [1M,10M]\n"
+    "  --keys N[,N...]   keys in the filter [1M,10M,100M]\n"
     "  --fpr P[,P...]    false-positive rates to ask for [1%,0.1%,0.01%]\n"
     "  --load L[,L...]   fill filters with slots to this share, too [0.95]; 0: do not\n"
     "  --body BYTES      as many keys as make bodies of so many bytes, such as 1GiB\n"
+    "  --threads T[,T...]  in so many threads; more than one add to a shared filter\n"
+    "                    [1 and as many as there are CPUs]\n"
     "  --kind K          only this one: a kind, or a peer\n"
+    "  --peers           all peers, also those that take long or are no C\n"
     "  --key-bytes B     bytes of a key: 8, 16, 20 or 32 [8]\n"
     "  --hashed          keys of 16 bytes that are hashed already\n"
     "  --repeat R        passes of which the best counts [5]\n"
@@ -84,13 +88,39 @@ static void read_key_nbytes(const char *text, struct settings *settings)
     settings->key_nbytes = nbytes;
 }
 
+static void read_threads(const char *text, struct settings *settings)
+{
+    double list[LIST_MAX];
+    settings->nthreads = read_list("threads", text, 1, THREADS_MAX, list);
+    for (size_t i = 0; i < settings->nthreads; i++)
+        settings->threads[i] = (size_t)list[i];
+}
+
+static void use_all_cpus(struct settings *settings)
+{
+    int cpus = get_nprocs();
+    settings->threads[settings->nthreads++] = 1;
+    if (cpus > 1 && cpus <= THREADS_MAX)
+        settings->threads[settings->nthreads++] = (size_t)cpus;
+}
+
+/* The largest power of two that neither limit forbids. */
+static size_t keys_a_piece(uint64_t key_nbytes)
+{
+    size_t keys = PIECE_KEYS;
+    while (keys * key_nbytes > PIECE_NBYTES)
+        keys /= 2;
+    return keys;
+}
+
 /* What was not given. */
 static void complete(struct settings *settings)
 {
+    enum { QUERIES = 1 << 22 };
     if (settings->nkeys && settings->body_nbytes)
         errx(2, "--body: tells the number of keys: leave out --keys");
     if (!settings->nkeys)
-        read_keys(settings->quick ? "200k" : "1M,10M", settings);
+        read_keys(settings->quick ? "200k" : "1M,10M,100M", settings);
     if (!settings->nfpr)
         settings->nfpr = read_list("fpr", settings->quick ? "1%" : "1%,0.1%,0.01%",
                                    PERHAPS_FPR_MIN, 1, settings->fpr);
@@ -98,11 +128,14 @@ static void complete(struct settings *settings)
         settings->nload = read_list("load", "0.95", 0, 1, settings->load);
     if (!settings->repeat)
         settings->repeat = settings->quick ? 1 : 5;
-    settings->stretch = settings->quick ? 2 * PIECE : 32 * PIECE;
+    if (!settings->nthreads)
+        use_all_cpus(settings);
     if (!settings->key_nbytes)
         settings->key_nbytes = settings->hashed ? PERHAPS_HASH_NBYTES : 8;
     if (settings->hashed && settings->key_nbytes != PERHAPS_HASH_NBYTES)
         errx(2, "--hashed: keys have %d bytes: leave out --key-bytes", PERHAPS_HASH_NBYTES);
+    settings->piece = keys_a_piece(settings->key_nbytes);
+    settings->rounds = settings->quick ? 4 : QUERIES / settings->piece;
 }
 
 static void read_option(int code, const char *value, struct settings *settings)
@@ -119,6 +152,12 @@ static void read_option(int code, const char *value, struct settings *settings)
         break;
     case 'b':
         settings->body_nbytes = (uint64_t)read_one("body", value, 1e5, 1e12);
+        break;
+    case 't':
+        read_threads(value, settings);
+        break;
+    case 'P':
+        settings->peers = true;
         break;
     case 'k':
         settings->contender = value;
@@ -155,6 +194,7 @@ void settings_read(int argc, char **argv, struct settings *settings)
         { "kind", required_argument, NULL, 'k' }, { "key-bytes", required_argument, NULL, 'B' },
         { "hashed", no_argument, NULL, 'H' },     { "repeat", required_argument, NULL, 'r' },
         { "json", required_argument, NULL, 'j' }, { "quick", no_argument, NULL, 'q' },
+        { "peers", no_argument, NULL, 'P' },      { "threads", required_argument, NULL, 't' },
         { "help", no_argument, NULL, 'h' },       { 0 },
     };
     int code;

@@ -15,8 +15,6 @@ static const char *libbloom_create(const struct contender *self, const struct ta
 {
     (void)self;
     double nbits = (double)task->capacity * -log(task->fpr) / (M_LN2 * M_LN2);
-    if (task->settings->hashed)
-        return "takes no keys that are hashed already";
     if (nbits > INT_MAX)
         return "counts its bits in an int: too many here";
     struct bloom *bloom = calloc(1, sizeof *bloom);
@@ -64,19 +62,43 @@ static size_t libbloom_ask(const void *filter, const struct perhaps_keys *keys)
 }
 #endif
 
-const struct contender peers[] = {
-    {
-        .name = "libbloom",
+static const struct contender libbloom = {
+    .name = "libbloom",
+    .is_peer = true,
 #ifdef HAVE_LIBBLOOM
-        .create = libbloom_create,
-        .destroy = libbloom_destroy,
-        .clear = libbloom_clear,
-        .nbytes = libbloom_nbytes,
-        .add = { [SINGLE] = libbloom_add },
-        .ask = { [SINGLE] = libbloom_ask },
+    .can_threads = true,
+    .create = libbloom_create,
+    .destroy = libbloom_destroy,
+    .clear = libbloom_clear,
+    .nbytes = libbloom_nbytes,
+    .add = { [SINGLE] = libbloom_add },
+    .ask = { [SINGLE] = libbloom_ask },
 #else
-        .missing = "not installed (Debian: libbloom-dev)",
+    .missing = "not installed (Debian: libbloom-dev)",
 #endif
-    },
-    { .name = NULL },
 };
+
+/* ---- All of them ----------------------------------------------------------------------- */
+
+#ifndef HAVE_ROCKSDB
+size_t peer_rocksdb(struct contender *list, size_t room)
+{
+    if (!room)
+        return 0;
+    *list = (struct contender){
+        .name = "rocksdb",
+        .is_peer = true,
+        .missing = "not installed, or another version (Debian 12: librocksdb-dev, 7.8)",
+    };
+    return 1;
+}
+#endif
+
+size_t peers_list(struct contender *list, size_t room)
+{
+    size_t count = 0;
+    if (room)
+        list[count++] = libbloom;
+    count += peer_rocksdb(list + count, room - count);
+    return count + peer_processes(list + count, room - count);
+}

@@ -1,14 +1,14 @@
-/* report.c - the results as a table and as JSON. */
+/* report.c - the machine, the results as a table, and how far it came. */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
+#include <unistd.h>
 
 #include "bench.h"
 
-static const char *const call_names[CALLS] = { [SINGLE] = "single", [BATCHED] = "batched" };
-static const char *const operation_names[OPERATIONS] = {
+const char *const call_names[CALLS] = { [SINGLE] = "single", [BATCHED] = "batched" };
+const char *const operation_names[OPERATIONS] = {
     [ADD] = "add", [ASK_ABSENT] = "absent", [ASK_PRESENT] = "present"
 };
 
@@ -39,18 +39,32 @@ uint64_t huge_nbytes_now(void)
     return 1024 * strtoull(value, NULL, 10);
 }
 
-static const char *cpu_name(void)
+const char *machine_cpu(void)
 {
     static char name[128];
     look_up("/proc/cpuinfo", "model name", name, sizeof name);
     return *name ? name : "a CPU of unknown name";
 }
 
+const char *machine_compiler(void)
+{
 #ifdef __clang__
-#define COMPILER __VERSION__
+    return __VERSION__;
 #else
-#define COMPILER "gcc " __VERSION__
+    return "gcc " __VERSION__;
 #endif
+}
+
+const char *machine_kernels(void)
+{
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
+    struct perhaps_stats stats = { 0 };
+    perhaps_filter *filter;
+    if (!perhaps_create(&options, &filter))
+        perhaps_stats(filter, &stats);
+    perhaps_free(filter);
+    return stats.cpu ? stats.cpu : "unknown";
+}
 
 /* ---- The table ------------------------------------------------------------------------- */
 
@@ -72,135 +86,123 @@ static const char *short_number(double value, char text[16])
     return text;
 }
 
-void report_header(FILE *to, const struct settings *settings)
+static void print_legend(FILE *to, const struct settings *settings)
 {
     char queries[16];
-    fprintf(to, "perhaps %s, built by %s, on %s, %d CPUs\n", perhaps_version(), COMPILER,
-            cpu_name(), get_nprocs());
-    fprintf(to, "keys: %" PRIu64 " random bytes, %s; one thread\n", settings->key_nbytes,
-            settings->hashed ? "hashed already (hash none)"
-                             : "hashed by the filter (xxh3 in the library's)");
     fprintf(to,
-            "ns a key: the average over pieces of %d keys, of each the best of %" PRIu64
-            " passes, since machines are noisy\n"
-            "  add: from empty to full, memory touched before; absent, present: %s queries a "
-            "pass, others in each\n"
-            "  single: a call for each key (adds to huge filters: sampled); batched: %d keys a "
-            "call\n",
-            PIECE, settings->repeat, short_number((double)settings->stretch, queries),
-            BATCH_KEYS);
+            "ns a key: the average over pieces of %zu keys a thread, made just before in its "
+            "cache; of each piece the best of %" PRIu64 " passes\n"
+            "  add: from empty to full, memory touched before (beyond 256 rounds of pieces: an "
+            "even sample of them, 2 passes);\n"
+            "  absent, present: %s queries a pass and thread, others in each\n"
+            "  single: a call for each key; batched: %d keys a call\n",
+            settings->piece, settings->repeat,
+            short_number((double)(settings->rounds * settings->piece), queries), BATCH_KEYS);
     fprintf(to,
             "bare: random 64-byte lines of as many bytes on huge pages, in turn with the "
-            "filter, piece by piece, timed alike;\n"
-            "  read beside queries, read and written beside adds; in a plain loop beside "
-            "single calls, in a rolling ring of\n"
-            "  %d prefetches beside batched ones. x: ns / bare\n"
+            "filter, piece by piece, timed alike,\n"
+            "  in as many threads; read beside queries, read and written beside adds; in a "
+            "plain loop beside single calls,\n"
+            "  in a rolling ring of %d prefetches beside batched ones. x: ns / bare\n"
+            "thr: threads at one filter, ns being those of all together; s: made to be shared. "
+            "gain: how many times as fast\n"
+            "  as one thread at a filter that is not shared\n"
             "huge: share of the filter on huge pages; load: of slots, in kinds that have "
             "them\n\n",
             RING);
-    fprintf(to, "%-9s %6s %6s %8s %8s %4s %4s %-7s", "filter", "keys", "asked", "measured",
-            "bits/key", "load", "huge", "calls");
+}
+
+void report_header(FILE *to, const struct settings *settings)
+{
+    fprintf(to, "perhaps %s, built by %s, on %s, %d CPUs, kernels: %s\n", perhaps_version(),
+            machine_compiler(), machine_cpu(), get_nprocs(), machine_kernels());
+    fprintf(to, "keys: %" PRIu64 " random bytes, %s\n", settings->key_nbytes,
+            settings->hashed ? "hashed already (hash none)"
+                             : "hashed by the filter (xxh3 in the library's)");
+    print_legend(to, settings);
+    fprintf(to, "%-14s %6s %6s %8s %8s %4s %4s %3s %-7s", "filter", "keys", "asked", "measured",
+            "bits/key", "load", "huge", "thr", "calls");
     for (int operation = 0; operation < OPERATIONS; operation++)
-        fprintf(to, " |%7s %5s %5s", operation_names[operation], "bare", "x");
+        fprintf(to, " |%7s %5s %5s %4s", operation_names[operation], "bare", "x", "gain");
     fprintf(to, "\n");
 }
 
-static void print_speed(FILE *to, const struct speed *speed)
+double report_gain(const struct result *result, const struct result *base, enum calls calls,
+                   enum operation operation)
 {
-    fprintf(to, " |%7.1f %5.1f %5.2f", speed->ns, speed->bare, speed->ns / speed->bare);
+    double ns = result->speed[calls][operation].ns;
+    return base && ns > 0 ? base->speed[calls][operation].ns / ns : 0;
 }
 
-static double bits_per_key(const struct result *result)
+static void print_speed(FILE *to, const struct result *result, const struct result *base,
+                        enum calls calls, enum operation operation)
 {
-    return 8 * (double)result->nbytes / (double)result->keys;
+    const struct speed *speed = &result->speed[calls][operation];
+    double gain = report_gain(result, base, calls, operation);
+    if (speed->ns <= 0) {
+        fprintf(to, " |%24s", "");
+        return;
+    }
+    double ratio = speed->ns / speed->bare;
+    fprintf(to, " |%7.1f %5.1f %5.*f", speed->ns, speed->bare, ratio < 100 ? 2 : 0, ratio);
+    if (gain > 0)
+        fprintf(to, " %4.2f", gain);
+    else
+        fprintf(to, " %4s", "");
 }
 
-void report_row(FILE *to, const char *name, const struct result *result)
+static void print_what(FILE *to, const char *name, const struct result *result)
 {
-    char keys[16], load[16] = "", asked[16], measured[16];
+    char keys[16], load[16] = "", huge[16] = "", asked[16], measured[16], threads[16];
+    double nkeys = (double)result->keys, nbytes = (double)result->nbytes;
+    if (result->load > 0)
+        snprintf(load, sizeof load, "%.0f%%", 100 * result->load);
+    if (result->huge_known)
+        snprintf(huge, sizeof huge, "%.0f%%", 100 * (double)result->huge_nbytes / nbytes);
+    snprintf(asked, sizeof asked, "%.4g%%", 100 * result->fpr);
+    snprintf(measured, sizeof measured, "%.3g%%", 100 * result->fpr_measured);
+    snprintf(threads, sizeof threads, "%zu%s", result->nthreads, result->shared ? "s" : "");
+    fprintf(to, "%-14s %6s %6s %8s %8.2f %4s %4s %3s", name, short_number(nkeys, keys), asked,
+            measured, 8 * nbytes / nkeys, load, huge, threads);
+}
+
+void report_row(FILE *to, const char *name, const struct result *result,
+                const struct result *base)
+{
+    char keys[16];
     if (result->problem) {
-        fprintf(to, "%-9s %6s %5.4g%%  %s\n", name,
+        fprintf(to, "%-14s %6s %5.4g%%  %s\n", name,
                 result->capacity ? short_number((double)result->capacity, keys) : "-",
                 100 * result->fpr, result->problem);
         return;
     }
-    if (result->load > 0)
-        snprintf(load, sizeof load, "%.0f%%", 100 * result->load);
-    snprintf(asked, sizeof asked, "%.4g%%", 100 * result->fpr);
-    snprintf(measured, sizeof measured, "%.3g%%", 100 * result->fpr_measured);
-    fprintf(to, "%-9s %6s %6s %8s %8.2f %4s %3.0f%%", name,
-            short_number((double)result->keys, keys), asked, measured, bits_per_key(result),
-            load, 100 * (double)result->huge_nbytes / (double)result->nbytes);
+    print_what(to, name, result);
     for (int calls = SINGLE; calls < CALLS; calls++) {
-        if (result->speed[calls][ADD].ns <= 0)
+        if (result->speed[calls][ASK_ABSENT].ns <= 0)
             continue;
-        fprintf(to, "%*s %-7s", calls == SINGLE ? 0 : 51, "", call_names[calls]);
+        fprintf(to, "%*s %-7s", calls == SINGLE ? 0 : 60, "", call_names[calls]);
         for (int operation = 0; operation < OPERATIONS; operation++)
-            print_speed(to, &result->speed[calls][operation]);
+            print_speed(to, result, base, (enum calls)calls, (enum operation)operation);
         fprintf(to, "\n");
     }
     fflush(to);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------ */
+/* ---- How far it came -----------------------------------------------------------------------
+ */
 
-struct json_report {
-    json_t *facts;
-    json_t *rows;
-};
-
-struct json_report *json_report_open(const struct settings *settings)
+/* Ten times a second, and only where somebody looks. */
+void report_progress(const char *name, const struct task *task, const char *doing, double share)
 {
-    struct json_report *report = malloc(sizeof *report);
-    if (!report)
-        return NULL;
-    report->rows = json_array();
-    report->facts = json_pack(
-        "{s:s, s:s, s:s, s:i, s:I, s:b, s:I, s:I, s:i, s:i, s:O}", "version", perhaps_version(),
-        "compiler", COMPILER, "cpu", cpu_name(), "cpus", get_nprocs(), "key_bytes",
-        (json_int_t)settings->key_nbytes, "hashed", settings->hashed, "repeat",
-        (json_int_t)settings->repeat, "queries_a_pass", (json_int_t)settings->stretch,
-        "keys_a_batch", BATCH_KEYS, "ring", RING, "rows", report->rows);
-    return report;
-}
-
-static json_t *json_speeds(const struct speed speed[OPERATIONS])
-{
-    json_t *all = json_object();
-    for (int operation = 0; operation < OPERATIONS; operation++)
-        json_object_set_new(all, operation_names[operation],
-                            json_pack("{s:f, s:f}", "ns", speed[operation].ns, "bare_ns",
-                                      speed[operation].bare));
-    return all;
-}
-
-void json_report_row(struct json_report *report, const char *name, const struct result *result)
-{
-    json_t *row = json_pack("{s:s, s:I, s:f}", "filter", name, "capacity",
-                            (json_int_t)result->capacity, "fpr", result->fpr);
-    json_array_append_new(report->rows, row);
-    if (result->problem) {
-        json_object_set_new(row, "problem", json_string(result->problem));
+    static double last;
+    char keys[16];
+    if (!isatty(STDERR_FILENO) || (name && seconds_now() - last < 0.1))
         return;
-    }
-    json_object_update_new(
-        row, json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "keys", (json_int_t)result->keys,
-                       "body_bytes", (json_int_t)result->nbytes, "huge_bytes",
-                       (json_int_t)result->huge_nbytes, "bits_per_key", bits_per_key(result),
-                       "fpr_measured", result->fpr_measured, "fpr_queries",
-                       (json_int_t)result->queries));
-    if (result->load > 0)
-        json_object_set_new(row, "load", json_real(result->load));
-    for (int calls = SINGLE; calls < CALLS; calls++)
-        if (result->speed[calls][ADD].ns > 0)
-            json_object_set_new(row, call_names[calls], json_speeds(result->speed[calls]));
-}
-
-int json_report_close(struct json_report *report, const char *path)
-{
-    int error = json_dump_file(report->facts, path, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
-    json_decref(report->rows);
-    json_decref(report->facts);
-    free(report);
-    return error;
+    last = seconds_now();
+    fprintf(stderr, "\r\033[K");
+    if (name)
+        fprintf(stderr, "%s, %s keys, %.4g%%, %zu thread%s%s: %s %.0f%%", name,
+                short_number((double)task->capacity, keys), 100 * task->fpr, task->nthreads,
+                task->nthreads == 1 ? "" : "s", task->shared ? ", shared" : "", doing,
+                100 * share);
 }

@@ -1,4 +1,4 @@
-/* timing.c - the best of several passes, piece by piece. */
+/* timing.c - the best of several passes, lap by lap. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -11,40 +11,32 @@ double seconds_now(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static size_t piece_count(const struct timing *timing)
+int timing_open(struct timing *timing, size_t laps)
 {
-    return (size_t)((timing->count + PIECE - 1) / PIECE);
-}
-
-int timing_open(struct timing *timing, uint64_t count)
-{
-    timing->count = count;
-    timing->seconds = calloc(piece_count(timing), sizeof *timing->seconds);
-    return timing->seconds ? 0 : -1;
+    timing->count = laps;
+    timing->laps = calloc(laps, sizeof *timing->laps);
+    return timing->laps ? 0 : -1;
 }
 
 void timing_close(struct timing *timing)
 {
-    free(timing->seconds);
+    free(timing->laps);
 }
 
-void timing_note(struct timing *timing, size_t piece, double seconds)
+void timing_note(struct timing *timing, size_t lap, double seconds, uint64_t keys)
 {
-    double *best = &timing->seconds[piece];
-    if (*best <= 0 || seconds < *best)
-        *best = seconds;
+    struct lap *best = &timing->laps[lap];
+    if (best->seconds <= 0 || seconds < best->seconds)
+        *best = (struct lap){ .seconds = seconds, .keys = keys };
 }
 
 double timing_ns(const struct timing *timing)
 {
     double seconds = 0;
-    uint64_t count = 0, left = timing->count;
-    for (size_t i = 0; i < piece_count(timing); i++) {
-        uint64_t in_piece = left < PIECE ? left : PIECE;
-        if (timing->seconds[i] > 0)
-            count += in_piece;
-        seconds += timing->seconds[i];
-        left -= in_piece;
+    uint64_t keys = 0;
+    for (size_t i = 0; i < timing->count; i++) {
+        seconds += timing->laps[i].seconds;
+        keys += timing->laps[i].keys;
     }
-    return count ? 1e9 * seconds / (double)count : 0;
+    return keys ? 1e9 * seconds / (double)keys : 0;
 }

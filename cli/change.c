@@ -1,7 +1,6 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
- * saved once, when the last key is in. */
-#include <stdlib.h>
-#include <string.h>
+ * saved once, when the last key is in; unless it is added to in place. */
+#include <stdatomic.h>
 
 #include "input.h"
 #include "numbers.h"
@@ -9,67 +8,71 @@
 #include "stop.h"
 #include "target.h"
 
-/* How a batch is dealt with.  Returns 0, or a perhaps_error and in *done the key that met it.
- */
-typedef int change_batch(perhaps_filter *filter, const struct perhaps_keys *keys,
-                         struct batch *batch, size_t *done);
-
 struct change {
     const char *doing; /* "adding" */
     const char *done;  /* "added to" */
-    change_batch *batch;
-    uint64_t nkeys;    /* that were read */
-    uint64_t nchanged; /* of these: not the ones that were to be removed and not there */
+    bool (*batch)(void *change, struct batch *batch);
+    struct target target;
+    uint64_t nkeys;                /* that were read */
+    atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
-static int add_batch(perhaps_filter *filter, const struct perhaps_keys *keys,
-                     struct batch *batch, size_t *done)
+static bool add_batch(void *context, struct batch *batch)
 {
-    (void)batch;
-    return perhaps_add_many(filter, keys, done);
+    struct change *change = context;
+    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    int error = perhaps_add_many(change->target.filter, &keys, &batch->ndone);
+    atomic_fetch_add(&change->nchanged, batch->ndone);
+    return batch_met(batch, error);
 }
 
-static int remove_batch(perhaps_filter *filter, const struct perhaps_keys *keys,
-                        struct batch *batch, size_t *done)
+/* perhaps_remove_many() does not tell which key met the error: goes through them, the filter is
+ * lost anyway. */
+static size_t find_error(perhaps_filter *filter, const struct batch *batch)
 {
-    int error = perhaps_remove_many(filter, keys, batch->answer, done);
-    if (!error)
-        return 0;
-    /* It does not tell which key met the error: go through them, the filter is lost anyway. */
-    for (*done = 0; *done + 1 < batch->count; ++*done) {
-        const struct perhaps_key *key = &batch->key[*done];
-        int result = perhaps_remove(filter, key->bytes, key->nbytes);
-        if (result && result != PERHAPS_ERR_NOT_FOUND)
+    size_t i = 0;
+    for (; i + 1 < batch->count; i++) {
+        int error = perhaps_remove(filter, batch->key[i].bytes, batch->key[i].nbytes);
+        if (error && error != PERHAPS_ERR_NOT_FOUND)
             break;
     }
-    return error;
+    return i;
 }
 
-static int change_all(struct target *target, struct input *input, struct change *change)
+static bool remove_batch(void *context, struct batch *batch)
 {
-    struct batch batch;
-    int got;
-    while ((got = input_next(input, &batch)) > 0) {
-        struct perhaps_keys keys = { .count = batch.count, .each = batch.key };
-        size_t done = 0;
-        int error = change->batch(target->filter, &keys, &batch, &done);
-        if (error == PERHAPS_ERR_UNSUPPORTED)
-            return complain("%s: its kind cannot remove keys: build it with --removable%s",
-                            target->path, target->outcome);
-        if (error)
-            return input_complain_key(&batch, done, error, target->outcome);
-        change->nkeys += batch.count;
-        change->nchanged += done;
-    }
-    return got == 0 ? 0 : input_complain(input, target->outcome);
+    struct change *change = context;
+    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    size_t nremoved;
+    if (batch->count == 0)
+        return true;
+    int error = perhaps_remove_many(change->target.filter, &keys, batch->answer, &nremoved);
+    if (error)
+        batch->ndone = find_error(change->target.filter, batch);
+    atomic_fetch_add(&change->nchanged, nremoved);
+    return batch_met(batch, error);
 }
 
-static int report(const struct target *target, const struct settings *settings,
-                  const struct change *change, double seconds)
+/* Batches change the filter in order, so that it and its errors are the same for any number of
+ * threads; in place that cannot be had, since others add meanwhile. */
+static int change_all(struct change *change, struct input *input, bool in_place)
 {
+    const struct target *target = &change->target;
+    struct stage stage = { .run = change->batch, .context = change, .in_order = !in_place };
+    const struct batch *last = input_run(input, &stage, 1);
+    change->nkeys = input_nkeys(input);
+    if (last->error == PERHAPS_ERR_UNSUPPORTED)
+        return complain("%s: its kind cannot remove keys: build it with --removable%s",
+                        target->path, target->outcome);
+    return input_complain(input, last, target->outcome);
+}
+
+static int report(const struct settings *settings, const struct change *change, double seconds)
+{
+    const struct target *target = &change->target;
     struct perhaps_stats stats;
     perhaps_stats(target->filter, &stats);
-    uint64_t nmissed = change->nkeys - change->nchanged;
+    uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
     double rate = (double)change->nkeys / seconds;
     json_t *facts = json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "verb",
                               settings->verb->name, "filter", json_path(target->path), "kind",
@@ -78,74 +81,88 @@ static int report(const struct target *target, const struct settings *settings,
                               "capacity", (json_int_t)stats.plan.capacity, "body_bytes",
                               (json_int_t)stats.plan.body_nbytes, "bits_per_key",
                               stats.bits_per_key, "fpr_now", stats.fpr_now, "seconds", seconds);
-    return summarize(
-        settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s", grouped(change->nchanged).s,
-        change->done, target->path, nmissed ? ", " : "", nmissed ? grouped(nmissed).s : "",
-        nmissed ? " were not in it" : "", scaled((double)stats.plan.body_nbytes, "B").s,
-        scaled(stats.bits_per_key, " bits a key").s, duration(seconds).s,
-        scaled(rate, " keys/s").s);
+    return summarize(settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s",
+                     grouped(nchanged).s, change->done, target->path, nmissed ? ", " : "",
+                     nmissed ? grouped(nmissed).s : "", nmissed ? " were not in it" : "",
+                     scaled((double)stats.plan.body_nbytes, "B").s,
+                     scaled(stats.bits_per_key, " bits a key").s, duration(seconds).s,
+                     scaled(rate, " keys/s").s);
 }
 
 /* Changes the filter by all keys of the inputs, saves it and reports. */
-static int change(struct target *target, const struct settings *settings, struct change *change,
-                  double started)
+static int change_filter(struct change *change, const struct settings *settings, double started)
 {
     struct input *input = NULL;
     int status = input_open(settings, change->doing, false, &input);
     if (!status)
-        status = change_all(target, input, change);
+        status = change_all(change, input, settings->in_place);
     input_close(input);
-    if (!status)
-        status = target_save(target);
-    return status ? status : report(target, settings, change, seconds_now() - started);
+    if (settings->in_place)
+        status = target_sync(&change->target, status);
+    else if (!status)
+        status = target_save(&change->target);
+    return status ? status : report(settings, change, seconds_now() - started);
 }
 
-/* Reserves the place of the filter, which must not be read as an input. */
-static int reserve(struct target *target, const char *path, const struct settings *settings)
+/* The filter must not be read as an input. */
+static int refuse_itself(const struct settings *settings, const char *path)
 {
     struct stat old;
-    stop_on_signals();
-    int status = target_reserve(target, path);
-    if (!status && stat(path, &old) == 0)
-        status = input_refuse(settings, &old, path);
-    return status;
+    return stat(path, &old) == 0 ? input_refuse(settings, &old, path) : 0;
 }
 
 int verb_build(const struct settings *settings)
 {
-    struct change building = { .doing = "building", .done = "into", .batch = add_batch };
-    struct target target = TARGET_NONE;
+    struct change building = {
+        .doing = "building", .done = "into", .batch = add_batch, .target = TARGET_NONE
+    };
     uint64_t capacity = 0;
     double started = seconds_now();
     if (!settings->output)
         return complain("build: which file shall it make? give -o F");
-    int status = reserve(&target, settings->output, settings);
+    stop_on_signals();
+    int status = target_reserve(&building.target, settings->output);
+    if (!status)
+        status = refuse_itself(settings, settings->output);
     if (!status)
         status = input_capacity(settings, &capacity);
     if (!status)
-        status = target_create(&target, settings, capacity);
+        status = target_create(&building.target, settings, capacity);
     if (!status)
-        status = change(&target, settings, &building, started);
-    target_close(&target);
+        status = change_filter(&building, settings, started);
+    target_close(&building.target);
     return status;
 }
 
-static int change_existing(const struct settings *settings, struct change *changing)
+static int open_existing(struct target *target, const struct settings *settings)
 {
-    struct target target = TARGET_NONE;
+    const char *path = settings->filter;
+    if (settings->in_place) {
+        int status = target_open_in_place(target, path, settings);
+        return status ? status : refuse_itself(settings, path);
+    }
+    int status = target_reserve(target, path);
+    if (!status)
+        status = refuse_itself(settings, path);
+    return status ? status : target_load(target, path, settings, WITH_SECRET);
+}
+
+static int change_existing(const struct settings *settings, struct change *change)
+{
     double started = seconds_now();
-    int status = reserve(&target, settings->filter, settings);
+    stop_on_signals();
+    int status = open_existing(&change->target, settings);
     if (!status)
-        status = target_load(&target, settings->filter, settings, WITH_SECRET);
-    if (!status)
-        status = change(&target, settings, changing, started);
-    target_close(&target);
+        status = change_filter(change, settings, started);
+    target_close(&change->target);
     return status;
 }
 
 int verb_add(const struct settings *settings)
 {
-    struct change adding = { .doing = "adding", .done = "added to", .batch = add_batch };
+    struct change adding = {
+        .doing = "adding", .done = "added to", .batch = add_batch, .target = TARGET_NONE
+    };
     return change_existing(settings, &adding);
 }
 
@@ -153,6 +170,7 @@ int verb_remove(const struct settings *settings)
 {
     struct change removing = { .doing = "removing",
                                .done = "removed from",
-                               .batch = remove_batch };
+                               .batch = remove_batch,
+                               .target = TARGET_NONE };
     return change_existing(settings, &removing);
 }

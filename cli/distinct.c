@@ -9,14 +9,24 @@
 
 enum { RANK_MAX = 64 - DISTINCT_BITS };
 
-void distinct_add(struct distinct *distinct, const struct perhaps_key *key)
+/* A counter grows a few times in all, so threads hardly ever meet here. */
+static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
 {
-    uint64_t hash = XXH3_64bits(key->bytes, key->nbytes);
-    uint64_t rest = hash << DISTINCT_BITS | UINT64_C(1) << (DISTINCT_BITS - 1);
-    uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1);
-    uint8_t *counter = &distinct->rank[hash >> (64 - DISTINCT_BITS)];
-    if (*counter < rank)
-        *counter = rank;
+    uint8_t before = atomic_load_explicit(counter, memory_order_relaxed);
+    while (before < rank &&
+           !atomic_compare_exchange_weak_explicit(counter, &before, rank, memory_order_relaxed,
+                                                  memory_order_relaxed))
+        continue;
+}
+
+void distinct_add(struct distinct *distinct, const struct perhaps_key *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t hash = XXH3_64bits(keys[i].bytes, keys[i].nbytes);
+        uint64_t rest = hash << DISTINCT_BITS | UINT64_C(1) << (DISTINCT_BITS - 1);
+        uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1);
+        raise_to(&distinct->rank[hash >> (64 - DISTINCT_BITS)], rank);
+    }
 }
 
 /* Sum over k >= 0 of 2^(k-1) x^(2^k), and x: the share x of counters that are still zero. */
@@ -54,7 +64,7 @@ uint64_t distinct_bound(const struct distinct *distinct)
     const double deviation = 1.04 / 256; /* 1.04 / sqrt(counters) */
     double count[RANK_MAX + 2] = { 0 };
     for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
-        count[distinct->rank[i]]++;
+        count[atomic_load_explicit(&distinct->rank[i], memory_order_relaxed)]++;
     double z = DISTINCT_COUNTERS * tau(1 - count[RANK_MAX + 1] / DISTINCT_COUNTERS);
     for (unsigned rank = RANK_MAX; rank >= 1; rank--)
         z = (z + count[rank]) / 2;

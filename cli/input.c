@@ -1,29 +1,30 @@
 #include "input.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "blocks.h"
 #include "distinct.h"
 #include "progress.h"
 #include "report.h"
+#include "scan.h"
 #include "stop.h"
 
 struct input {
     const struct settings *settings;
     struct blocks *blocks;
     struct progress progress;
-    uint64_t nkeys;
-    size_t source;       /* of the block that is being used */
-    uint64_t nlines;     /* of that source, so far */
-    const char *problem; /* beside what blocks_problem() says: of line 'nlines' */
+    struct batch *batches;
+    size_t nbatches, nthreads;
 
-    struct perhaps_key *record; /* BLOCK_NBYTES of each */
-    struct perhaps_key *key;    /* == record unless keys are parts of records */
-    bool *answer;
+    /* Of the batches that have gone through all stages. */
+    atomic_uint_fast64_t nkeys;
+    size_t source;   /* that the last of them was from */
+    uint64_t nlines; /* of that source */
 };
 
 /* ---- The files --------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ int input_refuse(const struct settings *settings, const struct stat *file, const
     return 0;
 }
 
-/* ---- Splitting blocks into keys ---------------------------------------------------- */
+/* ---- The first stage: reading ------------------------------------------------------ */
 
 static char delimiter_of(const struct settings *settings)
 {
@@ -97,17 +98,60 @@ static char delimiter_of(const struct settings *settings)
     return '\n';
 }
 
-static size_t split(const struct block *block, char delimiter, struct perhaps_key *record)
+static bool has_parts(const struct settings *settings)
 {
-    const char *text = block->text, *end = text + block->nbytes;
-    size_t count = 0;
-    while (text < end) {
-        const char *stop = memchr(text, delimiter, (size_t)(end - text));
-        record[count++] = (struct perhaps_key){ text, (size_t)(stop - text) };
-        text = stop + 1;
-    }
-    return count;
+    return settings->crlf || settings->field;
 }
+
+static void release_records(struct batch *batch)
+{
+    if (batch->key != batch->record)
+        free(batch->key);
+    free(batch->record);
+    free(batch->answer);
+    batch->record = batch->key = NULL;
+    batch->answer = NULL;
+    batch->nrecords = 0;
+}
+
+static bool make_room(struct batch *batch, size_t count, bool with_parts)
+{
+    if (count <= batch->nrecords)
+        return true;
+    release_records(batch);
+    batch->record = malloc(count * sizeof *batch->record);
+    batch->answer = malloc(count * sizeof *batch->answer);
+    batch->key = with_parts ? malloc(count * sizeof *batch->key) : batch->record;
+    if (!batch->record || !batch->answer || !batch->key)
+        return false;
+    batch->nrecords = count;
+    return true;
+}
+
+static void release_batch(struct batch *batch)
+{
+    release_records(batch);
+    free(batch->scratch);
+    free(batch->room);
+    free(batch->block.text);
+}
+
+static bool read_batch(void *context, struct batch *batch)
+{
+    struct input *input = context;
+    batch->count = batch->ndone = batch->nselected = batch->output_nbytes = 0;
+    batch->error = 0;
+    batch->problem = NULL;
+    progress_show(&input->progress, atomic_load(&input->nkeys), blocks_nread(input->blocks));
+    blocks_read(input->blocks, &batch->block);
+    if (stop_signal()) {
+        batch->block.state = BLOCK_PROBLEM;
+        batch->block.nbytes = 0;
+    }
+    return batch->block.state == BLOCK_RECORDS;
+}
+
+/* ---- The second: splitting into records and keys ----------------------------------- */
 
 /* Narrows the key to one of its fields, of which the first is 1.  false: there are fewer. */
 static bool take_field(struct perhaps_key *key, char delimiter, uint64_t field)
@@ -122,45 +166,62 @@ static bool take_field(struct perhaps_key *key, char delimiter, uint64_t field)
     return true;
 }
 
-/* Makes the keys of the records.  Returns how many: fewer if a record has no such field. */
-static size_t make_keys(struct input *input, size_t count)
+/* Returns how many: fewer if a record has no such field. */
+static size_t make_keys(const struct settings *s, struct batch *batch, size_t count)
 {
-    const struct settings *s = input->settings;
     char delimiter = s->delimiter ? *s->delimiter : '\t';
-    for (size_t i = 0; i < count && input->key != input->record; i++) {
-        struct perhaps_key *key = &input->key[i];
-        *key = input->record[i];
+    for (size_t i = 0; i < count; i++) {
+        struct perhaps_key *key = &batch->key[i];
+        *key = batch->record[i];
         if (s->crlf && key->nbytes && ((const char *)key->bytes)[key->nbytes - 1] == '\r')
             key->nbytes--;
         if (s->field && !take_field(key, delimiter, s->field)) {
-            input->problem = "has no such field";
+            batch->problem = "has no such field";
             return i;
         }
     }
     return count;
 }
 
-/* ---- Batches ----------------------------------------------------------------------- */
+static bool split_batch(void *context, struct batch *batch)
+{
+    const struct input *input = context;
+    const struct settings *s = input->settings;
+    const struct block *block = &batch->block;
+    bool with_parts = has_parts(s);
+    if (block->nbytes == 0)
+        return true;
+    size_t count = scan_count(block->text, block->nbytes, delimiter_of(s));
+    if (!make_room(batch, count, with_parts))
+        return batch_met(batch, PERHAPS_ERR_MEMORY);
+    scan_records(block->text, block->nbytes, delimiter_of(s), batch->record);
+    batch->count = with_parts ? make_keys(s, batch, count) : count;
+    batch->ndone = batch->count;
+    return !batch->problem;
+}
 
-/* -j, or 2 where this process may use two cores. */
-static uint64_t threads_of(const struct settings *settings)
+/* ---- The last: counting lines, which takes that it is done in order ---------------- */
+
+static bool count_lines(void *context, struct batch *batch)
+{
+    struct input *input = context;
+    if (batch->block.source != input->source)
+        input->nlines = 0;
+    input->source = batch->block.source;
+    batch->line = input->nlines + 1;
+    input->nlines += batch->count;
+    atomic_fetch_add(&input->nkeys, batch->count);
+    return true;
+}
+
+/* ---- All --------------------------------------------------------------------------- */
+
+size_t input_nthreads(const struct settings *settings)
 {
     cpu_set_t cores;
     if (settings->threads)
         return settings->threads;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 && CPU_COUNT(&cores) > 1 ? 2 : 1;
-}
-
-static bool allocate(struct input *input)
-{
-    const struct settings *s = input->settings;
-    input->record = calloc(BLOCK_NBYTES, sizeof *input->record);
-    input->answer = calloc(BLOCK_NBYTES, sizeof *input->answer);
-    input->key = input->record;
-    if (s->crlf || s->field)
-        input->key = calloc(BLOCK_NBYTES, sizeof *input->key);
-    input->blocks = blocks_open(paths_of(s), npaths_of(s), delimiter_of(s), threads_of(s) > 1);
-    return input->record && input->answer && input->key && input->blocks;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
 int input_open(const struct settings *settings, const char *doing, bool prints,
@@ -172,9 +233,15 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
     if (status)
         return status;
     struct input *in = calloc(1, sizeof *in);
-    if (in)
+    if (in) {
         in->settings = settings;
-    if (!in || !allocate(in)) {
+        in->nthreads = input_nthreads(settings);
+        in->nbatches = in->nthreads > 1 ? 2 * in->nthreads + 1 : 1;
+        in->batches = calloc(in->nbatches, sizeof *in->batches);
+        in->blocks =
+            blocks_open(paths_of(settings), npaths_of(settings), delimiter_of(settings));
+    }
+    if (!in || !in->batches || !in->blocks) {
         input_close(in);
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     }
@@ -189,87 +256,62 @@ void input_close(struct input *input)
 {
     if (!input)
         return;
-    progress_erase();
     blocks_close(input->blocks);
-    if (input->key != input->record)
-        free(input->key);
-    free(input->record);
-    free(input->answer);
+    for (size_t i = 0; input->batches && i < input->nbatches; i++)
+        release_batch(&input->batches[i]);
+    free(input->batches);
     free(input);
 }
 
-/* Gets a block, and shows how far we are.  Returns as input_next() does. */
-static int next_block(struct input *input, const struct block **block)
+/* As input_run(), with another second stage. */
+static const struct batch *run(struct input *input, struct stage second,
+                               const struct stage *stages, size_t nstages)
 {
-    progress_show(&input->progress, input->nkeys, blocks_nread(input->blocks));
-    *block = blocks_next(input->blocks);
-    if ((*block)->source != input->source)
-        input->nlines = 0;
-    input->source = (*block)->source;
-    if ((*block)->state == BLOCK_PROBLEM || stop_signal())
-        return -1;
-    return (*block)->state == BLOCK_RECORDS;
+    struct stage all[STAGES_MAX] = { { read_batch, input, .in_order = true }, second };
+    assert(nstages + 3 <= STAGES_MAX);
+    if (nstages)
+        memcpy(all + 2, stages, nstages * sizeof *stages);
+    all[nstages + 2] = (struct stage){ count_lines, input, .in_order = true };
+    const struct batch *last =
+        pipeline_run(all, nstages + 3, input->batches, input->nbatches, input->nthreads);
+    progress_erase();
+    return last;
 }
 
-int input_next(struct input *input, struct batch *batch)
+const struct batch *input_run(struct input *input, const struct stage *stages, size_t nstages)
 {
-    const struct block *block;
-    if (input->problem)
-        return -1;
-    int got = next_block(input, &block);
-    if (got <= 0)
-        return got;
-    size_t count = split(block, delimiter_of(input->settings), input->record);
-    *batch = (struct batch){ .count = make_keys(input, count),
-                             .key = input->key,
-                             .record = input->record,
-                             .answer = input->answer,
-                             .name = name_of(paths_of(input->settings)[block->source]),
-                             .line = input->nlines + 1 };
-    input->nlines += batch->count;
-    input->nkeys += batch->count;
-    return batch->count ? 1 : -1;
+    return run(input, (struct stage){ .run = split_batch, .context = input }, stages, nstages);
 }
 
-int input_complain(const struct input *input, const char *outcome)
+uint64_t input_nkeys(const struct input *input)
 {
+    return atomic_load(&input->nkeys);
+}
+
+/* What the filter has against a key. */
+static const char *key_problem(int error)
+{
+    if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
+        return "not 16 bytes: the filter takes keys that are hashes already";
+    if (error == PERHAPS_ERR_FULL)
+        return "the filter is full: make it anew with a larger -n";
+    return why(error);
+}
+
+int input_complain(const struct input *input, const struct batch *last, const char *outcome)
+{
+    const char *name = name_of(paths_of(input->settings)[last->block.source]);
+    if (last->error || last->problem)
+        return complain("%s:%ju: %s%s", name, (uintmax_t)(last->line + last->ndone),
+                        last->error ? key_problem(last->error) : last->problem, outcome);
+    if (last->block.state != BLOCK_PROBLEM)
+        return 0;
     if (stop_signal())
         return complain_interrupted(outcome);
-    const char *name = name_of(paths_of(input->settings)[input->source]);
-    if (!input->problem)
-        return complain("%s: %s%s", name, blocks_problem(input->blocks), outcome);
-    return complain("%s:%ju: %s%s", name, (uintmax_t)input->nlines + 1, input->problem,
-                    outcome);
-}
-
-int input_complain_key(const struct batch *batch, size_t i, int error, const char *outcome)
-{
-    const char *problem = why(error);
-    if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
-        problem = "not 16 bytes: the filter takes keys that are hashes already";
-    if (error == PERHAPS_ERR_FULL)
-        problem = "the filter is full: make it anew with a larger -n";
-    return complain("%s:%ju: %s%s", batch->name, (uintmax_t)(batch->line + i), problem,
-                    outcome);
+    return complain("%s: %s%s", name, blocks_problem(input->blocks), outcome);
 }
 
 /* ---- Counting ---------------------------------------------------------------------- */
-
-/* Goes by chunks whose count fits a byte: compilers then compare and add many at a time. */
-static size_t count_records(const struct block *block, char delimiter)
-{
-    enum { CHUNK = 128 };
-    size_t count = 0, i = 0;
-    for (; i + CHUNK <= block->nbytes; i += CHUNK) {
-        uint8_t some = 0;
-        for (size_t k = i; k < i + CHUNK; k++)
-            some = (uint8_t)(some + (block->text[k] == delimiter));
-        count += some;
-    }
-    for (; i < block->nbytes; i++)
-        count += block->text[i] == delimiter;
-    return count;
-}
 
 /* Pipes and devices give their bytes once. */
 static int check_countable(const struct settings *settings)
@@ -285,44 +327,51 @@ static int check_countable(const struct settings *settings)
     return 0;
 }
 
-static int count_all(struct input *input, uint64_t *count)
+static bool count_batch(void *context, struct batch *batch)
 {
-    const struct block *block;
-    int got;
-    while ((got = next_block(input, &block)) > 0)
-        input->nkeys += count_records(block, delimiter_of(input->settings));
-    *count = input->nkeys;
-    return got == 0 ? 0 : input_complain(input, "");
+    const struct input *input = context;
+    batch->count =
+        scan_count(batch->block.text, batch->block.nbytes, delimiter_of(input->settings));
+    return true;
 }
 
-static int skip_rest(struct input *input)
+static int count_all(struct input *input, uint64_t *count)
 {
-    const struct block *block;
-    int got;
-    do
-        got = next_block(input, &block);
-    while (got > 0);
-    return got;
+    struct stage second = { .run = count_batch, .context = input };
+    const struct batch *last = run(input, second, NULL, 0);
+    *count = input_nkeys(input);
+    return input_complain(input, last, "");
+}
+
+/* A record without the field that is wanted is no reason to end here: the work will, and say
+ * so. */
+static bool split_to_count(void *context, struct batch *batch)
+{
+    split_batch(context, batch);
+    batch->problem = NULL;
+    return !batch->error;
+}
+
+static bool look_at_batch(void *context, struct batch *batch)
+{
+    distinct_add(context, batch->key, batch->count);
+    return true;
 }
 
 /* For a verb that expects repeats: they need no room.  Never more than all keys. */
 static int count_different(struct input *input, uint64_t *count)
 {
-    struct batch batch;
-    int got;
     struct distinct *distinct = calloc(1, sizeof *distinct);
     if (!distinct)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    while ((got = input_next(input, &batch)) > 0)
-        for (size_t i = 0; i < batch.count; i++)
-            distinct_add(distinct, &batch.key[i]);
+    struct stage second = { .run = split_to_count, .context = input };
+    struct stage third = { .run = look_at_batch, .context = distinct };
+    const struct batch *last = run(input, second, &third, 1);
     *count = distinct_bound(distinct);
-    if (*count > input->nkeys)
-        *count = input->nkeys;
+    if (*count > input_nkeys(input))
+        *count = input_nkeys(input);
     free(distinct);
-    if (input->problem) /* the work will stop at that line, and say so */
-        got = skip_rest(input);
-    return got == 0 ? 0 : input_complain(input, "");
+    return input_complain(input, last, "");
 }
 
 int input_capacity(const struct settings *settings, uint64_t *capacity)

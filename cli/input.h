@@ -1,23 +1,15 @@
-/* input.h - keys from files and standard input, a batch at a time. */
+/* input.h - keys from files and standard input, on their way through what a verb does. */
 #ifndef INPUT_H
 #define INPUT_H
 
-#include <perhaps.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "batch.h"
 #include "options.h"
-
-struct batch {
-    size_t count;
-    const struct perhaps_key *key;    /* what the filter is asked or told */
-    const struct perhaps_key *record; /* what it was part of; its delimiter is the next byte */
-    bool *answer;                     /* room for one each */
-    const char *name;                 /* where the keys are from, for messages */
-    uint64_t line;                    /* of the first one, from 1 on */
-};
+#include "pipeline.h"
 
 struct input;
 
@@ -27,17 +19,20 @@ struct input;
 int input_open(const struct settings *settings, const char *doing, bool prints,
                struct input **input);
 
-/* Makes the next batch of at least one key, which stands until the next call.  Returns 1; 0 at
- * the end; -1 on failure, or when a signal asked to stop: input_complain() says. */
-int input_next(struct input *input, struct batch *batch);
+/* Reads all inputs, splits them into records and keys, and has those go through the stages, in
+ * the -j threads.  Each batch may hold no key at all.  Returns the last one: the end, or what a
+ * stage returned false for, or where something was wrong: input_complain() tells. */
+const struct batch *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Says why input_next() failed, and 'outcome' ("; F is unchanged").  Returns the exit status.
- */
-int input_complain(const struct input *input, const char *outcome);
+/* Says what is wrong with the last batch, and 'outcome' ("; F is unchanged").  Returns the exit
+ * status; 0 if all is well. */
+int input_complain(const struct input *input, const struct batch *last, const char *outcome);
 
-/* Says what the filter had against key 'i', where that stands, and 'outcome'.  Returns the exit
- * status. */
-int input_complain_key(const struct batch *batch, size_t i, int error, const char *outcome);
+/* How many keys have gone through all stages. */
+uint64_t input_nkeys(const struct input *input);
+
+/* How many threads -j asks for, or the cores allow. */
+size_t input_nthreads(const struct settings *settings);
 
 /* NULL is allowed. */
 void input_close(struct input *input);

@@ -37,6 +37,15 @@ int verb_plan(const struct settings *settings)
                                  plan.bits_per_key, "geometry", fields_of(&plan)));
 }
 
+/* A file's pages are the system's business; the library asks for huge ones in memory. */
+static json_t *pages_of(const struct settings *settings, const struct perhaps_stats *stats)
+{
+    bool huge = stats->huge_nbytes > 0;
+    if (settings->json)
+        return json_boolean(huge);
+    return json_sprintf("%s%s", huge ? "yes" : "no", stats->mapped ? " (mapped file)" : "");
+}
+
 int verb_info(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
@@ -51,7 +60,7 @@ int verb_info(const struct settings *settings)
         print_facts(
             settings,
             json_pack("{s:o, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:I, s:I, "
-                      "s:b, s:o}",
+                      "s:b, s:o, s:s, s:o}",
                       "filter", json_path(settings->filter), "kind", plan->kind, "keys",
                       (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "load",
                       stats.load, "bits_per_key", stats.bits_per_key, "fpr_asked", plan->fpr,
@@ -59,8 +68,9 @@ int verb_info(const struct settings *settings)
                       "body_bytes", (json_int_t)plan->body_nbytes, "file_bytes",
                       (json_int_t)file.st_size, "hash", stats.hash, "failed_adds",
                       (json_int_t)stats.failed_adds, "unmatched_removals",
-                      (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "geometry",
-                      fields_of(plan)));
+                      (json_int_t)stats.unmatched_removals, "mapped", stats.mapped,
+                      "huge_pages", pages_of(settings, &stats), "instructions", stats.cpu,
+                      "geometry", fields_of(plan)));
     }
     target_close(&target);
     return status;
@@ -79,6 +89,10 @@ static int verify(const struct target *target)
             (uintmax_t)verdict.first_damaged);
         return STATUS_NO;
     }
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        return complain("%s: is being added to in place and has no checksums meanwhile: check "
+                        "it later",
+                        target->path);
     if (error)
         return complain("%s: %s", target->path, why(error));
     printf("%s: ok, %s page%s\n", target->path, grouped(verdict.pages).s,

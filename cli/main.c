@@ -14,7 +14,8 @@ static const struct verb verbs[] = {
       "make the filter file F from keys",
       "Without -n the keys are counted first, so the input must be readable twice." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
-      "F is replaced when all keys are in; after an error it is as it was." },
+      "F is replaced when all keys are in; after an error it is as it was, but for "
+      "--in-place." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which --removable built",
       "Remove only keys that were added: another one may take a stranger's entry with it." },

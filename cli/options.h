@@ -20,6 +20,7 @@ struct settings {
 
     const char *output;
     const char *state;
+    bool in_place;
     uint64_t capacity;
     double fpr;
     const char *kind;

@@ -1,23 +1,104 @@
 #include "output.h"
 
 #include <errno.h>
-#include <perhaps.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "report.h"
 
-#define ROOM ((size_t)256 << 10)
+/* Records are moved as they come, kept or not, in pieces of this size: which ones are kept is
+ * as random as the keys, and a branch that is guessed wrong takes longer than a line.  A long
+ * record is moved only if it is kept. */
+enum { PIECE_NBYTES = BLOCK_SLACK_NBYTES, LONG_NBYTES = 256 };
 
-int output_open(struct output *output)
+/* Moves a record down to 'to', which it overlaps by no piece.  Returns where the next one
+ * goes. */
+static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
 {
-    *output = (struct output){ .buffer = malloc(ROOM) };
-    return output->buffer ? 0 : complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    if (nbytes > LONG_NBYTES)
+        return kept ? (char *)memmove(to, from, nbytes) + nbytes : to;
+    for (size_t i = 0; i < nbytes; i += PIECE_NBYTES)
+        memcpy(to + i, from + i, PIECE_NBYTES);
+    return to + (kept ? nbytes : 0);
 }
 
-static void write_all(struct output *output, const char *bytes, size_t nbytes)
+/* Returns the place behind the records that are kept from 'i' on, the first of which lies
+ * where it shall or not a piece's size above it. */
+static size_t keep_first(const struct batch *batch, bool wanted, char **to, size_t *nkept)
 {
+    size_t i = 0;
+    for (; i < batch->ndone; i++) {
+        const char *from = batch->record[i].bytes;
+        size_t nbytes = batch->record[i].nbytes + 1;
+        if (from >= *to + PIECE_NBYTES)
+            break;
+        if (batch->answer[i] != wanted)
+            continue;
+        if (*to != from)
+            memmove(*to, from, nbytes);
+        *to += nbytes;
+        ++*nkept;
+    }
+    return i;
+}
+
+size_t output_keep(struct batch *batch, bool wanted)
+{
+    const struct perhaps_key *record = batch->record;
+    const bool *answer = batch->answer;
+    const size_t count = batch->ndone;
+    char *to = batch->output = batch->block.text;
+    size_t nkept = 0;
+    for (size_t i = keep_first(batch, wanted, &to, &nkept); i < count; i++) {
+        bool kept = answer[i] == wanted;
+        to = keep_if(kept, to, record[i].bytes, record[i].nbytes + 1);
+        nkept += kept;
+    }
+    batch->output_nbytes = (size_t)(to - batch->output);
+    return nkept;
+}
+
+static const struct label {
+    char text[9];
+    size_t nbytes;
+} labels[2] = { { "no\t", 3 }, { "perhaps\t", 8 } };
+
+static bool make_room(struct batch *batch, size_t nbytes)
+{
+    if (batch->room_nbytes >= nbytes)
+        return true;
+    free(batch->room);
+    batch->room = malloc(nbytes);
+    batch->room_nbytes = batch->room ? nbytes : 0;
+    return batch->room;
+}
+
+static char *append(char *to, const char *bytes, size_t nbytes)
+{
+    memcpy(to, bytes, nbytes);
+    return to + nbytes;
+}
+
+bool output_label(struct batch *batch)
+{
+    size_t most = batch->block.nbytes + batch->ndone * labels[true].nbytes;
+    if (!make_room(batch, most))
+        return false;
+    char *to = batch->output = batch->room;
+    for (size_t i = 0; i < batch->ndone; i++) {
+        const struct label *label = &labels[batch->answer[i]];
+        to = append(to, label->text, label->nbytes);
+        to = append(to, batch->record[i].bytes, batch->record[i].nbytes + 1);
+    }
+    batch->output_nbytes = (size_t)(to - batch->output);
+    return true;
+}
+
+bool output_write(struct output *output, const struct batch *batch)
+{
+    const char *bytes = batch->output;
+    size_t nbytes = batch->output_nbytes;
     while (nbytes > 0 && !output->error) {
         ssize_t written = write(STDOUT_FILENO, bytes, nbytes);
         if (written < 0 && errno != EINTR) {
@@ -27,35 +108,10 @@ static void write_all(struct output *output, const char *bytes, size_t nbytes)
             nbytes -= (size_t)written;
         }
     }
+    return !output->error;
 }
 
-static void drain(struct output *output)
+int output_complain(const struct output *output, const char *outcome)
 {
-    write_all(output, output->buffer, output->used);
-    output->used = 0;
-}
-
-void output_put(struct output *output, const void *bytes, size_t nbytes)
-{
-    if (nbytes > ROOM - output->used)
-        drain(output);
-    if (nbytes > ROOM) {
-        write_all(output, bytes, nbytes);
-        return;
-    }
-    memcpy(output->buffer + output->used, bytes, nbytes);
-    output->used += nbytes;
-}
-
-int output_flush(struct output *output, const char *outcome)
-{
-    drain(output);
-    if (!output->error)
-        return 0;
     return complain("standard output: %s%s", strerror(output->error), outcome);
-}
-
-void output_close(struct output *output)
-{
-    free(output->buffer);
 }

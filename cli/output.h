@@ -1,24 +1,24 @@
-/* output.h - records to standard output, through one large buffer. */
+/* output.h - records of batches to standard output. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
-#include <stddef.h>
+#include "batch.h"
 
 struct output {
-    char *buffer;
-    size_t used;
     int error; /* errno of the first failure; nothing is written after it */
 };
 
-/* Returns 0, or the exit status, having complained. */
-int output_open(struct output *output);
+/* Of the records that have been dealt with, makes those the output of the batch whose answer is
+ * 'wanted': moves them together where they are.  Returns how many there are. */
+size_t output_keep(struct batch *batch, bool wanted);
 
-void output_put(struct output *output, const void *bytes, size_t nbytes);
+/* Makes all records the output, each behind its answer and a tab.  false: no memory. */
+bool output_label(struct batch *batch);
 
-/* Writes what has been put.  Returns 0, or the exit status, having complained of the failure
- * and told the outcome ("; F is unchanged"). */
-int output_flush(struct output *output, const char *outcome);
+/* Writes the output of the batch.  false: failed, now or before. */
+bool output_write(struct output *output, const struct batch *batch);
 
-void output_close(struct output *output);
+/* Says why writing failed, and the outcome ("; F is unchanged").  Returns the exit status. */
+int output_complain(const struct output *output, const char *outcome);
 
 #endif

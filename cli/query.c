@@ -11,57 +11,57 @@ struct query {
     struct target target;
     struct input *input;
     struct output output;
-    uint64_t nkeys;
-    uint64_t npresent;
+    uint64_t nselected;
 };
 
-/* What is printed unless -c or -q is given: the record, and the delimiter behind it. */
-static void print_batch(struct query *query, const struct batch *batch)
+static bool ask_batch(void *context, struct batch *batch)
 {
+    const struct query *query = context;
     const struct settings *s = query->settings;
-    static const char labels[2][9] = { "no\t", "perhaps\t" };
-    for (size_t i = 0; i < batch->count; i++) {
-        bool present = batch->answer[i];
-        if (s->label)
-            output_put(&query->output, labels[present], present ? 8 : 3);
-        if (s->label || present != s->invert)
-            output_put(&query->output, batch->record[i].bytes, batch->record[i].nbytes + 1);
-    }
+    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    size_t npresent = perhaps_contains_many(query->target.filter, &keys, batch->answer);
+    batch->nselected = s->invert ? batch->count - npresent : npresent;
+    if (s->quiet || s->count)
+        return true;
+    if (s->label)
+        return batch_met(batch, output_label(batch) ? 0 : PERHAPS_ERR_MEMORY);
+    output_keep(batch, !s->invert);
+    return true;
 }
 
-static uint64_t nselected(const struct query *query)
+static bool print_batch(void *context, struct batch *batch)
 {
-    return query->settings->invert ? query->nkeys - query->npresent : query->npresent;
+    struct query *query = context;
+    query->nselected += batch->nselected;
+    bool enough = query->settings->quiet && query->nselected;
+    return output_write(&query->output, batch) && !enough;
 }
 
 static int query_all(struct query *query)
 {
-    const struct settings *s = query->settings;
-    struct batch batch;
-    int got = 0, status = 0;
-    while (!status && !(s->quiet && nselected(query)) &&
-           (got = input_next(query->input, &batch)) > 0) {
-        struct perhaps_keys keys = { .count = batch.count, .each = batch.key };
-        query->npresent += perhaps_contains_many(query->target.filter, &keys, batch.answer);
-        query->nkeys += batch.count;
-        if (!s->quiet && !s->count)
-            print_batch(query, &batch);
-        status = output_flush(&query->output, "");
-    }
-    return got < 0 ? input_complain(query->input, "") : status;
+    const struct stage stages[] = { { ask_batch, query, .in_order = false },
+                                    { print_batch, query, .in_order = true } };
+    const struct batch *last = input_run(query->input, stages, 2);
+    if (query->output.error)
+        return output_complain(&query->output, "");
+    if (query->settings->quiet && query->nselected)
+        return 0;
+    return input_complain(query->input, last, "");
 }
 
 static void report(const struct query *query, double seconds)
 {
     const struct settings *s = query->settings;
     if (s->count && !s->quiet)
-        printf("%ju\n", (uintmax_t)nselected(query));
+        printf("%ju\n", (uintmax_t)query->nselected);
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
+    uint64_t nkeys = input_nkeys(query->input);
+    uint64_t npresent = s->invert ? nkeys - query->nselected : query->nselected;
     json_t *facts = json_pack("{s:s, s:o, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
-                              json_path(query->target.path), "keys", (json_int_t)query->nkeys,
-                              "perhaps", (json_int_t)query->npresent, "no",
-                              (json_int_t)(query->nkeys - query->npresent), "seconds", seconds);
+                              json_path(query->target.path), "keys", (json_int_t)nkeys,
+                              "perhaps", (json_int_t)npresent, "no",
+                              (json_int_t)(nkeys - npresent), "seconds", seconds);
     summarize(s, facts, "%s", "");
 }
 
@@ -82,17 +82,14 @@ int verb_query(const struct settings *settings)
     if (!status)
         status = target_open(&query.target, settings->filter, settings, WITH_SECRET);
     if (!status)
-        status = output_open(&query.output);
-    if (!status)
         status = input_open(settings, "asking", !settings->count, &query.input);
     if (!status)
         status = query_all(&query);
-    input_close(query.input);
     if (!status) {
         report(&query, seconds_now() - started);
-        status = nselected(&query) ? STATUS_YES : STATUS_NO;
+        status = query.nselected ? STATUS_YES : STATUS_NO;
     }
-    output_close(&query.output);
+    input_close(query.input);
     target_close(&query.target);
     return status;
 }

@@ -10,9 +10,10 @@
 
 #define PACKED_NBYTES ((size_t)128 << 10)
 
-void stream_init(struct stream *stream, atomic_uint_fast64_t *nread)
+void stream_init(struct stream *stream, uint64_t *nread)
 {
-    *stream = (struct stream){ .fd = -1, .nread = nread };
+    *stream = (struct stream){ .fd = -1 };
+    stream->nread = nread;
 }
 
 static ssize_t fail(struct stream *stream, const char *problem)
@@ -29,7 +30,7 @@ static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
             return fail(stream, "interrupted");
         ssize_t got = read(stream->fd, buffer, nbytes);
         if (got >= 0) {
-            atomic_fetch_add_explicit(stream->nread, (uint64_t)got, memory_order_relaxed);
+            *stream->nread += (uint64_t)got;
             return got;
         }
         if (errno != EINTR && errno != EAGAIN)

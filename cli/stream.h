@@ -2,7 +2,6 @@
 #ifndef STREAM_H
 #define STREAM_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +12,8 @@
 enum format { PLAIN, GZIP, ZSTD };
 
 struct stream {
-    const char *problem;         /* after a failure: why */
-    atomic_uint_fast64_t *nread; /* counts the bytes read, as they stand in the files */
+    const char *problem; /* after a failure: why */
+    uint64_t *nread;     /* counts the bytes read, as they stand in the files */
 
     int fd; /* -1: closed */
     enum format format;
@@ -30,7 +29,7 @@ struct stream {
 };
 
 /* A stream that is not open. */
-void stream_init(struct stream *stream, atomic_uint_fast64_t *nread);
+void stream_init(struct stream *stream, uint64_t *nread);
 
 /* Opens a file; "-" is standard input.  false: 'problem' says why. */
 bool stream_open(struct stream *stream, const char *path);

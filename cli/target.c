@@ -8,17 +8,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "numbers.h"
 #include "report.h"
 #include "secret.h"
+#include "stop.h"
 
-static int init(struct target *target, const char *path)
+static int init(struct target *target, const char *path, const char *format)
 {
-    const char *format = !path                     ? ""
-                         : access(path, F_OK) == 0 ? "; %s is unchanged"
-                                                   : "; %s was not made";
     *target = (struct target){ .path = path ? path : "the filter", .lock = -1 };
     if (asprintf(&target->outcome, format, path) >= 0)
         return 0;
@@ -32,6 +31,13 @@ void target_close(struct target *target)
     free(target->outcome);
     if (target->lock >= 0)
         close(target->lock);
+}
+
+static const char *outcome_at(const char *path)
+{
+    if (!path)
+        return "";
+    return access(path, F_OK) == 0 ? "; %s is unchanged" : "; %s was not made";
 }
 
 /* ---- Reserving a place ------------------------------------------------------------- */
@@ -53,9 +59,24 @@ static bool same_file(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
+/* Others that change the file in place have it for themselves for a moment, to begin and to
+ * end: whoever only wants to share it waits for that. */
+static bool try_lock(int fd, int how)
+{
+    const struct timespec moment = { .tv_nsec = 10000000 };
+    const int moments = how == LOCK_SH ? 500 : 0;
+    for (int i = 0; flock(fd, how | LOCK_NB) != 0; i++) {
+        if (errno != EWOULDBLOCK || i == moments || stop_signal())
+            return false;
+        nanosleep(&moment, NULL);
+        errno = EWOULDBLOCK;
+    }
+    return true;
+}
+
 /* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
- * must look again. */
-static int lock(struct target *target)
+ * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so. */
+static int lock(struct target *target, int how)
 {
     const char *path = target->path;
     do {
@@ -64,8 +85,10 @@ static int lock(struct target *target)
         target->lock = open(path, O_RDONLY | O_CLOEXEC);
         if (target->lock < 0)
             return errno == ENOENT ? 0 : complain("%s: %s", path, strerror(errno));
-        if (flock(target->lock, LOCK_EX | LOCK_NB) == 0)
+        if (try_lock(target->lock, how))
             continue;
+        if (stop_signal())
+            return complain_interrupted("");
         return errno == EWOULDBLOCK
                    ? complain("%s: another process is changing it: try again later", path)
                    : complain("%s: cannot be locked: %s", path, strerror(errno));
@@ -76,7 +99,7 @@ static int lock(struct target *target)
 int target_reserve(struct target *target, const char *path)
 {
     struct stat st;
-    int status = init(target, path);
+    int status = init(target, path, outcome_at(path));
     if (status || !path)
         return status;
     bool exists = stat(path, &st) == 0;
@@ -85,7 +108,7 @@ int target_reserve(struct target *target, const char *path)
     if (exists && !S_ISREG(st.st_mode))
         return 0; /* a device or pipe is written to */
     status = check_folder(path, exists);
-    return status ? status : lock(target);
+    return status ? status : lock(target, LOCK_EX);
 }
 
 /* ---- Making one -------------------------------------------------------------------- */
@@ -163,6 +186,8 @@ int target_create(struct target *target, const struct settings *settings, uint64
 
 static int complain_open(const char *path, const struct settings *settings, int error)
 {
+    if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
+        return complain("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error != PERHAPS_ERR_KEY)
         return complain("%s: %s", path, why(error));
     if (settings->key_file)
@@ -189,20 +214,52 @@ int target_open(struct target *target, const char *path, const struct settings *
                 enum secrecy secrecy)
 {
     struct perhaps_open_options options = { .without_secret = secrecy == WITHOUT_SECRET };
-    int status = init(target, path);
+    int status = init(target, path, outcome_at(path));
     return status ? status : open_file(target, path, settings, options);
 }
 
 int target_load(struct target *target, const char *from, const struct settings *settings,
                 enum secrecy secrecy)
 {
-    return open_file(target, from, settings,
-                     (struct perhaps_open_options){
-                         .writable = true, .without_secret = secrecy == WITHOUT_SECRET });
+    return open_file(
+        target, from, settings,
+        (struct perhaps_open_options){ .writable = true,
+                                       .shared = settings->in_place,
+                                       .without_secret = secrecy == WITHOUT_SECRET });
+}
+
+/* The library keeps its own lock, which ours would be in the way of; between the two another
+ * process may have put a new file in the place. */
+int target_open_in_place(struct target *target, const char *path,
+                         const struct settings *settings)
+{
+    struct stat st;
+    int status = init(target, path, "; some of the keys are in %s");
+    while (!status) {
+        if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
+            status = lock(target, LOCK_SH);
+        if (target->lock >= 0)
+            flock(target->lock, LOCK_UN);
+        if (!status)
+            status = target_load(target, path, settings, WITH_SECRET);
+        if (status || same_file(target->lock, path))
+            break;
+        perhaps_free(target->filter);
+        target->filter = NULL;
+    }
+    return status;
 }
 
 int target_save(const struct target *target)
 {
     int error = perhaps_save(target->filter, target->path);
     return error ? complain("%s: %s%s", target->path, why(error), target->outcome) : 0;
+}
+
+int target_sync(const struct target *target, int status)
+{
+    int error = perhaps_sync(target->filter);
+    if (!error || status)
+        return status;
+    return complain("%s: %s%s", target->path, why(error), target->outcome);
 }

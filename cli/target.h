@@ -43,7 +43,16 @@ int target_create(struct target *target, const struct settings *settings, uint64
 int target_load(struct target *target, const char *from, const struct settings *settings,
                 enum secrecy secrecy);
 
+/* Maps the filter at 'path' to be changed where it is, by others too that do so, but by none
+ * that reserves it. */
+int target_open_in_place(struct target *target, const char *path,
+                         const struct settings *settings);
+
 int target_save(const struct target *target);
+
+/* Sees to it that what was changed in place is on the disk, after a failure too, and returns
+ * then its 'status'. */
+int target_sync(const struct target *target, int status);
 
 void target_close(struct target *target);
 

@@ -1,5 +1,5 @@
-/* blocks_fuzz.c - a file of keys, packed or not, cut into blocks: every byte comes, once, in
- * order, and each block ends with a record. */
+/* blocks_fuzz.c - a file of keys, packed or not, cut into blocks and these into records: every
+ * byte comes, once, in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "blocks.h"
+#include "scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -28,25 +29,45 @@ static void check_block(const struct block *block, const uint8_t *data, size_t n
         abort();
 }
 
+/* Record behind record, each ending at the next delimiter. */
+static void check_records(const struct block *block, char delimiter)
+{
+    size_t count = scan_count(block->text, block->nbytes, delimiter);
+    struct perhaps_key *records = calloc(count + 1, sizeof *records);
+    const char *at = block->text;
+    if (!records)
+        abort();
+    scan_records(block->text, block->nbytes, delimiter, records);
+    for (size_t i = 0; i < count; i++) {
+        if (records[i].bytes != at || at[records[i].nbytes] != delimiter ||
+            memchr(at, delimiter, records[i].nbytes))
+            abort();
+        at += records[i].nbytes + 1;
+    }
+    if (at != block->text + block->nbytes)
+        abort();
+    free(records);
+}
+
 static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter)
 {
     char *paths[] = { path };
-    struct blocks *blocks = blocks_open(paths, 1, delimiter, false);
+    struct blocks *blocks = blocks_open(paths, 1, delimiter);
+    struct block block = { 0 };
     size_t at = 0;
     if (!blocks)
         abort();
-    for (;;) {
-        const struct block *block = blocks_next(blocks);
-        if (block->state == BLOCK_PROBLEM && !*blocks_problem(blocks))
-            abort();
-        if (block->state != BLOCK_RECORDS)
-            break;
+    while (blocks_read(blocks, &block), block.state == BLOCK_RECORDS) {
         if (!is_packed(data, nbytes))
-            check_block(block, data, nbytes, at, delimiter);
-        at += block->nbytes;
+            check_block(&block, data, nbytes, at, delimiter);
+        check_records(&block, delimiter);
+        at += block.nbytes;
     }
+    if (block.state == BLOCK_PROBLEM && !*blocks_problem(blocks))
+        abort();
     if (!is_packed(data, nbytes) && at < nbytes)
         abort();
+    free(block.text);
     blocks_close(blocks);
 }
 

@@ -304,7 +304,7 @@ struct perhaps_open_options {
  *
  * 'writable' and 'shared' maps the file to be written in place, by any number of threads and
  * processes at once: a key that one has added is found by all, also by those that have it open
- * read-only, at once.  While it is open like this, and after a crash until it was opened and
+ * read-only, at once.  The first to open it checks every byte.  While it is open like this, and after a crash until it was opened and
  * closed like this again, the file has no checksums of its body: perhaps_verify() returns
  * PERHAPS_ERR_UNSUPPORTED.  The last of them to close it writes them.  A process that dies
  * loses nothing that it had added; a system that dies loses what came after the last

@@ -225,6 +225,98 @@ test_threads() {
     done
 }
 
+# lines_of_all_sorts: random lines, many of them twice, which end anywhere in a block; empty ones
+# and blanks; one of 5 MB in the middle; no newline at the end.
+lines_of_all_sorts() {
+    local i
+    head -c 1500000 /dev/urandom | base64 -w 0 | tr '/+' '\n\n' >some
+    cat some
+    seq 30000
+    head -c 5000000 /dev/zero | tr '\0' x
+    printf '\n\n\n \n'
+    for i in 1 2 3; do head -c $((300000 * i)) some; done
+    seq 20000 40000
+    printf 'the end'
+}
+
+# What many threads do cannot be told from what one does.
+test_threads_are_alike() {
+    local j verb
+    lines_of_all_sorts >in
+    { seq 30000; cat in; seq 50000; } >ask
+    awk '!seen[$0]++' in >first
+    awk 'seen[$0]++' in >again
+    for j in 1 2 3 8; do
+        run build -j $j -n 400k -p 1e-9 --seed 7 -o f$j in
+        check "alike: build -j $j: the same filter" same f1 f$j
+        cp f1 more$j
+        run add -j $j more$j ask
+        check "alike: add -j $j: the same filter" same more1 more$j
+        for verb in query "query -v" "query --label" "query -c"; do
+            run $verb -j $j f1 ask
+            [ $j = 1 ] && cp out "$verb.1"
+            check "alike: $verb -j $j" same out "$verb.1"
+        done
+        run dedup -j $j -p 1e-12 in
+        check "alike: dedup -j $j" same out first
+        run dedup -j $j -p 1e-12 -d in
+        check "alike: dedup -d -j $j" same out again
+        run dedup -j $j -p 1e-9 -n 8M -q in in
+        check "alike: dedup -j $j in parts" same out first
+        run dedup -j $j -p 1e-12 -n 1M --state s$j in
+        check "alike: dedup -j $j --state" same out first
+        run dedup -j $j --state s$j in ask
+        cp out left$j
+        check "alike: dedup -j $j --state again" same left1 left$j
+    done
+    check "alike: the last newline" [ "$(tail -n 1 first)" = "the end" ]
+}
+
+# The same line is blamed, and what came before it is done.
+test_threads_blame_alike() {
+    local j verb
+    { seq -f '%.0f x' 90000; echo alone; seq -f '%.0f y' 50000; echo alone; } >in
+    seq -f '%016.0f' 90000 >sized
+    { cat sized; echo short; cat sized; } >bad
+    run build -n 200k --hash none -p 1e-9 -o none sized
+    run build -n 300k -o f keys
+    for j in 1 2 3 8; do
+        for verb in "dedup -p 1e-9" "dedup -n 8M" "build -o g" "query f" "add f"; do
+            run $verb -j $j --delimiter ' ' --field 2 in
+            refused "blame: $verb -j $j" "in:90001: has no such field"
+        done
+        run dedup -j $j -n 1000 --field 1 --delimiter ' ' in
+        refused "blame: dedup -j $j: full" "full"
+        cp err full$j
+        cp out out$j
+        check "blame: dedup -j $j: full: the same line" same full1 full$j
+        check "blame: dedup -j $j: full: the same output" same out1 out$j
+        run build -j $j -n 1000 --seed 3 -p 1e-9 -o g --field 1 -d ' ' in
+        refused "blame: build -j $j: full" "full"
+        cp err built$j
+        check "blame: build -j $j: full: the same line" same built1 built$j
+        run add -j $j none bad
+        refused "blame: add -j $j: key of another size" "bad:90001: not 16 bytes"
+        run query -c -j $j f keys missing
+        refused "blame: query -j $j: missing input" "missing: No such file"
+    done
+}
+
+# What comes slowly is passed on in order, by any number of threads.
+test_slow_pipes() {
+    local j
+    seq 60 >in
+    run build -n 100 -p 1e-9 -o f in
+    for j in 1 2 8; do
+        for i in $(seq 20); do printf '%d\n%d' $((3 * i - 2)) $((3 * i - 1)); echo; echo $((3 * i)); sleep 0.005; done |
+            "$program" query -j $j f >out 2>err
+        check "slow pipe: query -j $j" same out in
+        for i in $(seq 20); do seq $((3 * i - 2)) $((3 * i)); echo 1; sleep 0.005; done |
+            "$program" dedup -j $j -q -n 100 >out 2>err
+        check "slow pipe: dedup -j $j" same out in
+    done
+}
+
 # ---- Input ---------------------------------------------------------------------------
 
 test_records() {
@@ -574,9 +666,13 @@ test_info_and_plan() {
     run info f
     check "info" tells "^capacity +1,000\$"
     check "info" tells "^fpr asked +0.01\$"
+    check "info: pages" tells "^huge pages +(yes|no) \(mapped file\)\$"
+    check "info: instructions" tells "^instructions +[a-z0-9]+\$"
     run info --json f
     check "info --json: one line" lines out 1
     check "info --json" [ "$(field capacity out)" = 1000 ]
+    check "info --json: pages" tells '"huge_pages":(true|false)'
+    check "info --json: instructions" tells '"instructions":"[a-z0-9]+"'
     run plan -n 5e9 -p 0.1%
     check "plan" tells "^capacity +5,000,000,000\$"
     check "plan: says why" tells "^why +"
@@ -659,7 +755,7 @@ test_streaming() {
     local line j
     run build -n 10 -p 1e-9 -o f < <(seq 3)
     for verb in "dedup -n 100" "query f"; do
-        for j in 1 2; do
+        for j in 1 2 8; do
             mkfifo asked answered
             "$program" $verb -j $j <asked >answered 2>err &
             exec 5>asked 6<answered
@@ -685,7 +781,7 @@ test_early_end() {
     run build -p 1e-9 -o f in
     mkfifo open_ended
     exec 5<>open_ended
-    for j in 1 2; do
+    for j in 1 2 8; do
         echo 2 >&5
         timeout 5 "$program" query -q -j $j f open_ended 2>err
         status=$?
@@ -736,7 +832,7 @@ test_signals() {
     seq 5 >in
     run build -n 100 -o f in
     cp f f.before
-    for j in 1 2; do
+    for j in 1 2 8; do
         interrupted INT 0 add -j $j f
         check "-j $j: add, SIGINT" exits 130
         check "-j $j: add, SIGINT: says" says "interrupted; f is unchanged"
@@ -783,6 +879,107 @@ test_locks() {
         run query -c f in$i
         check "six at once: none is lost" prints $'100\n'
     done
+}
+
+test_in_place() {
+    local i pids adder
+    seq 1000 >in
+    run build -n 100k -p 1e-6 -o f in
+    run add --in-place f <(seq 2001 3000)
+    check "--in-place" exits 0
+    check "--in-place: summary" says "1,000 keys added to f"
+    run query -c f <(seq 3000)
+    check "--in-place: all are in" prints $'2000\n'
+    run verify f
+    check "--in-place: its checksums are right again" exits 0
+    ls -i f >inode
+    pids=
+    for i in 1 2 3 4 5 6; do
+        seq $((i * 10000)) $((i * 10000 + 5000)) >in$i
+        "$program" add --in-place -q f in$i 2>err$i &
+        pids="$pids $!"
+    done
+    wait $pids
+    for i in 1 2 3 4 5 6; do
+        check "--in-place: six at once: silent" [ ! -s err$i ]
+        run query -c f in$i
+        check "--in-place: six at once: none is lost" prints $'5001\n'
+    done
+    check "--in-place: the file is the same one" [ "$(ls -i f)" = "$(cat inode)" ]
+    run verify f
+    check "--in-place: six at once: verify" exits 0
+    mkfifo slow
+    exec 5<>slow
+    "$program" add -q --in-place f slow 2>slow_err 5<&- &
+    adder=$!
+    check "--in-place: reads" until_true reads $adder slow
+    echo at_once >&5
+    check "--in-place: readers find a key at once" until_true "$program" query -q f <(echo at_once)
+    run add f in
+    refused "--in-place: excludes add" "f: another process is changing it"
+    run build -n 5 -o f in
+    refused "--in-place: excludes build" "f: another process is changing it"
+    run add --in-place -q f <(echo beside)
+    check "--in-place: not another one" exits 0
+    run verify f
+    refused "--in-place: verify" "f: is being added to in place"
+    run query -c f <(printf 'at_once\nbeside\n')
+    check "--in-place: both are in" prints $'2\n'
+    exec 5>&-
+    wait $adder
+    rm slow
+    check "--in-place: silent" [ ! -s slow_err ]
+    run verify f
+    check "--in-place: verify after it" exits 0
+    interrupted INT 0 add --in-place f
+    check "--in-place: SIGINT" exits 130
+    check "--in-place: SIGINT: says" says "interrupted; some of the keys are in f"
+    run add --in-place f <(seq 1000000)
+    refused "--in-place: full" "full: make it anew with a larger -n; some of the keys are in f"
+    run query -c f in
+    check "--in-place: full: what was in is in" prints $'1000\n'
+    run build --kind cuckoo -n 1000 -o c keys
+    run add --in-place c in
+    refused "--in-place: a kind that cannot" "c: its kind cannot be changed in place"
+    run add --in-place missing in
+    refused "--in-place: missing" "missing: No such file"
+    run add --in-place keys in
+    refused "--in-place: not a filter" "keys: not a filter file"
+    mkfifo pipe
+    run add --in-place pipe in
+    refused "--in-place: a pipe" "pipe: not a filter file"
+    run add --in-place . in
+    refused "--in-place: a folder" ".: Is a directory"
+    run add --in-place f f
+    refused "--in-place: the filter to itself" "f: is an input, too"
+    run build --in-place -o g in
+    refused "--in-place: of add only" "--in-place: no such option"
+    run build --key-file k -n 1000 -q -o sip keys
+    run add --in-place sip in
+    refused "--in-place: without the key" "sip: was built with a secret"
+    run add --in-place --key-file k sip in
+    check "--in-place: with the key" exits 0
+    check "no temporary files" no_litter
+}
+
+# An ordinary change keeps those in place out until it is done.
+test_in_place_waits() {
+    local adder
+    seq 10 >in
+    run build -n 1000 -o f in
+    mkfifo slow
+    exec 5<>slow
+    "$program" add -q f slow 2>slow_err 5<&- &
+    adder=$!
+    until_true reads $adder slow
+    "$program" add --in-place -q f <(seq 100 200) 2>err 5<&- &
+    sleep 0.2
+    seq 300 400 >&5
+    exec 5>&-
+    wait
+    check "--in-place waits for add" is_silent
+    run query -c f <(seq 100 200; seq 300 400)
+    check "--in-place waits for add: none is lost" [ "$(cat out)" -ge 202 ]
 }
 
 test_outputs() {

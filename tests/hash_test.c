@@ -29,6 +29,31 @@ static void test_xxh3_vectors(void **state)
     expect(a.mark == 0xa96faf705af16834 && a.place == 0xe6c632b61e964e1f);
 }
 
+/* Keys of 8 bytes by vector instructions and by libxxhash: any number of them, any seed, and
+ * nothing written behind the last. */
+static void test_integers(void **state)
+{
+    (void)state;
+    enum { MOST = 40, TRIALS = 2000 };
+    struct rng rng = rng_for(__func__);
+    const struct kernels *kernels;
+    for (size_t i = 0; (kernels = kernels_at(i)); i++)
+        for (unsigned trial = 0; kernels->hash_integers && trial < TRIALS; trial++) {
+            uint64_t keys[MOST], seed = rng_next(&rng) >> rng_below(&rng, 64);
+            struct keyhash out[MOST + 1] = { 0 };
+            size_t n = (size_t)rng_below(&rng, MOST + 1);
+            for (size_t k = 0; k < MOST; k++)
+                keys[k] = rng_next(&rng) >> rng_below(&rng, 64);
+            scene("%s, %zu keys, seed %llu", kernels->name, n, (unsigned long long)seed);
+            kernels->hash_integers((const uint8_t *)keys, n, seed, out);
+            for (size_t k = 0; k < n; k++) {
+                struct keyhash right = xxh3_keyhash(&keys[k], sizeof keys[k], seed);
+                expect(out[k].place == right.place && out[k].mark == right.mark);
+            }
+            expect(out[n].place == 0 && out[n].mark == 0);
+        }
+}
+
 /* From the SipHash authors' vectors_128: the empty message, and the bytes 0 1 2. */
 static void test_sip_vectors(void **state)
 {
@@ -328,19 +353,13 @@ static void test_long_key(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_xxh3_vectors),
-        cmocka_unit_test(test_sip_vectors),
-        cmocka_unit_test(test_none_is_the_key),
-        cmocka_unit_test(test_custom),
-        cmocka_unit_test(test_every_hash),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_secret),
-        cmocka_unit_test(test_secret_is_wiped),
-        cmocka_unit_test(test_unknown_hash),
-        cmocka_unit_test(test_wrong_lengths),
-        cmocka_unit_test(test_wrong_length_in_batch),
-        cmocka_unit_test(test_empty_key),
-        cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_xxh3_vectors),    cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_sip_vectors),     cmocka_unit_test(test_none_is_the_key),
+        cmocka_unit_test(test_custom),          cmocka_unit_test(test_every_hash),
+        cmocka_unit_test(test_seeds),           cmocka_unit_test(test_secret),
+        cmocka_unit_test(test_secret_is_wiped), cmocka_unit_test(test_unknown_hash),
+        cmocka_unit_test(test_wrong_lengths),   cmocka_unit_test(test_wrong_length_in_batch),
+        cmocka_unit_test(test_empty_key),       cmocka_unit_test(test_long_key),
     };
     return run_group(tests);
 }

@@ -3,11 +3,9 @@
 #include "support.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kernels.h"
-
-static const struct kernels *const tables[] = { &kernels_scalar };
-enum { TABLES = sizeof tables / sizeof *tables };
 
 /* ---- As the format says, one bit after the other --------------------------------------------
  */
@@ -113,13 +111,45 @@ enum { KEYS = 32, BODY_MAX = 1 << 14 };
 
 struct trial {
     struct shape shape;
-    uint8_t body[BODY_MAX];
-    uint8_t expected[BODY_MAX];
+    uint64_t field[PERHAPS_FIELDS_MAX];
+    uint8_t *body; /* what follows it cannot be read */
+    size_t body_nbytes;
+    uint8_t noise[BODY_MAX];    /* its first bytes are what the body was */
+    uint8_t expected[BODY_MAX]; /* and these, what it is to be */
     struct keyhash keys[KEYS];
     struct keyhash ahead[KEYS];
     size_t n;
-    bool answer[KEYS + 1];
+    bool answer[KEYS];
 };
+
+/* The end of BODY_MAX bytes, behind which lies what nobody may touch. */
+static uint8_t *room_end(void)
+{
+    enum { PAGE_MAX = 1 << 16 }; /* that a CPU has */
+    static uint8_t *room;
+    if (!room) {
+        void *map = mmap(NULL, 2 * PAGE_MAX, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        expect(map != MAP_FAILED);
+        room = map;
+        expect(!mprotect(room + PAGE_MAX, PAGE_MAX, PROT_NONE));
+    }
+    return room + PAGE_MAX;
+}
+
+static void restore_body(struct trial *t)
+{
+    memcpy(t->body, t->noise, t->body_nbytes);
+}
+
+/* Bodies are whole cache lines. */
+static void place_body(struct trial *t, uint64_t nbytes)
+{
+    t->body_nbytes = (nbytes + 63) / 64 * 64;
+    t->body = room_end() - t->body_nbytes;
+    restore_body(t);
+    memcpy(t->expected, t->noise, t->body_nbytes);
+}
 
 /* A word of which one bit in 32 is set, or half of them, or all but one in 32. */
 static uint64_t noise(struct rng *rng, unsigned density)
@@ -132,91 +162,123 @@ static uint64_t noise(struct rng *rng, unsigned density)
     return word;
 }
 
+static struct keyhash random_key(struct rng *rng)
+{
+    struct keyhash key = { rng_next(rng), rng_next(rng) };
+    if (rng_below(rng, 16) == 0)
+        key.place = rng_below(rng, 2) ? 0 : UINT64_MAX;
+    if (rng_below(rng, 16) == 0)
+        key.mark = rng_below(rng, 2) ? 0 : UINT64_MAX;
+    return key;
+}
+
 static void fill_randomly(struct trial *t, struct rng *rng)
 {
     unsigned density = (unsigned)rng_below(rng, 3);
     for (size_t at = 0; at < BODY_MAX; at += 8) {
         uint64_t word = noise(rng, density);
-        memcpy(t->body + at, &word, sizeof word);
+        memcpy(t->noise + at, &word, sizeof word);
     }
-    memcpy(t->expected, t->body, BODY_MAX);
     t->n = (size_t)rng_below(rng, KEYS + 1);
     for (size_t i = 0; i < KEYS; i++) {
-        t->keys[i] = (struct keyhash){ rng_next(rng), rng_next(rng) };
-        t->ahead[i] = (struct keyhash){ rng_next(rng), rng_next(rng) };
-        if (rng_below(rng, 16) == 0)
-            t->keys[i].place = rng_below(rng, 2) ? 0 : UINT64_MAX;
-        if (rng_below(rng, 16) == 0)
-            t->keys[i].mark = rng_below(rng, 2) ? 0 : UINT64_MAX;
+        bool repeated = i > 0 && rng_below(rng, 16) == 0;
+        t->keys[i] = repeated ? t->keys[rng_below(rng, i)] : random_key(rng);
+        t->ahead[i] = random_key(rng);
     }
 }
 
-/* 'wanted' counts the answers that are true, or those that are not. */
-static void check_answers(const struct trial *t, const bool wanted[], size_t count, bool truth)
+/* ---- Comparison ---------------------------------------------------------------------------
+ */
+
+static void check_body(const struct trial *t)
+{
+    expect(!memcmp(t->body, t->expected, t->body_nbytes));
+}
+
+/* Returns how many answers are true. */
+static size_t check_answers(const struct trial *t, const bool wanted[])
 {
     size_t n = 0;
     for (size_t i = 0; i < t->n; i++) {
         expect(t->answer[i] == wanted[i]);
-        n += wanted[i] == truth;
+        n += wanted[i];
     }
-    expect(count == n);
-    expect(!memcmp(t->body, t->expected, BODY_MAX));
+    check_body(t);
+    return n;
+}
+
+/* All keys at once, and one after the other. */
+static void check_contains(const struct loops *loops, struct trial *t, const bool wanted[])
+{
+    memset(t->answer, 0xff, sizeof t->answer);
+    loops->prefetch(t->body, t->field, t->keys, t->n);
+    size_t count = loops->contains(t->body, t->field, t->keys, t->ahead, t->n, t->answer);
+    expect(check_answers(t, wanted) == count);
+    for (size_t i = 0; i < t->n; i++)
+        t->answer[i] = loops->contains_one(t->body, t->field, t->keys[i]);
+    check_answers(t, wanted);
+}
+
+/* Leaves the body as it was. */
+static void check_add(const struct loops *loops, struct trial *t, const bool wanted[])
+{
+    memset(t->answer, 0xff, sizeof t->answer);
+    loops->add(t->body, t->field, t->keys, t->ahead, t->n, t->answer);
+    check_answers(t, wanted);
+    restore_body(t);
+    for (size_t i = 0; i < t->n; i++)
+        t->answer[i] = loops->add_one(t->body, t->field, t->keys[i]);
+    check_answers(t, wanted);
+    restore_body(t);
 }
 
 typedef unsigned bits_of_key(const struct shape *s, struct keyhash key, uint64_t bit[]);
 
-static void expect_contains(const struct trial *t, bits_of_key *bits_of, bool wanted[])
+static void check_bloom_kind(const struct loops *loops, const struct loops *atomic,
+                             struct trial *t, bits_of_key *bits_of)
 {
     uint64_t bit[128];
+    bool wanted[KEYS] = { 0 };
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = all_set(t->body, bit, bits_of(&t->shape, t->keys[i], bit));
-}
-
-static void expect_add(struct trial *t, bits_of_key *bits_of, bool wanted[])
-{
-    uint64_t bit[128];
+    check_contains(loops, t, wanted);
     for (size_t i = 0; i < t->n; i++) {
         unsigned n = bits_of(&t->shape, t->keys[i], bit);
         wanted[i] = all_set(t->expected, bit, n);
         for (unsigned b = 0; b < n; b++)
             set_bit(t->expected, bit[b]);
     }
+    check_add(loops, t, wanted);
+    check_add(atomic, t, wanted);
 }
+
+/* ---- Trials -------------------------------------------------------------------------------
+ */
 
 static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
 {
-    const struct shape *s = &t->shape;
-    bool wanted[KEYS] = { 0 };
-    t->shape.parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
-    t->shape.bits = 1 + (unsigned)rng_below(rng, 16);
-    t->shape.size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
-    scene("%s, blocked: %u parts, %u bits", k->name, s->parts, s->bits);
-    k->blocked_prefetch(t->body, s->size, s->parts, t->keys, t->n);
-    expect_contains(t, blocked_bits, wanted);
-    size_t count = k->blocked_contains(t->body, s->size, s->parts, s->bits, t->keys, t->ahead,
-                                       t->n, t->answer);
-    check_answers(t, wanted, count, true);
-    expect_add(t, blocked_bits, wanted);
-    count =
-        k->blocked_add(t->body, s->size, s->parts, s->bits, t->keys, t->ahead, t->n, t->answer);
-    check_answers(t, wanted, count, false);
+    struct shape *s = &t->shape;
+    s->parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
+    s->bits = 1 + (unsigned)rng_below(rng, 16);
+    s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
+    scene("%s, blocked: %u parts of %llu lines, %u bits", k->name, s->parts,
+          (unsigned long long)s->size, s->bits);
+    const uint64_t field[] = { s->size, s->parts, s->bits };
+    memcpy(t->field, field, sizeof field);
+    place_body(t, s->parts * s->size * 64);
+    check_bloom_kind(&k->blocked, &kernels_atomic.blocked, t, blocked_bits);
 }
 
 static void try_bloom(const struct kernels *k, struct trial *t, struct rng *rng)
 {
-    const struct shape *s = &t->shape;
-    bool wanted[KEYS] = { 0 };
-    t->shape.bits = 1 + (unsigned)rng_below(rng, 64);
-    t->shape.size = 1 + rng_below(rng, BODY_MAX * 8);
+    struct shape *s = &t->shape;
+    s->bits = 1 + (unsigned)rng_below(rng, 64);
+    s->size = 1 + rng_below(rng, rng_below(rng, 2) ? BODY_MAX * 8 : 1000);
     scene("%s, bloom: %llu bits, %u a key", k->name, (unsigned long long)s->size, s->bits);
-    k->bloom_prefetch(t->body, s->size, s->bits, t->keys, t->n);
-    expect_contains(t, bloom_bits, wanted);
-    size_t count =
-        k->bloom_contains(t->body, s->size, s->bits, t->keys, t->ahead, t->n, t->answer);
-    check_answers(t, wanted, count, true);
-    expect_add(t, bloom_bits, wanted);
-    count = k->bloom_add(t->body, s->size, s->bits, t->keys, t->ahead, t->n, t->answer);
-    check_answers(t, wanted, count, false);
+    const uint64_t field[] = { s->size, s->bits };
+    memcpy(t->field, field, sizeof field);
+    place_body(t, (s->size + 7) / 8);
+    check_bloom_kind(&k->bloom, &kernels_atomic.bloom, t, bloom_bits);
 }
 
 /* Plants some of the keys, since in noise hardly any long fingerprint would be found. */
@@ -235,23 +297,23 @@ static void plant(struct trial *t, struct rng *rng)
                 set_bit(t->body, bit);
         }
     }
-    memcpy(t->expected, t->body, BODY_MAX);
+    memcpy(t->expected, t->body, t->body_nbytes);
 }
 
 static void try_cuckoo(const struct kernels *k, struct trial *t, struct rng *rng)
 {
-    const struct shape *s = &t->shape;
+    struct shape *s = &t->shape;
     bool wanted[KEYS] = { 0 };
-    t->shape.bits = 4 + (unsigned)rng_below(rng, 29);
-    t->shape.size = 2 + 2 * rng_below(rng, (BODY_MAX - 8) / s->bits - 1);
+    s->bits = 4 + (unsigned)rng_below(rng, 29);
+    s->size = 2 + 2 * rng_below(rng, rng_below(rng, 2) ? (BODY_MAX - 8) / s->bits - 1 : 8);
     scene("%s, cuckoo: %llu buckets, %u bits", k->name, (unsigned long long)s->size, s->bits);
+    const uint64_t field[] = { s->size, s->bits };
+    memcpy(t->field, field, sizeof field);
+    place_body(t, s->size / 2 * s->bits + 8);
     plant(t, rng);
-    k->cuckoo_prefetch(t->body, s->size, s->bits, t->keys, t->n);
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = cuckoo_has(s, t->body, t->keys[i]);
-    size_t count =
-        k->cuckoo_contains(t->body, s->size, s->bits, t->keys, t->ahead, t->n, t->answer);
-    check_answers(t, wanted, count, true);
+    check_contains(&k->cuckoo, t, wanted);
 }
 
 static void run(void (*try)(const struct kernels *, struct trial *, struct rng *),
@@ -259,11 +321,12 @@ static void run(void (*try)(const struct kernels *, struct trial *, struct rng *
 {
     enum { TRIALS = SANITIZED ? 2000 : 10000 };
     static struct trial trial;
+    const struct kernels *table;
     struct rng rng = rng_for(name);
-    for (size_t table = 0; table < TABLES; table++)
+    for (size_t index = 0; (table = kernels_at(index)); index++)
         for (unsigned i = 0; i < TRIALS; i++) {
             fill_randomly(&trial, &rng);
-            try(tables[table], &trial, &rng);
+            try(table, &trial, &rng);
         }
 }
 
@@ -285,13 +348,35 @@ static void test_cuckoo(void **state)
     run(try_cuckoo, __func__);
 }
 
+/* ---- Choice -------------------------------------------------------------------------------
+ */
+
+static void expect_cpu(const char *name)
+{
+    perhaps_filter *f = make_filter(perhaps_kind(0), 10, 0.01, 1);
+    scene("PERHAPS_CPU=%s, and stats say %s", getenv("PERHAPS_CPU"), stats_of(f).cpu);
+    expect(!strcmp(stats_of(f).cpu, name));
+    expect(!strcmp(kernels_choose()->name, name));
+    perhaps_free(f);
+}
+
 static void test_choice(void **state)
 {
     (void)state;
-    bool known = false;
-    for (size_t table = 0; table < TABLES; table++)
-        known |= tables[table] == kernels_choose();
-    expect(known && *kernels_choose()->name);
+    const struct kernels *table, *best = kernels_at(0);
+    expect(best == &kernels_scalar && !strcmp(best->name, "scalar"));
+    for (size_t index = 0; (table = kernels_at(index)); index++) {
+        expect(!setenv("PERHAPS_CPU", table->name, 1));
+        expect_cpu(table->name);
+        best = table;
+    }
+    const char *const unknown[] = { "", "sca", "scalar2", "mmx" };
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        expect(!setenv("PERHAPS_CPU", unknown[i], 1));
+        expect_cpu(best->name);
+    }
+    expect(!unsetenv("PERHAPS_CPU"));
+    expect_cpu(best->name);
 }
 
 int main(void)

@@ -10,6 +10,7 @@ enum { CAPACITY = 1000, UNIVERSE = 3 * CAPACITY, KEY_NBYTES = 8 };
 
 struct model {
     const struct perhaps_kind *kind;
+    bool shared; /* in memory, though by this one thread only */
     perhaps_filter *f;
     struct rng rng;
     uint64_t seed;             /* of the filter's hash */
@@ -164,6 +165,11 @@ static void do_save(struct model *m)
     perhaps_filter *opened;
     expect_success(perhaps_save(m->f, path.text));
     expect_success(perhaps_open(path.text, &options, &opened));
+    if (m->shared) { /* which the one from the file would not be */
+        expect(perhaps_equal(opened, m->f));
+        perhaps_free(opened);
+        return;
+    }
     if (!options.writable) {
         perhaps_filter *copy = clone_of(opened);
         expect_error(perhaps_add(opened, "x", 1), PERHAPS_ERR_READ_ONLY);
@@ -225,15 +231,27 @@ static void step(struct model *m, unsigned number)
         do_ask(m);
 }
 
-static void run_model(const struct perhaps_kind *kind, struct rng rng)
+static perhaps_filter *model_filter(const struct perhaps_kind *kind, bool shared, uint64_t seed)
+{
+    struct perhaps_options options = { .capacity = CAPACITY,
+                                       .fpr = 0.01,
+                                       .kind = kind->name,
+                                       .shared = shared,
+                                       .hashing = { .seed = seed } };
+    perhaps_filter *f;
+    expect_success(perhaps_create(&options, &f));
+    return f;
+}
+
+static void run_model(const struct perhaps_kind *kind, bool shared, struct rng rng)
 {
     enum { STEPS = SANITIZED ? 100 * 1000 : 1000 * 1000 };
-    struct model m = { .kind = kind, .rng = rng, .seed = 1 + rng_next(&rng) };
+    struct model m = { .kind = kind, .shared = shared, .rng = rng, .seed = 1 + rng_next(&rng) };
     m.keys = make_keys(RANDOM_KEYS, m.seed, 0, UNIVERSE);
-    m.f = make_filter(kind, CAPACITY, 0.01, m.seed);
+    m.f = model_filter(kind, shared, m.seed);
     uint64_t failed = 0;
     for (unsigned number = 0; number < STEPS; number++) {
-        scene("%s, step %u", kind->name, number);
+        scene("%s%s, step %u", shared ? "shared " : "", kind->name, number);
         uint64_t before = m.failed_adds;
         step(&m, number);
         failed += m.failed_adds > before;
@@ -253,12 +271,24 @@ static void test_model(void **state)
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
         rng_next(&rng);
-        run_model(kind, rng);
+        run_model(kind, false, rng);
+    }
+}
+
+static void test_shared(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        rng_next(&rng);
+        run_model(kind, true, rng);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_model) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_model),
+                                        cmocka_unit_test(test_shared) };
     return run_group(tests);
 }

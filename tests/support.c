@@ -28,6 +28,17 @@ const char *scene_text(void)
     return current_scene;
 }
 
+bool has_cpu(void)
+{
+    const char *wanted = getenv("PERHAPS_CPU");
+    if (!wanted)
+        return true;
+    perhaps_filter *f = make_filter(perhaps_kind(0), 1, 0.5, 1);
+    bool has = !strcmp(stats_of(f).cpu, wanted);
+    perhaps_free(f);
+    return has;
+}
+
 /* ---- Numbers --------------------------------------------------------------------------- */
 
 uint64_t test_seed(void)

@@ -43,9 +43,15 @@ const char *scene_text(void);
 
 #define expect_success(call) expect_error(call, 0)
 
-/* All of them, or those that PERHAPS_TEST names (with * and ?). */
+/* All of them, or those that PERHAPS_TEST names (with * and ?).  CANNOT_TRY if there are no
+ * such kernels as PERHAPS_CPU asks for. */
 #define run_group(tests)                                                                       \
-    (cmocka_set_test_filter(getenv("PERHAPS_TEST")), cmocka_run_group_tests(tests, NULL, NULL))
+    (cmocka_set_test_filter(getenv("PERHAPS_TEST")),                                           \
+     has_cpu() ? cmocka_run_group_tests(tests, NULL, NULL) : CANNOT_TRY)
+bool has_cpu(void);
+
+/* The exit status of a test that could not be tried here. */
+enum { CANNOT_TRY = 77 };
 
 /* ---- Numbers --------------------------------------------------------------------------- */
 
@@ -147,7 +153,6 @@ struct bytes saved_bytes(const perhaps_filter *f);
 /* Runs something in a child, and returns what it returns.  'as_nobody': without the rights of
  * root, if we have them.  CANNOT_TRY, also where that fails, says that the test is to be
  * skipped. */
-enum { CANNOT_TRY = 77 };
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody);
 
 /* How many entries the folder of this file has. */

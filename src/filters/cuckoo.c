@@ -394,8 +394,9 @@ static void bind(perhaps_filter *f)
 
 static unsigned is_there(const struct table *t, const struct entry *e)
 {
-    return (bucket_find(t, e->first, e->fingerprint) < BUCKET_SLOTS) |
-           (bucket_find(t, e->second, e->fingerprint) < BUCKET_SLOTS);
+    unsigned in_first = bucket_find(t, e->first, e->fingerprint) < BUCKET_SLOTS;
+    unsigned in_second = bucket_find(t, e->second, e->fingerprint) < BUCKET_SLOTS;
+    return in_first | in_second; /* no branch: it would be a toss-up */
 }
 
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,

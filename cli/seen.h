@@ -1,0 +1,45 @@
+/* seen.h - the lines that dedup has seen: a state that is kept from run to run, or filters for
+ * this run only. */
+#ifndef SEEN_H
+#define SEEN_H
+
+#include "pipeline.h"
+#include "target.h"
+
+#define SEEN_PARTS_MAX  8
+#define SEEN_STAGES_MAX (SEEN_PARTS_MAX + 1)
+
+struct seen {
+    struct target target;  /* the state, or one filter whose hash was asked for */
+    uint64_t nkeys_before; /* that it held at the start */
+
+    /* Else: each part is told the keys whose hash says so, all in order, in a stage of its own;
+     * so several threads add at once. */
+    size_t nparts;
+    struct seen_part {
+        size_t index;
+        struct target target;
+    } part[SEEN_PARTS_MAX];
+    uint64_t seed;
+};
+
+/* A value that seen_close() may be called on. */
+#define SEEN_NONE                                                                              \
+    {                                                                                          \
+        .target = TARGET_NONE                                                                  \
+    }
+
+/* Opens the state, or makes filters.  Returns 0 or the exit status, having complained. */
+int seen_open(struct seen *seen, const struct settings *settings);
+
+/* Writes the stages that find out, for each record of a batch, whether it was seen before.
+ * Returns how many. */
+size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX]);
+
+/* How many lines may have been taken for old though they were new, in expectation, if 'nnew'
+ * were found to be new. */
+double seen_expected_losses(const struct seen *seen, uint64_t nnew);
+
+void seen_close(struct seen *seen);
+
+#endif

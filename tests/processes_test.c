@@ -1,0 +1,783 @@
+/* processes_test.c - one file, opened by several processes that add to it at once: each finds
+ * what any has added, also where one of them was killed; and when the last has closed it, it is
+ * the file that one process would have saved. */
+#include "support.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CHILDREN = 3, SHARE = SANITIZED ? 3000 : 30000, KEYS = CHILDREN * SHARE, BLOCK = 100 };
+
+/* Some more: what a process that is killed was about to add may be counted and not be there. */
+enum { CAPACITY = KEYS + CHILDREN * BLOCK };
+
+static const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+
+static bool shares(const struct perhaps_kind *kind)
+{
+    scene("%s", kind->name);
+    return kind->abilities & PERHAPS_SHARE;
+}
+
+static perhaps_filter *open_file(const struct path *path,
+                                 const struct perhaps_open_options *options)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_open(path->text, options, &f));
+    return f;
+}
+
+/* An empty one for all keys. */
+static struct path new_file(const struct perhaps_kind *kind)
+{
+    struct path path = temp_path("processes");
+    perhaps_filter *f = make_filter(kind, CAPACITY, 0.01, test_seed());
+    expect_success(perhaps_save(f, path.text));
+    perhaps_free(f);
+    return path;
+}
+
+static struct perhaps_keys all_keys(void)
+{
+    return make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+}
+
+static void expect_verdict(const struct path *path, int wanted)
+{
+    struct perhaps_verdict verdict;
+    perhaps_filter *f = open_file(path, NULL);
+    expect_error(perhaps_verify(f, &verdict), wanted);
+    perhaps_free(f);
+}
+
+/* Its checksums are right, and it holds these keys and nothing else. */
+static void expect_whole(const struct path *path, const struct perhaps_kind *kind,
+                         const struct perhaps_keys *keys)
+{
+    perhaps_filter *alone = make_filter(kind, CAPACITY, 0.01, test_seed());
+    perhaps_filter *mapped = open_file(path, NULL);
+    perhaps_filter *loaded =
+        open_file(path, &(struct perhaps_open_options){ .writable = true });
+    struct perhaps_verdict verdict;
+    fill(alone, keys);
+    expect_success(perhaps_verify(mapped, &verdict));
+    expect(perhaps_equal(mapped, alone) && perhaps_equal(loaded, alone));
+    expect_same_counters(mapped, loaded);
+    double keys_in = (double)stats_of(mapped).keys, wanted = (double)stats_of(alone).keys;
+    scene("%s: %g keys, not %g", kind->name, keys_in, wanted);
+    expect(fabs(keys_in - wanted) <= 1 + 0.05 * wanted);
+    expect(stats_of(mapped).mapped && !stats_of(mapped).shared);
+    perhaps_free(alone);
+    perhaps_free(mapped);
+    perhaps_free(loaded);
+}
+
+static void expect_unchanged(const struct path *path, struct bytes *before)
+{
+    struct bytes after = read_file(path->text);
+    expect(before->nbytes == after.nbytes && !memcmp(before->at, after.at, after.nbytes));
+    free(before->at);
+    free(after.at);
+}
+
+/* ---- What can be opened ------------------------------------------------------------------ */
+
+static void test_open(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = new_file(kind);
+        struct bytes before = read_file(path.text);
+        perhaps_filter *f;
+        int error = perhaps_open(path.text, &in_place, &f);
+        if (shares(kind)) {
+            struct perhaps_verdict verdict;
+            expect_success(error);
+            expect(stats_of(f).mapped && stats_of(f).shared && stats_of(f).keys == 0);
+            expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
+            expect_success(perhaps_sync(f));
+            perhaps_free(f);
+            expect_verdict(&path, 0);
+        } else {
+            expect_error(error, PERHAPS_ERR_UNSUPPORTED);
+            expect(!f);
+        }
+        expect_unchanged(&path, &before); /* nothing was added */
+    }
+}
+
+static int open_in_place(void *context)
+{
+    const struct path *path = context;
+    perhaps_filter *f;
+    int error = perhaps_open(path->text, &in_place, &f);
+    return error == PERHAPS_ERR_IO && errno == EACCES && !f ? 0 : 1;
+}
+
+static void test_not_writable(void **state)
+{
+    (void)state;
+    struct path path = { { 0 } };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (shares(kind))
+            path = new_file(kind);
+    if (!*path.text || chmod(path.text, 0444))
+        skip();
+    int result = run_in_child(open_in_place, &path, true);
+    unlink(path.text);
+    if (result == CANNOT_TRY)
+        skip();
+    expect(!result);
+}
+
+static void test_not_a_file(void **state)
+{
+    (void)state;
+    perhaps_filter *f;
+    struct path folder = temp_path("folder"), other = temp_path("other"),
+                none = temp_path("no");
+    expect(!mkdir(folder.text, 0777));
+    expect_error(perhaps_open(folder.text, &in_place, &f), PERHAPS_ERR_IO);
+    expect(errno == EISDIR && !f);
+    expect_error(perhaps_open(none.text, &in_place, &f), PERHAPS_ERR_IO);
+    expect(errno == ENOENT && !f);
+    write_file(other.text, "no filter", 9);
+    expect(perhaps_open(other.text, &in_place, &f) < 0 && !f);
+    struct bytes left = read_file(other.text);
+    expect(left.nbytes == 9 && !memcmp(left.at, "no filter", 9));
+    free(left.at);
+}
+
+/* Who cannot open it leaves no trace. */
+static void test_wrong_secret(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = temp_path("secret");
+        struct perhaps_options options = {
+            .capacity = 100, .fpr = 0.01, .kind = kind->name, .hashing = { .hash = PERHAPS_SIP }
+        };
+        const uint8_t wrong[16] = { 1, 2, 3 };
+        perhaps_filter *f;
+        if (!shares(kind))
+            continue;
+        expect_success(perhaps_create(&options, &f));
+        expect_success(perhaps_save(f, path.text));
+        perhaps_free(f);
+        for (unsigned with = 0; with < 2; with++) {
+            struct perhaps_open_options opening = in_place;
+            opening.hashing.secret = with ? wrong : NULL;
+            struct bytes before = read_file(path.text);
+            expect_error(perhaps_open(path.text, &opening, &f), PERHAPS_ERR_KEY);
+            expect_unchanged(&path, &before);
+        }
+    }
+}
+
+/* As where it is only mapped to be read: the header and the table of checksums are checked. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!shares(kind))
+            continue;
+        struct path path = new_file(kind);
+        struct bytes sound = read_file(path.text);
+        const size_t places[] = {
+            20, 130, 170, 200, 300, 4000, sound.nbytes - 8, sound.nbytes - 16
+        };
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+            struct bytes damaged = read_file(path.text);
+            perhaps_filter *f;
+            scene("%s, damaged at %zu of %zu", kind->name, places[p], damaged.nbytes);
+            damaged.at[places[p]] ^= 16;
+            write_file(path.text, damaged.at, damaged.nbytes);
+            int error = perhaps_open(path.text, NULL, &f);
+            expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
+            expect_error(perhaps_open(path.text, &in_place, &f), error);
+            expect_unchanged(&path, &damaged);
+            write_file(path.text, sound.at, sound.nbytes);
+        }
+        free(sound.at);
+    }
+}
+
+/* Files that are not open like this cannot be synced. */
+static void test_sync_of_others(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = new_file(kind);
+        for (int writable = 0; writable < 2; writable++) {
+            perhaps_filter *f =
+                open_file(&path, &(struct perhaps_open_options){ .writable = writable });
+            expect_error(perhaps_sync(f), PERHAPS_ERR_UNSUPPORTED);
+            perhaps_free(f);
+        }
+    }
+}
+
+/* ---- In one process ---------------------------------------------------------------------- */
+
+/* Everything that can be done to a filter can be done to a file. */
+static void check_in_place(const struct perhaps_kind *kind)
+{
+    struct path path = new_file(kind), copy_path = temp_path("copy");
+    struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
+    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    perhaps_filter *f = open_file(&path, &in_place);
+    fill(f, &half);
+    expect_all_found(f, &half);
+    perhaps_filter *copy = clone_of(f);
+    expect(perhaps_equal(f, copy) && !stats_of(copy).mapped);
+    expect_same_counters(f, copy);
+    fill(copy, &rest);
+    expect(stats_of(f).keys < stats_of(copy).keys && !perhaps_equal(f, copy));
+    expect_success(perhaps_save(f, copy_path.text));
+    expect_whole(&copy_path, kind, &half);
+    expect_success(perhaps_clear(f));
+    expect(stats_of(f).keys == 0 && perhaps_contains_many(f, &keys, NULL) == 0);
+    bool was_present = true;
+    for (size_t i = 0; i < keys.count; i++)
+        expect_success(perhaps_add_unless_present(f, key_at(&keys, i), keys.key_nbytes,
+                                                  i < 10 ? &was_present : NULL));
+    expect(!was_present);
+    expect_success(perhaps_sync(f));
+    perhaps_free(f);
+    expect_whole(&path, kind, &keys);
+    perhaps_free(copy);
+    free_keys(&keys);
+}
+
+static void test_in_place(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (shares(kind))
+            check_in_place(kind);
+}
+
+/* A file takes the union, too. */
+static void test_merge(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
+    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!shares(kind) || !(kind->abilities & PERHAPS_MERGE))
+            continue;
+        struct path path = new_file(kind);
+        perhaps_filter *f = open_file(&path, &in_place), *reader = open_file(&path, NULL);
+        perhaps_filter *other = make_filter(kind, CAPACITY, 0.01, test_seed());
+        fill(f, &half);
+        fill(other, &rest);
+        expect_success(perhaps_merge(f, other));
+        expect_all_found(f, &keys);
+        expect_all_found(reader, &keys);
+        perhaps_free(f);
+        perhaps_free(other);
+        perhaps_free(reader);
+        expect_whole(&path, kind, &keys);
+    }
+    free_keys(&keys);
+}
+
+/* Twice in one process: a lock that a process has as a whole would be lost with the first. */
+static void check_twice(const struct perhaps_kind *kind)
+{
+    struct path path = new_file(kind);
+    struct perhaps_keys keys = all_keys();
+    perhaps_filter *reader = open_file(&path, NULL);
+    perhaps_filter *first = open_file(&path, &in_place), *second = open_file(&path, &in_place);
+    for (size_t at = 0; at < KEYS / 2; at += BLOCK) {
+        struct perhaps_keys some = some_keys(&keys, at, BLOCK);
+        fill(at / BLOCK % 2 ? first : second, &some);
+        expect_all_found(first, &some);
+        expect_all_found(second, &some);
+        expect_all_found(reader, &some);
+    }
+    perhaps_free(first);
+    expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
+    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    fill(second, &rest);
+    expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
+    perhaps_filter *third = open_file(&path, &in_place);
+    perhaps_free(second);
+    expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
+    expect_all_found(third, &keys);
+    perhaps_free(third);
+    expect_all_found(reader, &keys);
+    perhaps_free(reader);
+    expect_whole(&path, kind, &keys);
+    free_keys(&keys);
+}
+
+static void test_twice(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (shares(kind))
+            check_twice(kind);
+}
+
+/* A save replaces the file; those who have the old one open go on with that, and leave the new
+ * one alone when they close it. */
+static void test_replaced(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!shares(kind))
+            continue;
+        struct path path = new_file(kind);
+        perhaps_filter *f = open_file(&path, &in_place);
+        perhaps_filter *other = make_filter(kind, CAPACITY, 0.01, test_seed());
+        fill(other, &half);
+        expect_success(perhaps_save(other, path.text));
+        struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+        fill(f, &rest);
+        expect_all_found(f, &rest);
+        perhaps_free(f);
+        perhaps_free(other);
+        expect_whole(&path, kind, &half);
+    }
+    free_keys(&keys);
+}
+
+/* Unless somebody else has a hold of it, and waits for us. */
+static int open_soon(void *context)
+{
+    const struct path *path = context;
+    perhaps_filter *f;
+    alarm(10);
+    int error = perhaps_open(path->text, &in_place, &f);
+    perhaps_free(f);
+    return error;
+}
+
+/* What a child inherits is not its own: it may release it, or keep it for good, and the file is
+ * closed and opened by others all the same. */
+static void check_forked(const struct perhaps_kind *kind, bool release)
+{
+    struct path path = new_file(kind);
+    struct perhaps_keys keys = all_keys();
+    int ends[2], status;
+    perhaps_filter *f = open_file(&path, &in_place);
+    expect(!pipe(ends));
+    pid_t pid = fork();
+    expect(pid >= 0);
+    if (!pid) {
+        char end;
+        close(ends[1]);
+        if (release)
+            perhaps_free(f);
+        else if (read(ends[0], &end, 1) < 0) /* until our parent has closed it */
+            _exit(1);
+        _exit(0);
+    }
+    close(ends[0]);
+    if (release)
+        expect(waitpid(pid, &status, 0) == pid && status == 0);
+    fill(f, &keys);
+    expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
+    perhaps_free(f);
+    expect_whole(&path, kind, &keys);
+    expect(run_in_child(open_soon, &path, false) == 0);
+    expect_whole(&path, kind, &keys);
+    close(ends[1]);
+    if (!release)
+        expect(waitpid(pid, &status, 0) == pid && status == 0);
+    free_keys(&keys);
+}
+
+static void test_forked(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (int release = 0; shares(kind) && release < 2; release++)
+            check_forked(kind, release);
+}
+
+/* Until it is full: then it refuses, and what was accepted is there. */
+static void test_full(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * KEYS);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!shares(kind))
+            continue;
+        struct path path = new_file(kind);
+        perhaps_filter *f = open_file(&path, &in_place);
+        size_t done;
+        expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_FULL);
+        expect(done >= CAPACITY && stats_of(f).failed_adds == 1);
+        perhaps_free(f);
+        struct perhaps_keys in = some_keys(&keys, 0, done);
+        expect_whole(&path, kind, &in);
+        f = open_file(&path, &in_place);
+        expect_error(perhaps_add_many(f, &keys, NULL), PERHAPS_ERR_FULL);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Several processes ------------------------------------------------------------------- */
+
+struct acknowledged {
+    uint32_t child;
+    uint32_t count; /* of its share, from the beginning */
+};
+
+struct child {
+    const struct path *path;
+    struct perhaps_keys keys; /* its share */
+    uint32_t number;
+    int pipe;
+};
+
+struct half {
+    perhaps_filter *f;
+    struct perhaps_keys keys;
+    int error;
+};
+
+static void *add_half(void *context)
+{
+    struct half *h = context;
+    h->error = perhaps_add_many(h->f, &h->keys, NULL);
+    return NULL;
+}
+
+/* By two threads of the process, or one key after the other, or all at once. */
+static int add_block(perhaps_filter *f, const struct perhaps_keys *keys, unsigned way)
+{
+    struct half half = { .f = f, .keys = some_keys(keys, 0, BLOCK / 2) };
+    struct perhaps_keys rest = some_keys(keys, BLOCK / 2, BLOCK - BLOCK / 2);
+    pthread_t thread;
+    int error = 0;
+    switch (way) {
+    case 0:
+        if (pthread_create(&thread, NULL, add_half, &half))
+            return 1;
+        error = perhaps_add_many(f, &rest, NULL);
+        pthread_join(thread, NULL);
+        return error | half.error;
+    case 1:
+        for (size_t i = 0; i < BLOCK && !error; i++)
+            error = perhaps_add(f, key_at(keys, i), keys->key_nbytes);
+        return error;
+    default:
+        return perhaps_add_many(f, keys, NULL);
+    }
+}
+
+/* Says after each block how far it is. */
+static void be_child(const struct child *c)
+{
+    perhaps_filter *f;
+    if (perhaps_open(c->path->text, &in_place, &f))
+        _exit(1);
+    for (uint32_t at = 0; at < SHARE; at += BLOCK) {
+        struct perhaps_keys block = some_keys(&c->keys, at, BLOCK);
+        struct acknowledged message = { .child = c->number, .count = at + BLOCK };
+        if (add_block(f, &block, at / BLOCK % 16 == 0 ? 0 : (c->number + at / BLOCK) % 2 + 1))
+            _exit(2);
+        if (write(c->pipe, &message, sizeof message) != sizeof message)
+            _exit(3);
+        if (at / BLOCK % 64 == 0 && perhaps_sync(f))
+            _exit(4);
+    }
+    perhaps_free(f);
+    _exit(0);
+}
+
+static pid_t start_child(const struct path *path, const struct perhaps_keys *keys,
+                         uint32_t number, const int pipe[2])
+{
+    struct child child = { .path = path,
+                           .keys = some_keys(keys, number * SHARE, SHARE),
+                           .number = number,
+                           .pipe = pipe[1] };
+    pid_t pid = fork();
+    expect(pid >= 0);
+    if (!pid) {
+        close(pipe[0]);
+        be_child(&child);
+    }
+    return pid;
+}
+
+static void expect_share_found(const perhaps_filter *f, const struct perhaps_keys *keys,
+                               uint32_t child, uint32_t from, uint32_t to)
+{
+    struct perhaps_keys some = some_keys(keys, child * SHARE + from, to - from);
+    scene("child %u, keys %u to %u", child, from, to);
+    expect_all_found(f, &some);
+}
+
+static int wait_for(pid_t pid)
+{
+    int status;
+    expect(waitpid(pid, &status, 0) == pid);
+    return status;
+}
+
+/* Each adds its share while we look on; 'killed' is killed when it has done a third, unless it
+ * is no child's number. */
+static void check_children(const struct perhaps_kind *kind, uint32_t killed)
+{
+    struct path path = new_file(kind);
+    struct perhaps_keys keys = all_keys();
+    struct acknowledged message;
+    uint32_t count[CHILDREN] = { 0 };
+    pid_t pid[CHILDREN];
+    int ends[2];
+    perhaps_filter *reader = open_file(&path, NULL);
+    expect(!pipe(ends));
+    for (uint32_t c = 0; c < CHILDREN; c++)
+        pid[c] = start_child(&path, &keys, c, ends);
+    close(ends[1]);
+    while (read(ends[0], &message, sizeof message) == sizeof message) {
+        uint32_t c = message.child;
+        expect(c < CHILDREN && message.count <= SHARE && message.count > count[c]);
+        expect_share_found(reader, &keys, c, count[c], message.count);
+        count[c] = message.count;
+        if (c == killed && message.count >= SHARE / 3)
+            kill(pid[c], SIGKILL);
+    }
+    close(ends[0]);
+    for (uint32_t c = 0; c < CHILDREN; c++) {
+        int status = wait_for(pid[c]);
+        scene("%s, child %u: status %d", kind->name, c, status);
+        if (c == killed && WIFSIGNALED(status))
+            expect(WTERMSIG(status) == SIGKILL && count[c] >= SHARE / 3);
+        else
+            expect(WIFEXITED(status) && WEXITSTATUS(status) == 0 && count[c] == SHARE);
+        expect_share_found(reader, &keys, c, 0, count[c]);
+    }
+    perhaps_free(reader);
+    /* the killed one's last block may be in by half: then it is in whole */
+    perhaps_filter *f = open_file(&path, &in_place);
+    for (uint32_t c = 0; c < CHILDREN; c++)
+        expect_share_found(f, &keys, c, 0, count[c]);
+    if (killed < CHILDREN) {
+        struct perhaps_keys rest =
+            some_keys(&keys, killed * SHARE + count[killed], SHARE - count[killed]);
+        fill(f, &rest);
+    }
+    perhaps_free(f);
+    expect_whole(&path, kind, &keys);
+    free_keys(&keys);
+}
+
+static void test_children(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (shares(kind))
+            check_children(kind, CHILDREN);
+}
+
+static void test_one_is_killed(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (uint32_t killed = 0; shares(kind) && killed < CHILDREN; killed++)
+            check_children(kind, killed);
+}
+
+/* The last of them writes the checksums, whoever it is: nobody opens the file after them. */
+static void test_last_one_closes(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = all_keys();
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = new_file(kind);
+        pid_t pid[CHILDREN];
+        int ends[2];
+        if (!shares(kind))
+            continue;
+        expect(!pipe(ends));
+        for (uint32_t c = 0; c < CHILDREN; c++)
+            pid[c] = start_child(&path, &keys, c, ends);
+        close(ends[1]);
+        for (struct acknowledged m; read(ends[0], &m, sizeof m) == sizeof m;)
+            ;
+        close(ends[0]);
+        for (uint32_t c = 0; c < CHILDREN; c++)
+            expect(wait_for(pid[c]) == 0);
+        expect_whole(&path, kind, &keys);
+    }
+    free_keys(&keys);
+}
+
+/* Opens, adds a few and closes, over and over: the last one changes all the time. */
+static void come_and_go(const struct path *path, const struct perhaps_keys *share)
+{
+    for (size_t at = 0; at < SHARE; at += BLOCK) {
+        struct perhaps_keys some = some_keys(share, at, BLOCK);
+        perhaps_filter *f;
+        int error = perhaps_open(path->text, &in_place, &f);
+        if (error)
+            _exit(-error);
+        if (perhaps_add_many(f, &some, NULL) ||
+            perhaps_contains_many(f, &some, NULL) != some.count)
+            _exit(100);
+        perhaps_free(f);
+    }
+    _exit(0);
+}
+
+static void test_coming_and_going(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = all_keys();
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct path path = new_file(kind);
+        pid_t pid[CHILDREN];
+        if (!shares(kind))
+            continue;
+        for (uint32_t c = 0; c < CHILDREN; c++) {
+            struct perhaps_keys share = some_keys(&keys, c * SHARE, SHARE);
+            pid[c] = fork();
+            expect(pid[c] >= 0);
+            if (!pid[c])
+                come_and_go(&path, &share);
+        }
+        for (unsigned times = 0; times < 200;
+             times++) { /* others can look at it all the time */
+            perhaps_filter *f = open_file(&path, NULL);
+            perhaps_free(f);
+            f = open_file(&path, &(struct perhaps_open_options){ .writable = true });
+            perhaps_free(f);
+        }
+        for (uint32_t c = 0; c < CHILDREN; c++) {
+            int status = wait_for(pid[c]);
+            scene("%s, child %u: exit %d", kind->name, c, WEXITSTATUS(status));
+            expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
+        expect_whole(&path, kind, &keys);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Crashes ----------------------------------------------------------------------------- */
+
+struct crash {
+    struct path path;
+    struct perhaps_keys keys;
+};
+
+/* Dies with the file open. */
+static int add_and_die(void *context)
+{
+    const struct crash *crash = context;
+    perhaps_filter *f;
+    if (perhaps_open(crash->path.text, &in_place, &f) ||
+        perhaps_add_many(f, &crash->keys, NULL))
+        return 1;
+    _exit(0); /* as SIGKILL, but for the status */
+}
+
+static void check_crash(const struct perhaps_kind *kind)
+{
+    struct perhaps_keys keys = all_keys();
+    struct crash crash = { .path = new_file(kind), .keys = keys };
+    expect(run_in_child(add_and_die, &crash, false) == 0);
+    expect_verdict(&crash.path, PERHAPS_ERR_UNSUPPORTED);
+    perhaps_filter *reader = open_file(&crash.path, NULL);
+    expect_all_found(reader, &keys);
+    perhaps_filter *loaded =
+        open_file(&crash.path, &(struct perhaps_open_options){ .writable = true });
+    expect_all_found(loaded, &keys);
+    expect(perhaps_equal(reader, loaded));
+    perhaps_filter *healer = open_file(&crash.path, &in_place);
+    expect_all_found(healer, &keys);
+    expect_verdict(&crash.path, PERHAPS_ERR_UNSUPPORTED);
+    perhaps_free(healer);
+    perhaps_free(loaded);
+    perhaps_free(reader);
+    expect_whole(&crash.path, kind, &keys);
+    free_keys(&keys);
+}
+
+static void test_crash(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (shares(kind))
+            check_crash(kind);
+}
+
+/* What a crash left can be saved, merged and cloned: it is a filter like any other. */
+static void test_use_after_crash(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!shares(kind))
+            continue;
+        struct perhaps_keys keys = all_keys();
+        struct crash crash = { .path = new_file(kind), .keys = keys };
+        expect(run_in_child(add_and_die, &crash, false) == 0);
+        perhaps_filter *reader = open_file(&crash.path, NULL);
+        struct path other = temp_path("other");
+        perhaps_filter *copy = clone_of(reader);
+        expect(perhaps_equal(copy, reader));
+        expect_success(perhaps_save(reader, other.text));
+        expect_whole(&other, kind, &keys);
+        expect_success(perhaps_save(copy, crash.path.text));
+        expect_whole(&crash.path, kind, &keys);
+        perhaps_free(copy);
+        perhaps_free(reader);
+        free_keys(&keys);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_open),
+        cmocka_unit_test(test_not_writable),
+        cmocka_unit_test(test_not_a_file),
+        cmocka_unit_test(test_wrong_secret),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_sync_of_others),
+        cmocka_unit_test(test_in_place),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_children),
+        cmocka_unit_test(test_one_is_killed),
+        cmocka_unit_test(test_last_one_closes),
+        cmocka_unit_test(test_coming_and_going),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_use_after_crash),
+        cmocka_unit_test(test_forked),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,443 @@
+/* shared_test.c - one filter, many threads that add, remove and ask at once: no key is ever
+ * denied, no bit lost, no copy too many.  Meant for ThreadSanitizer, too. */
+#include "support.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+#include "crew.h"
+
+static perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity,
+                                     double fpr, uint64_t seed)
+{
+    struct perhaps_options options = { .capacity = capacity,
+                                       .fpr = fpr,
+                                       .kind = kind->name,
+                                       .shared = true,
+                                       .hashing = { .seed = seed } };
+    perhaps_filter *f;
+    expect_success(perhaps_create(&options, &f));
+    return f;
+}
+
+static bool removes(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_REMOVE;
+}
+
+static void test_told(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *plain = make_filter(kind, 100, 0.01, 1);
+        perhaps_filter *shared = shared_filter(kind, 100, 0.01, 1);
+        scene("%s", kind->name);
+        expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
+        expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
+        expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
+        perhaps_free(plain);
+        perhaps_free(shared);
+    }
+}
+
+/* To one thread a shared filter is like any other. */
+static void test_alone(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 3000 };
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * CAPACITY);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *plain = make_filter(kind, CAPACITY, 0.01, test_seed());
+        perhaps_filter *shared = shared_filter(kind, CAPACITY, 0.01, test_seed());
+        size_t done, shared_done;
+        scene("%s", kind->name);
+        expect_error(perhaps_add_many(plain, &keys, &done), PERHAPS_ERR_FULL);
+        expect_error(perhaps_add_many(shared, &keys, &shared_done), PERHAPS_ERR_FULL);
+        expect(shared_done == done || removes(kind)); /* which may have found no room */
+        expect(shared_done >= CAPACITY);
+        struct perhaps_keys in = some_keys(&keys, 0, shared_done);
+        expect_all_found(shared, &in);
+        if (!removes(kind)) {
+            expect(perhaps_equal(plain, shared));
+            expect_same_counters(plain, shared);
+        }
+        perhaps_free(plain);
+        perhaps_free(shared);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Crews ------------------------------------------------------------------------------ */
+
+static void run_crew(struct crew *crew)
+{
+    crew->seed = mix64(crew->seed ^ test_seed());
+    if (!crew_run(crew)) {
+        fail_msg("%s [%s]", crew->complaint, scene_text());
+        abort();
+    }
+}
+
+/* Filled by many, it is what one would have made of the same keys: not a bit is lost. */
+static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, double fpr)
+{
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity / 3 * 3);
+    perhaps_filter *f = shared_filter(kind, capacity, fpr, test_seed());
+    struct crew crew = { .f = f, .keys = keys, .writers = 3, .readers = 2, .seed = capacity };
+    scene("%s, %llu keys, fpr %g", kind->name, (unsigned long long)capacity, fpr);
+    run_crew(&crew);
+    expect(crew.refused == 0);
+    double noise = 3 / sqrt((double)capacity);
+    expect(stats_of(f).fpr_now <= fpr * (1 + noise));
+    if (!removes(kind)) {
+        perhaps_filter *alone = make_filter(kind, capacity, fpr, test_seed());
+        fill(alone, &keys);
+        expect(perhaps_equal(f, alone));
+        double more = (double)stats_of(f).keys - (double)stats_of(alone).keys;
+        expect(fabs(more) <= 1 + fpr * (double)capacity);
+        perhaps_free(alone);
+    }
+    crew_end(&crew);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void test_filling(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        for (unsigned round = 0; round < (SANITIZED ? 20 : 200); round++)
+            check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
+        check_filling(kind, SANITIZED ? 30000 : 300000, 0.01);
+        check_filling(kind, SANITIZED ? 30000 : 300000, 1e-6);
+    }
+}
+
+/* More comes than there is room for: what was accepted is found, and the rate is kept. */
+static void test_overfilling(void **state)
+{
+    (void)state;
+    const uint64_t capacities[] = { 10, 300, 5000 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
+            uint64_t capacity = capacities[c];
+            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * capacity);
+            perhaps_filter *f = shared_filter(kind, capacity, 0.01, test_seed());
+            struct crew crew = {
+                .f = f, .keys = keys, .writers = 3, .readers = 1, .seed = capacity
+            };
+            scene("%s, %llu keys for %llu", kind->name, (unsigned long long)keys.count,
+                  (unsigned long long)capacity);
+            run_crew(&crew);
+            expect(crew.refused > 0 && crew.copies >= capacity);
+            double noise = 3 / sqrt((double)capacity);
+            expect(stats_of(f).fpr_now <= 0.01 * (1 + noise));
+            crew_end(&crew);
+            perhaps_free(f);
+            free_keys(&keys);
+        }
+}
+
+/* Every key is added and removed many times.  'fpr' 0.9 lets a filter take keys until there is
+ * no room at all, so that entries are moved at nearly every add. */
+static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                        unsigned writers, uint64_t steps)
+{
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * capacity + writers);
+    perhaps_filter *f = shared_filter(kind, capacity, fpr, test_seed());
+    struct crew crew = { .f = f,
+                         .keys = keys,
+                         .writers = writers,
+                         .readers = 2,
+                         .churn = true,
+                         .steps = steps,
+                         .seed = capacity };
+    scene("%s, %llu keys, fpr %g, churned by %u", kind->name, (unsigned long long)capacity, fpr,
+          writers);
+    run_crew(&crew);
+    size_t nremoved = 0, left = 0;
+    for (size_t key = 0; key < keys.count; key++)
+        for (unsigned n = crew_copies(&crew, key); n > 0; n--, left++)
+            nremoved += !perhaps_remove(f, key_at(&keys, key), keys.key_nbytes);
+    expect(nremoved == left && left == crew.copies);
+    expect(stats_of(f).keys == 0 && perhaps_contains_many(f, &keys, NULL) == 0);
+    perhaps_filter *empty = shared_filter(kind, capacity, fpr, test_seed());
+    expect(perhaps_equal(f, empty)); /* not an entry too many */
+    perhaps_free(empty);
+    crew_end(&crew);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void test_churn(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!removes(kind))
+            continue;
+        check_churn(kind, 1000, 0.01, 3, SANITIZED ? 3000 : 20000);
+        check_churn(kind, SANITIZED ? 10000 : 200000, 1e-6, 4, SANITIZED ? 3000 : 20000);
+    }
+}
+
+static void test_crowded(void **state)
+{
+    (void)state;
+    const uint64_t capacities[] = { 1, 8, 40, 200, 1000, 12345 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (size_t c = 0; removes(kind) && c < sizeof capacities / sizeof *capacities; c++)
+            check_churn(kind, capacities[c], 0.9, 3, SANITIZED ? 3000 : 20000);
+}
+
+/* ---- The same keys ---------------------------------------------------------------------- */
+
+enum { THREADS = 4 };
+
+/* Begins a round for all threads at once, or nearly. */
+struct gate {
+    atomic_uint arrived;
+};
+
+static void pass_gate(struct gate *gate, unsigned round)
+{
+    atomic_fetch_add(&gate->arrived, 1);
+    while (atomic_load(&gate->arrived) < THREADS * (round + 1))
+        sched_yield();
+}
+
+struct rival {
+    perhaps_filter *f;
+    const struct perhaps_keys *keys;
+    struct gate *gate;
+    bool *was_present; /* one for each key */
+    pthread_t thread;
+    unsigned succeeded; /* of the keys or tries */
+    unsigned refused;
+    int error;
+    bool many;
+};
+
+enum { BLOCK = 50 };
+
+/* A block of keys, then the others are waited for, so that they stay in step. */
+static void *add_unless_present(void *context)
+{
+    struct rival *r = context;
+    size_t nbytes = r->keys->key_nbytes;
+    for (size_t at = 0; at < r->keys->count; at += BLOCK) {
+        struct perhaps_keys some = some_keys(r->keys, at, BLOCK);
+        pass_gate(r->gate, (unsigned)(at / BLOCK));
+        if (r->many)
+            r->error |= perhaps_add_unless_present_many(r->f, &some, r->was_present + at, NULL);
+        else
+            for (size_t i = 0; i < BLOCK; i++)
+                r->error |= perhaps_add_unless_present(r->f, key_at(&some, i), nbytes,
+                                                       &r->was_present[at + i]);
+    }
+    return NULL;
+}
+
+static void run_rivals(struct rival rivals[], void *run(void *))
+{
+    for (unsigned t = 0; t < THREADS; t++)
+        expect(!pthread_create(&rivals[t].thread, NULL, run, &rivals[t]));
+    for (unsigned t = 0; t < THREADS; t++)
+        expect(!pthread_join(rivals[t].thread, NULL));
+}
+
+/* Somebody is told that a key is new: in kinds that store copies exactly one.  In others such a
+ * key may be counted for each. */
+static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double fpr)
+{
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
+    perhaps_filter *f = shared_filter(kind, THREADS * nkeys, fpr, test_seed());
+    struct gate gate = { 0 };
+    struct rival rivals[THREADS];
+    bool *was_present = calloc(THREADS * nkeys, sizeof *was_present);
+    expect(was_present);
+    for (unsigned t = 0; t < THREADS; t++)
+        rivals[t] = (struct rival){ .f = f,
+                                    .keys = &keys,
+                                    .gate = &gate,
+                                    .many = t % 2,
+                                    .was_present = was_present + t * nkeys };
+    run_rivals(rivals, add_unless_present);
+    uint64_t told_new = 0;
+    for (size_t key = 0; key < nkeys; key++) {
+        unsigned new_to = 0;
+        for (unsigned t = 0; t < THREADS; t++)
+            new_to += !was_present[t * nkeys + key];
+        scene("%s, key %zu of %zu: new to %u", kind->name, key, nkeys, new_to);
+        expect(removes(kind) ? new_to == 1 : new_to >= 1);
+        told_new += new_to;
+    }
+    for (unsigned t = 0; t < THREADS; t++)
+        expect_success(rivals[t].error);
+    expect_all_found(f, &keys);
+    expect(stats_of(f).keys <= told_new && stats_of(f).keys >= nkeys);
+    free(was_present);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+/* At these rates no key is taken for another. */
+static void test_rivals(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        double fpr = removes(kind) ? 1e-8 : 1e-12;
+        for (unsigned round = 0; round < (SANITIZED ? 5 : 30); round++)
+            check_rivalry(kind, BLOCK, fpr);
+        check_rivalry(kind, SANITIZED ? 1000 : 20000, fpr);
+    }
+}
+
+/* ---- The last places -------------------------------------------------------------------- */
+
+struct repeater {
+    perhaps_filter *f;
+    struct perhaps_keys keys;
+    atomic_bool stop;
+    int error;
+    bool was_absent;
+    pthread_t thread;
+};
+
+/* Adds what is there already, and so takes no room. */
+static void *repeat(void *context)
+{
+    struct repeater *r = context;
+    while (!atomic_load(&r->stop) && !r->error) {
+        bool was_present[BLOCK];
+        r->error = perhaps_add_unless_present_many(r->f, &r->keys, was_present, NULL);
+        for (size_t i = 0; i < BLOCK && !r->error; i++)
+            r->was_absent |= !was_present[i];
+    }
+    return NULL;
+}
+
+/* Others that add what is there do not keep a key from the room that is left for it. */
+static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity)
+{
+    enum { LAST = 5 };
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity);
+    struct perhaps_keys first = some_keys(&keys, 0, capacity - LAST);
+    perhaps_filter *f =
+        shared_filter(kind, capacity, removes(kind) ? 1e-8 : 1e-12, test_seed());
+    struct repeater r = { .f = f, .keys = some_keys(&keys, 0, BLOCK) };
+    fill(f, &first);
+    expect(!pthread_create(&r.thread, NULL, repeat, &r));
+    int error = 0;
+    for (size_t i = capacity - LAST; i < capacity && !error; i++) {
+        sched_yield();
+        error = perhaps_add(f, key_at(&keys, i), keys.key_nbytes);
+    }
+    atomic_store(&r.stop, true);
+    expect(!pthread_join(r.thread, NULL));
+    expect_success(error);
+    expect_success(r.error);
+    expect(!r.was_absent && stats_of(f).keys == capacity);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void test_last_places(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned round = 0; round < (SANITIZED ? 20 : 100); round++) {
+            scene("%s, round %u", kind->name, round);
+            check_last_places(kind, BLOCK + 50 + round);
+        }
+}
+
+/* ---- Copies of one key ------------------------------------------------------------------ */
+
+static void *add_copies(void *context)
+{
+    struct rival *r = context;
+    for (unsigned i = 0; i < PERHAPS_COPIES_MAX; i++) {
+        pass_gate(r->gate, i);
+        int error = perhaps_add(r->f, key_at(r->keys, 0), r->keys->key_nbytes);
+        r->succeeded += !error;
+        r->refused += error == PERHAPS_ERR_COPIES;
+        r->error |= error && error != PERHAPS_ERR_COPIES;
+    }
+    return NULL;
+}
+
+static void *remove_copies(void *context)
+{
+    struct rival *r = context;
+    for (unsigned i = 0; i < PERHAPS_COPIES_MAX; i++) {
+        pass_gate(r->gate, i);
+        int error = perhaps_remove(r->f, key_at(r->keys, 0), r->keys->key_nbytes);
+        r->succeeded += !error;
+        r->refused += error == PERHAPS_ERR_NOT_FOUND;
+        r->error |= error && error != PERHAPS_ERR_NOT_FOUND;
+    }
+    return NULL;
+}
+
+static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, void *run(void *))
+{
+    struct rival rivals[THREADS];
+    struct gate gate = { 0 };
+    unsigned succeeded = 0, refused = 0;
+    for (unsigned t = 0; t < THREADS; t++)
+        rivals[t] = (struct rival){ .f = f, .keys = keys, .gate = &gate };
+    run_rivals(rivals, run);
+    for (unsigned t = 0; t < THREADS; t++) {
+        expect(!rivals[t].error);
+        succeeded += rivals[t].succeeded;
+        refused += rivals[t].refused;
+    }
+    expect(succeeded == PERHAPS_COPIES_MAX);
+    expect(refused == (THREADS - 1) * PERHAPS_COPIES_MAX);
+}
+
+/* More adds than a key can have copies, then more removals than that, from all sides. */
+static void test_copies(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (unsigned round = 0; removes(kind) && round < (SANITIZED ? 50 : 1000); round++) {
+            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
+            perhaps_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
+            uint64_t count;
+            scene("%s, round %u", kind->name, round);
+            check_copies(f, &keys, add_copies);
+            expect_success(perhaps_count(f, key_at(&keys, 0), keys.key_nbytes, &count));
+            expect(count == PERHAPS_COPIES_MAX && stats_of(f).keys == PERHAPS_COPIES_MAX);
+            check_copies(f, &keys, remove_copies);
+            expect(!perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
+            struct perhaps_stats stats = stats_of(f);
+            uint64_t too_many = (THREADS - 1) * PERHAPS_COPIES_MAX;
+            expect(stats.keys == 0 && stats.failed_adds == too_many &&
+                   stats.unmatched_removals == too_many);
+            perhaps_free(f);
+            free_keys(&keys);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_told),    cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_filling), cmocka_unit_test(test_overfilling),
+        cmocka_unit_test(test_churn),   cmocka_unit_test(test_crowded),
+        cmocka_unit_test(test_rivals),  cmocka_unit_test(test_last_places),
+        cmocka_unit_test(test_copies),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,106 @@
+/* stress.c - ./dev stress [SECONDS]: for each kind, that long, eight threads on shared filters
+ * of all sizes; whatever a thread has added must be found by all, and every copy be counted.
+ * Says what it did; fails at the first thing that is wrong. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "crew.h"
+
+enum { WRITERS = 5, READERS = 3 };
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* From a handful of keys, where all meet in one line or stripe, to what no cache holds; rates
+ * for all widths; half of those that remove so lax that they can be filled to the last slot. */
+static struct perhaps_options random_options(const struct perhaps_kind *kind, struct rng *rng)
+{
+    struct perhaps_options options = { .kind = kind->name, .shared = true };
+    options.capacity = 1 + rng_below(rng, UINT64_C(1) << (3 + rng_below(rng, 16)));
+    options.fpr = 0.2;
+    for (uint64_t n = rng_below(rng, 8); n > 0; n--)
+        options.fpr /= 10;
+    if (kind->abilities & PERHAPS_REMOVE && rng_below(rng, 2))
+        options.fpr = 0.9;
+    options.hashing.seed = 1 + rng_below(rng, UINT64_MAX);
+    return options;
+}
+
+static bool same_as_alone(const struct perhaps_options *options, const struct crew *crew)
+{
+    perhaps_filter *alone;
+    struct perhaps_options plain = *options;
+    plain.shared = false;
+    if (perhaps_create(&plain, &alone))
+        return false;
+    for (size_t key = 0; key < crew->keys.count; key++)
+        if (crew_copies(crew, key))
+            perhaps_add(alone, key_at(&crew->keys, key), crew->keys.key_nbytes);
+    bool same = perhaps_equal(alone, crew->f);
+    perhaps_free(alone);
+    return same;
+}
+
+/* Returns the number of operations, or 0 if something was wrong. */
+static uint64_t run_round(const struct perhaps_kind *kind, uint64_t seed)
+{
+    struct rng rng = { seed };
+    struct perhaps_options options = random_options(kind, &rng);
+    bool churn = kind->abilities & PERHAPS_REMOVE;
+    uint64_t nkeys = options.capacity * (churn ? 2 : 1) + WRITERS;
+    struct crew crew = { .writers = WRITERS,
+                         .readers = READERS,
+                         .churn = churn,
+                         .steps = 1000 + options.capacity,
+                         .seed = seed };
+    if (perhaps_create(&options, &crew.f))
+        return 1; /* such a filter there is not */
+    crew.keys = make_keys(RANDOM_KEYS, seed, 0, nkeys);
+    bool right = crew_run(&crew);
+    if (right && !churn && !crew.refused && !same_as_alone(&options, &crew)) {
+        snprintf(crew.complaint, sizeof crew.complaint, "not what one thread makes of it");
+        right = false;
+    }
+    if (!right)
+        printf("%s, %" PRIu64 " keys, fpr %g, round seed %" PRIu64 ": %s\n", kind->name,
+               options.capacity, options.fpr, seed, crew.complaint);
+    crew_end(&crew);
+    free_keys(&crew.keys);
+    perhaps_free(crew.f);
+    return right ? crew.operations : 0;
+}
+
+static bool run_kind(const struct perhaps_kind *kind, double seconds)
+{
+    struct rng rng = rng_for(kind->name);
+    double end = now() + seconds;
+    uint64_t operations = 0, rounds = 0, done = 1;
+    for (; done && now() < end; rounds++)
+        operations += done = run_round(kind, rng_next(&rng));
+    printf("%-8s %12" PRIu64 " operations in %" PRIu64 " rounds%s\n", kind->name, operations,
+           rounds, done ? "" : ": FAILED");
+    fflush(stdout);
+    return done;
+}
+
+int main(int argc, char **argv)
+{
+    double seconds = argc > 1 ? atof(argv[1]) : 60;
+    const char *only = argc > 2 ? argv[2] : NULL;
+    const struct perhaps_kind *kind;
+    bool right = true;
+    if (seconds <= 0) {
+        fprintf(stderr, "usage: stress [SECONDS [KIND]]\n");
+        return 2;
+    }
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (!only || !strcmp(only, kind->name))
+            right &= run_kind(kind, seconds);
+    return right ? 0 : 1;
+}
