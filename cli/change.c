@@ -1,6 +1,7 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
  * saved once, when the last key is in; unless it is added to in place. */
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include "input.h"
 #include "numbers.h"
@@ -17,10 +18,32 @@ struct change {
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
+/* Side by side with others.  Where it cannot, add_batch() will find out which key is wrong. */
+static bool hash_batch(void *context, struct batch *batch)
+{
+    const struct change *change = context;
+    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    void *hashed = realloc(batch->scratch, (batch->count + 1) * sizeof(struct perhaps_hashed));
+    if (!hashed) {
+        batch->ndone = 0;
+        return batch_met(batch, PERHAPS_ERR_MEMORY);
+    }
+    batch->scratch = hashed;
+    if (perhaps_hash_many(change->target.filter, &keys, hashed)) {
+        free(hashed);
+        batch->scratch = NULL;
+    }
+    return true;
+}
+
 static bool add_batch(void *context, struct batch *batch)
 {
     struct change *change = context;
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    if (batch->error)
+        return false;
+    struct perhaps_keys keys = { .count = batch->count, .hashed = batch->scratch };
+    if (!keys.hashed)
+        keys.each = batch->key;
     int error = perhaps_add_many(change->target.filter, &keys, &batch->ndone);
     atomic_fetch_add(&change->nchanged, batch->ndone);
     return batch_met(batch, error);
@@ -58,8 +81,12 @@ static bool remove_batch(void *context, struct batch *batch)
 static int change_all(struct change *change, struct input *input, bool in_place)
 {
     const struct target *target = &change->target;
-    struct stage stage = { .run = change->batch, .context = change, .in_order = !in_place };
-    const struct batch *last = input_run(input, &stage, 1);
+    struct stage stages[] = {
+        { .run = hash_batch, .context = change },
+        { .run = change->batch, .context = change, .in_order = !in_place },
+    };
+    bool hashes = change->batch == add_batch;
+    const struct batch *last = input_run(input, stages + !hashes, 1 + hashes);
     change->nkeys = input_nkeys(input);
     if (last->error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: its kind cannot remove keys: build it with --removable%s",

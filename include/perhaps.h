@@ -239,14 +239,28 @@ struct perhaps_key {
     size_t nbytes;
 };
 
-/* 'count' keys, either each with its own length ('each' is set), or all of 'key_nbytes' bytes
- * and one behind the other at 'packed'. */
+/* What a filter's hash makes of a key: the same in all filters of one hash and seed or secret.
+ */
+struct perhaps_hashed {
+    uint8_t bytes[PERHAPS_HASH_NBYTES];
+};
+
+/* 'count' keys: each with its own length ('each' is set); or hashed before, by
+ * perhaps_hash_many() ('hashed' is set); or all of 'key_nbytes' bytes and one behind the other
+ * at 'packed'. */
 struct perhaps_keys {
     size_t count;
     const struct perhaps_key *each;
     const void *packed;
     size_t key_nbytes;
+    const struct perhaps_hashed *hashed;
 };
+
+/* Hashes keys, so that other threads may do that before one adds them, or that one hash serves
+ * for several filters.  Returns 0, or PERHAPS_ERR_KEY, or PERHAPS_ERR_ARGUMENT for a length
+ * that the hash does not take, having hashed nothing. */
+PERHAPS_API int perhaps_hash_many(const perhaps_filter *filter, const struct perhaps_keys *keys,
+                                  struct perhaps_hashed *hashed);
 
 /* Each is the same as its single form, called for one key after the other in order.  On an
  * error it stops: the first *done keys have been dealt with, the next one met the error and
@@ -304,12 +318,12 @@ struct perhaps_open_options {
  *
  * 'writable' and 'shared' maps the file to be written in place, by any number of threads and
  * processes at once: a key that one has added is found by all, also by those that have it open
- * read-only, at once.  The first to open it checks every byte.  While it is open like this, and after a crash until it was opened and
- * closed like this again, the file has no checksums of its body: perhaps_verify() returns
- * PERHAPS_ERR_UNSUPPORTED.  The last of them to close it writes them.  A process that dies
- * loses nothing that it had added; a system that dies loses what came after the last
- * perhaps_sync().  perhaps_save() to the path of a file that is open like this replaces it:
- * those who have it open go on with the old one.
+ * read-only, at once.  The first to open it checks every byte.  While it is open like this, and
+ * after a crash until it was opened and closed like this again, the file has no checksums of
+ * its body: perhaps_verify() returns PERHAPS_ERR_UNSUPPORTED.  The last of them to close it
+ * writes them.  A process that dies loses nothing that it had added; a system that dies loses
+ * what came after the last perhaps_sync().  perhaps_save() to the path of a file that is open
+ * like this replaces it: those who have it open go on with the old one.
  *
  * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
  * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE) and sets *filter to NULL.
@@ -330,7 +344,8 @@ struct perhaps_verdict {
 #define PERHAPS_PAGE_NBYTES 65536
 
 /* Compares every page of a mapped filter with its checksum.  Returns 0; PERHAPS_ERR_DAMAGED;
- * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file, or is written in place.
+ * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file, or is written in
+ * place.
  */
 PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 

@@ -179,6 +179,24 @@ static size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
     return 0;
 }
 
+/* ---- Hashing ahead --------------------------------------------------------------------- */
+
+int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                      struct perhaps_hashed *hashed)
+{
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_KEY;
+    if (hasher_accepts(&f->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    for (size_t at = 0; at < keys->count; at += BATCH_STEP) {
+        struct keyhash step[BATCH_STEP];
+        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
+        hasher_run(&f->hasher, keys, at, n, step);
+        memcpy(hashed + at, step, n * sizeof *step);
+    }
+    return 0;
+}
+
 /* ---- Batches --------------------------------------------------------------------------- */
 
 /* Hashes keys into a ring, BATCH_AHEAD before they are dealt with; or, to be sorted, BATCH_MOST

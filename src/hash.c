@@ -12,6 +12,8 @@
 #include "bytes.h"
 #include "xxh3.h"
 
+_Static_assert(sizeof(struct keyhash) == sizeof(struct perhaps_hashed), "copied as they are");
+
 static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES])
 {
     return (struct keyhash){ .place = load64(bytes), .mark = load64(bytes + 8) };
@@ -97,6 +99,11 @@ static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *key
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out)
 {
+    if (!keys->each && keys->hashed) {
+        for (size_t i = 0; i < n; i++)
+            out[i] = keyhash_from_bytes(keys->hashed[first + i].bytes);
+        return;
+    }
     switch (hasher->id) {
     case PERHAPS_XXH3:
         run_xxh3(hasher, keys, first, n, out);
@@ -129,7 +136,7 @@ bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbyte
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
 {
-    if (hasher->id != PERHAPS_NONE)
+    if (hasher->id != PERHAPS_NONE || (!keys->each && keys->hashed))
         return keys->count;
     if (!keys->each)
         return keys->key_nbytes == PERHAPS_HASH_NBYTES ? keys->count : 0;

@@ -350,6 +350,53 @@ static void test_long_key(void **state)
     free(key);
 }
 
+/* Keys that were hashed ahead are the same keys, for every filter of the same hash. */
+static void test_hashed_ahead(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    static struct perhaps_hashed hashed[COUNT];
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, COUNT);
+    struct perhaps_keys ahead = { .count = COUNT, .hashed = hashed };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        perhaps_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
+        scene("%s", kind->name);
+        expect_success(perhaps_clone(f, &same));
+        expect_success(perhaps_hash_many(f, &keys, hashed));
+        expect_success(perhaps_add_many(f, &keys, NULL));
+        expect_success(perhaps_add_many(same, &ahead, NULL));
+        expect(perhaps_equal(f, same) && stats_of(f).keys == stats_of(same).keys);
+        expect(perhaps_contains_many(f, &ahead, NULL) == COUNT);
+        expect_all_found(same, &keys);
+        if (kind->abilities & PERHAPS_REMOVE)
+            expect_success(perhaps_remove_many(same, &ahead, NULL, NULL));
+        perhaps_free(f);
+        perhaps_free(same);
+    }
+    free_keys(&keys);
+}
+
+static void test_hashing_refused(void **state)
+{
+    (void)state;
+    struct path path = temp_path("secret");
+    struct perhaps_open_options without = { .without_secret = true };
+    struct perhaps_key wrong[] = { { "sixteen bytes ..", 16 }, { "fifteen bytes .", 15 } };
+    struct perhaps_keys keys = { .count = 2, .each = wrong };
+    struct perhaps_hashed hashed[2] = { 0 }, nothing[2] = { 0 };
+    perhaps_filter *f = filter_with(perhaps_kind(0), PERHAPS_NONE);
+    expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_ARGUMENT);
+    perhaps_free(f);
+    f = filter_with(perhaps_kind(0), PERHAPS_SIP);
+    expect_success(perhaps_save(f, path.text));
+    perhaps_free(f);
+    expect_success(perhaps_open(path.text, &without, &f));
+    expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_KEY);
+    expect(!memcmp(hashed, nothing, sizeof hashed));
+    perhaps_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {

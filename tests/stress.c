@@ -57,7 +57,7 @@ static uint64_t run_round(const struct perhaps_kind *kind, uint64_t seed)
     struct crew crew = { .writers = WRITERS,
                          .readers = READERS,
                          .churn = churn,
-                         .steps = 1000 + options.capacity,
+                         .steps = 20000, /* a second or two where it is crowded */
                          .seed = seed };
     if (perhaps_create(&options, &crew.f))
         return 1; /* such a filter there is not */

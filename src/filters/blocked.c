@@ -355,7 +355,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     uint8_t *body = f->body;
     memset(answer, true, n);
     for (uint64_t part = 0; part < field[PARTS]; part++) {
-        owners_add(f->sync, &f->loops, body, of_part, keys, n, was_there);
+        owners_add_lines(f->sync, &f->loops, body, of_part, keys, n, was_there);
         for (size_t i = 0; i < n; i++) {
             answer[i] &= was_there[i];
             moved[i] = blocked_next_part(keys[i]);

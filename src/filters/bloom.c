@@ -16,6 +16,7 @@
 #include "../plan.h"
 #include "../sample.h"
 #include "kinds.h"
+#include "owners.h"
 
 static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
@@ -105,10 +106,26 @@ static struct fill measure(const perhaps_filter *f)
 static void bind(perhaps_filter *f)
 {
     f->loops = f->kernels->bloom;
-    if (f->shared) {
+    if (f->shared && !f->sync) {
         f->loops.add = kernels_atomic.bloom.add;
         f->loops.add_one = kernels_atomic.bloom.add_one;
     }
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    (void)g;
+    return sizeof(struct owners);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->sync)
+        return filter_add(f, keys, ahead, n, unless_present, answer, done);
+    owners_add_bits(f->sync, f->body, f->geometry.field, keys, n, answer);
+    *done = n;
+    return 0;
 }
 
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
@@ -143,8 +160,10 @@ const struct filter_kind kind_bloom = {
     .predict = predict,
     .measure = measure,
     .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .sorts_shared = true,
     .prefetch = filter_prefetch,
     .contains = filter_contains,
-    .add = filter_add,
+    .add = add,
     .merge = merge,
 };

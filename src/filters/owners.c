@@ -1,4 +1,4 @@
-/* owners.c - keys sorted by the region of their line. */
+/* owners.c - a batch sorted by region, and dealt with region by region. */
 #include "owners.h"
 
 #include <sched.h>
@@ -6,54 +6,92 @@
 #include "../kernels/layout.h"
 #include "locks.h"
 
-/* The keys of a batch by region; behind the last there are some to prefetch. */
-struct sorted {
-    unsigned shift;              /* from line to region */
-    unsigned first;              /* region of which the turn comes first */
-    uint16_t start[REGIONS + 1]; /* of each turn's keys */
-    uint16_t origin[BATCH_MOST]; /* where the key stood */
-    struct keyhash keys[BATCH_MOST + BATCH_AHEAD];
-    bool answer[BATCH_MOST];
+/* Places are the numbers of lines, or of bits. */
+enum { PLACES_MAX = 4096 };
+
+struct order {
+    unsigned shift;                        /* from place to region */
+    unsigned first;                        /* region of which the turn comes first */
+    uint16_t start[REGIONS + 1];           /* of each turn's places */
+    uint16_t at[PLACES_MAX + BATCH_AHEAD]; /* sorted: indices of places; then the last again */
 };
 
-static unsigned turn_of(const struct sorted *s, const struct keyhash *key, uint64_t lines)
-{
-    return (unsigned)((scale64(key->place, lines) >> s->shift) + REGIONS - s->first) % REGIONS;
-}
-
-/* Whole lines to a region, and no more regions than there are. */
-static unsigned region_shift(uint64_t lines)
+/* Whole places to a region, and no more regions than there are. */
+static unsigned region_shift(uint64_t range)
 {
     unsigned shift = 0;
-    while ((lines - 1) >> shift >= REGIONS)
+    while ((range - 1) >> shift >= REGIONS)
         shift++;
     return shift;
 }
 
-static void sort_keys(struct sorted *s, const struct keyhash *keys, size_t n, uint64_t lines)
+static void sort_places(struct order *o, const uint64_t *place, size_t n, uint64_t range)
 {
-    uint8_t turn[BATCH_MOST];
-    uint16_t at[REGIONS] = { 0 };
+    uint8_t turn[PLACES_MAX];
+    uint16_t next[REGIONS] = { 0 };
+    o->shift = region_shift(range);
+    /* threads begin at different places: their stacks lie apart */
+    o->first = (unsigned)((uint64_t)(uintptr_t)o * ODD_GOLDEN >> 32) % REGIONS;
     for (size_t i = 0; i < n; i++) {
-        turn[i] = (uint8_t)turn_of(s, &keys[i], lines);
-        at[turn[i]]++;
+        turn[i] = (uint8_t)(((place[i] >> o->shift) + REGIONS - o->first) % REGIONS);
+        next[turn[i]]++;
     }
-    s->start[0] = 0;
+    o->start[0] = 0;
     for (unsigned t = 0; t < REGIONS; t++) {
-        s->start[t + 1] = (uint16_t)(s->start[t] + at[t]);
-        at[t] = s->start[t];
+        o->start[t + 1] = (uint16_t)(o->start[t] + next[t]);
+        next[t] = o->start[t];
     }
-    for (size_t i = 0; i < n; i++) {
-        uint16_t to = at[turn[i]]++;
-        s->keys[to] = keys[i];
-        s->origin[to] = (uint16_t)i;
-    }
+    for (size_t i = 0; i < n; i++)
+        o->at[next[turn[i]]++] = (uint16_t)i;
     for (size_t i = 0; i < BATCH_AHEAD; i++)
-        s->keys[n + i] = s->keys[n - 1];
+        o->at[n + i] = o->at[n - 1];
 }
 
-static void add_one(struct owners *owners, const struct loops *loops, uint8_t *body,
-                    const uint64_t *field, const struct keyhash *key, bool *answer)
+/* Adds what has the numbers from .. to-1 in the order. */
+typedef void add_turn(void *context, size_t from, size_t to);
+
+/* Turns whose region another writer has come later. */
+static void take_turns(struct owners *owners, const struct order *o, add_turn *add,
+                       void *context)
+{
+    uint32_t pending = 0;
+    for (unsigned t = 0; t < REGIONS; t++)
+        pending |= (uint32_t)(o->start[t + 1] > o->start[t]) << t;
+    while (pending) {
+        uint32_t before = pending;
+        for (uint32_t left = pending; left; left &= left - 1) {
+            unsigned t = (unsigned)__builtin_ctz(left);
+            uint8_t *lock = &owners->region[(t + o->first) % REGIONS].lock;
+            if (!lock_try(lock))
+                continue;
+            add(context, o->start[t], o->start[t + 1]);
+            lock_release(lock);
+            pending &= ~(UINT32_C(1) << t);
+        }
+        if (pending == before)
+            sched_yield();
+    }
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+struct lines {
+    const struct loops *loops;
+    uint8_t *body;
+    const uint64_t *field;
+    struct keyhash keys[BATCH_MOST + BATCH_AHEAD]; /* in order */
+    bool answer[BATCH_MOST];
+};
+
+static void add_lines(void *context, size_t from, size_t to)
+{
+    struct lines *l = context;
+    l->loops->add(l->body, l->field, l->keys + from, l->keys + from + BATCH_AHEAD, to - from,
+                  l->answer + from);
+}
+
+static void add_one_line(struct owners *owners, const struct loops *loops, uint8_t *body,
+                         const uint64_t *field, const struct keyhash *key, bool *answer)
 {
     uint64_t line = scale64(key->place, field[PART_LINES]);
     uint8_t *lock = &owners->region[line >> region_shift(field[PART_LINES])].lock;
@@ -62,40 +100,91 @@ static void add_one(struct owners *owners, const struct loops *loops, uint8_t *b
     lock_release(lock);
 }
 
-void owners_add(struct owners *owners, const struct loops *loops, uint8_t *body,
-                const uint64_t *field, const struct keyhash *keys, size_t n, bool *answer)
+void owners_add_lines(struct owners *owners, const struct loops *loops, uint8_t *body,
+                      const uint64_t *field, const struct keyhash *keys, size_t n, bool *answer)
 {
-    struct sorted s;
-    uint64_t lines = field[PART_LINES];
-    if (n == 1) {
-        add_one(owners, loops, body, field, keys, answer);
+    if (n <= 1) {
+        if (n == 1)
+            add_one_line(owners, loops, body, field, keys, answer);
         return;
     }
-    s.shift = region_shift(lines);
-    /* threads begin at different places: their stacks lie apart */
-    s.first = (unsigned)((uint64_t)(uintptr_t)&s * ODD_GOLDEN >> 32) % REGIONS;
-    sort_keys(&s, keys, n, lines);
-    loops->prefetch(body, field, s.keys, n < BATCH_AHEAD ? n : BATCH_AHEAD);
-
-    uint32_t pending = 0; /* turns with keys */
-    for (unsigned t = 0; t < REGIONS; t++)
-        pending |= (uint32_t)(s.start[t + 1] > s.start[t]) << t;
-    while (pending) {
-        uint32_t before = pending;
-        for (uint32_t left = pending; left; left &= left - 1) {
-            unsigned t = (unsigned)__builtin_ctz(left);
-            uint8_t *lock = &owners->region[(t + s.first) % REGIONS].lock;
-            if (!lock_try(lock))
-                continue; /* another has it: come back later */
-            uint16_t from = s.start[t];
-            loops->add(body, field, s.keys + from, s.keys + from + BATCH_AHEAD,
-                       (size_t)(s.start[t + 1] - from), s.answer + from);
-            lock_release(lock);
-            pending &= ~(UINT32_C(1) << t);
-        }
-        if (pending == before)
-            sched_yield();
-    }
+    struct order o;
+    struct lines l;
+    uint64_t place[BATCH_MOST];
+    l.loops = loops;
+    l.body = body;
+    l.field = field;
     for (size_t i = 0; i < n; i++)
-        answer[s.origin[i]] = s.answer[i];
+        place[i] = scale64(keys[i].place, field[PART_LINES]);
+    sort_places(&o, place, n, field[PART_LINES]);
+    for (size_t i = 0; i < n + BATCH_AHEAD; i++)
+        l.keys[i] = keys[o.at[i]];
+    loops->prefetch(body, field, l.keys, n < BATCH_AHEAD ? n : BATCH_AHEAD);
+    take_turns(owners, &o, add_lines, &l);
+    for (size_t i = 0; i < n; i++)
+        answer[o.at[i]] = l.answer[i];
+}
+
+/* ---- Bits -------------------------------------------------------------------------------- */
+
+struct bits {
+    const struct order *order;
+    uint8_t *body;
+    bool *answer;
+    uint64_t place[PLACES_MAX];
+    uint16_t key[PLACES_MAX]; /* whose bit it is */
+};
+
+static ALWAYS_INLINE void prefetch_bit(const struct bits *b, size_t number)
+{
+    PREFETCH(b->body + (b->place[b->order->at[number]] >> 3));
+}
+
+static void add_bits(void *context, size_t from, size_t to)
+{
+    struct bits *b = context;
+    for (size_t i = from; i < to; i++) {
+        unsigned at = b->order->at[i];
+        uint8_t *byte = b->body + (b->place[at] >> 3);
+        unsigned mask = 1U << (b->place[at] & 7);
+        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
+        prefetch_bit(b, i + BATCH_AHEAD);
+        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
+        b->answer[b->key[at]] &= (before & mask) != 0;
+    }
+}
+
+static void add_some(struct owners *owners, uint8_t *body, const uint64_t *field,
+                     const struct keyhash *keys, size_t n, bool *answer)
+{
+    struct order o;
+    struct bits b;
+    size_t count = 0;
+    if (n == 0)
+        return;
+    b.order = &o;
+    b.body = body;
+    b.answer = answer;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = keys[i].place;
+        answer[i] = true;
+        for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
+            b.place[count] = scale64(place, field[NBITS]);
+            b.key[count++] = (uint16_t)i;
+            place = bloom_next_place(place, keys[i].mark);
+        }
+    }
+    /* a region begins with a byte, since no two may write one */
+    sort_places(&o, b.place, count, round_up(field[NBITS], 8 * REGIONS));
+    for (size_t i = 0; i < BATCH_AHEAD && i < count; i++)
+        prefetch_bit(&b, i);
+    take_turns(owners, &o, add_bits, &b);
+}
+
+void owners_add_bits(struct owners *owners, uint8_t *body, const uint64_t *field,
+                     const struct keyhash *keys, size_t n, bool *answer)
+{
+    size_t most = PLACES_MAX / (size_t)field[KEY_BITS];
+    for (size_t at = 0; at < n; at += most)
+        add_some(owners, body, field, keys + at, n - at < most ? n - at : most, answer + at);
 }
