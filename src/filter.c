@@ -1,12 +1,12 @@
 /* filter.c - the public calls: check, hash, forward. */
 #include "filter.h"
 
-#include <sched.h>
 #include <sodium/utils.h>
 #include <string.h>
 
 #include "alloc.h"
 #include "file.h"
+#include "locks.h"
 #include "plan.h"
 
 /* Keeps what is rare, and needs the stack, out of the callers' way. */
@@ -259,26 +259,32 @@ static int may_change(const perhaps_filter *f)
 }
 
 /* Adds one key.  What is there already is added where that changes nothing, also at the limit;
- * only what is not is counted before.  What another thread has reserved may be for the same
- * key: it gets some time to add it. */
-static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
-                          bool *answer)
+ * only what is not is counted before. */
+static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless_present,
+                       bool *answer)
 {
     bool stores_copies = f->kind->remove && !unless_present;
-    unsigned patience = f->shared ? 64 : 0;
-    for (;;) {
-        if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
-            return 0;
-        if (reserve_keys(f, 1, 0))
-            break;
-        if (patience-- == 0)
-            return PERHAPS_ERR_FULL;
-        sched_yield();
-    }
     size_t added;
+    if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
+        return 0;
+    if (!reserve_keys(f, 1, 0))
+        return PERHAPS_ERR_FULL;
     int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
     if (error || *answer)
         counter_take(f, &f->counters->keys, 1);
+    return error;
+}
+
+/* One thread at a time: of several that add one key none shall take the last place and another
+ * be refused. */
+static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
+                          bool *answer)
+{
+    if (!f->shared)
+        return add_counted(f, key, unless_present, answer);
+    lock_take(&f->limit_lock);
+    int error = add_counted(f, key, unless_present, answer);
+    lock_release(&f->limit_lock);
     return error;
 }
 

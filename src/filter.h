@@ -60,9 +60,10 @@ struct perhaps_filter {
     const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    bool shared;    /* several threads may write; if it is mapped, processes, too */
-    bool read_only; /* mapped, and not shared */
-    void *sync;     /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
+    bool shared;        /* several threads may write; if it is mapped, processes, too */
+    bool read_only;     /* mapped, and not shared */
+    uint8_t limit_lock; /* of a shared filter that is nearly full */
+    void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
 
 /* The operations of a kind.  They check nothing: the public calls in filter.c have checked

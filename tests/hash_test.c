@@ -407,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_secret_is_wiped), cmocka_unit_test(test_unknown_hash),
         cmocka_unit_test(test_wrong_lengths),   cmocka_unit_test(test_wrong_length_in_batch),
         cmocka_unit_test(test_empty_key),       cmocka_unit_test(test_long_key),
+        cmocka_unit_test(test_hashed_ahead),    cmocka_unit_test(test_hashing_refused),
     };
     return run_group(tests);
 }

@@ -22,7 +22,8 @@ static double now(void)
 static struct perhaps_options random_options(const struct perhaps_kind *kind, struct rng *rng)
 {
     struct perhaps_options options = { .kind = kind->name, .shared = true };
-    options.capacity = 1 + rng_below(rng, UINT64_C(1) << (3 + rng_below(rng, 16)));
+    options.capacity =
+        1 + rng_below(rng, UINT64_C(1) << (3 + rng_below(rng, SANITIZED ? 10 : 16)));
     options.fpr = 0.2;
     for (uint64_t n = rng_below(rng, 8); n > 0; n--)
         options.fpr /= 10;
@@ -57,7 +58,7 @@ static uint64_t run_round(const struct perhaps_kind *kind, uint64_t seed)
     struct crew crew = { .writers = WRITERS,
                          .readers = READERS,
                          .churn = churn,
-                         .steps = 20000, /* a second or two where it is crowded */
+                         .steps = SANITIZED ? 1000 : 5000,
                          .seed = seed };
     if (perhaps_create(&options, &crew.f))
         return 1; /* such a filter there is not */

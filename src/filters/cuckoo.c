@@ -24,9 +24,9 @@
 #include <stdio.h>
 
 #include "../kernels/layout.h"
+#include "../locks.h"
 #include "../plan.h"
 #include "kinds.h"
-#include "locks.h"
 
 static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL };
 

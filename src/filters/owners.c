@@ -4,7 +4,7 @@
 #include <sched.h>
 
 #include "../kernels/layout.h"
-#include "locks.h"
+#include "../locks.h"
 
 /* Places are the numbers of lines, or of bits. */
 enum { PLACES_MAX = 4096 };
