@@ -25,8 +25,8 @@
  *   perhaps_remove*()) by any number of threads at once, beside any number that ask
  *   (perhaps_contains*(), perhaps_count(), perhaps_stats(), perhaps_predict_fpr()).  Who asks
  *   never waits.  A key whose add has returned is found by every thread that asks after it;
- *   of two threads that add one key unless present, in Bloom kinds both may be told that it
- *   was not, in others one is.
+ *   of two threads that add one new key at the same moment, in Bloom kinds both may be told
+ *   that it was not there, and it may count twice; in others one is.
  * - All other functions (save, clone, merge, clear, equal, verify, free) need that nobody adds
  *   or removes meanwhile.
  * - Sharing costs writers up to a half more time; a filter that is not shared pays nothing.

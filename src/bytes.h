@@ -11,6 +11,18 @@
 #error "perhaps maps little-endian files into memory: big-endian hosts are not supported"
 #endif
 
+/* ThreadSanitizer takes some accesses beside writers for errors that are none. */
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZED 1
+#endif
+#endif
+#ifndef THREAD_SANITIZED
+#define THREAD_SANITIZED 0
+#endif
+
 static inline uint64_t load64(const void *p)
 {
     uint64_t v;

@@ -4,14 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ThreadSanitizer takes a vector that is read while its words are written for an error. */
-#if defined(__SANITIZE_THREAD__)
-#define PLAIN_C_ONLY 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define PLAIN_C_ONLY 1
-#endif
-#endif
+#include "bytes.h"
 
 enum { TABLES_MAX = 4 };
 
@@ -20,7 +13,7 @@ static size_t list_tables(const struct kernels *list[TABLES_MAX])
 {
     size_t n = 0;
     list[n++] = &kernels_scalar;
-#if defined(PLAIN_C_ONLY)
+#if THREAD_SANITIZED /* it does not understand vectors that are read while words change */
     return n;
 #elif defined(__x86_64__)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");

@@ -46,6 +46,12 @@ struct kernels {
     struct loops blocked;
     struct loops bloom;
     struct loops cuckoo; /* its adds are in src/filters/cuckoo.c */
+
+    /* As cuckoo.contains, beside writers, who count up a version of an entry's two buckets
+     * before they clear one of its slots. */
+    size_t (*cuckoo_contains_beside)(const uint8_t *body, const uint64_t *field,
+                                     const uint32_t *versions, const struct keyhash *keys,
+                                     const struct keyhash *ahead, size_t n, bool *answer);
 };
 
 /* The tables that this CPU can run, the plain C one first; NULL from the first index that is

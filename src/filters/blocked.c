@@ -288,7 +288,8 @@ static double line_rate(const uint8_t *line, unsigned bits, double *ones)
 {
     double load[WORDS], sum = 0;
     for (unsigned w = 0; w < WORDS; w++) {
-        int set = __builtin_popcount(load32(line + sizeof(uint32_t) * w));
+        int set =
+            __builtin_popcount(__atomic_load_n(&blocked_words(line)[w], __ATOMIC_RELAXED));
         load[w] = (double)set / WORD_BITS;
         *ones += set;
     }

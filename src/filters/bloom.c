@@ -86,12 +86,18 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
+/* Others may be adding. */
+static uint64_t word_at(const uint8_t *body)
+{
+    return __atomic_load_n((const uint64_t *)(uintptr_t)body, __ATOMIC_RELAXED);
+}
+
 static double share_set(const perhaps_filter *f)
 {
     double ones = 0, cells = 0;
     for (struct sample s = sample_begin(f->geometry.body_nbytes); sample_next(&s);) {
         for (uint64_t at = s.offset; at < s.end; at += sizeof(uint64_t))
-            ones += __builtin_popcountll(load64(f->body + at));
+            ones += __builtin_popcountll(word_at(f->body + at));
         cells += 8.0 * (double)(s.end - s.offset);
     }
     return ones / cells;

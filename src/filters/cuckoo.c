@@ -109,10 +109,10 @@ static struct fill measure(const perhaps_filter *f)
 /* ---- Slots ----------------------------------------------------------------------------- */
 
 /* What the threads of a shared filter need. */
-enum { VERSIONS = 4096, LOCK_BUCKETS = 32, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
+enum { LOCK_BUCKETS = 4, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
 
 struct sync {
-    uint32_t version[VERSIONS];
+    uint32_t version[CUCKOO_VERSIONS];
     uint8_t lock[]; /* a power of two */
 };
 
@@ -135,6 +135,7 @@ struct table {
     uint64_t nbuckets;
     unsigned width;
     uint64_t ones;     /* a one in each of four lanes of up to 16 bits */
+    bool straddles;    /* a bucket may lie in two cache lines */
     struct sync *sync; /* NULL: one thread */
     uint64_t lock_mask;
 };
@@ -147,6 +148,7 @@ static struct table table_of(const perhaps_filter *f)
                            .nbuckets = nbuckets,
                            .width = width,
                            .ones = width <= NARROW_MAX ? cuckoo_lanes(width) : 0,
+                           .straddles = 8 * LINE_NBYTES % (BUCKET_SLOTS * width) != 0,
                            .sync = f->sync,
                            .lock_mask = f->sync ? lock_count(nbuckets) - 1 : 0 };
 }
@@ -163,6 +165,16 @@ static struct entry entry_of(const struct table *t, const struct keyhash *key)
                        .first = scale64(key->place, t->nbuckets) };
     e.second = cuckoo_other_bucket(e.first, e.fingerprint, t->nbuckets);
     return e;
+}
+
+/* A bucket may straddle two cache lines, unless it divides one. */
+static inline __attribute__((always_inline)) void prefetch_bucket(const struct table *t,
+                                                                  uint64_t bucket)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * t->width);
+    __builtin_prefetch(t->body + (bit >> 3), 1, 3);
+    if (t->straddles)
+        __builtin_prefetch(t->body + ((bit + BUCKET_SLOTS * t->width - 1) >> 3), 1, 3);
 }
 
 static uint32_t slot_get(const struct table *t, uint64_t bucket, unsigned slot)
@@ -196,7 +208,7 @@ static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
 static unsigned bucket_find(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     if (t->width <= NARROW_MAX)
-        return lanes_find(t, cuckoo_read_bucket(t->body, bucket, t->width), entry);
+        return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
     unsigned slot = 0;
     while (slot < BUCKET_SLOTS && slot_get(t, bucket, slot) != entry)
         slot++;
@@ -247,7 +259,7 @@ static void unlock_buckets(const struct table *t, uint64_t a, uint64_t b)
 /* Of an entry that lies in one of the two buckets: the same from both. */
 static uint32_t *version_of(const struct table *t, uint64_t a, uint64_t b)
 {
-    return &t->sync->version[(a + b) % VERSIONS];
+    return &t->sync->version[cuckoo_version(a, b)];
 }
 
 static void slot_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other)
@@ -255,23 +267,6 @@ static void slot_clear(const struct table *t, uint64_t bucket, unsigned slot, ui
     if (t->sync)
         __atomic_fetch_add(version_of(t, bucket, other), 1, __ATOMIC_ACQ_REL);
     slot_set(t, bucket, slot, 0);
-}
-
-/* Whether, or how often, the entry is there, at one moment while this runs. */
-static unsigned look_up(const struct table *t, const struct entry *e,
-                        unsigned (*look)(const struct table *t, const struct entry *e))
-{
-    if (!t->sync)
-        return look(t, e);
-    uint32_t *version = version_of(t, e->first, e->second);
-    for (uint32_t now = __atomic_load_n(version, __ATOMIC_ACQUIRE);;) {
-        uint32_t before = now;
-        unsigned found = look(t, e);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        now = __atomic_load_n(version, __ATOMIC_ACQUIRE);
-        if (now == before)
-            return found;
-    }
 }
 
 /* ---- Making room ----------------------------------------------------------------------- */
@@ -308,7 +303,7 @@ static bool find_path(const struct table *t, const struct entry *e, struct searc
         for (unsigned slot = 0; slot < BUCKET_SLOTS && count < SEARCH_MAX; slot++) {
             uint32_t entry = slot_get(t, steps[at].bucket, slot);
             uint64_t other = cuckoo_other_bucket(steps[at].bucket, entry, t->nbuckets);
-            __builtin_prefetch(t->body + (other * (BUCKET_SLOTS * t->width) >> 3));
+            prefetch_bucket(t, other);
             steps[count++] =
                 (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
         }
@@ -333,6 +328,21 @@ static bool move_entry(const struct table *t, const struct step *from, unsigned 
     return as_planned;
 }
 
+/* Other threads have written most of the locks and versions last: all of a path's are fetched
+ * from their caches at once. */
+static inline __attribute__((always_inline)) void prefetch_path(const struct table *t,
+                                                                const struct search *s)
+{
+    const struct step *steps = s->steps;
+    for (unsigned at = s->end; t->sync && steps[at].parent != NO_PARENT;) {
+        const struct step *to = &steps[at], *from = &steps[to->parent];
+        __builtin_prefetch(lock_of(t, to->bucket), 1, 3);
+        __builtin_prefetch(lock_of(t, from->bucket), 1, 3);
+        __builtin_prefetch(version_of(t, from->bucket, to->bucket), 1, 3);
+        at = to->parent;
+    }
+}
+
 /* Moves entries along a path into the free slot at its end, the last one first, so that no
  * entry is ever absent; then one of the new entry's buckets has a free slot, unless other
  * threads came between.  No bucket is twice on a path: the search would have found the end from
@@ -342,6 +352,7 @@ static int make_room(const struct table *t, const struct entry *e)
     struct search s;
     if (!find_path(t, e, &s))
         return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
+    prefetch_path(t, &s);
     for (unsigned at = s.end; s.steps[at].parent != NO_PARENT; at = s.steps[at].parent) {
         const struct step *to = &s.steps[at], *from = &s.steps[to->parent];
         if (!move_entry(t, from, to->slot, to->bucket, s.free_slot))
@@ -392,36 +403,24 @@ static void bind(perhaps_filter *f)
         f->loops.contains_one = NULL; /* through contains() */
 }
 
-static unsigned is_there(const struct table *t, const struct entry *e)
-{
-    unsigned in_first = bucket_find(t, e->first, e->fingerprint) < BUCKET_SLOTS;
-    unsigned in_second = bucket_find(t, e->second, e->fingerprint) < BUCKET_SLOTS;
-    return in_first | in_second; /* no branch: it would be a toss-up */
-}
-
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    if (!f->sync)
+    const struct sync *sync = f->sync;
+    if (!sync)
         return filter_contains(f, keys, ahead, n, answer);
-    struct table t = table_of(f);
-    size_t found = 0;
-    filter_prefetch(f, ahead, n);
-    for (size_t i = 0; i < n; i++) {
-        struct entry e = entry_of(&t, &keys[i]);
-        answer[i] = look_up(&t, &e, is_there) != 0;
-        found += answer[i];
-    }
-    return found;
+    return f->kernels->cuckoo_contains_beside(f->body, f->geometry.field, sync->version, keys,
+                                              ahead, n, answer);
 }
 
-/* Of what writers need. */
-static void prefetch_ahead(const perhaps_filter *f, const struct table *t,
-                           const struct keyhash *ahead, size_t n)
+/* What a writer will need. */
+static inline __attribute__((always_inline)) void prefetch_key(const struct table *t,
+                                                               const struct keyhash *key)
 {
-    filter_prefetch(f, ahead, n);
-    for (size_t i = 0; t->sync && i < n; i++) {
-        struct entry e = entry_of(t, &ahead[i]);
+    struct entry e = entry_of(t, key);
+    prefetch_bucket(t, e.first);
+    prefetch_bucket(t, e.second);
+    if (t->sync) {
         __builtin_prefetch(lock_of(t, e.first), 1, 3);
         __builtin_prefetch(lock_of(t, e.second), 1, 3);
     }
@@ -431,8 +430,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     struct table t = table_of(f);
-    prefetch_ahead(f, &t, ahead, n);
     for (*done = 0; *done < n; ++*done) {
+        prefetch_key(&t, &ahead[*done]);
         struct entry e = entry_of(&t, &keys[*done]);
         int error = insert(&t, &e, unless_present, &answer[*done]);
         if (error)
@@ -458,9 +457,9 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool *answer)
 {
     struct table t = table_of(f);
-    prefetch_ahead(f, &t, ahead, n);
     size_t removed = 0;
     for (size_t i = 0; i < n; i++) {
+        prefetch_key(&t, &ahead[i]);
         struct entry e = entry_of(&t, &keys[i]);
         lock_buckets(&t, e.first, e.second);
         answer[i] = remove_one(&t, &e);
@@ -474,7 +473,16 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 {
     struct table t = table_of(f);
     struct entry e = entry_of(&t, key);
-    return look_up(&t, &e, copies_of);
+    const uint32_t *version = t.sync ? version_of(&t, e.first, e.second) : NULL;
+    uint32_t before = 0;
+    uint64_t copies;
+    do {
+        if (version)
+            before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+        copies = copies_of(&t, &e);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (version && __atomic_load_n(version, __ATOMIC_RELAXED) != before);
+    return copies;
 }
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)

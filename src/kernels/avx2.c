@@ -70,4 +70,5 @@ const struct kernels kernels_avx2 = {
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
+    .cuckoo_contains_beside = cuckoo_contains_beside,
 };

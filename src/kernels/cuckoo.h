@@ -39,16 +39,27 @@ static inline uint64_t lanes_match(uint64_t bucket, uint64_t copies, uint64_t on
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
-static ALWAYS_INLINE bool narrow_has(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                                     struct keyhash key)
+/* An entry of a key: its fingerprint and its two buckets. */
+struct place {
+    uint32_t fingerprint;
+    uint64_t first;
+    uint64_t second;
+};
+
+static ALWAYS_INLINE struct place place_of(struct keyhash key, uint64_t nbuckets,
+                                           unsigned width)
 {
-    uint64_t ones = cuckoo_lanes(width);
-    uint32_t fingerprint = cuckoo_fingerprint(key.mark, width);
-    uint64_t first = scale64(key.place, nbuckets);
-    uint64_t second = cuckoo_other_bucket(first, fingerprint, nbuckets);
-    uint64_t copies = fingerprint * ones;
-    return (lanes_match(cuckoo_load_bucket(body, first, width), copies, ones, width) |
-            lanes_match(cuckoo_load_bucket(body, second, width), copies, ones, width)) != 0;
+    struct place p = { .fingerprint = cuckoo_fingerprint(key.mark, width),
+                       .first = scale64(key.place, nbuckets) };
+    p.second = cuckoo_other_bucket(p.first, p.fingerprint, nbuckets);
+    return p;
+}
+
+static ALWAYS_INLINE bool narrow_has(const uint8_t *body, unsigned width, struct place p)
+{
+    uint64_t ones = cuckoo_lanes(width), copies = p.fingerprint * ones;
+    return (lanes_match(cuckoo_load_bucket(body, p.first, width), copies, ones, width) |
+            lanes_match(cuckoo_load_bucket(body, p.second, width), copies, ones, width)) != 0;
 }
 
 static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket,
@@ -59,54 +70,88 @@ static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
-static ALWAYS_INLINE bool wide_has(const uint8_t *body, uint64_t nbuckets, unsigned width,
-                                   struct keyhash key)
+static ALWAYS_INLINE bool wide_has(const uint8_t *body, unsigned width, struct place p)
 {
     unsigned __int128 one = 1;
     unsigned __int128 ones = one | one << width | one << 2 * width | one << 3 * width;
-    uint32_t fingerprint = cuckoo_fingerprint(key.mark, width);
-    uint64_t first = scale64(key.place, nbuckets);
-    uint64_t second = cuckoo_other_bucket(first, fingerprint, nbuckets);
-    unsigned __int128 copies = fingerprint * ones;
-    unsigned __int128 there = cuckoo_load_wide_bucket(body, first, width);
-    unsigned __int128 other = cuckoo_load_wide_bucket(body, second, width);
+    unsigned __int128 copies = p.fingerprint * ones;
+    unsigned __int128 there = cuckoo_load_wide_bucket(body, p.first, width);
+    unsigned __int128 other = cuckoo_load_wide_bucket(body, p.second, width);
     return (wide_lanes_match(there, copies, ones, width) |
             wide_lanes_match(other, copies, ones, width)) != 0;
 }
 
-/* 'has' is narrow_has or wide_has, and is inlined. */
-static ALWAYS_INLINE size_t contains_at_width(
-    const uint8_t *body, uint64_t nbuckets, unsigned width, const struct keyhash *keys,
-    const struct keyhash *ahead, size_t n, bool *answer,
-    bool (*has)(const uint8_t *body, uint64_t nbuckets, unsigned width, struct keyhash key))
+static ALWAYS_INLINE bool bucket_pair_has(const uint8_t *body, unsigned width, struct place p)
+{
+    return width <= NARROW_MAX ? narrow_has(body, width, p) : wide_has(body, width, p);
+}
+
+/* Beside writers: what was not found may have been moved meanwhile; then the version of the two
+ * buckets has changed. */
+static ALWAYS_INLINE bool has_beside(const uint8_t *body, unsigned width, struct place p,
+                                     const uint32_t *versions)
+{
+    const uint32_t *version = &versions[cuckoo_version(p.first, p.second)];
+    uint32_t before;
+    do {
+        before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+        if (bucket_pair_has(body, width, p))
+            return true;
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (__atomic_load_n(version, __ATOMIC_RELAXED) != before);
+    return false;
+}
+
+/* 'versions' is NULL where nobody writes. */
+static ALWAYS_INLINE size_t contains_at_width(const uint8_t *body, uint64_t nbuckets,
+                                              unsigned width, const uint32_t *versions,
+                                              const struct keyhash *keys,
+                                              const struct keyhash *ahead, size_t n,
+                                              bool *answer)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_buckets(body, nbuckets, width, ahead[i]);
-        answer[i] = has(body, nbuckets, width, keys[i]);
+        struct place p = place_of(keys[i], nbuckets, width);
+        answer[i] =
+            versions ? has_beside(body, width, p, versions) : bucket_pair_has(body, width, p);
         found += answer[i];
     }
     return found;
+}
+
+static ALWAYS_INLINE size_t contains_at_any_width(const uint8_t *body, const uint64_t *field,
+                                                  const uint32_t *versions,
+                                                  const struct keyhash *keys,
+                                                  const struct keyhash *ahead, size_t n,
+                                                  bool *answer)
+{
+    uint64_t nbuckets = field[NBUCKETS], width = field[WIDTH];
+#define IN_NARROW(w) contains_at_width(body, nbuckets, w, versions, keys, ahead, n, answer)
+#define IN_WIDE(w)   IN_NARROW(NARROW_MAX + (w))
+    if (width <= NARROW_MAX)
+        RETURN_WITH_CONSTANT(width, IN_NARROW)
+    RETURN_WITH_CONSTANT(width - NARROW_MAX, IN_WIDE)
 }
 
 static size_t cuckoo_contains(const uint8_t *body, const uint64_t *field,
                               const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                               bool *answer)
 {
-    uint64_t nbuckets = field[NBUCKETS], width = field[WIDTH];
-#define IN_NARROW(w) contains_at_width(body, nbuckets, w, keys, ahead, n, answer, narrow_has)
-#define IN_WIDE(w)                                                                             \
-    contains_at_width(body, nbuckets, NARROW_MAX + (w), keys, ahead, n, answer, wide_has)
-    if (width <= NARROW_MAX)
-        RETURN_WITH_CONSTANT(width, IN_NARROW)
-    RETURN_WITH_CONSTANT(width - NARROW_MAX, IN_WIDE)
+    return contains_at_any_width(body, field, NULL, keys, ahead, n, answer);
+}
+
+static size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
+                                     const uint32_t *versions, const struct keyhash *keys,
+                                     const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return contains_at_any_width(body, field, versions, keys, ahead, n, answer);
 }
 
 static bool cuckoo_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
     unsigned width = (unsigned)field[WIDTH];
-    return width <= NARROW_MAX ? narrow_has(body, field[NBUCKETS], width, key)
-                               : wide_has(body, field[NBUCKETS], width, key);
+    return bucket_pair_has(body, width, place_of(key, field[NBUCKETS], width));
 }
 
 #define CUCKOO_LOOPS                                                                           \

@@ -117,12 +117,34 @@ static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint
     return sum - bucket + (sum < bucket ? nbuckets : 0);
 }
 
+/* The pair of buckets of an entry has one of so many versions, the same from both sides. */
+enum { CUCKOO_VERSIONS = 4096 };
+
+static inline uint64_t cuckoo_version(uint64_t a, uint64_t b)
+{
+    return (a + b) % CUCKOO_VERSIONS;
+}
+
+/* 8 bytes from any address, also beside writers: they may be half old and half new, but no bit
+ * of a slot that stays is changed by writers of others. */
+static inline uint64_t cuckoo_load(const uint8_t *at)
+{
+#if THREAD_SANITIZED
+    unsigned shift = 8 * (unsigned)((uintptr_t)at & 7);
+    const uint64_t *word = (const uint64_t *)((uintptr_t)at & ~(uintptr_t)7);
+    uint64_t low = __atomic_load_n(word, __ATOMIC_RELAXED) >> shift;
+    return shift ? low | __atomic_load_n(word + 1, __ATOMIC_RELAXED) << (64 - shift) : low;
+#else
+    return load64(at);
+#endif
+}
+
 /* Four slots of up to 16 bits, in the low bits of one unaligned load: a bucket begins at a
  * multiple of 4 bits, and of 8 where it is 64 bits long. */
 static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    return load64(body + (bit >> 3)) >> (bit & 7);
+    return cuckoo_load(body + (bit >> 3)) >> (bit & 7);
 }
 
 /* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket: the body has room.
@@ -131,8 +153,8 @@ static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uin
                                                         unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    unsigned __int128 low = load64(body + (bit >> 3));
-    unsigned __int128 high = load64(body + (bit >> 3) + sizeof(uint64_t));
+    unsigned __int128 low = cuckoo_load(body + (bit >> 3));
+    unsigned __int128 high = cuckoo_load(body + (bit >> 3) + sizeof(uint64_t));
     return (low | high << 64) >> (bit & 7);
 }
 
@@ -143,32 +165,16 @@ static inline uint64_t cuckoo_lanes(unsigned width)
            UINT64_C(1) << 3 * width;
 }
 
-/* ---- the same beside writers: aligned words, each read or changed at once --------------- */
-
-/* 'nbits' of up to 64 bits from 'bit' on; those above them are anything. */
-static inline uint64_t read_bits(const uint8_t *body, uint64_t bit, unsigned nbits)
-{
-    const uint64_t *word = (const uint64_t *)(uintptr_t)body + (bit >> 6);
-    unsigned shift = (unsigned)(bit & 63);
-    uint64_t value = __atomic_load_n(word, __ATOMIC_RELAXED) >> shift;
-    if (shift + nbits > 64)
-        value |= __atomic_load_n(word + 1, __ATOMIC_RELAXED) << (64 - shift);
-    return value;
-}
-
-static inline uint64_t cuckoo_read_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
-{
-    return read_bits(body, bucket * (BUCKET_SLOTS * width), BUCKET_SLOTS * width);
-}
-
 static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigned slot,
                                    unsigned width)
 {
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
     uint64_t mask = (UINT64_C(1) << width) - 1;
-    return (uint32_t)(read_bits(body, (bucket * BUCKET_SLOTS + slot) * width, width) & mask);
+    return (uint32_t)(cuckoo_load(body + (bit >> 3)) >> (bit & 7) & mask);
 }
 
-/* Flips those bits of a slot that 'change' has; other slots may be changed meanwhile. */
+/* Flips those bits of a slot that 'change' has, in aligned words, of which other writers may
+ * change other slots. */
 static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                       unsigned width, uint32_t change)
 {

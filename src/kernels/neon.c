@@ -74,4 +74,5 @@ const struct kernels kernels_neon = {
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
+    .cuckoo_contains_beside = cuckoo_contains_beside,
 };

@@ -56,4 +56,5 @@ const struct kernels kernels_scalar = {
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
+    .cuckoo_contains_beside = cuckoo_contains_beside,
 };
