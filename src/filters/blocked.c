@@ -286,10 +286,10 @@ static void window_products(double load[2 * WORDS], unsigned n, double product[W
  * the loads of its words. */
 static double line_rate(const uint8_t *line, unsigned bits, double *ones)
 {
+    const uint32_t *words = (const void *)line; /* others may be adding */
     double load[WORDS], sum = 0;
     for (unsigned w = 0; w < WORDS; w++) {
-        int set =
-            __builtin_popcount(__atomic_load_n(&blocked_words(line)[w], __ATOMIC_RELAXED));
+        int set = __builtin_popcount(__atomic_load_n(&words[w], __ATOMIC_RELAXED));
         load[w] = (double)set / WORD_BITS;
         *ones += set;
     }

@@ -89,7 +89,7 @@ static int set_geometry(struct geometry *g)
 /* Others may be adding. */
 static uint64_t word_at(const uint8_t *body)
 {
-    return __atomic_load_n((const uint64_t *)(uintptr_t)body, __ATOMIC_RELAXED);
+    return __atomic_load_n((const uint64_t *)(const void *)body, __ATOMIC_RELAXED);
 }
 
 static double share_set(const perhaps_filter *f)

@@ -15,10 +15,11 @@ static inline struct line_rule line_rule(unsigned bits)
 
 static inline bool line_has(const uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
+    const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     bool all = true;
     for (unsigned i = 0; i < rule->bits && all; i++) {
-        uint32_t word = __atomic_load_n(&blocked_words(line)[walk.word], __ATOMIC_RELAXED);
+        uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
         all = word >> blocked_bit(walk.factor, i) & 1;
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
     }
@@ -27,10 +28,11 @@ static inline bool line_has(const uint8_t *line, uint64_t mark, const struct lin
 
 static inline bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
+    uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     bool all = true;
     for (unsigned i = 0; i < rule->bits; i++) {
-        uint32_t *at = &blocked_words(line)[walk.word];
+        uint32_t *at = &words[walk.word];
         uint32_t bit = UINT32_C(1) << blocked_bit(walk.factor, i);
         if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & bit))
             all &= (__atomic_fetch_or(at, bit, __ATOMIC_RELEASE) & bit) != 0;

@@ -47,13 +47,6 @@ static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lin
     return scale64(key.place, part_lines) * LINE_NBYTES;
 }
 
-/* The words of a line, for atomic access: bodies are aligned, and little-endian like the host.
- */
-static inline uint32_t *blocked_words(const uint8_t *line)
-{
-    return (uint32_t *)(uintptr_t)line;
-}
-
 /* The bits of a key in a line: an odd stride walks through the 16 words without meeting one
  * twice; one bit in each, by multiplying with a constant of its own. */
 struct blocked_walk {
@@ -131,7 +124,7 @@ static inline uint64_t cuckoo_load(const uint8_t *at)
 {
 #if THREAD_SANITIZED
     unsigned shift = 8 * (unsigned)((uintptr_t)at & 7);
-    const uint64_t *word = (const uint64_t *)((uintptr_t)at & ~(uintptr_t)7);
+    const uint64_t *word = (const uint64_t *)(const void *)(at - shift / 8);
     uint64_t low = __atomic_load_n(word, __ATOMIC_RELAXED) >> shift;
     return shift ? low | __atomic_load_n(word + 1, __ATOMIC_RELAXED) << (64 - shift) : low;
 #else
@@ -179,7 +172,7 @@ static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned s
                                       unsigned width, uint32_t change)
 {
     uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
-    uint64_t *word = (uint64_t *)(uintptr_t)body + (bit >> 6);
+    uint64_t *word = (uint64_t *)(void *)body + (bit >> 6);
     unsigned shift = (unsigned)(bit & 63);
     __atomic_fetch_xor(word, (uint64_t)change << shift, __ATOMIC_RELEASE);
     if (shift + width > 64)

@@ -43,7 +43,7 @@ static ALWAYS_INLINE void line_mask(uint64_t mark, const struct line_rule *rule,
 static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
                                    const struct line_rule *rule)
 {
-    const uint32_t *words = blocked_words(line);
+    const uint32_t *words = (const void *)line;
     uint32x4_t mask[4], missing = vdupq_n_u32(0);
     line_mask(mark, rule, mask);
     for (unsigned i = 0; i < 4; i++)
@@ -53,7 +53,7 @@ static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
 
 static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
-    uint32_t *words = blocked_words(line);
+    uint32_t *words = (void *)line;
     uint32x4_t mask[4], missing = vdupq_n_u32(0);
     line_mask(mark, rule, mask);
     for (unsigned i = 0; i < 4; i++) {

@@ -15,7 +15,7 @@ static inline struct line_rule line_rule(unsigned bits)
 static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
                                    const struct line_rule *rule)
 {
-    const uint32_t *words = blocked_words(line);
+    const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
     for (unsigned i = 0; i < rule->bits; i++) {
@@ -28,7 +28,7 @@ static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
 
 static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
-    uint32_t *words = blocked_words(line);
+    uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
     for (unsigned i = 0; i < rule->bits; i++) {
