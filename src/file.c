@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "alloc.h"
@@ -410,12 +409,10 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {
     const struct perhaps_open_options read_only = { 0 };
-    const struct timespec moment = { .tv_nsec = 2000000 };
     *filter = NULL;
     int error = try_to_open(path, options ? options : &read_only, filter);
     if (error != PERHAPS_ERR_DAMAGED)
         return error;
-    nanosleep(&moment, NULL);
     return try_to_open(path, options ? options : &read_only, filter);
 }
 
