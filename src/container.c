@@ -205,6 +205,8 @@ int container_decode(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes, s
         return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
     if (!offsets_agree(h, file_nbytes))
         return PERHAPS_ERR_DAMAGED;
+    if (h->live && !(h->kind->about.abilities & PERHAPS_SHARE))
+        return PERHAPS_ERR_DAMAGED;
     return check_geometry(h);
 }
 

@@ -185,7 +185,7 @@ static void test_later_versions(void **state)
         expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
         expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
         expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
-        for (unsigned bit = 0; bit < 64; bit++)
+        for (unsigned bit = 1; bit < 64; bit++) /* 0 is known: processes_test.c */
             expect_error(open_with_field(kind, AT_FEATURES, UINT64_C(1) << bit, 8),
                          PERHAPS_ERR_VERSION);
         for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
