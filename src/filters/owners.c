@@ -50,6 +50,11 @@ static void sort_places(struct order *o, const uint64_t *place, size_t n, uint64
 /* Adds what has the numbers from .. to-1 in the order. */
 typedef void add_turn(void *context, size_t from, size_t to);
 
+static uint8_t *lock_of(struct owners *owners, const struct order *o, unsigned turn)
+{
+    return &owners->region[(turn + o->first) % REGIONS].lock;
+}
+
 /* Turns whose region another writer has come later. */
 static void take_turns(struct owners *owners, const struct order *o, add_turn *add,
                        void *context)
@@ -61,7 +66,10 @@ static void take_turns(struct owners *owners, const struct order *o, add_turn *a
         uint32_t before = pending;
         for (uint32_t left = pending; left; left &= left - 1) {
             unsigned t = (unsigned)__builtin_ctz(left);
-            uint8_t *lock = &owners->region[(t + o->first) % REGIONS].lock;
+            uint8_t *lock = lock_of(owners, o, t);
+            uint32_t behind = left & (left - 1);
+            if (behind) /* another thread had it last: it comes while we work */
+                __builtin_prefetch(lock_of(owners, o, (unsigned)__builtin_ctz(behind)), 1, 3);
             if (!lock_try(lock))
                 continue;
             add(context, o->start[t], o->start[t + 1]);
