@@ -16,11 +16,11 @@ static ALWAYS_INLINE unsigned byte_add(uint8_t *at, unsigned mask)
 }
 #endif
 
-static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, const uint64_t *field,
+static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, uint64_t bits,
                                         struct keyhash key)
 {
-    for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
-        PREFETCH(body + (scale64(key.place, field[NBITS]) >> 3));
+    for (uint64_t i = 0; i < bits; i++) {
+        PREFETCH(body + (scale64(key.place, nbits) >> 3));
         key.place = bloom_next_place(key.place, key.mark);
     }
 }
@@ -29,18 +29,18 @@ static void bloom_prefetch(const uint8_t *body, const uint64_t *field,
                            const struct keyhash *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        prefetch_bits(body, field, keys[i]);
+        prefetch_bits(body, field[NBITS], field[KEY_BITS], keys[i]);
 }
 
-/* Looks at every bit, with no branch to mispredict: all have been fetched. */
+/* Looks at so many bits, with no branch to mispredict, and moves the key behind them. */
 static ALWAYS_INLINE bool bits_set(const uint8_t *body, uint64_t nbits, uint64_t bits,
-                                   struct keyhash key)
+                                   struct keyhash *key)
 {
     unsigned all = 1;
     for (uint64_t b = 0; b < bits; b++) {
-        uint64_t bit = scale64(key.place, nbits);
+        uint64_t bit = scale64(key->place, nbits);
         all &= (unsigned)__atomic_load_n(&body[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7);
-        key.place = bloom_next_place(key.place, key.mark);
+        key->place = bloom_next_place(key->place, key->mark);
     }
     return all;
 }
@@ -57,16 +57,43 @@ static ALWAYS_INLINE bool bits_add(uint8_t *body, uint64_t nbits, uint64_t bits,
     return !misses;
 }
 
+/* Most absent keys fail at one of the first bits: only those are fetched ahead, and the others
+ * for the keys that pass. */
+enum { FIRST_BITS = 2, CHUNK = 64 };
+
+static inline size_t chunk_contains(const uint8_t *body, uint64_t nbits, uint64_t bits,
+                                    const struct keyhash *keys, const struct keyhash *ahead,
+                                    size_t n, bool *answer)
+{
+    uint64_t first = bits < FIRST_BITS ? bits : FIRST_BITS;
+    struct keyhash passed[CHUNK];
+    size_t number[CHUNK], npassed = 0, found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_bits(body, nbits, first, ahead[i]);
+        struct keyhash key = keys[i];
+        answer[i] = bits_set(body, nbits, first, &key);
+        passed[npassed] = key;
+        number[npassed] = i;
+        npassed += answer[i];
+    }
+    for (size_t i = 0; i < npassed; i++)
+        prefetch_bits(body, nbits, bits - first, passed[i]);
+    for (size_t i = 0; i < npassed; i++) {
+        bool all = bits_set(body, nbits, bits - first, &passed[i]);
+        answer[number[i]] = all;
+        found += all;
+    }
+    return found;
+}
+
 static size_t bloom_contains(const uint8_t *body, const uint64_t *field,
                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                              bool *answer)
 {
     size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_bits(body, field, ahead[i]);
-        answer[i] = bits_set(body, field[NBITS], field[KEY_BITS], keys[i]);
-        found += answer[i];
-    }
+    for (size_t at = 0; at < n; at += CHUNK)
+        found += chunk_contains(body, field[NBITS], field[KEY_BITS], keys + at, ahead + at,
+                                n - at < CHUNK ? n - at : CHUNK, answer + at);
     return found;
 }
 
@@ -75,7 +102,7 @@ static size_t bloom_add(uint8_t *body, const uint64_t *field, const struct keyha
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(body, field, ahead[i]);
+        prefetch_bits(body, field[NBITS], field[KEY_BITS], ahead[i]);
         answer[i] = bits_add(body, field[NBITS], field[KEY_BITS], keys[i]);
         found += answer[i];
     }
