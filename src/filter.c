@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "counters.h"
 #include "file.h"
 #include "locks.h"
 #include "plan.h"
@@ -126,56 +127,6 @@ int filter_add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     (void)unless_present; /* adding what is there changes nothing */
     f->loops.add(f->body, f->geometry.field, keys, ahead, n, answer);
     *done = n;
-    return 0;
-}
-
-/* ---- Counters -------------------------------------------------------------------------- */
-
-static uint64_t counter_get(const uint64_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_RELAXED);
-}
-
-static void counter_add(const perhaps_filter *f, uint64_t *counter, uint64_t n)
-{
-    if (f->shared)
-        __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
-    else
-        *counter += n;
-}
-
-/* Takes n, or what there is: a file's counter may be wrong. */
-static void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
-{
-    uint64_t now = counter_get(counter), then;
-    if (n == 0)
-        return;
-    do
-        then = now - (n < now ? n : now);
-    while (f->shared && !__atomic_compare_exchange_n(counter, &now, then, true,
-                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    if (!f->shared)
-        *counter = then;
-}
-
-/* Counts up to n keys more before they are added, all of them or, for a filter of one thread,
- * as many as the limit allows.  Returns how many. */
-static size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
-{
-    uint64_t *counter = &f->counters->keys;
-    uint64_t limit = f->geometry.key_limit, now = counter_get(counter);
-    uint64_t room = now < limit ? limit - now : 0;
-    if (!f->shared) {
-        n = n < room ? n : (size_t)room;
-        *counter = now + n;
-        return n;
-    }
-    while (room >= n + margin) {
-        if (__atomic_compare_exchange_n(counter, &now, now + n, true, __ATOMIC_RELAXED,
-                                        __ATOMIC_RELAXED))
-            return n;
-        room = now < limit ? limit - now : 0;
-    }
     return 0;
 }
 

@@ -153,18 +153,9 @@ static struct table table_of(const perhaps_filter *f)
                            .lock_mask = f->sync ? lock_count(nbuckets) - 1 : 0 };
 }
 
-struct entry {
-    uint32_t fingerprint;
-    uint64_t first;
-    uint64_t second;
-};
-
 static struct entry entry_of(const struct table *t, const struct keyhash *key)
 {
-    struct entry e = { .fingerprint = cuckoo_fingerprint(key->mark, t->width),
-                       .first = scale64(key->place, t->nbuckets) };
-    e.second = cuckoo_other_bucket(e.first, e.fingerprint, t->nbuckets);
-    return e;
+    return cuckoo_entry(*key, t->nbuckets, t->width);
 }
 
 /* A bucket may straddle two cache lines, unless it divides one. */

@@ -17,10 +17,9 @@ static ALWAYS_INLINE void prefetch_bucket(const uint8_t *body, uint64_t bucket, 
 static ALWAYS_INLINE void prefetch_buckets(const uint8_t *body, uint64_t nbuckets,
                                            unsigned width, struct keyhash key)
 {
-    uint32_t fingerprint = cuckoo_fingerprint(key.mark, width);
-    uint64_t bucket = scale64(key.place, nbuckets);
-    prefetch_bucket(body, bucket, width);
-    prefetch_bucket(body, cuckoo_other_bucket(bucket, fingerprint, nbuckets), width);
+    struct entry e = cuckoo_entry(key, nbuckets, width);
+    prefetch_bucket(body, e.first, width);
+    prefetch_bucket(body, e.second, width);
 }
 
 static void cuckoo_prefetch(const uint8_t *body, const uint64_t *field,
@@ -39,27 +38,11 @@ static inline uint64_t lanes_match(uint64_t bucket, uint64_t copies, uint64_t on
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
-/* An entry of a key: its fingerprint and its two buckets. */
-struct place {
-    uint32_t fingerprint;
-    uint64_t first;
-    uint64_t second;
-};
-
-static ALWAYS_INLINE struct place place_of(struct keyhash key, uint64_t nbuckets,
-                                           unsigned width)
+static ALWAYS_INLINE bool narrow_has(const uint8_t *body, unsigned width, struct entry e)
 {
-    struct place p = { .fingerprint = cuckoo_fingerprint(key.mark, width),
-                       .first = scale64(key.place, nbuckets) };
-    p.second = cuckoo_other_bucket(p.first, p.fingerprint, nbuckets);
-    return p;
-}
-
-static ALWAYS_INLINE bool narrow_has(const uint8_t *body, unsigned width, struct place p)
-{
-    uint64_t ones = cuckoo_lanes(width), copies = p.fingerprint * ones;
-    return (lanes_match(cuckoo_load_bucket(body, p.first, width), copies, ones, width) |
-            lanes_match(cuckoo_load_bucket(body, p.second, width), copies, ones, width)) != 0;
+    uint64_t ones = cuckoo_lanes(width), copies = e.fingerprint * ones;
+    return (lanes_match(cuckoo_load_bucket(body, e.first, width), copies, ones, width) |
+            lanes_match(cuckoo_load_bucket(body, e.second, width), copies, ones, width)) != 0;
 }
 
 static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket,
@@ -70,32 +53,32 @@ static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
-static ALWAYS_INLINE bool wide_has(const uint8_t *body, unsigned width, struct place p)
+static ALWAYS_INLINE bool wide_has(const uint8_t *body, unsigned width, struct entry e)
 {
     unsigned __int128 one = 1;
     unsigned __int128 ones = one | one << width | one << 2 * width | one << 3 * width;
-    unsigned __int128 copies = p.fingerprint * ones;
-    unsigned __int128 there = cuckoo_load_wide_bucket(body, p.first, width);
-    unsigned __int128 other = cuckoo_load_wide_bucket(body, p.second, width);
+    unsigned __int128 copies = e.fingerprint * ones;
+    unsigned __int128 there = cuckoo_load_wide_bucket(body, e.first, width);
+    unsigned __int128 other = cuckoo_load_wide_bucket(body, e.second, width);
     return (wide_lanes_match(there, copies, ones, width) |
             wide_lanes_match(other, copies, ones, width)) != 0;
 }
 
-static ALWAYS_INLINE bool bucket_pair_has(const uint8_t *body, unsigned width, struct place p)
+static ALWAYS_INLINE bool bucket_pair_has(const uint8_t *body, unsigned width, struct entry e)
 {
-    return width <= NARROW_MAX ? narrow_has(body, width, p) : wide_has(body, width, p);
+    return width <= NARROW_MAX ? narrow_has(body, width, e) : wide_has(body, width, e);
 }
 
 /* Beside writers: what was not found may have been moved meanwhile; then the version of the two
  * buckets has changed. */
-static ALWAYS_INLINE bool has_beside(const uint8_t *body, unsigned width, struct place p,
+static ALWAYS_INLINE bool has_beside(const uint8_t *body, unsigned width, struct entry e,
                                      const uint32_t *versions)
 {
-    const uint32_t *version = &versions[cuckoo_version(p.first, p.second)];
+    const uint32_t *version = &versions[cuckoo_version(e.first, e.second)];
     uint32_t before;
     do {
         before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
-        if (bucket_pair_has(body, width, p))
+        if (bucket_pair_has(body, width, e))
             return true;
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (__atomic_load_n(version, __ATOMIC_RELAXED) != before);
@@ -112,9 +95,9 @@ static ALWAYS_INLINE size_t contains_at_width(const uint8_t *body, uint64_t nbuc
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_buckets(body, nbuckets, width, ahead[i]);
-        struct place p = place_of(keys[i], nbuckets, width);
+        struct entry e = cuckoo_entry(keys[i], nbuckets, width);
         answer[i] =
-            versions ? has_beside(body, width, p, versions) : bucket_pair_has(body, width, p);
+            versions ? has_beside(body, width, e, versions) : bucket_pair_has(body, width, e);
         found += answer[i];
     }
     return found;
@@ -151,7 +134,7 @@ static size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
 static bool cuckoo_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
     unsigned width = (unsigned)field[WIDTH];
-    return bucket_pair_has(body, width, place_of(key, field[NBUCKETS], width));
+    return bucket_pair_has(body, width, cuckoo_entry(key, field[NBUCKETS], width));
 }
 
 #define CUCKOO_LOOPS                                                                           \

@@ -110,6 +110,22 @@ static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint
     return sum - bucket + (sum < bucket ? nbuckets : 0);
 }
 
+/* An entry of a key: its fingerprint and its two buckets. */
+struct entry {
+    uint32_t fingerprint;
+    uint64_t first;
+    uint64_t second;
+};
+
+static ALWAYS_INLINE struct entry cuckoo_entry(struct keyhash key, uint64_t nbuckets,
+                                               unsigned width)
+{
+    struct entry e = { .fingerprint = cuckoo_fingerprint(key.mark, width),
+                       .first = scale64(key.place, nbuckets) };
+    e.second = cuckoo_other_bucket(e.first, e.fingerprint, nbuckets);
+    return e;
+}
+
 /* The pair of buckets of an entry has one of so many versions, the same from both sides. */
 enum { CUCKOO_VERSIONS = 4096 };
 

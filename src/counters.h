@@ -1,0 +1,55 @@
+/* counters.h - counting in a filter that other threads may be counting in. */
+#ifndef COUNTERS_H
+#define COUNTERS_H
+
+#include "filter.h"
+
+static inline uint64_t counter_get(const uint64_t *counter)
+{
+    return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static inline void counter_add(const perhaps_filter *f, uint64_t *counter, uint64_t n)
+{
+    if (f->shared)
+        __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+    else
+        *counter += n;
+}
+
+/* Takes n, or what there is: a file's counter may be wrong. */
+static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
+{
+    uint64_t now = counter_get(counter), then;
+    if (n == 0)
+        return;
+    do
+        then = now - (n < now ? n : now);
+    while (f->shared && !__atomic_compare_exchange_n(counter, &now, then, true,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (!f->shared)
+        *counter = then;
+}
+
+/* Counts up to n keys more before they are added, all of them or, for a filter of one thread,
+ * as many as the limit allows.  Returns how many. */
+static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
+{
+    uint64_t *counter = &f->counters->keys;
+    uint64_t limit = f->geometry.key_limit, now = counter_get(counter);
+    uint64_t room = now < limit ? limit - now : 0;
+    if (!f->shared) {
+        n = n < room ? n : (size_t)room;
+        *counter = now + n;
+        return n;
+    }
+    while (room >= n + margin) {
+        if (__atomic_compare_exchange_n(counter, &now, now + n, true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return n;
+        room = now < limit ? limit - now : 0;
+    }
+    return 0;
+}
+
+#endif
