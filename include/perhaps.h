@@ -18,6 +18,10 @@
  * the filter as it was (the _many forms say how far they came).  The library never prints,
  * exits, logs or keeps global state, and needs no initialisation.
  *
+ * Sets that grow, count and age.  Kinds with PERHAPS_GROW begin with 'capacity' keys and take
+ * more as they come; counting kinds tell how often a key was added; a window forgets the oldest
+ * keys: 'growth', 'base' and 'window' of the options.
+ *
  * Threads.  Different filters are independent.  On one filter, functions that take a
  * 'const perhaps_filter *' may run in any number of threads at once.  A function that takes a
  * plain 'perhaps_filter *' needs the filter for itself, unless the filter is shared:
@@ -27,8 +31,10 @@
  *   never waits.  A key whose add has returned is found by every thread that asks after it;
  *   of two threads that add one new key at the same moment, in Bloom kinds both may be told
  *   that it was not there, and it may count twice; in others one is.
- * - All other functions (save, clone, merge, clear, equal, verify, free) need that nobody adds
- *   or removes meanwhile.
+ * - A filter that grows does so beside those who ask and add.
+ * - All other functions (save, clone, merge, clear, equal, verify, part, free) need that nobody
+ *   adds or removes meanwhile.
+ * - A window cannot be shared.
  * - Sharing costs writers up to a half more time; a filter that is not shared pays nothing.
  *
  * Processes.  A saved filter of a kind with PERHAPS_SHARE can be opened with 'writable' and
@@ -84,12 +90,14 @@ PERHAPS_API const char *perhaps_version(void);
 
 /* What a kind can do; 'needs' of the options is a set of these. */
 enum perhaps_ability {
-    PERHAPS_REMOVE = 1, /* keys can be removed */
-    PERHAPS_COUNT = 2,  /* tells how often a key was added */
-    PERHAPS_GROW = 4,   /* capacity need not be known */
-    PERHAPS_STATIC = 8, /* as a need: all keys are known at once, none comes later */
-    PERHAPS_MERGE = 16, /* two filters can become their union */
-    PERHAPS_SHARE = 32, /* several processes can add to one mapped file */
+    PERHAPS_REMOVE = 1,    /* keys can be removed */
+    PERHAPS_COUNT = 2,     /* tells how often a key was added */
+    PERHAPS_GROW = 4,      /* takes more keys than 'capacity', which need not be known */
+    PERHAPS_STATIC = 8,    /* as a need: all keys are known at once, none comes later */
+    PERHAPS_MERGE = 16,    /* two filters can become their union */
+    PERHAPS_SHARE = 32,    /* several processes can add to one mapped file */
+    PERHAPS_FORGET = 64,   /* forgets the oldest keys: a window */
+    PERHAPS_THREADS = 128, /* several threads can add at once: 'shared' */
 };
 
 /* What to prefer where the need leaves a choice between memory and speed. */
@@ -110,7 +118,9 @@ enum perhaps_hash {
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
 #define PERHAPS_FPR_MIN      1e-15
 #define PERHAPS_COPIES_MAX   8
+#define PERHAPS_COUNT_MAX    15 /* a count of 'counting' that says: so often or more */
 #define PERHAPS_FIELDS_MAX   12
+#define PERHAPS_LAYERS_MAX   64 /* of a chain */
 
 /* Writes 16 uniformly distributed bytes that depend on nothing but the key and the context. */
 typedef void perhaps_hash_function(void *context, const void *key, size_t key_nbytes,
@@ -132,12 +142,35 @@ struct perhaps_hashing {
     void *context;                   /* custom: passed to 'function' */
 };
 
+/* How a filter grows that can.  All zero: the defaults. */
+struct perhaps_growth {
+    unsigned factor;    /* chain: capacity of a layer to the one before it, 1 to 8; 0: 2.  A
+                           smaller one takes less memory and more layers, which all are asked */
+    uint64_t fpr_until; /* elastic: fpr is kept up to so many keys; 0: 2^20 times 'capacity'.
+                           It takes more, and perhaps_stats() tells what the fpr becomes */
+};
+
+/* What a window remembers.  At least the last 'keys' keys, or what came in the last 'time'
+ * units of perhaps_advance(); both 0: until perhaps_rotate() was called generations - 1 times.
+ * At most 1/(generations - 1) more: it is kept in so many parts, the oldest of which is
+ * forgotten as a whole when a new one begins. */
+struct perhaps_window {
+    unsigned generations; /* 2 to 64; 0: 5 */
+    uint64_t keys;        /* different ones */
+    uint64_t time;
+};
+
 /* Zero is the default in every member but 'capacity' and 'fpr'. */
 struct perhaps_options {
-    uint64_t capacity; /* different keys to hold: 1 to PERHAPS_CAPACITY_MAX */
+    uint64_t capacity; /* different keys to hold: 1 to PERHAPS_CAPACITY_MAX.  Kinds that grow:
+                          to begin with; window: in all that it remembers */
     double fpr;        /* false-positive rate not to exceed: PERHAPS_FPR_MIN <= fpr < 1 */
     unsigned needs;    /* set of enum perhaps_ability */
     const char *kind;  /* by name; NULL takes the first kind that has what 'needs' asks */
+    const char *base;  /* chain, window: the kind of their parts; NULL: blocked, or cuckoo where
+                          'needs' asks for more; for a window by time, which must grow, chain */
+    struct perhaps_growth growth;
+    struct perhaps_window window;
     enum perhaps_preference preference;
     bool shared; /* several threads add or remove at once: see Threads above */
     struct perhaps_hashing hashing;
@@ -152,6 +185,7 @@ struct perhaps_plan {
     double fpr_predicted; /* when 'capacity' keys are in: exact mixture, <= fpr */
     uint64_t body_nbytes; /* memory, and file but for its header and checksums */
     double bits_per_key;  /* at capacity */
+    uint64_t fpr_until;   /* keys up to which 'fpr' is kept; UINT64_MAX: however many come */
     unsigned nfields;     /* the geometry: what the kind keeps beside the body */
     const char *field_name[PERHAPS_FIELDS_MAX];
     uint64_t field[PERHAPS_FIELDS_MAX];
@@ -219,16 +253,19 @@ PERHAPS_API int perhaps_add_unless_present(perhaps_filter *filter, const void *k
 PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
                                   size_t key_nbytes);
 
-/* Removes one copy of a key that was added.  Returns 0; PERHAPS_ERR_NOT_FOUND, having changed
- * nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED; PERHAPS_ERR_READ_ONLY;
- * PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add().
- * Remove only what was added: a key that was not has, with the probability fpr, the same entry
- * as another key, which is then lost.  Where removals cannot be trusted ask for a low fpr
- * (1e-8 gives fingerprints of 32 bits). */
+/* Removes one copy of a key that was added.  Where its entry cannot be told from another key's
+ * (a chain that finds it in several layers; a saturated counter) it stays, so that no key is
+ * lost, and counts as stale (perhaps_stats()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
+ * changed nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED;
+ * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add(). Remove
+ * only what was added: a key that was not has, with the probability fpr, the same entry as
+ * another key, which is then lost.  Where removals cannot be trusted ask for a low fpr (1e-8
+ * gives fingerprints of 32 bits). */
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Sets *count to the number of copies that are perhaps stored: never fewer than were added
- * and not removed.  Returns 0, or an error of perhaps_remove() and sets it to 0. */
+ * and not removed, up to PERHAPS_COUNT_MAX, which in kind 'counting' says: so many or more.
+ * Returns 0, or an error of perhaps_remove() and sets it to 0. */
 PERHAPS_API int perhaps_count(const perhaps_filter *filter, const void *key, size_t key_nbytes,
                               uint64_t *count);
 
@@ -277,6 +314,18 @@ PERHAPS_API int perhaps_remove_many(perhaps_filter *filter, const struct perhaps
 /* Returns how many keys are perhaps present; present[i] tells which. */
 PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,
                                          const struct perhaps_keys *keys, bool *present);
+
+/* ---- Windows: forgetting --------------------------------------------------------------- */
+
+/* Tells a window the time, in any unit and from any beginning: it forgets what is older than
+ * its 'time'.  The first call sets when its first generation began; a time before the newest
+ * generation's changes nothing.  Returns 0, PERHAPS_ERR_UNSUPPORTED for other filters and
+ * windows that do not go by time, or PERHAPS_ERR_READ_ONLY. */
+PERHAPS_API int perhaps_advance(perhaps_filter *filter, uint64_t now);
+
+/* Begins a new generation of a window and forgets the oldest, whatever it goes by.  Returns 0,
+ * PERHAPS_ERR_UNSUPPORTED for other kinds, or PERHAPS_ERR_READ_ONLY. */
+PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
 
 /* ---- Two filters ------------------------------------------------------------------- */
 
@@ -354,11 +403,17 @@ PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verd
 struct perhaps_stats {
     struct perhaps_plan plan; /* kind, geometry, capacity, fpr asked and predicted; no 'why' */
     const char *hash;
-    uint64_t keys;               /* Bloom kinds: those that set a bit; else copies stored */
-    double load;                 /* share of bits or slots in use, 0 to 1 */
-    double bits_per_key;         /* of the keys that are in; 0 for none */
-    double fpr_now;              /* from the actual fill */
-    uint64_t failed_adds;        /* PERHAPS_ERR_FULL and PERHAPS_ERR_COPIES */
+    uint64_t keys;          /* Bloom kinds: those that set a bit; else copies stored */
+    double load;            /* share of bits or slots in use, 0 to 1 */
+    uint64_t memory_nbytes; /* of all bodies, directories included */
+    double bits_per_key;    /* of memory, for the keys that are in; 0 for none */
+    double fpr_now;         /* from the actual fill */
+    uint64_t parts;         /* layers of a chain, generations of a window; else 0 */
+    uint64_t segments;      /* elastic: pages of slots; else 0 */
+    uint64_t saturated;     /* counting: counters that are at their end and stay there */
+    uint64_t stale;         /* entries of keys that were removed, which had to stay; elastic:
+                               at most so many */
+    uint64_t failed_adds;   /* PERHAPS_ERR_FULL and PERHAPS_ERR_COPIES */
     uint64_t unmatched_removals; /* PERHAPS_ERR_NOT_FOUND */
     bool mapped;                 /* from a file */
     bool shared;                 /* several threads may write; and mapped: processes, too */
@@ -368,6 +423,11 @@ struct perhaps_stats {
 
 /* Fills in *stats.  Reads at most 4 MiB of the body: a larger one is sampled evenly. */
 PERHAPS_API void perhaps_stats(const perhaps_filter *filter, struct perhaps_stats *stats);
+
+/* The same for a part of a filter: the layers of a chain, the generations of a window, the
+ * newest being 0.  Returns false, and leaves *stats alone, if there is no such part. */
+PERHAPS_API bool perhaps_part(const perhaps_filter *filter, size_t index,
+                              struct perhaps_stats *stats);
 
 /* The fpr that the filter has, in expectation, when it holds 'keys' keys. */
 PERHAPS_API double perhaps_predict_fpr(const perhaps_filter *filter, uint64_t keys);

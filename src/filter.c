@@ -1,112 +1,13 @@
 /* filter.c - the public calls: check, hash, forward. */
 #include "filter.h"
 
-#include <sodium/utils.h>
 #include <string.h>
 
-#include "alloc.h"
 #include "counters.h"
-#include "file.h"
 #include "locks.h"
-#include "plan.h"
 
 /* Keeps what is rare, and needs the stack, out of the callers' way. */
 #define NOINLINE __attribute__((noinline))
-
-/* ---- Life ------------------------------------------------------------------------------ */
-
-static size_t filter_sync_nbytes(const perhaps_filter *f)
-{
-    return f->shared && f->kind->sync_nbytes ? f->kind->sync_nbytes(&f->geometry) : 0;
-}
-
-int filter_make(const struct filter_kind *kind, const struct geometry *g,
-                const struct hasher *hasher, const struct perhaps_allocator *allocator,
-                bool with_body, bool shared, perhaps_filter **filter)
-{
-    *filter = NULL;
-    struct perhaps_allocator a = allocator_or_system(allocator);
-    perhaps_filter *f = allocate(&a, sizeof *f);
-    if (!f)
-        return PERHAPS_ERR_MEMORY;
-    *f = (perhaps_filter){ .kind = kind,
-                           .geometry = *g,
-                           .hasher = *hasher,
-                           .kernels = kernels_choose(),
-                           .allocator = a,
-                           .shared = shared,
-                           .counters = &f->own_counters };
-    f->hasher.kernels = f->kernels;
-    size_t sync_nbytes = filter_sync_nbytes(f);
-    if ((with_body && !(f->body = allocate(&a, g->body_nbytes))) ||
-        (with_body && sync_nbytes && !(f->sync = allocate(&a, sync_nbytes)))) {
-        perhaps_free(f);
-        return PERHAPS_ERR_MEMORY;
-    }
-    kind->bind(f);
-    *filter = f;
-    return 0;
-}
-
-int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
-{
-    const struct filter_kind *kind;
-    struct geometry g;
-    struct hasher hasher;
-    char why[WHY_NBYTES];
-    *filter = NULL;
-    int error = plan_choose(options, &kind, &g, why);
-    if (!error)
-        error = hasher_create(&hasher, &options->hashing);
-    return error ? error
-                 : filter_make(kind, &g, &hasher, options->allocator, true, options->shared,
-                               filter);
-}
-
-void perhaps_free(perhaps_filter *f)
-{
-    if (!f)
-        return;
-    if (f->mapping.file)
-        mapping_release(f);
-    else
-        release(&f->allocator, f->body, f->geometry.body_nbytes);
-    if (f->sync)
-        release(&f->allocator, f->sync, filter_sync_nbytes(f));
-    sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
-    struct perhaps_allocator allocator = f->allocator;
-    release(&allocator, f, sizeof *f);
-}
-
-int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
-{
-    int error = filter_make(filter->kind, &filter->geometry, &filter->hasher,
-                            &filter->allocator, true, filter->shared, copy);
-    if (error)
-        return error;
-    *(*copy)->counters = *filter->counters;
-    memcpy((*copy)->body, filter->body, filter->geometry.body_nbytes);
-    return 0;
-}
-
-int perhaps_clear(perhaps_filter *f)
-{
-    if (f->read_only)
-        return PERHAPS_ERR_READ_ONLY;
-    memset(f->body, 0, f->geometry.body_nbytes);
-    *f->counters = (struct counters){ 0 };
-    return 0;
-}
-
-int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
-{
-    if (f->hasher.id != PERHAPS_SIP)
-        return PERHAPS_ERR_UNSUPPORTED;
-    if (!f->hasher.ready)
-        return PERHAPS_ERR_KEY;
-    memcpy(secret, f->hasher.secret, sizeof f->hasher.secret);
-    return 0;
-}
 
 /* ---- What kinds share ------------------------------------------------------------------ */
 
@@ -251,8 +152,7 @@ static size_t count_true(const bool *answer, size_t n)
  * of room that others have reserved and will not need. */
 enum { SHARED_MARGIN = 4 * BATCH_MOST };
 
-/* Adds n hashed keys, never beyond the key limit. */
-static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
+int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
@@ -270,6 +170,14 @@ static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
         }
         *done += added;
     }
+    return error;
+}
+
+static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
+{
+    int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
     if (error) {
         answer[*done] = false;
         counter_add(f, &f->counters->failed_adds, 1);
@@ -445,6 +353,14 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
 
 /* ---- Remove ---------------------------------------------------------------------------- */
 
+size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
+                            const struct keyhash *ahead, size_t n, bool *answer)
+{
+    size_t removed = f->kind->remove(f, keys, ahead, n, answer);
+    counter_take(f, &f->counters->keys, removed);
+    return removed;
+}
+
 int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,
                         size_t *nremoved)
 {
@@ -461,10 +377,10 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     for (batch_begin(&b, f, keys, keys->count, false); b.done < b.count;) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
-        *nremoved += f->kind->remove(f, now, ahead, n, removed ? removed + b.done : scratch);
+        *nremoved +=
+            filter_remove_hashed(f, now, ahead, n, removed ? removed + b.done : scratch);
         b.done += n;
     }
-    counter_take(f, &f->counters->keys, *nremoved);
     counter_add(f, &f->counters->unmatched_removals, keys->count - *nremoved);
     return 0;
 }
@@ -478,80 +394,21 @@ int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
     return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
 }
 
-/* ---- Two filters ----------------------------------------------------------------------- */
+/* ---- Windows --------------------------------------------------------------------------- */
 
-static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
+int perhaps_rotate(perhaps_filter *f)
 {
-    return a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
-           a->geometry.body_nbytes == b->geometry.body_nbytes &&
-           !memcmp(a->geometry.field, b->geometry.field, sizeof a->geometry.field);
-}
-
-/* By exchange; or by a copy into a file, which is where it is. */
-static void take_body(perhaps_filter *f, perhaps_filter *from)
-{
-    if (f->mapping.file) {
-        memcpy(f->body, from->body, f->geometry.body_nbytes);
-        return;
-    }
-    uint8_t *old = f->body;
-    f->body = from->body;
-    from->body = old;
-}
-
-int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
-{
+    if (!f->kind->rotate)
+        return PERHAPS_ERR_UNSUPPORTED;
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
-    if (f == other)
-        return PERHAPS_ERR_ARGUMENT;
-    if (!same_shape(f, other))
-        return PERHAPS_ERR_MISMATCH;
-    if (!f->kind->merge)
+    f->kind->rotate(f);
+    return 0;
+}
+
+int perhaps_advance(perhaps_filter *f, uint64_t now)
+{
+    if (!f->kind->advance)
         return PERHAPS_ERR_UNSUPPORTED;
-    perhaps_filter *both; /* a copy, so that a failure leaves no trace */
-    int error = perhaps_clone(f, &both);
-    if (error)
-        return error;
-    error = f->kind->merge(both, other);
-    if (!error && f->kind->measure(both).fpr > f->geometry.fpr)
-        error = PERHAPS_ERR_FULL;
-    if (!error) {
-        take_body(f, both);
-        f->counters->keys = both->counters->keys;
-    }
-    perhaps_free(both);
-    return error;
-}
-
-bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
-{
-    return same_shape(a, b) && !memcmp(a->body, b->body, a->geometry.body_nbytes);
-}
-
-/* ---- Inspect --------------------------------------------------------------------------- */
-
-void perhaps_stats(const perhaps_filter *f, struct perhaps_stats *stats)
-{
-    struct fill fill = f->kind->measure(f);
-    *stats = (struct perhaps_stats){
-        .hash = hasher_name(&f->hasher),
-        .keys = counter_get(&f->counters->keys),
-        .load = fill.load,
-        .fpr_now = fill.fpr,
-        .failed_adds = counter_get(&f->counters->failed_adds),
-        .unmatched_removals = counter_get(&f->counters->unmatched_removals),
-        .mapped = f->mapping.file != NULL,
-        .shared = f->shared,
-        .huge_nbytes = huge_nbytes(f->body, f->geometry.body_nbytes),
-        .cpu = f->kernels->name,
-    };
-    plan_describe(f->kind, &f->geometry, &stats->plan);
-    if (stats->keys)
-        stats->bits_per_key = 8.0 * (double)f->geometry.body_nbytes / (double)stats->keys;
-}
-
-double perhaps_predict_fpr(const perhaps_filter *f, uint64_t keys)
-{
-    return f->kind->predict(&f->geometry, (double)keys).mean;
+    return f->read_only ? PERHAPS_ERR_READ_ONLY : f->kind->advance(f, now);
 }

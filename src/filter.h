@@ -3,7 +3,11 @@
  * A filter is (kind, geometry, counters, hash) and one flat little-endian array, the body.
  * The same bytes are the filter in memory and in a file.  Allocation, save, open, clone,
  * equality and accounting are written once, over this struct; a kind supplies the rest in
- * one 'struct filter_kind' at the end of its own file. */
+ * one 'struct filter_kind' at the end of its own file.
+ *
+ * Two things go beyond that.  A composite has no body but parts, which are filters under the
+ * same hash.  A filter that grows in place keeps what it grew by in its 'state', and tells
+ * where the bytes of its body lie by piece(). */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -19,8 +23,10 @@ struct geometry {
     uint64_t capacity;
     double fpr;
     uint64_t field[PERHAPS_FIELDS_MAX];
-    uint64_t body_nbytes; /* derived by set_geometry(), a multiple of 64 */
-    uint64_t key_limit;   /* derived: adds beyond it are refused */
+    uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64; 0 for composites */
+    uint64_t key_limit;    /* derived: adds beyond it are refused */
+    uint64_t fpr_until;    /* derived: keys up to which fpr is kept; 0: capacity */
+    uint64_t parts_nbytes; /* of a composite: what plan() says that its first parts take */
 };
 
 /* The false-positive rate over all hash seeds. */
@@ -32,6 +38,9 @@ struct rate {
 struct fill {
     double load;
     double fpr;
+    uint64_t segments;
+    uint64_t saturated;
+    uint64_t stale;
 };
 
 struct counters {
@@ -49,9 +58,20 @@ struct mapping {
     pid_t process;       /* that opened it */
 };
 
+/* What a composite is made of, in the order in which its keys came. */
+enum { PARTS_MOST = PERHAPS_LAYERS_MAX };
+
+struct parts {
+    size_t count; /* of a shared filter: read by parts_count(), since it grows */
+    perhaps_filter *part[PARTS_MOST];
+};
+
 struct perhaps_filter {
     const struct filter_kind *kind;
     uint8_t *body;
+    uint64_t body_nbytes; /* that are allocated; body_nbytes of 'geometry' grows */
+    struct parts parts;
+    void *state;        /* the kind's, from attach() to detach(); or NULL */
     struct loops loops; /* the kind's for this CPU; NULLs where its operations do more */
     struct hasher hasher;
     struct geometry geometry;
@@ -77,12 +97,38 @@ struct filter_kind {
     const char *const *field_names; /* ends in NULL */
 
     /* Chooses the fields for g->capacity and g->fpr, both valid, and writes one line to
-     * why[160].  Returns 0 or PERHAPS_ERR_LIMIT. */
-    int (*plan)(struct geometry *g, enum perhaps_preference preference, char *why);
+     * why[160].  Returns 0, PERHAPS_ERR_LIMIT, or for options that are this kind's alone
+     * PERHAPS_ERR_ARGUMENT. */
+    int (*plan)(struct geometry *g, const struct perhaps_options *options, char *why);
 
     /* Checks the fields, which may come from an enemy's file, and derives body_nbytes and
      * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);
+
+    /* For kinds that keep more than the body: makes f->state (or the first part) from the bytes
+     * of the body, which may be a file's, mapped; and releases it.  A new filter's body is
+     * zeros.  Returns 0, PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED. */
+    int (*attach)(perhaps_filter *f);
+    void (*detach)(perhaps_filter *f);
+
+    /* For kinds that grow in place: the bytes of the body from 'offset' on, and in *nbytes how
+     * many of them lie one behind the other.  NULL: all do, from f->body on. */
+    const uint8_t *(*piece)(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+
+    /* Forgets all keys, for kinds that keep more than the body; NULL: the body is zeroed. */
+    void (*clear)(perhaps_filter *f);
+
+    /* Brings g, a copy of f->geometry, to what it is now; NULL: it does not change. */
+    void (*grown)(const perhaps_filter *f, struct geometry *g);
+
+    bool composite; /* it has parts, and no body */
+
+    /* Windows: begins a new part and forgets the oldest. */
+    void (*rotate)(perhaps_filter *f);
+
+    /* Windows that go by time: rotates as often as 'now' asks.  PERHAPS_ERR_UNSUPPORTED for one
+     * that does not. */
+    int (*advance)(perhaps_filter *f, uint64_t now);
 
     /* The fpr when 'keys' keys are in. */
     struct rate (*predict)(const struct geometry *g, double keys);
@@ -135,11 +181,41 @@ const struct filter_kind *kind_by_name(const char *name);
 const struct filter_kind *kind_by_index(size_t index);
 unsigned kind_field_count(const struct filter_kind *kind);
 
-/* filter.c: a filter of this kind with g's fields checked and an empty body (or none yet, for
- * a body that will be mapped).  Returns 0, PERHAPS_ERR_LIMIT or PERHAPS_ERR_MEMORY. */
+/* life.c: a filter of this kind with g's fields checked and an empty body (or none yet, for
+ * a body that will be mapped), to be completed by filter_attach() when its body and parts are
+ * there.  Returns 0 or PERHAPS_ERR_MEMORY. */
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
+
+/* life.c: calls attach().  On an error, which is returned, it frees the filter. */
+int filter_attach(perhaps_filter **filter);
+
+/* life.c: both: a new, empty filter. */
+int filter_new(const struct filter_kind *kind, const struct geometry *g,
+               const struct hasher *hasher, const struct perhaps_allocator *allocator,
+               bool shared, perhaps_filter **filter);
+
+/* life.c: the geometry as it is now, and where the bytes of the body lie: grown() and
+ * piece(). */
+struct geometry filter_geometry(const perhaps_filter *f);
+const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+
+/* A shared chain gets parts while others look at those that it has. */
+static inline size_t parts_count(const perhaps_filter *f)
+{
+    return __atomic_load_n(&f->parts.count, __ATOMIC_ACQUIRE);
+}
+
+/* filter.c: adds n hashed keys, never beyond the key limit, and counts them.  As add() of the
+ * kind. */
+int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done);
+
+/* filter.c: removes n hashed keys, and counts them.  As remove() of the kind. */
+size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
+                            const struct keyhash *ahead, size_t n, bool *answer);
 
 /* filter.c: the operations of kinds whose loops do it all. */
 void filter_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);

@@ -82,31 +82,34 @@ static const struct filter_kind *first_that_meets(unsigned needs)
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why)
 {
-    const unsigned known =
-        PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_GROW | PERHAPS_STATIC | PERHAPS_MERGE;
+    const unsigned known = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_GROW | PERHAPS_STATIC |
+                           PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_FORGET | PERHAPS_THREADS;
     if (!plan_in_range(options->capacity, options->fpr) || (options->needs & ~known) ||
         (unsigned)options->preference > PERHAPS_COMPACT)
         return PERHAPS_ERR_ARGUMENT;
-    *kind = options->kind ? kind_by_name(options->kind) : first_that_meets(options->needs);
+    unsigned needs = options->needs | (options->shared ? PERHAPS_THREADS : 0U);
+    *kind = options->kind ? kind_by_name(options->kind) : first_that_meets(needs);
     if (!*kind)
         return options->kind ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
-    if (!meets(*kind, options->needs))
+    if (!meets(*kind, needs))
         return PERHAPS_ERR_UNSUPPORTED;
     *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
-    int error = (*kind)->plan(g, options->preference, why);
+    int error = (*kind)->plan(g, options, why);
     return error ? error : (*kind)->set_geometry(g);
 }
 
 void plan_describe(const struct filter_kind *kind, const struct geometry *g,
                    struct perhaps_plan *plan)
 {
+    uint64_t nbytes = g->body_nbytes + g->parts_nbytes;
     *plan = (struct perhaps_plan){
         .kind = kind->about.name,
         .capacity = g->capacity,
         .fpr = g->fpr,
         .fpr_predicted = kind->predict(g, (double)g->capacity).mean,
-        .body_nbytes = g->body_nbytes,
-        .bits_per_key = 8.0 * (double)g->body_nbytes / (double)g->capacity,
+        .body_nbytes = nbytes,
+        .bits_per_key = 8.0 * (double)nbytes / (double)g->capacity,
+        .fpr_until = g->fpr_until ? g->fpr_until : g->capacity,
         .nfields = kind_field_count(kind),
     };
     for (unsigned i = 0; i < plan->nfields; i++) {

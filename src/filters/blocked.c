@@ -225,10 +225,10 @@ static unsigned usual_parts(double fpr)
     return fpr * slack >= 1e-3 ? 1 : fpr * slack >= 1e-6 ? 2 : 3;
 }
 
-static int plan(struct geometry *g, enum perhaps_preference preference, char *why)
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    unsigned parts = preference == PERHAPS_FAST ? 1 : usual_parts(g->fpr);
-    if (preference == PERHAPS_COMPACT)
+    unsigned parts = options->preference == PERHAPS_FAST ? 1 : usual_parts(g->fpr);
+    if (options->preference == PERHAPS_COMPACT)
         parts++;
     while (!plan_parts(g, parts))
         if (++parts > PARTS_MAX)
@@ -386,7 +386,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",
                .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
-               .abilities = PERHAPS_MERGE | PERHAPS_SHARE },
+               .abilities = PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_THREADS },
     .id = 1,
     .field_names = field_names,
     .plan = plan,

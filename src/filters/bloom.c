@@ -43,9 +43,9 @@ static bool fits(void *context, uint64_t units)
     return plan_fits(predict(g, (double)g->capacity), g->fpr);
 }
 
-static int plan(struct geometry *g, enum perhaps_preference preference, char *why)
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    (void)preference;
+    (void)options;
     uint64_t best = 0, best_bits = 0;
     double usual = round(-log2(g->fpr));
     uint64_t least = (uint64_t)fmax(usual - 2, 1);
@@ -158,7 +158,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_bloom = {
     .about = { .name = "bloom",
                .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
-               .abilities = PERHAPS_MERGE | PERHAPS_SHARE },
+               .abilities = PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_THREADS },
     .id = 2,
     .field_names = field_names,
     .plan = plan,

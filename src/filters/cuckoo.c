@@ -67,9 +67,9 @@ static double crowded_pairs(const struct geometry *g)
     return pairs * pow((double)g->capacity / pairs, PERHAPS_COPIES_MAX + 1) / ninth;
 }
 
-static int plan(struct geometry *g, enum perhaps_preference preference, char *why)
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    (void)preference;
+    (void)options;
     g->field[NBUCKETS] = plan_buckets(g->capacity);
     uint64_t least = g->capacity < SMALL_CAPACITY ? SMALL_WIDTH : WIDTH_MIN;
     for (uint64_t width = least; width <= WIDTH_MAX; width++) {
@@ -499,7 +499,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_cuckoo = {
     .about = { .name = "cuckoo",
                .summary = "cuckoo filter: keys can be removed, copies counted up to 8",
-               .abilities = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_MERGE },
+               .abilities = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_MERGE | PERHAPS_THREADS },
     .id = 3,
     .field_names = field_names,
     .plan = plan,

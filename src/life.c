@@ -1,0 +1,174 @@
+/* life.c - making, copying, clearing and releasing filters. */
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "file.h"
+#include "plan.h"
+
+/* ---- Making ---------------------------------------------------------------------------- */
+
+static size_t filter_sync_nbytes(const perhaps_filter *f)
+{
+    return f->shared && f->kind->sync_nbytes ? f->kind->sync_nbytes(&f->geometry) : 0;
+}
+
+static bool allocate_body(perhaps_filter *f)
+{
+    uint64_t nbytes = f->geometry.body_nbytes;
+    if (nbytes && !(f->body = allocate(&f->allocator, nbytes)))
+        return false;
+    f->body_nbytes = nbytes;
+    size_t sync_nbytes = filter_sync_nbytes(f);
+    return !sync_nbytes || (f->sync = allocate(&f->allocator, sync_nbytes));
+}
+
+int filter_make(const struct filter_kind *kind, const struct geometry *g,
+                const struct hasher *hasher, const struct perhaps_allocator *allocator,
+                bool with_body, bool shared, perhaps_filter **filter)
+{
+    *filter = NULL;
+    struct perhaps_allocator a = allocator_or_system(allocator);
+    perhaps_filter *f = allocate(&a, sizeof *f);
+    if (!f)
+        return PERHAPS_ERR_MEMORY;
+    f->kind = kind;
+    f->geometry = *g;
+    f->hasher = *hasher;
+    f->kernels = f->hasher.kernels = kernels_choose();
+    f->allocator = a;
+    f->shared = shared;
+    f->counters = &f->own_counters;
+    if (with_body && !allocate_body(f)) {
+        perhaps_free(f);
+        return PERHAPS_ERR_MEMORY;
+    }
+    kind->bind(f);
+    *filter = f;
+    return 0;
+}
+
+int filter_attach(perhaps_filter **filter)
+{
+    perhaps_filter *f = *filter;
+    int error = f->kind->attach ? f->kind->attach(f) : 0;
+    if (error) {
+        perhaps_free(f);
+        *filter = NULL;
+    }
+    return error;
+}
+
+int filter_new(const struct filter_kind *kind, const struct geometry *g,
+               const struct hasher *hasher, const struct perhaps_allocator *allocator,
+               bool shared, perhaps_filter **filter)
+{
+    int error = filter_make(kind, g, hasher, allocator, true, shared, filter);
+    return error ? error : filter_attach(filter);
+}
+
+int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
+{
+    const struct filter_kind *kind;
+    struct geometry g;
+    struct hasher hasher;
+    char why[WHY_NBYTES];
+    *filter = NULL;
+    int error = plan_choose(options, &kind, &g, why);
+    if (!error)
+        error = hasher_create(&hasher, &options->hashing);
+    if (error)
+        return error;
+    return filter_new(kind, &g, &hasher, options->allocator, options->shared, filter);
+}
+
+/* ---- Releasing ------------------------------------------------------------------------- */
+
+void perhaps_free(perhaps_filter *f)
+{
+    if (!f)
+        return;
+    for (size_t i = 0; i < f->parts.count; i++)
+        perhaps_free(f->parts.part[i]);
+    if (f->state)
+        f->kind->detach(f);
+    if (f->mapping.file)
+        mapping_release(f);
+    if (f->body_nbytes)
+        release(&f->allocator, f->body, f->body_nbytes);
+    if (f->sync)
+        release(&f->allocator, f->sync, filter_sync_nbytes(f));
+    sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
+    struct perhaps_allocator allocator = f->allocator;
+    release(&allocator, f, sizeof *f);
+}
+
+/* ---- Copying and clearing -------------------------------------------------------------- */
+
+struct geometry filter_geometry(const perhaps_filter *f)
+{
+    struct geometry g = f->geometry;
+    if (f->kind->grown)
+        f->kind->grown(f, &g);
+    return g;
+}
+
+const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes)
+{
+    if (f->kind->piece)
+        return f->kind->piece(f, offset, nbytes);
+    *nbytes = f->geometry.body_nbytes - offset;
+    return f->body + offset;
+}
+
+static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
+{
+    int error = 0;
+    for (size_t i = 0; i < filter->parts.count && !error; i++) {
+        error = perhaps_clone(filter->parts.part[i], &copy->parts.part[i]);
+        copy->parts.count += !error;
+    }
+    return error;
+}
+
+int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
+{
+    struct geometry g = filter_geometry(filter);
+    int error = filter_make(filter->kind, &g, &filter->hasher, &filter->allocator, true,
+                            filter->shared, copy);
+    if (error)
+        return error;
+    *(*copy)->counters = *filter->counters;
+    for (uint64_t at = 0, n; at < g.body_nbytes; at += n) {
+        const uint8_t *piece = filter_piece(filter, at, &n);
+        memcpy((*copy)->body + at, piece, n);
+    }
+    error = clone_parts(filter, *copy);
+    if (!error)
+        return filter_attach(copy);
+    perhaps_free(*copy);
+    *copy = NULL;
+    return error;
+}
+
+int perhaps_clear(perhaps_filter *f)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    if (f->kind->clear)
+        f->kind->clear(f);
+    else
+        memset(f->body, 0, f->geometry.body_nbytes);
+    *f->counters = (struct counters){ 0 };
+    return 0;
+}
+
+int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
+{
+    if (f->hasher.id != PERHAPS_SIP)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_KEY;
+    memcpy(secret, f->hasher.secret, sizeof f->hasher.secret);
+    return 0;
+}

@@ -1,0 +1,71 @@
+/* merge.c - two filters: equality and union. */
+#include <string.h>
+
+#include "filter.h"
+
+static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
+{
+    struct geometry g = filter_geometry(a), other = filter_geometry(b);
+    return a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
+           a->parts.count == b->parts.count && g.body_nbytes == other.body_nbytes &&
+           !memcmp(g.field, other.field, sizeof g.field);
+}
+
+/* By exchange; or by a copy into a file, which is where it is. */
+static void take_body(perhaps_filter *f, perhaps_filter *from)
+{
+    if (f->mapping.file) {
+        memcpy(f->body, from->body, f->geometry.body_nbytes);
+        return;
+    }
+    uint8_t *old = f->body;
+    f->body = from->body;
+    from->body = old;
+}
+
+int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    if (f == other)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!same_shape(f, other))
+        return PERHAPS_ERR_MISMATCH;
+    if (!f->kind->merge)
+        return PERHAPS_ERR_UNSUPPORTED;
+    perhaps_filter *both; /* a copy, so that a failure leaves no trace */
+    int error = perhaps_clone(f, &both);
+    if (error)
+        return error;
+    error = f->kind->merge(both, other);
+    if (!error && f->kind->measure(both).fpr > f->geometry.fpr)
+        error = PERHAPS_ERR_FULL;
+    if (!error) {
+        take_body(f, both);
+        f->counters->keys = both->counters->keys;
+    }
+    perhaps_free(both);
+    return error;
+}
+
+static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
+{
+    uint64_t nbytes = filter_geometry(a).body_nbytes;
+    for (uint64_t at = 0, n, m; at < nbytes; at += n) {
+        const uint8_t *piece = filter_piece(a, at, &n), *other = filter_piece(b, at, &m);
+        n = n < m ? n : m;
+        if (memcmp(piece, other, n) != 0)
+            return false;
+    }
+    return true;
+}
+
+bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
+{
+    if (!same_shape(a, b) || !same_bodies(a, b))
+        return false;
+    for (size_t i = 0; i < a->parts.count; i++)
+        if (!perhaps_equal(a->parts.part[i], b->parts.part[i]))
+            return false;
+    return true;
+}
