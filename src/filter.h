@@ -188,8 +188,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
 
-/* life.c: calls attach().  On an error, which is returned, it frees the filter. */
-int filter_attach(perhaps_filter **filter);
+/* life.c: calls attach(). */
+int filter_attach(perhaps_filter *f);
 
 /* life.c: both: a new, empty filter. */
 int filter_new(const struct filter_kind *kind, const struct geometry *g,

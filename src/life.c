@@ -48,12 +48,16 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     return 0;
 }
 
-int filter_attach(perhaps_filter **filter)
+int filter_attach(perhaps_filter *f)
 {
-    perhaps_filter *f = *filter;
-    int error = f->kind->attach ? f->kind->attach(f) : 0;
+    return f->kind->attach ? f->kind->attach(f) : 0;
+}
+
+/* Releases what could not be made whole, and passes the error on. */
+static int abandon(perhaps_filter **filter, int error)
+{
     if (error) {
-        perhaps_free(f);
+        perhaps_free(*filter);
         *filter = NULL;
     }
     return error;
@@ -64,7 +68,7 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
                bool shared, perhaps_filter **filter)
 {
     int error = filter_make(kind, g, hasher, allocator, true, shared, filter);
-    return error ? error : filter_attach(filter);
+    return error ? error : abandon(filter, filter_attach(*filter));
 }
 
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
@@ -144,11 +148,7 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
         memcpy((*copy)->body + at, piece, n);
     }
     error = clone_parts(filter, *copy);
-    if (!error)
-        return filter_attach(copy);
-    perhaps_free(*copy);
-    *copy = NULL;
-    return error;
+    return abandon(copy, error ? error : filter_attach(*copy));
 }
 
 int perhaps_clear(perhaps_filter *f)
