@@ -154,8 +154,7 @@ static int map_bodies(struct opening *o)
                                    .fd = -1 };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
-        if (!o->made[i]->kind->composite)
-            o->made[i]->body = f->mapping.file + body_offset(o, i);
+        o->made[i]->body = f->mapping.file + body_offset(o, i);
     bool sound =
         h->live || container_table_intact(f->mapping.file + h->table_offset, pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;

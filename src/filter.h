@@ -5,9 +5,9 @@
  * equality and accounting are written once, over this struct; a kind supplies the rest in
  * one 'struct filter_kind' at the end of its own file.
  *
- * Two things go beyond that.  A composite has no body but parts, which are filters under the
- * same hash.  A filter that grows in place keeps what it grew by in its 'state', and tells
- * where the bytes of its body lie by piece(). */
+ * Two things go beyond that.  A composite has parts, which are filters under the same hash.  A
+ * filter that grows in place keeps what it grew by in its 'state', and tells where the bytes of
+ * its body lie by piece(). */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -23,7 +23,7 @@ struct geometry {
     uint64_t capacity;
     double fpr;
     uint64_t field[PERHAPS_FIELDS_MAX];
-    uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64; 0 for composites */
+    uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64 */
     uint64_t key_limit;    /* derived: adds beyond it are refused */
     uint64_t fpr_until;    /* derived: keys up to which fpr is kept; 0: capacity */
     uint64_t parts_nbytes; /* of a composite: what plan() says that its first parts take */
@@ -80,9 +80,11 @@ struct perhaps_filter {
     const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    bool shared;        /* several threads may write; if it is mapped, processes, too */
-    bool read_only;     /* mapped, and not shared */
-    uint8_t limit_lock; /* of a shared filter that is nearly full */
+    bool shared;    /* several threads may write; if it is mapped, processes, too */
+    bool read_only; /* mapped, and not shared */
+    bool removes;   /* its kind does, and where that is a composite its base */
+    bool counts;
+    uint8_t limit_lock; /* of a shared filter that is nearly full, or grows */
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
 
@@ -105,9 +107,13 @@ struct filter_kind {
      * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);
 
-    /* For kinds that keep more than the body: makes f->state (or the first part) from the bytes
-     * of the body, which may be a file's, mapped; and releases it.  A new filter's body is
-     * zeros.  Returns 0, PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED. */
+    /* Composites: makes the parts of a new filter.  Returns 0 or an error of
+     * perhaps_create(). */
+    int (*begin)(perhaps_filter *f, const struct perhaps_options *options);
+
+    /* Makes f->state from the bytes of the body, which may be a file's, mapped, and are zeros
+     * if it is new; or checks the parts.  detach() releases the state.  Returns 0,
+     * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED. */
     int (*attach)(perhaps_filter *f);
     void (*detach)(perhaps_filter *f);
 
@@ -121,7 +127,8 @@ struct filter_kind {
     /* Brings g, a copy of f->geometry, to what it is now; NULL: it does not change. */
     void (*grown)(const perhaps_filter *f, struct geometry *g);
 
-    bool composite; /* it has parts, and no body */
+    bool composite; /* it has parts; its body is a line that counts */
+    unsigned lent;  /* abilities that a composite has if its base has */
 
     /* Windows: begins a new part and forgets the oldest. */
     void (*rotate)(perhaps_filter *f);
@@ -191,10 +198,10 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
 /* life.c: calls attach(). */
 int filter_attach(perhaps_filter *f);
 
-/* life.c: both: a new, empty filter. */
+/* life.c: make, begin and attach: a new, empty filter. */
 int filter_new(const struct filter_kind *kind, const struct geometry *g,
-               const struct hasher *hasher, const struct perhaps_allocator *allocator,
-               bool shared, perhaps_filter **filter);
+               const struct hasher *hasher, const struct perhaps_options *options,
+               perhaps_filter **filter);
 
 /* life.c: the geometry as it is now, and where the bytes of the body lie: grown() and
  * piece(). */

@@ -5,9 +5,7 @@
 #include "filters/kinds.h"
 
 static const struct filter_kind *const kinds[] = {
-    &kind_blocked,
-    &kind_cuckoo,
-    &kind_bloom,
+    &kind_blocked, &kind_cuckoo, &kind_bloom, &kind_chain, &kind_window,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

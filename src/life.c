@@ -50,6 +50,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
 
 int filter_attach(perhaps_filter *f)
 {
+    f->removes = f->kind->remove != NULL;
+    f->counts = f->kind->count != NULL;
     return f->kind->attach ? f->kind->attach(f) : 0;
 }
 
@@ -64,11 +66,15 @@ static int abandon(perhaps_filter **filter, int error)
 }
 
 int filter_new(const struct filter_kind *kind, const struct geometry *g,
-               const struct hasher *hasher, const struct perhaps_allocator *allocator,
-               bool shared, perhaps_filter **filter)
+               const struct hasher *hasher, const struct perhaps_options *options,
+               perhaps_filter **filter)
 {
-    int error = filter_make(kind, g, hasher, allocator, true, shared, filter);
-    return error ? error : abandon(filter, filter_attach(*filter));
+    int error = filter_make(kind, g, hasher, options->allocator, true, options->shared, filter);
+    if (!error && kind->begin)
+        error = kind->begin(*filter, options);
+    if (!error)
+        error = filter_attach(*filter);
+    return abandon(filter, error);
 }
 
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
@@ -83,7 +89,7 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
         error = hasher_create(&hasher, &options->hashing);
     if (error)
         return error;
-    return filter_new(kind, &g, &hasher, options->allocator, options->shared, filter);
+    return filter_new(kind, &g, &hasher, options, filter);
 }
 
 /* ---- Releasing ------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
 
 extern const struct filter_kind kind_blocked;
 extern const struct filter_kind kind_bloom;
+extern const struct filter_kind kind_chain;
 extern const struct filter_kind kind_cuckoo;
+extern const struct filter_kind kind_window;
 
 #endif
