@@ -33,6 +33,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     if (!f)
         return PERHAPS_ERR_MEMORY;
     f->kind = kind;
+    f->removes = kind->remove != NULL;
+    f->counts = kind->count != NULL;
     f->geometry = *g;
     f->hasher = *hasher;
     f->kernels = f->hasher.kernels = kernels_choose();
@@ -50,8 +52,6 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
 
 int filter_attach(perhaps_filter *f)
 {
-    f->removes = f->kind->remove != NULL;
-    f->counts = f->kind->count != NULL;
     return f->kind->attach ? f->kind->attach(f) : 0;
 }
 
