@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "filter.h"
+
 /* ---- Expectations ---------------------------------------------------------------------- */
 
 static char current_scene[256];
@@ -150,17 +152,77 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
                                   .key_nbytes = keys->key_nbytes };
 }
 
+/* ---- Kinds ----------------------------------------------------------------------------- */
+
+bool removes(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_REMOVE;
+}
+
+bool merges(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_MERGE;
+}
+
+bool grows(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_GROW;
+}
+
+bool forgets(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_FORGET;
+}
+
+bool takes_threads(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_THREADS;
+}
+
+bool has_parts(const struct perhaps_kind *kind)
+{
+    return kind_by_name(kind->name)->composite;
+}
+
+bool gets_full(const struct perhaps_kind *kind)
+{
+    return !grows(kind) && !forgets(kind);
+}
+
+bool is_able(const struct perhaps_kind *kind, unsigned need)
+{
+    return (kind->abilities | kind_by_name(kind->name)->lent | PERHAPS_STATIC) & need;
+}
+
+int too_many(const struct perhaps_kind *kind)
+{
+    return gets_full(kind) ? PERHAPS_ERR_FULL : 0;
+}
+
 /* ---- Filters --------------------------------------------------------------------------- */
+
+struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
+                                   double fpr, uint64_t seed)
+{
+    return (struct perhaps_options){ .capacity = capacity,
+                                     .fpr = fpr,
+                                     .kind = kind->name,
+                                     .window = { .keys = forgets(kind) ? capacity : 0 },
+                                     .hashing = { .seed = seed } };
+}
+
+perhaps_filter *make_with(const struct perhaps_options *options)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_create(options, &f));
+    return f;
+}
 
 perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             uint64_t seed)
 {
-    struct perhaps_options options = {
-        .capacity = capacity, .fpr = fpr, .kind = kind->name, .hashing = { .seed = seed }
-    };
-    perhaps_filter *f;
-    expect_success(perhaps_create(&options, &f));
-    return f;
+    struct perhaps_options options = options_for(kind, capacity, fpr, seed);
+    return make_with(&options);
 }
 
 perhaps_filter *clone_of(const perhaps_filter *f)
@@ -229,7 +291,7 @@ static void *ledger_allocate(void *context, size_t nbytes)
     struct ledger *ledger = context;
     if (nbytes > ledger->largest_nbytes)
         ledger->largest_nbytes = nbytes;
-    if (++ledger->calls == ledger->fail_at)
+    if (++ledger->calls == ledger->fail_at || ledger->failing)
         return NULL;
     void *memory = aligned_alloc(64, (nbytes + 63) & ~(size_t)63);
     if (!memory)
