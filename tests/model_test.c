@@ -41,10 +41,10 @@ static bool says_perhaps(const struct model *m, size_t key)
 
 static void check_counters(const struct model *m)
 {
-    struct perhaps_stats stats = stats_of(m->f);
-    expect(stats.keys == m->stored);
-    expect(stats.failed_adds == m->failed_adds);
-    expect(stats.unmatched_removals == m->unmatched_removals);
+    const struct counters *counters = m->f->counters; /* stats would compute rates */
+    expect(counters->keys == m->stored);
+    expect(counters->failed_adds == m->failed_adds);
+    expect(counters->unmatched_removals == m->unmatched_removals);
 }
 
 static void check_all(const struct model *m)
@@ -114,12 +114,12 @@ static void do_add_many(struct model *m)
     if (first + count > UNIVERSE)
         count = UNIVERSE - first;
     struct perhaps_keys some = some_keys(&m->keys, first, count);
-    uint64_t before = stats_of(m->f).keys;
+    uint64_t before = m->f->counters->keys;
     int error = perhaps_add_many(m->f, &some, &done);
     expect(error ? done < count : done == count);
     for (size_t i = 0; i < done; i++)
         m->copies[first + i]++;
-    m->stored += m->removes ? done : stats_of(m->f).keys - before;
+    m->stored += m->removes ? done : m->f->counters->keys - before;
     if (error)
         note_add(m, first + done, true, error);
 }
@@ -151,7 +151,7 @@ static void do_ask(struct model *m)
     expect(perhaps || !m->copies[key]);
     if (perhaps_count(m->f, key_at(&m->keys, key), KEY_NBYTES, &count))
         return;
-    uint64_t layers = has_parts(m->kind) ? stats_of(m->f).parts : 1;
+    uint64_t layers = has_parts(m->kind) ? m->f->parts.count : 1;
     expect(count >= m->copies[key] && count <= layers * PERHAPS_COPIES_MAX);
     expect(perhaps == (count > 0));
 }
@@ -258,7 +258,7 @@ static void step(struct model *m, unsigned number)
 
 static void run_model(struct perhaps_options *options, struct rng rng)
 {
-    enum { STEPS = SANITIZED ? 100 * 1000 : 1000 * 1000 };
+    const unsigned steps = many(1000 * 1000);
     static struct model m;
     struct perhaps_allocator allocator = ledger_allocator(&m.ledger);
     m = (struct model){ .kind = &kind_by_name(options->kind)->about, .rng = rng };
@@ -269,7 +269,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     m.f = make_with(&m.options);
     m.removes = m.f->removes;
     uint64_t failed = 0, most_parts = 0;
-    for (unsigned number = 0; number < STEPS; number++) {
+    for (unsigned number = 0; number < steps; number++) {
         scene("%s%s, base %s, step %u", options->shared ? "shared " : "", options->kind,
               options->base ? options->base : "none", number);
         uint64_t before = m.failed_adds, parts = m.f->parts.count;
@@ -281,7 +281,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     }
     check_all(&m);
     /* or the test has not tested that */
-    expect(grows(m.kind) ? m.starved > 0 : failed > STEPS / 100);
+    expect(grows(m.kind) ? m.starved > 0 : failed > steps / 100);
     expect(!has_parts(m.kind) || most_parts > 3);
     free_keys(&m.keys);
     perhaps_free(m.f);

@@ -67,6 +67,9 @@ enum { CANNOT_TRY = 77 };
 #define SANITIZED 0
 #endif
 
+/* So many; or a tenth, under sanitizers and where one of several CPUs is tried. */
+unsigned many(unsigned number);
+
 /* PERHAPS_TEST_SEED, or a random number; printed when it is first asked for. */
 uint64_t test_seed(void);
 
