@@ -179,9 +179,8 @@ static void test_more_than_there_is(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        struct perhaps_options options = { .capacity = PERHAPS_CAPACITY_MAX,
-                                           .fpr = 1e-8,
-                                           .kind = kind->name };
+        struct perhaps_options options =
+            options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
         perhaps_filter *f = (perhaps_filter *)&options;
         scene("%s", kind->name);
         expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);

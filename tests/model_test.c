@@ -9,7 +9,7 @@
 
 #include "filter.h"
 
-enum { CAPACITY = 1000, UNIVERSE = 3 * CAPACITY, KEY_NBYTES = 8 };
+enum { CAPACITY = 1000, KEY_NBYTES = 8, UNIVERSE_MAX = 200 * 1000 };
 
 struct model {
     const struct perhaps_kind *kind;
@@ -18,10 +18,10 @@ struct model {
     struct ledger ledger;
     perhaps_filter *f;
     struct rng rng;
-    uint64_t seed;             /* of the filter's hash */
-    struct perhaps_keys keys;  /* UNIVERSE of them */
-    uint32_t copies[UNIVERSE]; /* that are in */
-    uint64_t stored;           /* what stats must say */
+    uint64_t seed;                 /* of the filter's hash */
+    struct perhaps_keys keys;      /* that there are */
+    uint32_t copies[UNIVERSE_MAX]; /* that are in */
+    uint64_t stored;               /* what stats must say */
     uint64_t failed_adds;
     uint64_t unmatched_removals;
     uint64_t starved; /* adds that found no memory, in the whole run */
@@ -29,7 +29,17 @@ struct model {
 
 static size_t any_key(struct model *m)
 {
-    return (size_t)rng_below(&m->rng, UNIVERSE);
+    return (size_t)rng_below(&m->rng, m->keys.count);
+}
+
+/* A few hundredths of them, one behind the other. */
+static struct perhaps_keys any_keys(struct model *m, size_t *first)
+{
+    size_t count = (size_t)rng_below(&m->rng, m->keys.count / 30);
+    *first = any_key(m);
+    if (*first + count > m->keys.count)
+        count = m->keys.count - *first;
+    return some_keys(&m->keys, *first, count);
 }
 
 static bool says_perhaps(const struct model *m, size_t key)
@@ -49,9 +59,9 @@ static void check_counters(const struct model *m)
 
 static void check_all(const struct model *m)
 {
-    bool present[UNIVERSE];
+    static bool present[UNIVERSE_MAX];
     perhaps_contains_many(m->f, &m->keys, present);
-    for (size_t key = 0; key < UNIVERSE; key++)
+    for (size_t key = 0; key < m->keys.count; key++)
         expect(present[key] || !m->copies[key]);
     check_counters(m);
 }
@@ -110,13 +120,11 @@ static void do_add_again(struct model *m)
 
 static void do_add_many(struct model *m)
 {
-    size_t first = any_key(m), count = (size_t)rng_below(&m->rng, 100), done;
-    if (first + count > UNIVERSE)
-        count = UNIVERSE - first;
-    struct perhaps_keys some = some_keys(&m->keys, first, count);
+    size_t first, done;
+    struct perhaps_keys some = any_keys(m, &first);
     uint64_t before = m->f->counters->keys;
     int error = perhaps_add_many(m->f, &some, &done);
-    expect(error ? done < count : done == count);
+    expect(error ? done < some.count : done == some.count);
     for (size_t i = 0; i < done; i++)
         m->copies[first + i]++;
     m->stored += m->removes ? done : m->f->counters->keys - before;
@@ -205,12 +213,10 @@ static void do_save(struct model *m)
 
 static void do_merge(struct model *m)
 {
-    size_t first = any_key(m), count = (size_t)rng_below(&m->rng, 50);
     if (!merges(m->kind))
         return;
-    if (first + count > UNIVERSE)
-        count = UNIVERSE - first;
-    struct perhaps_keys some = some_keys(&m->keys, first, count);
+    size_t first;
+    struct perhaps_keys some = any_keys(m, &first);
     perhaps_filter *other = make_with(&m->options);
     perhaps_filter *before = clone_of(m->f);
     fill(other, &some);
@@ -218,9 +224,9 @@ static void do_merge(struct model *m)
     if (error) {
         expect(perhaps_equal(m->f, before));
     } else {
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < some.count; i++)
             m->copies[first + i]++;
-        m->stored = m->removes ? m->stored + count : stats_of(m->f).keys;
+        m->stored = m->removes ? m->stored + some.count : stats_of(m->f).keys;
     }
     perhaps_free(other);
     perhaps_free(before);
@@ -240,7 +246,7 @@ static void step(struct model *m, unsigned number)
         do_save(m);
     else if (die < 10)
         do_clone(m);
-    else if (die < 11)
+    else if (die < 11 && (m->keys.count < UNIVERSE_MAX || rng_below(&m->rng, 10) == 0))
         do_clear(m);
     else if (die < 14)
         do_add_without_memory(m);
@@ -265,7 +271,9 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     m.options = *options;
     m.options.allocator = &allocator;
     m.seed = m.options.hashing.seed = 1 + rng_next(&rng);
-    m.keys = make_keys(RANDOM_KEYS, m.seed, 0, UNIVERSE);
+    /* what grows in place begins with room for thirty thousand */
+    bool in_place = grows(m.kind) && !has_parts(m.kind);
+    m.keys = make_keys(RANDOM_KEYS, m.seed, 0, in_place ? UNIVERSE_MAX : 3 * CAPACITY);
     m.f = make_with(&m.options);
     m.removes = m.f->removes;
     uint64_t failed = 0, most_parts = 0;

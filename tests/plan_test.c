@@ -133,7 +133,10 @@ static void test_plan_is_kept(void **state)
         struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_BALANCED);
         perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
         struct perhaps_plan made = stats_of(f).plan;
-        expect(made.body_nbytes == plan.body_nbytes && made.nfields == plan.nfields);
+        bool has_directory = grows(kind) && !has_parts(kind);
+        expect(made.body_nbytes == plan.body_nbytes ||
+               (has_directory && made.body_nbytes < 2 * plan.body_nbytes));
+        expect(made.nfields == plan.nfields);
         expect(made.fpr_predicted == plan.fpr_predicted);
         expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
         expect(!memcmp(made.field, plan.field, sizeof plan.field));
@@ -146,9 +149,11 @@ static void test_plan_is_kept(void **state)
 
 /* Kinds that hold fingerprints end where these do, at 32 bits; parts have but a share of the
  * rate, and that ends where all rates do. */
-static bool may_be_out_of_reach(const struct perhaps_kind *kind, double fpr)
+static bool may_be_out_of_reach(const struct perhaps_kind *kind, double capacity, double fpr)
 {
+    bool in_place = grows(kind) && !has_parts(kind);
     return (removes(kind) && fpr < 2.5e-9) ||
+           (in_place && (fpr < 5e-8 || capacity > (double)(UINT64_C(1) << 45))) ||
            (has_parts(kind) && fpr < PERHAPS_LAYERS_MAX * PERHAPS_FPR_MIN);
 }
 
@@ -159,7 +164,7 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     struct perhaps_plan plan;
     options.preference = preference;
     int error = perhaps_plan(&options, &plan);
-    if (error && may_be_out_of_reach(kind, fpr)) {
+    if (error && may_be_out_of_reach(kind, capacity, fpr)) {
         expect_error(error, PERHAPS_ERR_LIMIT);
         return;
     }
@@ -214,7 +219,8 @@ static void test_bits_are_monotone(void **state)
             double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_BALANCED).bits_per_key;
             double more = plan_of(kind->name, 1e10, fpr, PERHAPS_BALANCED).bits_per_key;
             expect(bits > last);
-            expect(more <= bits && more > bits * 0.95);
+            expect(gets_full(kind) ? more <= bits && more > bits * 0.95
+                                   : fabs(more / bits - 1) < 0.5);
             last = bits;
         }
     }
@@ -240,7 +246,7 @@ static void test_prediction_is_monotone(void **state)
             }
             bool for_ever = stats_of(f).plan.fpr_until == UINT64_MAX || forgets(kind);
             double last_fpr = perhaps_predict_fpr(f, UINT64_MAX);
-            expect(for_ever ? last_fpr <= rates[r] : last_fpr > 0.9);
+            expect(for_ever ? last_fpr <= rates[r] : last_fpr > (gets_full(kind) ? 0.9 : last));
             perhaps_free(f);
         }
 }

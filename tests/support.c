@@ -199,6 +199,12 @@ bool is_able(const struct perhaps_kind *kind, unsigned need)
     return (kind->abilities | kind_by_name(kind->name)->lent | PERHAPS_STATIC) & need;
 }
 
+/* Fingerprints end at 32 bits; those of a filter that grows in place are spent as it does. */
+double low_rate(const struct perhaps_kind *kind)
+{
+    return !removes(kind) ? 1e-12 : grows(kind) ? 1e-7 : 1e-8;
+}
+
 int too_many(const struct perhaps_kind *kind)
 {
     return gets_full(kind) ? PERHAPS_ERR_FULL : 0;

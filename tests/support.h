@@ -119,6 +119,9 @@ bool gets_full(const struct perhaps_kind *kind);
 /* Whether a filter that was asked to can do it: of its own, or with the right base. */
 bool is_able(const struct perhaps_kind *kind, unsigned need);
 
+/* That it can reach, and at which hardly a key is taken for another. */
+double low_rate(const struct perhaps_kind *kind);
+
 /* What comes of adding three times as many keys as it was planned for. */
 int too_many(const struct perhaps_kind *kind);
 
