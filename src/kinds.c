@@ -8,6 +8,7 @@ static const struct filter_kind *const kinds[] = {
     &kind_blocked,
     &kind_cuckoo,
     &kind_bloom,
+    &kind_counting,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

@@ -6,6 +6,7 @@
 
 extern const struct filter_kind kind_blocked;
 extern const struct filter_kind kind_bloom;
+extern const struct filter_kind kind_counting;
 extern const struct filter_kind kind_cuckoo;
 
 #endif
