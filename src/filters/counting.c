@@ -81,11 +81,16 @@ static double keys_at_limit(const struct geometry *g)
     return share < 1 ? ceil(log1p(-share) / log_alone(g)) : 1e18;
 }
 
-/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md). */
+/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
+ * table). */
 static unsigned usual_parts(double fpr)
 {
+    static const double least[] = { 1e-2, 1e-4, 1e-8 };
     const double slack = 1 + 1e-9;
-    return fpr * slack >= 1e-2 ? 1 : fpr * slack >= 1e-4 ? 2 : 3;
+    unsigned parts = 1;
+    while (parts <= sizeof least / sizeof *least && fpr * slack < least[parts - 1])
+        parts++;
+    return parts;
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
