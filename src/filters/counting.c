@@ -139,9 +139,15 @@ static bool reserve(perhaps_filter *f, uint64_t n)
     return true;
 }
 
+/* Without a branch that depends on n, which for a single add is known only when its line has
+ * come from memory: calls would not overlap. */
 static void give_back(perhaps_filter *f, uint64_t n)
 {
-    counter_take(f, &totals_of(f)[COUNTERS_USED], n);
+    uint64_t *used = &totals_of(f)[COUNTERS_USED];
+    if (f->shared)
+        counter_take(f, used, n);
+    else
+        *used -= n < *used ? n : *used;
 }
 
 static void note_filled(perhaps_filter *f, uint64_t n)
@@ -223,7 +229,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 /* ---- Locks ----------------------------------------------------------------------------- */
 
 /* What the threads of a shared filter need. */
-enum { LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
+enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 
 struct sync {
     uint32_t begun; /* batches that have reserved counters */
@@ -231,12 +237,14 @@ struct sync {
     uint8_t lock[]; /* a power of two */
 };
 
+/* One a line, or for more. */
 static uint64_t lock_count(const struct geometry *g)
 {
-    uint64_t lines = g->field[PART_LINES] * g->field[PARTS], n = LOCKS_MIN;
-    while (n < LOCKS_MAX && n < lines)
-        n *= 2;
-    return n;
+    uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
+    int bits = 64 - __builtin_clzll(lines);
+    return UINT64_C(1) << (bits < LOCK_BITS_MIN   ? LOCK_BITS_MIN
+                           : bits > LOCK_BITS_MAX ? LOCK_BITS_MAX
+                                                  : bits);
 }
 
 static size_t sync_nbytes(const struct geometry *g)
@@ -244,58 +252,66 @@ static size_t sync_nbytes(const struct geometry *g)
     return sizeof(struct sync) + (size_t)lock_count(g);
 }
 
-/* The locks of a key's lines, in order and none twice, so that no two writers wait for each
- * other. */
+/* The locks of the lines of a few keys, by number; one may be there twice. */
+enum { GROUP_LOCKS = LINES_PARTS_MAX };
+
 struct locks {
     unsigned count;
-    uint8_t *lock[LINES_PARTS_MAX];
+    uint32_t number[GROUP_LOCKS];
 };
 
-static void insert_lock(struct locks *l, uint8_t *lock)
+static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhash key)
 {
-    unsigned at = l->count;
-    while (at > 0 && l->lock[at - 1] > lock)
-        at--;
-    if (at > 0 && l->lock[at - 1] == lock)
-        return;
-    memmove(&l->lock[at + 1], &l->lock[at], (l->count - at) * sizeof *l->lock);
-    l->lock[at] = lock;
-    l->count++;
-}
-
-static struct locks locks_of(const perhaps_filter *f, struct keyhash key)
-{
-    struct locks l = { 0 };
-    struct sync *sync = f->sync;
     uint64_t mask = lock_count(&f->geometry) - 1, part_lines = f->geometry.field[PART_LINES];
     for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
         uint64_t line = part * part_lines + scale64(key.place, part_lines);
-        insert_lock(&l, &sync->lock[line & mask]);
+        l->number[l->count++] = (uint32_t)(line & mask);
         key = blocked_next_part(key);
     }
-    return l;
 }
 
-static void take_locks(const struct locks *l)
+/* In order, so that no two writers wait for each other.  Each finds its place by comparison
+ * with all, which takes no branch. */
+static void sort_locks(struct locks *l)
 {
+    struct locks sorted = { .count = l->count };
+    for (unsigned i = 0; i < l->count; i++) {
+        unsigned place = 0;
+        for (unsigned j = 0; j < l->count; j++)
+            place += (l->number[j] < l->number[i]) | ((l->number[j] == l->number[i]) & (j < i));
+        sorted.number[place] = l->number[i];
+    }
+    *l = sorted;
+}
+
+static void take_locks(const perhaps_filter *f, struct locks *l)
+{
+    struct sync *sync = f->sync;
+    sort_locks(l);
     for (unsigned i = 0; i < l->count; i++)
-        lock_take(l->lock[i]);
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_take(&sync->lock[l->number[i]]);
 }
 
-static void release_locks(const struct locks *l)
+static void release_locks(const perhaps_filter *f, const struct locks *l)
 {
+    struct sync *sync = f->sync;
     for (unsigned i = 0; i < l->count; i++)
-        lock_release(l->lock[i]);
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_release(&sync->lock[l->number[i]]);
 }
 
-/* Also those of the keys ahead, which other threads may have had last. */
-static inline __attribute__((always_inline)) void prefetch_ahead(const perhaps_filter *f,
-                                                                 const struct keyhash *key)
+/* Also their locks, which other threads may have had last. */
+static inline __attribute__((always_inline)) void
+prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    struct locks l = locks_of(f, *key);
-    f->loops.prefetch(f->body, f->geometry.field, key, 1);
+    const struct sync *sync = f->sync;
+    struct locks l = { 0 };
+    filter_prefetch(f, keys, n);
+    for (size_t i = 0; i < n; i++)
+        add_locks_of(&l, f, keys[i]);
     for (unsigned i = 0; i < l.count; i++)
-        __builtin_prefetch(l.lock[i], 1, 3);
+        __builtin_prefetch(&sync->lock[l.number[i]], 1, 3);
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
@@ -312,7 +328,7 @@ static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct
                                        tally);
 }
 
-/* One after the other, each under its locks where others may write. */
+/* Where others may write, a few at a time under the locks of all their lines. */
 static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, enum count_change how,
                             bool *answer, struct count_tally *tally)
@@ -320,12 +336,16 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
     size_t found = 0;
     if (!f->sync)
         return change(f, keys, ahead, n, how, answer, tally);
-    for (size_t i = 0; i < n; i++) {
-        struct locks l = locks_of(f, keys[i]);
-        prefetch_ahead(f, &ahead[i]);
-        take_locks(&l);
-        found += change(f, &keys[i], &keys[i], 1, how, &answer[i], tally);
-        release_locks(&l);
+    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[PARTS];
+    for (size_t at = 0, group; at < n; at += group) {
+        struct locks l = { 0 };
+        group = n - at < most ? n - at : most;
+        prefetch_ahead(f, ahead + at, group);
+        for (size_t i = at; i < at + group; i++)
+            add_locks_of(&l, f, keys[i]);
+        take_locks(f, &l);
+        found += change(f, keys + at, keys + at, group, how, answer + at, tally);
+        release_locks(f, &l);
     }
     return found;
 }
@@ -365,12 +385,12 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
     struct locks l = { 0 };
     struct count_tally tally = { 0 };
     if (f->sync)
-        l = locks_of(f, *key);
-    take_locks(&l);
+        add_locks_of(&l, f, *key);
+    take_locks(f, &l);
     bool room = reserve(f, count_zeros(f, *key));
     if (room)
         change(f, key, key, 1, how, answer, &tally);
-    release_locks(&l);
+    release_locks(f, &l);
     note_filled(f, tally.filled);
     return room;
 }
