@@ -13,6 +13,13 @@
 
 enum { LINE_VECTORS = LINE_NBYTES / sizeof(words) };
 
+/* Others may be writing: what follows must look at one value.  (A compiler would load again
+ * what it needs twice, and find bits of 1 and of 2 that make 0.) */
+static ALWAYS_INLINE words load_once(const words *at)
+{
+    return *(const volatile words *)at;
+}
+
 /* At the lowest bit of each counter, whether it is zero; other bits are anything. */
 static ALWAYS_INLINE words counters_zero(words counters)
 {
@@ -34,7 +41,7 @@ static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
     words ones[LINE_VECTORS], missing = { 0 };
     line_ones(mark, rule, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
-        missing |= ones[i] & counters_zero(at[i]);
+        missing |= ones[i] & counters_zero(load_once(&at[i]));
     return !any_bit(missing);
 }
 
@@ -67,7 +74,7 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
     uint32_t mask = -(uint32_t)moves;
     line_ones(mark, rule, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
-        words before = at[i];
+        words before = load_once(&at[i]);
         words one = ones[i] & counters_can_move(before) & mask;
         words after = up ? before + one : before - one;
         at[i] = after;
