@@ -195,7 +195,8 @@ static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
     const uint8_t *part = f->body;
     unsigned n = 0;
     for (uint64_t p = 0; p < field[PARTS]; p++) {
-        const uint32_t *words = (const void *)(part + blocked_line_offset(key, field[0]));
+        const uint8_t *line = part + blocked_line_offset(key, field[PART_LINES]);
+        const uint32_t *words = (const void *)line;
         struct blocked_walk walk = blocked_walk_start(key.mark);
         for (unsigned i = 0; i < field[LINE_COUNTERS]; i++) {
             uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
@@ -237,7 +238,7 @@ struct sync {
     uint8_t lock[]; /* a power of two */
 };
 
-/* One a line, or for more. */
+/* At least one a line, up to a million. */
 static uint64_t lock_count(const struct geometry *g)
 {
     uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
