@@ -233,8 +233,8 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 
 struct sync {
-    uint32_t begun; /* batches that have reserved counters */
-    uint32_t ended; /* and have given back what they did not need */
+    uint32_t begun; /* batches for which the last line may say too many counters in use */
+    uint32_t ended; /* and of these, those that have set it right */
     uint8_t lock[]; /* a power of two */
 };
 
@@ -351,6 +351,22 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
     return found;
 }
 
+/* From here on counters may be reserved that are not needed, or have become zero and are not
+ * given back yet. */
+static void begin_batch(perhaps_filter *f)
+{
+    struct sync *sync = f->sync;
+    if (sync)
+        __atomic_fetch_add(&sync->begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_batch(perhaps_filter *f)
+{
+    struct sync *sync = f->sync;
+    if (sync)
+        __atomic_fetch_add(&sync->ended, 1, __ATOMIC_SEQ_CST);
+}
+
 /* Batches of fewer keys are not worth a reservation. */
 enum { RESERVING_KEYS = 8 };
 
@@ -363,19 +379,16 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
     const uint64_t *field = f->geometry.field;
     uint64_t most = n * field[PARTS] * field[LINE_COUNTERS];
     struct count_tally tally = { 0 };
-    struct sync *sync = f->sync;
-    if (sync && n < RESERVING_KEYS)
+    if (f->sync && n < RESERVING_KEYS)
         return false;
-    if (sync)
-        __atomic_fetch_add(&sync->begun, 1, __ATOMIC_SEQ_CST);
+    begin_batch(f);
     bool reserved = reserve(f, most);
     if (reserved) {
         change_locked(f, keys, ahead, n, how, answer, &tally);
         note_filled(f, tally.filled);
         give_back(f, most - tally.turned);
     }
-    if (sync)
-        __atomic_fetch_add(&sync->ended, 1, __ATOMIC_SEQ_CST);
+    end_batch(f);
     return reserved;
 }
 
@@ -396,8 +409,8 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
     return room;
 }
 
-/* No key is refused because of counters that a batch has reserved and will not need: then it is
- * waited for. */
+/* No key is refused because of a batch that has counters to give back: then it is waited for.
+ */
 static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                    bool *answer)
 {
@@ -434,8 +447,10 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool *answer)
 {
     struct count_tally tally = { 0 };
+    begin_batch(f);
     size_t removed = change_locked(f, keys, ahead, n, COUNT_DOWN, answer, &tally);
     give_back(f, tally.turned);
+    end_batch(f);
     return removed;
 }
 
