@@ -74,28 +74,89 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
-static void print_fact(const char *name, const json_t *value)
+/* A name as people read it: "fpr_now" is "fpr now". */
+static const char *label_of(const char *name, char label[64])
 {
-    char label[64];
-    snprintf(label, sizeof label, "%s", name);
+    snprintf(label, 64, "%s", name);
     for (char *c = label; *c; c++)
         if (*c == '_')
             *c = ' ';
-    printf("%-20s ", label);
-    if (json_is_integer(value)) {
-        uint64_t n = (uint64_t)json_integer_value(value);
-        printf("%s", grouped(n).s);
-        if (ends_in(name, "bytes") && n >= 1000)
-            printf("  (%s)", scaled((double)n, "B").s);
-    } else if (json_is_real(value)) {
-        printf("%.6g", json_real_value(value));
-    } else if (json_is_boolean(value)) {
-        printf("%s", json_is_true(value) ? "yes" : "no");
-    } else {
-        printf("%s", json_string_value(value));
-    }
+    return label;
+}
+
+/* Of a number of bytes, other than those that fit a line. */
+static bool is_size(const char *name, const json_t *value)
+{
+    return json_is_integer(value) && ends_in(name, "bytes") &&
+           json_integer_value(value) >= 1000;
+}
+
+static const char *text_of(const json_t *value, char text[64])
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value))
+        snprintf(text, 64, "%s", grouped((uint64_t)json_integer_value(value)).s);
+    else if (json_is_real(value))
+        snprintf(text, 64, "%.6g", json_real_value(value));
+    else
+        snprintf(text, 64, "%s",
+                 json_is_true(value)   ? "yes"
+                 : json_is_null(value) ? "-"
+                                       : "no");
+    return text;
+}
+
+/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
+static void print_fact(const char *name, const json_t *value)
+{
+    char label[64], text[64];
+    printf("%-20s %s", label_of(name, label), text_of(value, text));
+    if (is_size(name, value))
+        printf("  (%s)", scaled((double)json_integer_value(value), "B").s);
     putchar('\n');
+}
+
+/* A cell of a column, or its head (NULL): names to the left, numbers to the right, as wide as
+ * the column's head and what fits below. */
+static void print_cell(const char *name, const json_t *value)
+{
+    char label[64], text[64];
+    int width = (int)strlen(name) > 14 ? (int)strlen(name) : 14;
+    bool left = strcmp(name, "kind") == 0 || strcmp(name, "base") == 0;
+    snprintf(text, sizeof text, "%s", label_of(name, label));
+    if (is_size(name, value))
+        snprintf(text, sizeof text, "%s", scaled((double)json_integer_value(value), "B").s);
+    else if (json_is_real(value))
+        snprintf(text, sizeof text, "%.3g", json_real_value(value));
+    else if (value)
+        snprintf(text, sizeof text, "%s", text_of(value, label));
+    printf("%*s", left ? -(width - 4) : width, text);
+}
+
+/* Objects with the same members. */
+static void print_rows(const char *title, json_t *rows)
+{
+    char label[64];
+    const char *name;
+    json_t *row, *value;
+    size_t i;
+    json_array_foreach(rows, i, row)
+    {
+        if (i == 0) {
+            printf("\n%s:\n", label_of(title, label));
+            json_object_foreach(row, name, value) print_cell(name, NULL);
+            putchar('\n');
+        }
+        json_object_foreach(row, name, value) print_cell(name, value);
+        putchar('\n');
+    }
+}
+
+static void print_texts(const char *name, const json_t *texts)
+{
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        print_fact(name, json_array_get(texts, i));
 }
 
 static void print_table(json_t *facts)
@@ -106,8 +167,12 @@ static void print_table(json_t *facts)
     {
         if (json_is_object(value))
             print_table(value);
-        else
+        else if (!json_is_array(value))
             print_fact(name, value);
+        else if (json_is_object(json_array_get(value, 0)))
+            print_rows(name, value);
+        else
+            print_texts(name, value);
     }
 }
 
