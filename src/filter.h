@@ -88,6 +88,13 @@ struct perhaps_filter {
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
 
+/* On its way through the body of a filter, wherever its bytes lie. */
+struct walk {
+    uint64_t offset;
+    uint64_t base, index; /* the kind's */
+    uint8_t bytes[4096];  /* for pieces that are made on the way */
+};
+
 /* The operations of a kind.  They check nothing: the public calls in filter.c have checked
  * arguments, abilities, read-only bodies and the key limit, and count the keys.  'keys',
  * 'ahead', 'n' and 'answer' are as in kernels.h; n <= BATCH_MOST.  NULL = this kind cannot.
@@ -117,15 +124,17 @@ struct filter_kind {
     int (*attach)(perhaps_filter *f);
     void (*detach)(perhaps_filter *f);
 
-    /* For kinds that grow in place: the bytes of the body from 'offset' on, and in *nbytes how
-     * many of them lie one behind the other.  NULL: all do, from f->body on. */
-    const uint8_t *(*piece)(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+    /* For kinds that grow in place: the next bytes of the body, as filter_next_piece(). */
+    const uint8_t *(*next_piece)(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
 
     /* Forgets all keys, for kinds that keep more than the body; NULL: the body is zeroed. */
     void (*clear)(perhaps_filter *f);
 
     /* Brings g, a copy of f->geometry, to what it is now; NULL: it does not change. */
     void (*grown)(const perhaps_filter *f, struct geometry *g);
+
+    /* Memory that it takes beyond the body that it was made with; NULL: none. */
+    uint64_t (*beyond_nbytes)(const perhaps_filter *f);
 
     bool composite; /* it has parts; its body is a line that counts */
     unsigned lent;  /* abilities that a composite has if its base has */
@@ -203,10 +212,12 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
                const struct hasher *hasher, const struct perhaps_options *options,
                perhaps_filter **filter);
 
-/* life.c: the geometry as it is now, and where the bytes of the body lie: grown() and
- * piece(). */
+/* life.c: the geometry as it is now: grown(). */
 struct geometry filter_geometry(const perhaps_filter *f);
-const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+
+/* life.c: the next bytes of the body in its order, and how many; NULL behind the last.  The
+ * walk begins as { 0 }. */
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
 
 /* A shared chain gets parts while others look at those that it has. */
 static inline size_t parts_count(const perhaps_filter *f)

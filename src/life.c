@@ -123,12 +123,22 @@ struct geometry filter_geometry(const perhaps_filter *f)
     return g;
 }
 
-const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes)
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
 {
-    if (f->kind->piece)
-        return f->kind->piece(f, offset, nbytes);
-    *nbytes = f->geometry.body_nbytes - offset;
-    return f->body + offset;
+    if (f->kind->next_piece)
+        return f->kind->next_piece(f, w, nbytes);
+    if (w->offset)
+        return NULL;
+    *nbytes = w->offset = f->geometry.body_nbytes;
+    return f->body;
+}
+
+static void copy_body(const perhaps_filter *f, uint8_t *to)
+{
+    struct walk w = { 0 };
+    const uint8_t *piece;
+    for (uint64_t n; (piece = filter_next_piece(f, &w, &n)); to += n)
+        memcpy(to, piece, n);
 }
 
 static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
@@ -149,10 +159,7 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
     if (error)
         return error;
     *(*copy)->counters = *filter->counters;
-    for (uint64_t at = 0, n; at < g.body_nbytes; at += n) {
-        const uint8_t *piece = filter_piece(filter, at, &n);
-        memcpy((*copy)->body + at, piece, n);
-    }
+    copy_body(filter, (*copy)->body);
     error = clone_parts(filter, *copy);
     return abandon(copy, error ? error : filter_attach(*copy));
 }

@@ -17,7 +17,10 @@ struct table table_make(uint8_t *body, uint64_t nbuckets, unsigned width, unsign
 
 uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot)
 {
-    return cuckoo_slot(t->body, bucket, slot, t->width);
+    if (t->width > NARROW_MAX)
+        return cuckoo_slot(t->body, bucket, slot, t->width);
+    uint64_t slots = cuckoo_load_bucket(t->body, bucket, t->width) >> slot * t->width;
+    return (uint32_t)(slots & ((UINT64_C(1) << t->width) - 1));
 }
 
 /* The one writer of these buckets changes a slot. */
@@ -25,6 +28,8 @@ static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint
 {
     if (t->versions)
         cuckoo_change_slot(t->body, bucket, slot, t->width, table_get(t, bucket, slot) ^ entry);
+    else if (t->width <= NARROW_MAX)
+        cuckoo_set_narrow_slot(t->body, bucket, slot, t->width, entry);
     else
         cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
 }

@@ -14,6 +14,7 @@ struct table {
     uint64_t ones;       /* a one in each of four lanes of up to 16 bits */
     bool straddles;      /* a bucket may lie in two cache lines */
     uint32_t *versions;  /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
+    uint64_t salt;       /* tells apart tables with the same versions */
     uint8_t *locks;      /* a power of two; NULL: nobody else writes */
     uint64_t lock_mask;
 };
@@ -51,7 +52,7 @@ static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint3
 /* Of an entry that lies in one of the two buckets: the same from both. */
 static inline uint32_t *table_version(const struct table *t, uint64_t a, uint64_t b)
 {
-    return &t->versions[cuckoo_version(a, b)];
+    return &t->versions[cuckoo_version(a, b + t->salt)];
 }
 
 static inline uint8_t *table_lock_of(const struct table *t, uint64_t bucket)

@@ -50,6 +50,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 #include "blocked.h"
 #include "bloom.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 /* ---- XXH3-128 of 8 bytes, eight at a time -------------------------------------------------
  */
@@ -118,4 +119,6 @@ const struct kernels kernels_avx512 = {
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };

@@ -68,6 +68,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 #include "blocked.h"
 #include "bloom.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 const struct kernels kernels_neon = {
     .name = "neon",
@@ -75,4 +76,6 @@ const struct kernels kernels_neon = {
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };

@@ -50,6 +50,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 #include "bloom.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 const struct kernels kernels_scalar = {
     .name = "scalar",
@@ -57,4 +58,6 @@ const struct kernels kernels_scalar = {
     .bloom = BLOOM_LOOPS,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };
