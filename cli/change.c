@@ -12,6 +12,7 @@ struct change {
     const char *doing; /* "adding" */
     const char *done;  /* "added to" */
     bool (*batch)(void *change, struct batch *batch);
+    bool once; /* no copies of a key that is perhaps there */
     struct target target;
     uint64_t nkeys;                /* that were read */
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
@@ -29,7 +30,10 @@ static bool add_batch(void *context, struct batch *batch)
     if (batch->error)
         return false;
     struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
-    int error = perhaps_add_many(change->target.filter, &keys, &batch->ndone);
+    perhaps_filter *filter = change->target.filter;
+    int error = change->once ? perhaps_add_unless_present_many(filter, &keys, batch->answer,
+                                                               &batch->ndone)
+                             : perhaps_add_many(filter, &keys, &batch->ndone);
     atomic_fetch_add(&change->nchanged, batch->ndone);
     return batch_met(batch, error);
 }
@@ -127,6 +131,18 @@ static int refuse_itself(const struct settings *settings, const char *path)
     return stat(path, &old) == 0 ? input_refuse(settings, &old, path) : 0;
 }
 
+/* Copies are wanted by who will remove keys or have them counted, or names a kind that can.
+ * Else many of one key would only take room, and soon find none. */
+static bool wants_once(const struct settings *settings, const perhaps_filter *filter)
+{
+    struct perhaps_stats stats;
+    if (settings->removable || settings->counts || settings->kind)
+        return false;
+    perhaps_stats(filter, &stats);
+    return kind_can(stats.plan.kind, PERHAPS_REMOVE) ||
+           kind_can(stats.plan.kind, PERHAPS_COUNT);
+}
+
 int verb_build(const struct settings *settings)
 {
     struct change building = {
@@ -144,6 +160,8 @@ int verb_build(const struct settings *settings)
         status = input_size(settings, &size);
     if (!status)
         status = target_create(&building.target, settings, size);
+    if (!status)
+        building.once = wants_once(settings, building.target.filter);
     if (!status)
         status = change_filter(&building, settings, started);
     target_close(&building.target);
@@ -176,9 +194,11 @@ static int change_existing(const struct settings *settings, struct change *chang
 
 int verb_add(const struct settings *settings)
 {
-    struct change adding = {
-        .doing = "adding", .done = "added to", .batch = add_batch, .target = TARGET_NONE
-    };
+    struct change adding = { .doing = "adding",
+                             .done = "added to",
+                             .batch = add_batch,
+                             .once = settings->once,
+                             .target = TARGET_NONE };
     return change_existing(settings, &adding);
 }
 

@@ -288,12 +288,15 @@ uint64_t input_nkeys(const struct input *input)
 }
 
 /* What the filter has against a key. */
-static const char *key_problem(int error)
+static const char *key_problem(const struct input *input, int error)
 {
     if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
         return "not 16 bytes: the filter takes keys that are hashes already";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n";
+    if (error == PERHAPS_ERR_COPIES && input->settings->verb->bit == ADD)
+        return "this key is stored as often as it can be: add with --once, or drop repeats "
+               "before";
     return why(error);
 }
 
@@ -302,7 +305,7 @@ int input_complain(const struct input *input, const struct batch *last, const ch
     const char *name = name_of(paths_of(input->settings)[last->block.source]);
     if (last->error || last->problem)
         return complain("%s:%ju: %s%s", name, (uintmax_t)(last->line + last->ndone),
-                        last->error ? key_problem(last->error) : last->problem, outcome);
+                        last->error ? key_problem(input, last->error) : last->problem, outcome);
     if (last->block.state != BLOCK_PROBLEM)
         return 0;
     if (stop_signal())

@@ -23,6 +23,14 @@ static json_t *optional(const struct settings *settings, uint64_t n)
     return n || settings->json ? json_integer((json_int_t)n) : NULL;
 }
 
+/* Where they are no part of the geometry, which is told too. */
+static json_t *segments_of(const struct settings *settings, const struct perhaps_stats *stats)
+{
+    uint64_t told;
+    bool known = planned_field(&stats->plan, "segments", &told);
+    return optional(settings, known && !settings->json ? 0 : stats->segments);
+}
+
 /* Layers or generations.  NULL: the filter has none. */
 static json_t *parts_of(const perhaps_filter *filter)
 {
@@ -80,7 +88,7 @@ static int print_info(const struct settings *settings, const struct target *targ
                   "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now, "fpr_until",
                   fact_until(settings, plan), "body_bytes", (json_int_t)stats.memory_nbytes,
                   "file_bytes", (json_int_t)file_nbytes, "hash", stats.hash, "segments",
-                  optional(settings, stats.segments), "stale", optional(settings, stats.stale),
+                  segments_of(settings, &stats), "stale", optional(settings, stats.stale),
                   "saturated", optional(settings, stats.saturated), "failed_adds",
                   (json_int_t)stats.failed_adds, "unmatched_removals",
                   (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",

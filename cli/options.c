@@ -198,6 +198,8 @@ static const struct row {
       "remember the lines in F from run to run; made if missing" },
     { 0, ADD, "in-place", NULL, read_flag, SLOT(in_place),
       "add to the file itself: others may do so too, and find the keys at once" },
+    { 0, ADD, "once", NULL, read_flag, SLOT(once),
+      "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
     { 0, QUERY, "label", NULL, read_flag, SLOT(label),

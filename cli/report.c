@@ -117,21 +117,33 @@ static void print_fact(const char *name, const json_t *value)
     putchar('\n');
 }
 
-/* A cell of a column, or its head (NULL): names to the left, numbers to the right, as wide as
- * the column's head and what fits below. */
-static void print_cell(const char *name, const json_t *value)
+/* A cell of a column, or its head (value NULL). */
+static const char *cell_of(const char *name, const json_t *value, char text[64])
 {
-    char label[64], text[64];
-    int width = (int)strlen(name) > 14 ? (int)strlen(name) : 14;
-    bool left = strcmp(name, "kind") == 0 || strcmp(name, "base") == 0;
-    snprintf(text, sizeof text, "%s", label_of(name, label));
+    if (!value)
+        return label_of(name, text);
     if (is_size(name, value))
-        snprintf(text, sizeof text, "%s", scaled((double)json_integer_value(value), "B").s);
+        snprintf(text, 64, "%s", scaled((double)json_integer_value(value), "B").s);
     else if (json_is_real(value))
-        snprintf(text, sizeof text, "%.3g", json_real_value(value));
-    else if (value)
-        snprintf(text, sizeof text, "%s", text_of(value, label));
-    printf("%*s", left ? -(width - 4) : width, text);
+        snprintf(text, 64, "%.3g", json_real_value(value));
+    else
+        return text_of(value, text);
+    return text;
+}
+
+/* Numbers to the right, names to the left. */
+static void print_cell(json_t *rows, const char *name, const json_t *value)
+{
+    char text[64];
+    size_t width = strlen(cell_of(name, NULL, text));
+    bool left = false;
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *other = json_object_get(json_array_get(rows, i), name);
+        size_t length = strlen(cell_of(name, other, text));
+        width = length > width ? length : width;
+        left |= json_is_string(other) && i == 0;
+    }
+    printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value, text));
 }
 
 /* Objects with the same members. */
@@ -141,16 +153,14 @@ static void print_rows(const char *title, json_t *rows)
     const char *name;
     json_t *row, *value;
     size_t i;
+    printf("\n%s:\n", label_of(title, label));
+    json_object_foreach(json_array_get(rows, 0), name, value) print_cell(rows, name, NULL);
     json_array_foreach(rows, i, row)
     {
-        if (i == 0) {
-            printf("\n%s:\n", label_of(title, label));
-            json_object_foreach(row, name, value) print_cell(name, NULL);
-            putchar('\n');
-        }
-        json_object_foreach(row, name, value) print_cell(name, value);
         putchar('\n');
+        json_object_foreach(row, name, value) print_cell(rows, name, value);
     }
+    putchar('\n');
 }
 
 static void print_texts(const char *name, const json_t *texts)

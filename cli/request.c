@@ -15,7 +15,7 @@ bool kind_can(const char *name, unsigned abilities)
     return false;
 }
 
-bool plan_field(const struct perhaps_plan *plan, const char *name, uint64_t *value)
+bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value)
 {
     *value = 0;
     for (unsigned i = 0; i < plan->nfields; i++)
@@ -27,18 +27,18 @@ bool plan_field(const struct perhaps_plan *plan, const char *name, uint64_t *val
 }
 
 /* The geometry has a number for it: looks which kind gives the same one. */
-const char *plan_base(const struct perhaps_plan *plan)
+const char *planned_base(const struct perhaps_plan *plan)
 {
     const struct perhaps_kind *base;
     uint64_t wanted, number;
-    if (!plan_field(plan, "base", &wanted))
+    if (!planned_field(plan, "base", &wanted))
         return NULL;
     for (size_t i = 0; (base = perhaps_kind(i)); i++) {
         struct perhaps_options options = {
             .capacity = 1000, .fpr = 0.01, .kind = plan->kind, .base = base->name
         };
         struct perhaps_plan other;
-        if (perhaps_plan(&options, &other) == 0 && plan_field(&other, "base", &number) &&
+        if (perhaps_plan(&options, &other) == 0 && planned_field(&other, "base", &number) &&
             number == wanted)
             return base->name;
     }
@@ -73,10 +73,12 @@ bool request_may_grow(const struct settings *settings)
     return !settings->kind || kind_can(settings->kind, PERHAPS_GROW);
 }
 
-/* A window needs not grow itself: its generations do. */
+/* A window needs not grow itself: its generations do.  A kind that forgets, and is not told
+ * when, remembers as many keys as it has room for. */
 static struct perhaps_options options_of(const struct settings *settings, struct size size)
 {
     bool window = request_window(settings);
+    bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
                      (settings->counts ? PERHAPS_COUNT : 0U) |
                      (settings->fixed ? PERHAPS_STATIC : 0U) | (window ? PERHAPS_FORGET : 0U) |
@@ -84,15 +86,16 @@ static struct perhaps_options options_of(const struct settings *settings, struct
     enum perhaps_preference preference = settings->fast      ? PERHAPS_FAST
                                          : settings->compact ? PERHAPS_COMPACT
                                                              : PERHAPS_BALANCED;
-    return (struct perhaps_options){ .capacity = size.capacity,
-                                     .fpr = settings->fpr,
-                                     .needs = needs,
-                                     .kind = settings->kind,
-                                     .base = settings->base,
-                                     .growth = { .factor = (unsigned)settings->factor,
-                                                 .fpr_until = settings->until },
-                                     .window = settings->window,
-                                     .preference = preference };
+    return (struct perhaps_options){
+        .capacity = size.capacity,
+        .fpr = settings->fpr,
+        .needs = needs,
+        .kind = settings->kind,
+        .base = settings->base,
+        .growth = { .factor = (unsigned)settings->factor, .fpr_until = settings->until },
+        .window = untold ? (struct perhaps_window){ .keys = size.capacity } : settings->window,
+        .preference = preference
+    };
 }
 
 /* Whether the kind that was planned heeds --base and --factor. */
@@ -100,8 +103,8 @@ static bool heeds(const struct settings *settings, const struct perhaps_plan *pl
 {
     uint64_t value;
     bool layers = !settings->factor || request_window(settings);
-    return (!settings->base || plan_field(plan, "base", &value)) &&
-           (layers || plan_field(plan, "factor", &value));
+    return (!settings->base || planned_field(plan, "base", &value)) &&
+           (layers || planned_field(plan, "factor", &value));
 }
 
 /* Plans each kind in turn until one heeds all.  Without --base and --factor the first does. */

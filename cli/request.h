@@ -36,9 +36,9 @@ int request_plan(const struct settings *settings, struct size size, const char *
 bool kind_can(const char *name, unsigned abilities);
 
 /* false, setting *value to 0, if the kind has no such field in its geometry. */
-bool plan_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
+bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
 
 /* The name of the kind that the parts of a filter have; NULL for one that has none. */
-const char *plan_base(const struct perhaps_plan *plan);
+const char *planned_base(const struct perhaps_plan *plan);
 
 #endif

@@ -26,18 +26,18 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
     struct perhaps_options options = { .capacity = state->capacity,
                                        .fpr = state->fpr,
                                        .kind = state->kind,
-                                       .base = plan_base(state),
+                                       .base = planned_base(state),
                                        .window = s->window };
     struct perhaps_plan plan;
     uint64_t generations, there, asked;
-    plan_field(state, names[0], &generations);
+    planned_field(state, names[0], &generations);
     if (!options.window.generations)
         options.window.generations = (unsigned)generations;
     if (perhaps_plan(&options, &plan))
         return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!plan_field(state, names[i], &there) || !plan_field(&plan, names[i], &asked) ||
-            there != asked)
+        if (!planned_field(state, names[i], &there) ||
+            !planned_field(&plan, names[i], &asked) || there != asked)
             return false;
     return true;
 }
@@ -46,9 +46,9 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
 static int complain_other(const struct perhaps_plan *plan, const char *path)
 {
     uint64_t generations, keys, ms;
-    plan_field(plan, "generations", &generations);
-    plan_field(plan, "period_keys", &keys);
-    plan_field(plan, "period_time", &ms);
+    planned_field(plan, "generations", &generations);
+    planned_field(plan, "period_keys", &keys);
+    planned_field(plan, "period_time", &ms);
     if (ms)
         return complain("--window: %s is a window of %jums in %ju generations: leave out "
                         "--window, or give another --state",
@@ -65,7 +65,7 @@ int window_open(struct window *window, const struct settings *settings,
     uint64_t period_ms;
     perhaps_stats(filter, &stats);
     bool forgets = kind_can(stats.plan.kind, PERHAPS_FORGET);
-    plan_field(&stats.plan, "period_time", &period_ms);
+    planned_field(&stats.plan, "period_time", &period_ms);
     *window = (struct window){ .settings = settings,
                                .by_time = forgets && period_ms,
                                .grain_ms = choose_grain(period_ms) };
