@@ -107,20 +107,26 @@ static bool heeds(const struct settings *settings, const struct perhaps_plan *pl
            (layers || planned_field(plan, "factor", &value));
 }
 
-/* Plans each kind in turn until one heeds all.  Without --base and --factor the first does. */
+/* Plans the kinds in turn until one heeds all, and reaches the rate: the first may not, where a
+ * later one does. */
 static int choose_kind(const struct settings *settings, struct perhaps_options *options,
                        struct perhaps_plan *plan)
 {
     const struct perhaps_kind *kind;
-    unsigned forget = options->needs & PERHAPS_FORGET;
+    const unsigned forget = options->needs & PERHAPS_FORGET;
+    int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if ((kind->abilities & PERHAPS_FORGET) != forget)
+            continue; /* one that forgets is none for who did not ask for it */
         options->kind = kind->name;
-        if ((kind->abilities & PERHAPS_FORGET) == forget && perhaps_plan(options, plan) == 0 &&
-            heeds(settings, plan))
+        int met = perhaps_plan(options, plan);
+        if (!met && heeds(settings, plan))
             return 0;
+        if (met && error == PERHAPS_ERR_UNSUPPORTED)
+            error = met;
     }
     options->kind = NULL;
-    return PERHAPS_ERR_UNSUPPORTED;
+    return error;
 }
 
 /* What the options of the command line could not say by themselves. */
@@ -151,8 +157,8 @@ int request_plan(const struct settings *settings, struct size size, const char *
                  struct perhaps_options *options, struct perhaps_plan *plan)
 {
     *options = options_of(settings, size);
-    bool choice = !settings->kind && (settings->base || settings->factor);
-    int error = choice ? choose_kind(settings, options, plan) : perhaps_plan(options, plan);
+    int error =
+        settings->kind ? perhaps_plan(options, plan) : choose_kind(settings, options, plan);
     if (error)
         return complain_plan(settings, options, name, error);
     if (!heeds(settings, plan))
