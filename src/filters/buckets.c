@@ -9,6 +9,7 @@ struct table table_make(uint8_t *body, uint64_t nbuckets, unsigned width, unsign
                            .nbuckets = nbuckets,
                            .width = width,
                            .tail_shift = tail_shift,
+                           .search_most = SEARCH_MOST,
                            .ones = width <= NARROW_MAX ? cuckoo_lanes(width) : 0,
                            .straddles = 8 * LINE_NBYTES % (BUCKET_SLOTS * width) != 0 };
 }
@@ -94,35 +95,52 @@ struct step {
     uint8_t slot;
 };
 
-enum { SEARCH_MAX = 1024, NO_PARENT = SEARCH_MAX };
+enum { NO_PARENT = SEARCH_MOST };
 
 struct search {
-    struct step steps[SEARCH_MAX];
+    struct step steps[SEARCH_MOST];
     unsigned end; /* the step whose bucket has a free slot */
     unsigned free_slot;
 };
 
-/* Looks for the nearest bucket with a free slot, breadth first: the walk of the buckets that
- * 'steps' lists is its own queue, and the prefetch of a bucket is as far ahead as the queue is
- * long.  Bounded, since crafted keys can make all roads lead back. */
+static bool ends_at(const struct table *t, struct search *s, unsigned at)
+{
+    s->end = at;
+    s->free_slot = table_find(t, s->steps[at].bucket, 0);
+    return s->free_slot < BUCKET_SLOTS;
+}
+
+/* Goes on from a step to the four that its entries lead to.  Returns how many steps there are.
+ */
+static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
+{
+    uint64_t bucket = s->steps[at].bucket;
+    for (unsigned slot = 0; slot < BUCKET_SLOTS && count < t->search_most; slot++) {
+        uint64_t other = table_other(t, bucket, table_get(t, bucket, slot));
+        table_prefetch(t, other);
+        s->steps[count++] =
+            (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
+    }
+    return count;
+}
+
+/* Buckets are on their way into the cache while so many others are looked at. */
+enum { SEARCH_AHEAD = 8 };
+
+/* Looks for the nearest bucket with a free slot, breadth first: 'steps' is its own queue.  A
+ * bucket is looked at SEARCH_AHEAD steps after it was queued, long before its own entries are
+ * followed: three of four never are.  Bounded, since crafted keys can make all roads lead back.
+ */
 static bool find_path(const struct table *t, const struct pair *pair, struct search *s)
 {
-    struct step *steps = s->steps;
-    steps[0] = (struct step){ .bucket = pair->first, .parent = NO_PARENT };
-    steps[1] = (struct step){ .bucket = pair->second, .parent = NO_PARENT };
-    unsigned count = 2;
+    s->steps[0] = (struct step){ .bucket = pair->first, .parent = NO_PARENT };
+    s->steps[1] = (struct step){ .bucket = pair->second, .parent = NO_PARENT };
+    unsigned count = 2, looked = 0;
     for (unsigned at = 0; at < count; at++) {
-        s->end = at;
-        s->free_slot = table_find(t, steps[at].bucket, 0);
-        if (s->free_slot < BUCKET_SLOTS)
-            return true;
-        for (unsigned slot = 0; slot < BUCKET_SLOTS && count < SEARCH_MAX; slot++) {
-            uint32_t entry = table_get(t, steps[at].bucket, slot);
-            uint64_t other = table_other(t, steps[at].bucket, entry);
-            table_prefetch(t, other);
-            steps[count++] =
-                (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
-        }
+        for (; looked <= at || looked + SEARCH_AHEAD < count; looked++)
+            if (ends_at(t, s, looked))
+                return true;
+        count = branch(t, s, at, count);
     }
     return false;
 }

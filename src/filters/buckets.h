@@ -5,12 +5,16 @@
 
 #include "../kernels/layout.h"
 
+/* How many buckets a search for room looks at, at most. */
+enum { SEARCH_MOST = 1024 };
+
 /* What the operations work on, taken apart once per call. */
 struct table {
     uint8_t *body;
     uint64_t nbuckets;
     unsigned width;      /* bits a slot */
     unsigned tail_shift; /* what an entry has above these bits gives its other bucket */
+    unsigned search_most;
     uint64_t ones;       /* a one in each of four lanes of up to 16 bits */
     bool straddles;      /* a bucket may lie in two cache lines */
     uint32_t *versions;  /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */

@@ -35,7 +35,7 @@
 static const char *const field_names[] = { "slot_bits", "fpr_until", "segments", NULL };
 
 /* Load at which segments are split, measured: see doc/KINDS.md. */
-static const double split_load = 0.97;
+static const double split_load = 0.96;
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
@@ -224,10 +224,9 @@ static int insert_here(const struct spot *s, bool unless_present, bool *was_pres
     *was_present = unless_present && find_matches(s).count > 0;
     if (*was_present || table_put(&s->table, &s->pair, s->entry))
         return 0;
-    if (find_matches(s).count >= PERHAPS_COPIES_MAX)
-        return PERHAPS_ERR_COPIES;
     if (!table_make_room(&s->table, &s->pair))
-        return PERHAPS_ERR_FULL;
+        return find_matches(s).count >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
+                                                           : PERHAPS_ERR_FULL;
     table_put(&s->table, &s->pair, s->entry);
     return 0;
 }

@@ -195,6 +195,15 @@ static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned s
         __atomic_fetch_xor(word + 1, (uint64_t)change >> (64 - shift), __ATOMIC_RELEASE);
 }
 
+/* Sets the slots of an empty bucket, of up to 16 bits each. */
+static inline void cuckoo_fill_bucket(uint8_t *body, uint64_t bucket, unsigned width,
+                                      uint64_t slots)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    uint8_t *at = body + (bit >> 3);
+    store64(at, load64(at) | slots << (bit & 7));
+}
+
 /* For one thread; of up to 16 bits, without touching what lies behind a bucket of 64. */
 static inline void cuckoo_set_narrow_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                           unsigned width, uint32_t fingerprint)
