@@ -379,7 +379,7 @@ static int count_keys(const struct settings *settings, uint64_t *count)
     struct input *input = NULL;
     off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
     int status = input_open(settings, "counting", false, &input);
-    if (status)
+    if (!input)
         return status;
     status =
         settings->verb->bit == DEDUP ? count_different(input, count) : count_all(input, count);

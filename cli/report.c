@@ -131,17 +131,18 @@ static const char *cell_of(const char *name, const json_t *value, char text[64])
     return text;
 }
 
-/* Numbers to the right, names to the left. */
+/* Names to the left, but for the last column; numbers to the right. */
 static void print_cell(json_t *rows, const char *name, const json_t *value)
 {
     char text[64];
     size_t width = strlen(cell_of(name, NULL, text));
-    bool left = false;
+    json_t *first = json_array_get(rows, 0);
+    bool left = json_object_iter_next(first, json_object_iter_at(first, name));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *other = json_object_get(json_array_get(rows, i), name);
         size_t length = strlen(cell_of(name, other, text));
         width = length > width ? length : width;
-        left |= json_is_string(other) && i == 0;
+        left &= !json_is_number(other);
     }
     printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value, text));
 }

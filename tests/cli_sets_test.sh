@@ -108,7 +108,7 @@ test_grow_options() {
     check "--base" exits 0
     run info f
     check "--base: by name" tells "^base +bloom\$"
-    run build --until 2000 -n 1000 -p 0.01 -o f <(seq 300000)
+    run build --until 2000 -n 1000 -p 0.001 -o f <(seq 300000)
     check "--until" exits 0
     check "--until: says what the rate has become" says "; the rate is now "
     run info f
