@@ -78,6 +78,7 @@ enum perhaps_error {
     PERHAPS_ERR_VERSION = -12,  /* a filter file of a later version, kind or feature */
     PERHAPS_ERR_DAMAGED = -13,  /* truncated, or a checksum is wrong */
     PERHAPS_ERR_LIMIT = -14,    /* this kind cannot reach that fpr or that size */
+    PERHAPS_ERR_LAYERS = -15,   /* a chain has PERHAPS_LAYERS_MAX layers, and all are full */
 };
 
 /* One line in English, what and what to do; never NULL, for unknown numbers too. */

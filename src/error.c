@@ -41,6 +41,9 @@ const char *perhaps_strerror(int error)
                "anew";
     case PERHAPS_ERR_LIMIT:
         return "this kind cannot reach that error rate or size: ask for another kind";
+    case PERHAPS_ERR_LAYERS:
+        return "the chain has 64 layers, which is the most, and all are full: build a new one "
+               "for more keys";
     default:
         return "unknown error";
     }

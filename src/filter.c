@@ -115,7 +115,7 @@ static int may_change(const perhaps_filter *f)
 static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                        bool *answer)
 {
-    bool stores_copies = f->kind->remove && !unless_present;
+    bool stores_copies = f->removes && !unless_present;
     size_t added;
     if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
         return 0;
@@ -340,7 +340,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
 int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
 {
     *count = 0;
-    if (!f->kind->count)
+    if (!f->counts)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
         return PERHAPS_ERR_KEY;
@@ -369,7 +369,7 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     size_t none;
     nremoved = nremoved ? nremoved : &none;
     *nremoved = 0;
-    int error = f->kind->remove ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    int error = f->removes ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
     if (error)
         return error;
     if (hasher_accepts(&f->hasher, keys) < keys->count)

@@ -5,9 +5,9 @@
  * equality and accounting are written once, over this struct; a kind supplies the rest in
  * one 'struct filter_kind' at the end of its own file.
  *
- * Two things go beyond that.  A composite has no body but parts, which are filters under the
- * same hash.  A filter that grows in place keeps what it grew by in its 'state', and tells
- * where the bytes of its body lie by piece(). */
+ * Two things go beyond that.  A composite has parts, which are filters under the same hash.  A
+ * filter that grows in place keeps what it grew by in its 'state', and tells where the bytes of
+ * its body lie by piece(). */
 #ifndef FILTER_H
 #define FILTER_H
 
@@ -23,7 +23,7 @@ struct geometry {
     uint64_t capacity;
     double fpr;
     uint64_t field[PERHAPS_FIELDS_MAX];
-    uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64; 0 for composites */
+    uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64 */
     uint64_t key_limit;    /* derived: adds beyond it are refused */
     uint64_t cell_limit;   /* derived, counting: how many counters may be in use */
     uint64_t fpr_until;    /* derived: keys up to which fpr is kept; 0: capacity */
@@ -81,10 +81,19 @@ struct perhaps_filter {
     const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    bool shared;        /* several threads may write; if it is mapped, processes, too */
-    bool read_only;     /* mapped, and not shared */
-    uint8_t limit_lock; /* of a shared filter that is nearly full */
+    bool shared;    /* several threads may write; if it is mapped, processes, too */
+    bool read_only; /* mapped, and not shared */
+    bool removes;   /* its kind does, and where that is a composite its base */
+    bool counts;
+    uint8_t limit_lock; /* of a shared filter that is nearly full, or grows */
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
+};
+
+/* On its way through the body of a filter, wherever its bytes lie. */
+struct walk {
+    uint64_t offset;
+    uint64_t base, index; /* the kind's */
+    uint8_t bytes[4096];  /* for pieces that are made on the way */
 };
 
 /* The operations of a kind.  They check nothing: the public calls in filter.c have checked
@@ -106,15 +115,18 @@ struct filter_kind {
      * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);
 
-    /* For kinds that keep more than the body: makes f->state (or the first part) from the bytes
-     * of the body, which may be a file's, mapped; and releases it.  A new filter's body is
-     * zeros.  Returns 0, PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED. */
+    /* Composites: makes the parts of a new filter.  Returns 0 or an error of
+     * perhaps_create(). */
+    int (*begin)(perhaps_filter *f, const struct perhaps_options *options);
+
+    /* Makes f->state from the bytes of the body, which may be a file's, mapped, and are zeros
+     * if it is new; or checks the parts.  detach() releases the state.  Returns 0,
+     * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED. */
     int (*attach)(perhaps_filter *f);
     void (*detach)(perhaps_filter *f);
 
-    /* For kinds that grow in place: the bytes of the body from 'offset' on, and in *nbytes how
-     * many of them lie one behind the other.  NULL: all do, from f->body on. */
-    const uint8_t *(*piece)(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+    /* For kinds that grow in place: the next bytes of the body, as filter_next_piece(). */
+    const uint8_t *(*next_piece)(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
 
     /* Forgets all keys, for kinds that keep more than the body; NULL: the body is zeroed. */
     void (*clear)(perhaps_filter *f);
@@ -122,7 +134,11 @@ struct filter_kind {
     /* Brings g, a copy of f->geometry, to what it is now; NULL: it does not change. */
     void (*grown)(const perhaps_filter *f, struct geometry *g);
 
-    bool composite; /* it has parts, and no body */
+    /* Memory that it takes beyond the body that it was made with; NULL: none. */
+    uint64_t (*beyond_nbytes)(const perhaps_filter *f);
+
+    bool composite; /* it has parts; its body is a line that counts */
+    unsigned lent;  /* abilities that a composite has if its base has */
 
     /* Windows: begins a new part and forgets the oldest. */
     void (*rotate)(perhaps_filter *f);
@@ -189,18 +205,20 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
 
-/* life.c: calls attach().  On an error, which is returned, it frees the filter. */
-int filter_attach(perhaps_filter **filter);
+/* life.c: calls attach(). */
+int filter_attach(perhaps_filter *f);
 
-/* life.c: both: a new, empty filter. */
+/* life.c: make, begin and attach: a new, empty filter. */
 int filter_new(const struct filter_kind *kind, const struct geometry *g,
-               const struct hasher *hasher, const struct perhaps_allocator *allocator,
-               bool shared, perhaps_filter **filter);
+               const struct hasher *hasher, const struct perhaps_options *options,
+               perhaps_filter **filter);
 
-/* life.c: the geometry as it is now, and where the bytes of the body lie: grown() and
- * piece(). */
+/* life.c: the geometry as it is now: grown(). */
 struct geometry filter_geometry(const perhaps_filter *f);
-const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes);
+
+/* life.c: the next bytes of the body in its order, and how many; NULL behind the last.  The
+ * walk begins as { 0 }. */
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
 
 /* A shared chain gets parts while others look at those that it has. */
 static inline size_t parts_count(const perhaps_filter *f)

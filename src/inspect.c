@@ -11,8 +11,9 @@ struct memory {
 
 static void add_memory(const perhaps_filter *f, struct memory *m)
 {
-    struct geometry g = filter_geometry(f);
-    m->nbytes += g.body_nbytes;
+    m->nbytes += f->geometry.body_nbytes;
+    if (f->kind->beyond_nbytes)
+        m->nbytes += f->kind->beyond_nbytes(f);
     if (f->body)
         m->huge_nbytes += huge_nbytes(f->body, f->geometry.body_nbytes);
     for (size_t i = 0; i < parts_count(f); i++)

@@ -50,6 +50,8 @@ struct count_tally {
     uint64_t filled; /* counters that have come to their end */
 };
 
+struct directory; /* layout.h */
+
 struct kernels {
     const char *name;
 
@@ -73,6 +75,14 @@ struct kernels {
     size_t (*cuckoo_contains_beside)(const uint8_t *body, const uint64_t *field,
                                      const uint32_t *versions, const struct keyhash *keys,
                                      const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* Elastic filters are asked through their directories, one a base.  'versions' as above, or
+     * NULL where nobody writes. */
+    void (*elastic_prefetch)(struct directory *const *directories, unsigned slot_bits,
+                             const struct keyhash *keys, size_t n);
+    size_t (*elastic_contains)(struct directory *const *directories, unsigned slot_bits,
+                               const uint32_t *versions, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer);
 };
 
 /* The tables that this CPU can run, the plain C one first; NULL from the first index that is

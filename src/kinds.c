@@ -5,10 +5,8 @@
 #include "filters/kinds.h"
 
 static const struct filter_kind *const kinds[] = {
-    &kind_blocked,
-    &kind_cuckoo,
-    &kind_bloom,
-    &kind_counting,
+    &kind_blocked, /* one row each */
+    &kind_cuckoo,  &kind_bloom, &kind_counting, &kind_elastic, &kind_chain, &kind_window,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

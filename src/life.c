@@ -33,6 +33,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     if (!f)
         return PERHAPS_ERR_MEMORY;
     f->kind = kind;
+    f->removes = kind->remove != NULL;
+    f->counts = kind->count != NULL;
     f->geometry = *g;
     f->hasher = *hasher;
     f->kernels = f->hasher.kernels = kernels_choose();
@@ -48,23 +50,31 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     return 0;
 }
 
-int filter_attach(perhaps_filter **filter)
+int filter_attach(perhaps_filter *f)
 {
-    perhaps_filter *f = *filter;
-    int error = f->kind->attach ? f->kind->attach(f) : 0;
+    return f->kind->attach ? f->kind->attach(f) : 0;
+}
+
+/* Releases what could not be made whole, and passes the error on. */
+static int abandon(perhaps_filter **filter, int error)
+{
     if (error) {
-        perhaps_free(f);
+        perhaps_free(*filter);
         *filter = NULL;
     }
     return error;
 }
 
 int filter_new(const struct filter_kind *kind, const struct geometry *g,
-               const struct hasher *hasher, const struct perhaps_allocator *allocator,
-               bool shared, perhaps_filter **filter)
+               const struct hasher *hasher, const struct perhaps_options *options,
+               perhaps_filter **filter)
 {
-    int error = filter_make(kind, g, hasher, allocator, true, shared, filter);
-    return error ? error : filter_attach(filter);
+    int error = filter_make(kind, g, hasher, options->allocator, true, options->shared, filter);
+    if (!error && kind->begin)
+        error = kind->begin(*filter, options);
+    if (!error)
+        error = filter_attach(*filter);
+    return abandon(filter, error);
 }
 
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
@@ -79,7 +89,7 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
         error = hasher_create(&hasher, &options->hashing);
     if (error)
         return error;
-    return filter_new(kind, &g, &hasher, options->allocator, options->shared, filter);
+    return filter_new(kind, &g, &hasher, options, filter);
 }
 
 /* ---- Releasing ------------------------------------------------------------------------- */
@@ -113,12 +123,22 @@ struct geometry filter_geometry(const perhaps_filter *f)
     return g;
 }
 
-const uint8_t *filter_piece(const perhaps_filter *f, uint64_t offset, uint64_t *nbytes)
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
 {
-    if (f->kind->piece)
-        return f->kind->piece(f, offset, nbytes);
-    *nbytes = f->geometry.body_nbytes - offset;
-    return f->body + offset;
+    if (f->kind->next_piece)
+        return f->kind->next_piece(f, w, nbytes);
+    if (w->offset)
+        return NULL;
+    *nbytes = w->offset = f->geometry.body_nbytes;
+    return f->body;
+}
+
+static void copy_body(const perhaps_filter *f, uint8_t *to)
+{
+    struct walk w = { 0 };
+    const uint8_t *piece;
+    for (uint64_t n; (piece = filter_next_piece(f, &w, &n)); to += n)
+        memcpy(to, piece, n);
 }
 
 static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
@@ -139,16 +159,9 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
     if (error)
         return error;
     *(*copy)->counters = *filter->counters;
-    for (uint64_t at = 0, n; at < g.body_nbytes; at += n) {
-        const uint8_t *piece = filter_piece(filter, at, &n);
-        memcpy((*copy)->body + at, piece, n);
-    }
+    copy_body(filter, (*copy)->body);
     error = clone_parts(filter, *copy);
-    if (!error)
-        return filter_attach(copy);
-    perhaps_free(*copy);
-    *copy = NULL;
-    return error;
+    return abandon(copy, error ? error : filter_attach(*copy));
 }
 
 int perhaps_clear(perhaps_filter *f)

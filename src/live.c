@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "file.h"
+
 static int lock(int fd, int how)
 {
     while (flock(fd, how))
@@ -18,23 +20,25 @@ static int lock(int fd, int how)
 
 /* The header is smaller than a disk's sector that is written at once, and is on the disk before
  * a bit of the body changes. */
-static int write_header(int fd, const struct header *header)
+static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
 {
-    uint8_t bytes[HEADER_NBYTES];
-    container_encode(header, bytes);
-    if (pwrite(fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes || fdatasync(fd))
+    if (pwrite(fd, bytes, HEADER_NBYTES, 0) != HEADER_NBYTES || fdatasync(fd))
         return PERHAPS_ERR_IO;
     return 0;
 }
 
-static int mark(int fd, uint64_t file_nbytes)
+/* Looks whether the file is marked, and marks it if that is wanted. */
+static int look(const perhaps_filter *f, int fd, bool mark, bool *is_live)
 {
-    struct header header;
-    int error = file_read_header(fd, file_nbytes, &header);
-    if (error || header.live)
-        return error;
-    header.live = true;
-    return write_header(fd, &header);
+    struct head head;
+    int error = head_read(fd, f->mapping.file_nbytes, &f->allocator, &head);
+    *is_live = !error && head.header.live;
+    if (!error && mark && !*is_live) {
+        container_mark_live(head.bytes);
+        error = write_header(fd, head.bytes);
+    }
+    head_release(&head, &f->allocator);
+    return error;
 }
 
 static int wait_a_moment(void)
@@ -46,18 +50,18 @@ static int wait_a_moment(void)
 
 /* A lock cannot be widened at once: it is given up and taken again, and between the two another
  * may do the same.  So the header is looked at again each time. */
-static int lock_and_mark(int fd, uint64_t file_nbytes)
+static int lock_and_mark(const perhaps_filter *f, int fd)
 {
     for (;;) {
-        struct header header;
+        bool is_live = false;
         int error = lock(fd, LOCK_SH);
         if (!error)
-            error = file_read_header(fd, file_nbytes, &header);
-        if (error || header.live)
+            error = look(f, fd, false, &is_live);
+        if (error || is_live)
             return error;
         error = lock(fd, LOCK_EX | LOCK_NB);
         if (!error)
-            error = mark(fd, file_nbytes);
+            error = look(f, fd, true, &is_live);
         else if (errno == EWOULDBLOCK)
             error = wait_a_moment();
         if (error)
@@ -71,7 +75,7 @@ int live_begin(perhaps_filter *f, int fd)
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the lock is of both */
     if (own < 0)
         return PERHAPS_ERR_IO;
-    int error = lock_and_mark(own, m->file_nbytes);
+    int error = lock_and_mark(f, own);
     if (error) {
         int saved = errno;
         close(own);
@@ -91,12 +95,19 @@ static bool on_disk(const struct mapping *m)
 static void write_checksums(perhaps_filter *f)
 {
     struct header header;
+    uint8_t bytes[HEADER_NBYTES];
     struct mapping *m = &f->mapping;
-    container_fill_table(f->body, f->geometry.body_nbytes, m->file + m->table_offset);
+    uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
+    uint64_t nbytes = f->geometry.body_nbytes;
+    for (uint64_t at = 0, number = 0; at < nbytes; at += PAGE_NBYTES, number++)
+        container_fill_entry(table, number, pages + at,
+                             nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES);
+    container_seal_table(table, nbytes);
     if (!on_disk(m)) /* then the mark may stay: nothing is lost */
         return;
     container_plan(f, &header);
-    write_header(m->fd, &header);
+    container_encode(f, &header, bytes);
+    write_header(m->fd, bytes);
 }
 
 void live_end(perhaps_filter *f)

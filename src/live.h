@@ -17,7 +17,4 @@ int live_begin(perhaps_filter *f, int fd);
 /* For the mapped filter of such a file, before it is unmapped and closed. */
 void live_end(perhaps_filter *f);
 
-/* file.c: the header of an open file, checked. */
-int file_read_header(int fd, uint64_t file_nbytes, struct header *header);
-
 #endif

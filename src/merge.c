@@ -48,16 +48,22 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     return error;
 }
 
+/* Of the same length; their pieces may not be. */
 static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
 {
-    uint64_t nbytes = filter_geometry(a).body_nbytes;
-    for (uint64_t at = 0, n, m; at < nbytes; at += n) {
-        const uint8_t *piece = filter_piece(a, at, &n), *other = filter_piece(b, at, &m);
-        n = n < m ? n : m;
-        if (memcmp(piece, other, n) != 0)
+    struct walk walk = { 0 }, other_walk = { 0 };
+    const uint8_t *piece = NULL, *other = NULL;
+    for (uint64_t n = 0, m = 0, both;; n -= both, m -= both, piece += both, other += both) {
+        if (!n)
+            piece = filter_next_piece(a, &walk, &n);
+        if (!m)
+            other = filter_next_piece(b, &other_walk, &m);
+        if (!piece || !other)
+            return piece == other;
+        both = n < m ? n : m;
+        if (memcmp(piece, other, both) != 0)
             return false;
     }
-    return true;
 }
 
 bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)

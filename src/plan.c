@@ -79,6 +79,18 @@ static const struct filter_kind *first_that_meets(unsigned needs)
     return NULL;
 }
 
+int plan_base(const struct perhaps_options *options, unsigned lent, const char *usual,
+              const struct filter_kind **base)
+{
+    unsigned needs = options->needs & lent;
+    *base = options->base ? kind_by_name(options->base)
+            : needs       ? first_that_meets(needs)
+                          : kind_by_name(usual);
+    if (!*base)
+        return PERHAPS_ERR_ARGUMENT;
+    return meets(*base, needs) ? 0 : PERHAPS_ERR_UNSUPPORTED;
+}
+
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why)
 {
@@ -91,7 +103,7 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
     *kind = options->kind ? kind_by_name(options->kind) : first_that_meets(needs);
     if (!*kind)
         return options->kind ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
-    if (!meets(*kind, needs))
+    if (!meets(*kind, needs & ~(options->kind ? (*kind)->lent : 0U)))
         return PERHAPS_ERR_UNSUPPORTED;
     *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
     int error = (*kind)->plan(g, options, why);

@@ -11,6 +11,11 @@ enum { WHY_NBYTES = sizeof((struct perhaps_plan *)0)->why };
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why);
 
+/* The kind of a composite's parts: as asked, or one that has what the needs among 'lent' ask,
+ * or the usual one.  Returns 0, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_UNSUPPORTED. */
+int plan_base(const struct perhaps_options *options, unsigned lent, const char *usual,
+              const struct filter_kind **base);
+
 /* Whether capacity and fpr are in their ranges. */
 bool plan_in_range(uint64_t capacity, double fpr);
 

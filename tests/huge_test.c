@@ -150,7 +150,8 @@ static void plan_file(struct sparse_file *file, const struct perhaps_options *op
 static void write_table(struct sparse_file *file)
 {
     static const uint8_t hole[PAGE_NBYTES];
-    uint64_t nbytes = file->header.geometry.body_nbytes, pages = container_page_count(nbytes);
+    uint64_t nbytes = file->header.table_offset - HEADER_NBYTES;
+    uint64_t pages = container_page_count(nbytes);
     uint8_t *table = file->map + file->header.table_offset;
     uint64_t data = 0; /* where the next page that is none begins */
     for (uint64_t page = 0; page < pages; page++) {
@@ -176,7 +177,7 @@ static void write_filter(struct sparse_file *file, const struct perhaps_options 
     expect_success(perhaps_create(&in_file, &f));
     fill(f, &keys);
     container_plan(f, &file->header);
-    container_encode(&file->header, file->map);
+    container_encode(f, &file->header, file->map);
     perhaps_free(f);
     free_keys(&keys);
     expect(!msync(file->map, file->header.file_nbytes, MS_SYNC));

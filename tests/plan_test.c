@@ -51,7 +51,7 @@ static void test_out_of_range(void **state)
             expect_refused(&options, PERHAPS_ERR_ARGUMENT);
         }
         options = asked(kind->name, 1000, 0.01);
-        options.needs = PERHAPS_MERGE * 2;
+        options.needs = PERHAPS_THREADS * 2;
         expect_refused(&options, PERHAPS_ERR_ARGUMENT);
         options.needs = 1U << 31;
         expect_refused(&options, PERHAPS_ERR_ARGUMENT);
@@ -86,7 +86,7 @@ static const struct perhaps_kind *first_with(unsigned abilities)
 static void test_needs(void **state)
 {
     (void)state;
-    for (unsigned needs = 0; needs < PERHAPS_MERGE * 2; needs++) {
+    for (unsigned needs = 0; needs < PERHAPS_THREADS * 2; needs++) {
         struct perhaps_options options = asked(NULL, 1000, 0.01);
         struct perhaps_plan plan;
         options.needs = needs;

@@ -23,9 +23,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../kernels/layout.h"
-#include "../locks.h"
 #include "../plan.h"
+#include "buckets.h"
 #include "kinds.h"
 
 static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL };
@@ -106,7 +105,7 @@ static struct fill measure(const perhaps_filter *f)
                           .fpr = predict(g, keys).mean };
 }
 
-/* ---- Slots ----------------------------------------------------------------------------- */
+/* ---- Many threads ---------------------------------------------------------------------- */
 
 /* What the threads of a shared filter need. */
 enum { LOCK_BUCKETS = 4, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
@@ -129,88 +128,36 @@ static size_t sync_nbytes(const struct geometry *g)
     return sizeof(struct sync) + (size_t)lock_count(g->field[NBUCKETS]);
 }
 
-/* What the operations work on, taken apart once per call. */
-struct table {
-    uint8_t *body;
-    uint64_t nbuckets;
-    unsigned width;
-    uint64_t ones;     /* a one in each of four lanes of up to 16 bits */
-    bool straddles;    /* a bucket may lie in two cache lines */
-    struct sync *sync; /* NULL: one thread */
-    uint64_t lock_mask;
-};
-
 static struct table table_of(const perhaps_filter *f)
 {
-    unsigned width = (unsigned)f->geometry.field[WIDTH];
     uint64_t nbuckets = f->geometry.field[NBUCKETS];
-    return (struct table){ .body = f->body,
-                           .nbuckets = nbuckets,
-                           .width = width,
-                           .ones = width <= NARROW_MAX ? cuckoo_lanes(width) : 0,
-                           .straddles = 8 * LINE_NBYTES % (BUCKET_SLOTS * width) != 0,
-                           .sync = f->sync,
-                           .lock_mask = f->sync ? lock_count(nbuckets) - 1 : 0 };
+    struct table t = table_make(f->body, nbuckets, (unsigned)f->geometry.field[WIDTH], 0);
+    struct sync *sync = f->sync;
+    if (!sync)
+        return t;
+    t.versions = sync->version;
+    t.locks = sync->lock;
+    t.lock_mask = lock_count(nbuckets) - 1;
+    return t;
 }
+
+/* ---- Entries --------------------------------------------------------------------------- */
 
 static struct entry entry_of(const struct table *t, const struct keyhash *key)
 {
     return cuckoo_entry(*key, t->nbuckets, t->width);
 }
 
-/* A bucket may straddle two cache lines, unless it divides one. */
-static inline __attribute__((always_inline)) void prefetch_bucket(const struct table *t,
-                                                                  uint64_t bucket)
+static struct pair pair_of(const struct entry *e)
 {
-    uint64_t bit = bucket * (BUCKET_SLOTS * t->width);
-    __builtin_prefetch(t->body + (bit >> 3), 1, 3);
-    if (t->straddles)
-        __builtin_prefetch(t->body + ((bit + BUCKET_SLOTS * t->width - 1) >> 3), 1, 3);
-}
-
-static uint32_t slot_get(const struct table *t, uint64_t bucket, unsigned slot)
-{
-    return cuckoo_slot(t->body, bucket, slot, t->width);
-}
-
-/* The one writer of these buckets changes a slot. */
-static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint32_t entry)
-{
-    if (t->sync)
-        cuckoo_change_slot(t->body, bucket, slot, t->width, slot_get(t, bucket, slot) ^ entry);
-    else
-        cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
-}
-
-/* The first of four lanes of t->width bits that equals the entry, or BUCKET_SLOTS: the lowest
- * lane that a subtraction of one in each lane turns over is a zero of the difference. */
-static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
-{
-    uint64_t difference = word ^ entry * t->ones;
-    uint64_t zero = (difference - t->ones) & ~difference & t->ones << (t->width - 1);
-    uint64_t lowest = zero & -zero;
-    if (!zero)
-        return BUCKET_SLOTS;
-    return (unsigned)(lowest >> t->width != 0) + (unsigned)(lowest >> 2 * t->width != 0) +
-           (unsigned)(lowest >> 3 * t->width != 0);
-}
-
-/* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
-static unsigned bucket_find(const struct table *t, uint64_t bucket, uint32_t entry)
-{
-    if (t->width <= NARROW_MAX)
-        return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
-    unsigned slot = 0;
-    while (slot < BUCKET_SLOTS && slot_get(t, bucket, slot) != entry)
-        slot++;
-    return slot;
+    return (struct pair){ .first = e->first, .second = e->second };
 }
 
 static unsigned bucket_count(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     unsigned n = 0;
     for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
-        n += slot_get(t, bucket, slot) == entry;
+        n += table_get(t, bucket, slot) == entry;
     return n;
 }
 
@@ -220,168 +167,21 @@ static unsigned copies_of(const struct table *t, const struct entry *e)
            bucket_count(t, e->second, e->fingerprint);
 }
 
-/* ---- Many threads ---------------------------------------------------------------------- */
-
-static uint8_t *lock_of(const struct table *t, uint64_t bucket)
-{
-    return &t->sync->lock[bucket & t->lock_mask];
-}
-
-/* In the order of the locks, so that no two writers wait for each other. */
-static void lock_buckets(const struct table *t, uint64_t a, uint64_t b)
-{
-    if (!t->sync)
-        return;
-    uint8_t *lock = lock_of(t, a), *other = lock_of(t, b);
-    lock_take(lock < other ? lock : other);
-    if (lock != other)
-        lock_take(lock < other ? other : lock);
-}
-
-static void unlock_buckets(const struct table *t, uint64_t a, uint64_t b)
-{
-    if (!t->sync)
-        return;
-    lock_release(lock_of(t, a));
-    if (lock_of(t, a) != lock_of(t, b))
-        lock_release(lock_of(t, b));
-}
-
-/* Of an entry that lies in one of the two buckets: the same from both. */
-static uint32_t *version_of(const struct table *t, uint64_t a, uint64_t b)
-{
-    return &t->sync->version[cuckoo_version(a, b)];
-}
-
-static void slot_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other)
-{
-    if (t->sync)
-        __atomic_fetch_add(version_of(t, bucket, other), 1, __ATOMIC_ACQ_REL);
-    slot_set(t, bucket, slot, 0);
-}
-
-/* ---- Making room ----------------------------------------------------------------------- */
-
-/* A bucket that the search reached: by moving the entry in 'slot' of its parent's bucket. */
-struct step {
-    uint64_t bucket;
-    uint16_t parent;
-    uint8_t slot;
-};
-
-enum { SEARCH_MAX = 1024, NO_PARENT = SEARCH_MAX };
-
-struct search {
-    struct step steps[SEARCH_MAX];
-    unsigned end; /* the step whose bucket has a free slot */
-    unsigned free_slot;
-};
-
-/* Looks for the nearest bucket with a free slot, breadth first: the walk of the buckets that
- * 'steps' lists is its own queue, and the prefetch of a bucket is as far ahead as the queue is
- * long.  Bounded, since crafted keys can make all roads lead back. */
-static bool find_path(const struct table *t, const struct entry *e, struct search *s)
-{
-    struct step *steps = s->steps;
-    steps[0] = (struct step){ .bucket = e->first, .parent = NO_PARENT };
-    steps[1] = (struct step){ .bucket = e->second, .parent = NO_PARENT };
-    unsigned count = 2;
-    for (unsigned at = 0; at < count; at++) {
-        s->end = at;
-        s->free_slot = bucket_find(t, steps[at].bucket, 0);
-        if (s->free_slot < BUCKET_SLOTS)
-            return true;
-        for (unsigned slot = 0; slot < BUCKET_SLOTS && count < SEARCH_MAX; slot++) {
-            uint32_t entry = slot_get(t, steps[at].bucket, slot);
-            uint64_t other = cuckoo_other_bucket(steps[at].bucket, entry, t->nbuckets);
-            prefetch_bucket(t, other);
-            steps[count++] =
-                (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
-        }
-    }
-    return false;
-}
-
-/* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot,
- * is not there any more: another thread was quicker. */
-static bool move_entry(const struct table *t, const struct step *from, unsigned slot,
-                       uint64_t to, unsigned free_slot)
-{
-    lock_buckets(t, from->bucket, to);
-    uint32_t entry = slot_get(t, from->bucket, slot);
-    bool as_planned = entry && slot_get(t, to, free_slot) == 0 &&
-                      cuckoo_other_bucket(from->bucket, entry, t->nbuckets) == to;
-    if (as_planned) {
-        slot_set(t, to, free_slot, entry);
-        slot_clear(t, from->bucket, slot, to);
-    }
-    unlock_buckets(t, from->bucket, to);
-    return as_planned;
-}
-
-/* Other threads have written most of the locks and versions last: all of a path's are fetched
- * from their caches at once. */
-static inline __attribute__((always_inline)) void prefetch_path(const struct table *t,
-                                                                const struct search *s)
-{
-    const struct step *steps = s->steps;
-    for (unsigned at = s->end; t->sync && steps[at].parent != NO_PARENT;) {
-        const struct step *to = &steps[at], *from = &steps[to->parent];
-        __builtin_prefetch(lock_of(t, to->bucket), 1, 3);
-        __builtin_prefetch(lock_of(t, from->bucket), 1, 3);
-        __builtin_prefetch(version_of(t, from->bucket, to->bucket), 1, 3);
-        at = to->parent;
-    }
-}
-
-/* Moves entries along a path into the free slot at its end, the last one first, so that no
- * entry is ever absent; then one of the new entry's buckets has a free slot, unless other
- * threads came between.  No bucket is twice on a path: the search would have found the end from
- * the first time on. */
-static int make_room(const struct table *t, const struct entry *e)
-{
-    struct search s;
-    if (!find_path(t, e, &s))
-        return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
-    prefetch_path(t, &s);
-    for (unsigned at = s.end; s.steps[at].parent != NO_PARENT; at = s.steps[at].parent) {
-        const struct step *to = &s.steps[at], *from = &s.steps[to->parent];
-        if (!move_entry(t, from, to->slot, to->bucket, s.free_slot))
-            break;
-        s.free_slot = to->slot;
-    }
-    return 0;
-}
-
-/* Puts an entry into the emptier of its buckets, which keeps both from filling up early:
- * slots are taken in order, so that is the one with the lower free slot.  false: both are
- * full. */
-static bool put(const struct table *t, const struct entry *e)
-{
-    unsigned in_first = bucket_find(t, e->first, 0);
-    unsigned in_second = bucket_find(t, e->second, 0);
-    if (in_first == BUCKET_SLOTS && in_second == BUCKET_SLOTS)
-        return false;
-    bool to_first = in_first <= in_second; /* no branch: it would be a toss-up */
-    slot_set(t, to_first ? e->first : e->second, to_first ? in_first : in_second,
-             e->fingerprint);
-    return true;
-}
-
 /* *was_present is only looked at, and set, with 'unless_present'. */
 static int insert(const struct table *t, const struct entry *e, bool unless_present,
                   bool *was_present)
 {
+    struct pair pair = pair_of(e);
     for (;;) {
-        lock_buckets(t, e->first, e->second);
+        table_lock(t, e->first, e->second);
         *was_present = unless_present && copies_of(t, e) > 0;
-        bool done = *was_present || put(t, e);
-        unlock_buckets(t, e->first, e->second);
+        bool done = *was_present || table_put(t, &pair, e->fingerprint);
+        table_unlock(t, e->first, e->second);
         if (done)
             return 0;
-        int error = make_room(t, e);
-        if (error)
-            return error;
+        if (!table_make_room(t, &pair))
+            return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
+                                                         : PERHAPS_ERR_FULL;
     }
 }
 
@@ -404,17 +204,11 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                                               ahead, n, answer);
 }
 
-/* What a writer will need. */
-static inline __attribute__((always_inline)) void prefetch_key(const struct table *t,
-                                                               const struct keyhash *key)
+static ALWAYS_INLINE void prefetch_key(const struct table *t, const struct keyhash *key)
 {
     struct entry e = entry_of(t, key);
-    prefetch_bucket(t, e.first);
-    prefetch_bucket(t, e.second);
-    if (t->sync) {
-        __builtin_prefetch(lock_of(t, e.first), 1, 3);
-        __builtin_prefetch(lock_of(t, e.second), 1, 3);
-    }
+    table_prefetch(t, e.first);
+    table_prefetch(t, e.second);
 }
 
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
@@ -433,14 +227,14 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 
 static bool remove_one(const struct table *t, const struct entry *e)
 {
-    unsigned slot = bucket_find(t, e->first, e->fingerprint);
+    unsigned slot = table_find(t, e->first, e->fingerprint);
     if (slot < BUCKET_SLOTS) {
-        slot_clear(t, e->first, slot, e->second);
+        table_clear(t, e->first, slot, e->second);
         return true;
     }
-    slot = bucket_find(t, e->second, e->fingerprint);
+    slot = table_find(t, e->second, e->fingerprint);
     if (slot < BUCKET_SLOTS)
-        slot_clear(t, e->second, slot, e->first);
+        table_clear(t, e->second, slot, e->first);
     return slot < BUCKET_SLOTS;
 }
 
@@ -452,9 +246,9 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
     for (size_t i = 0; i < n; i++) {
         prefetch_key(&t, &ahead[i]);
         struct entry e = entry_of(&t, &keys[i]);
-        lock_buckets(&t, e.first, e.second);
+        table_lock(&t, e.first, e.second);
         answer[i] = remove_one(&t, &e);
-        unlock_buckets(&t, e.first, e.second);
+        table_unlock(&t, e.first, e.second);
         removed += answer[i];
     }
     return removed;
@@ -464,7 +258,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 {
     struct table t = table_of(f);
     struct entry e = entry_of(&t, key);
-    const uint32_t *version = t.sync ? version_of(&t, e.first, e.second) : NULL;
+    const uint32_t *version = t.versions ? table_version(&t, e.first, e.second) : NULL;
     uint32_t before = 0;
     uint64_t copies;
     do {
@@ -481,7 +275,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     struct table to = table_of(f), from = table_of(other);
     for (uint64_t bucket = 0; bucket < from.nbuckets; bucket++)
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            struct entry e = { .fingerprint = slot_get(&from, bucket, slot), .first = bucket };
+            struct entry e = { .fingerprint = table_get(&from, bucket, slot), .first = bucket };
             if (!e.fingerprint)
                 continue;
             e.second = cuckoo_other_bucket(bucket, e.fingerprint, to.nbuckets);

@@ -70,7 +70,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 typedef uint32_t words __attribute__((vector_size(32), may_alias));
 
-static ALWAYS_INLINE bool any_bit(words x)
+static ALWAYS_INLINE bool some_lane(words x)
 {
     return !_mm256_testz_si256((__m256i)x, (__m256i)x);
 }
@@ -87,6 +87,7 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
 
 #include "counting.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 const struct kernels kernels_avx2 = {
     .name = "avx2",
@@ -96,4 +97,6 @@ const struct kernels kernels_avx2 = {
     .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };

@@ -55,7 +55,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 typedef uint32_t words __attribute__((vector_size(64), may_alias));
 
-static ALWAYS_INLINE bool any_bit(words x)
+static ALWAYS_INLINE bool some_lane(words x)
 {
     return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
 }
@@ -69,6 +69,7 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
 
 #include "counting.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 /* ---- XXH3-128 of 8 bytes, eight at a time -------------------------------------------------
  */
@@ -139,4 +140,6 @@ const struct kernels kernels_avx512 = {
     .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };

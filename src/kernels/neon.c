@@ -72,7 +72,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 typedef uint32_t words __attribute__((vector_size(16), may_alias));
 
-static ALWAYS_INLINE bool any_bit(words x)
+static ALWAYS_INLINE bool some_lane(words x)
 {
     return vmaxvq_u32((uint32x4_t)x) != 0;
 }
@@ -89,6 +89,7 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
 
 #include "counting.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 const struct kernels kernels_neon = {
     .name = "neon",
@@ -98,4 +99,6 @@ const struct kernels kernels_neon = {
     .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };

@@ -96,6 +96,7 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
 #include "bloom.h"
 #include "counting.h"
 #include "cuckoo.h"
+#include "elastic.h"
 
 const struct kernels kernels_scalar = {
     .name = "scalar",
@@ -105,4 +106,6 @@ const struct kernels kernels_scalar = {
     .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
+    .elastic_prefetch = elastic_prefetch,
+    .elastic_contains = elastic_contains,
 };
