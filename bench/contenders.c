@@ -4,7 +4,10 @@
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
 {
-    return (struct perhaps_options){ .capacity = capacity, .fpr = fpr, .kind = self->name };
+    return (struct perhaps_options){ .capacity = capacity,
+                                     .fpr = fpr,
+                                     .kind = self->name,
+                                     .window.keys = self->forgets ? capacity : 0 };
 }
 
 static const char *create(const struct contender *self, const struct task *task, void **filter)
@@ -122,7 +125,9 @@ static struct contender contender_of(const struct perhaps_kind *kind)
     return (struct contender){
         .name = kind->name,
         .has_slots = kind->abilities & PERHAPS_REMOVE,
-        .can_share = true,
+        .grows = kind->abilities & PERHAPS_GROW,
+        .forgets = kind->abilities & PERHAPS_FORGET,
+        .can_share = kind->abilities & PERHAPS_THREADS,
         .can_threads = true,
         .create = create,
         .destroy = destroy,

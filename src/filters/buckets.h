@@ -15,11 +15,11 @@ struct table {
     unsigned width;      /* bits a slot */
     unsigned tail_shift; /* what an entry has above these bits gives its other bucket */
     unsigned search_most;
-    uint64_t ones;       /* a one in each of four lanes of up to 16 bits */
-    bool straddles;      /* a bucket may lie in two cache lines */
-    uint32_t *versions;  /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
-    uint64_t salt;       /* tells apart tables with the same versions */
-    uint8_t *locks;      /* a power of two; NULL: nobody else writes */
+    uint64_t ones;      /* a one in each of four lanes of up to 16 bits */
+    bool straddles;     /* a bucket may lie in two cache lines */
+    uint32_t *versions; /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
+    uint64_t salt;      /* tells apart tables with the same versions */
+    uint8_t *locks;     /* a power of two; NULL: nobody else writes */
     uint64_t lock_mask;
 };
 

@@ -108,9 +108,11 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     if (until && (until < g->capacity || until > PERHAPS_CAPACITY_MAX))
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
-    g->field[SEGMENTS] = 0;
-    for (unsigned base = 0; base < BASES; base++)
+    g->field[SEGMENTS] = g->extra_nbytes = 0;
+    for (unsigned base = 0; base < BASES; base++) {
         g->field[SEGMENTS] += UINT64_C(1) << first_depth(g, base);
+        g->extra_nbytes += segments_directory_nbytes(first_depth(g, base));
+    }
     for (uint64_t bits = SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
         if (!plan_fits(predict(g, (double)g->field[FPR_UNTIL]), g->fpr) ||

@@ -89,7 +89,7 @@ void segments_grown(const perhaps_filter *f, struct geometry *g)
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-static uint64_t directory_nbytes(unsigned depth)
+uint64_t segments_directory_nbytes(unsigned depth)
 {
     return sizeof(struct directory) + (sizeof(uint8_t *) << depth);
 }
@@ -97,11 +97,11 @@ static uint64_t directory_nbytes(unsigned depth)
 static struct directory *make_directory(perhaps_filter *f, unsigned depth)
 {
     struct state *state = f->state;
-    struct directory *directory = allocate(&f->allocator, directory_nbytes(depth));
+    struct directory *directory = allocate(&f->allocator, segments_directory_nbytes(depth));
     if (!directory)
         return NULL;
     directory->depth = directory->room = depth;
-    counter_add(f, &state->nbytes, directory_nbytes(depth));
+    counter_add(f, &state->nbytes, segments_directory_nbytes(depth));
     return directory;
 }
 
@@ -110,8 +110,8 @@ static void release_directory(perhaps_filter *f, struct directory *directory)
     struct state *state = f->state;
     if (!directory)
         return;
-    counter_take(f, &state->nbytes, directory_nbytes(directory->room));
-    release(&f->allocator, directory, directory_nbytes(directory->room));
+    counter_take(f, &state->nbytes, segments_directory_nbytes(directory->room));
+    release(&f->allocator, directory, segments_directory_nbytes(directory->room));
 }
 
 /* Makes memory that counts already the filter's, to be released with it. */
@@ -423,7 +423,7 @@ static int double_directory(perhaps_filter *f, unsigned base)
     struct directory *new = make_directory(f, depth);
     if (!new)
         return PERHAPS_ERR_MEMORY;
-    if (f->shared && !keep_block(f, old, directory_nbytes(old->room))) {
+    if (f->shared && !keep_block(f, old, segments_directory_nbytes(old->room))) {
         release_directory(f, new);
         return PERHAPS_ERR_MEMORY;
     }

@@ -26,7 +26,7 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 #endif
 }
 
-static ALWAYS_INLINE bool any_bit(const void *lanes, size_t nbytes)
+static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
     memcpy(word, lanes, nbytes);
@@ -45,7 +45,7 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
     memcpy(&entry, slots, sizeof entry);
     narrow_lanes lowest = entry & -entry;
     narrow_lanes match = (narrow_lanes)((entry ^ key) < (narrow_lanes)(lowest + lowest));
-    return any_bit(&match, sizeof match);
+    return any_lane(&match, sizeof match);
 }
 
 static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
@@ -62,7 +62,7 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
     memcpy(&entry, slots, sizeof entry);
     wide_lanes lowest = entry & -entry;
     wide_lanes match = (wide_lanes)((entry ^ key) < (wide_lanes)(lowest + lowest));
-    return any_bit(&match, sizeof match);
+    return any_lane(&match, sizeof match);
 }
 
 static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,

@@ -86,6 +86,24 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
     return place * ODD_GOLDEN + mark;
 }
 
+/* ---- counting ---------------------------------------------------------------------- */
+
+/* A blocked filter's lines and walks, the fields the same; but a word is 8 counters of 4 bits,
+ * and a key has one of them where it would have one of 32 bits. */
+enum { COUNTER_NBITS = 4, COUNTER_MAX = 15, WORD_COUNTERS = WORD_NBITS / COUNTER_NBITS };
+
+/* Behind the last line of the last part: how many counters are not zero, how many are at
+ * COUNTER_MAX; two of the numbers of one more line. */
+enum { COUNTERS_USED, COUNTERS_FULL };
+
+/* Shifts up to 31 that are shifts to a counter. */
+enum { COUNTER_SHIFTS = WORD_NBITS - COUNTER_NBITS };
+
+static inline unsigned counting_shift(uint32_t factor, unsigned i)
+{
+    return blocked_bit(factor, i) & COUNTER_SHIFTS;
+}
+
 /* ---- cuckoo ------------------------------------------------------------------------ */
 
 enum { NBUCKETS, WIDTH }; /* its fields */
