@@ -36,9 +36,9 @@ bool batch_make_numbers(struct batch *batch)
 struct perhaps_keys batch_keys(const struct batch *batch, size_t at, size_t count)
 {
     struct perhaps_keys keys = { .count = count };
-    if (batch->is_hashed)
+    if (count > 0 && batch->is_hashed)
         keys.hashed = batch->hashed + at;
-    else
+    else if (count > 0)
         keys.each = batch->key + at;
     return keys;
 }
