@@ -143,6 +143,36 @@ static void test_overfilling(void **state)
         }
 }
 
+/* From next to nothing to many layers and segments, beside those who ask; then beside removals
+ * and further adds. */
+static void test_growing(void **state)
+{
+    (void)state;
+    enum { KEYS = SANITIZED ? 50000 : 150000 };
+    const double rates[] = { 0.01, 1e-5 };
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = shared_kind(i)); i++)
+        for (size_t r = 0; grows(kind) && r < sizeof rates / sizeof *rates; r++) {
+            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, KEYS);
+            for (unsigned churn = 0; churn <= removes(kind); churn++) {
+                perhaps_filter *f = shared_filter(kind, 100, rates[r], test_seed());
+                struct crew crew = { .f = f,
+                                     .keys = keys,
+                                     .writers = 3,
+                                     .readers = 2,
+                                     .churn = churn,
+                                     .steps = KEYS,
+                                     .seed = r };
+                scene("%s, grown%s at %g", kind->name, churn ? ", churned" : "", rates[r]);
+                run_crew(&crew);
+                expect(stats_of(f).parts > 5 || stats_of(f).segments > 20);
+                crew_end(&crew);
+                perhaps_free(f);
+            }
+            free_keys(&keys);
+        }
+}
+
 /* Every key is added and removed many times; in the end all that is left is removed, and
  * nothing is there but counters that came to their end.  'fpr' 0.9 lets a filter take keys
  * until there is no room at all, so that entries are moved at nearly every add. */
@@ -442,11 +472,11 @@ static void test_copies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_told),    cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_filling), cmocka_unit_test(test_overfilling),
-        cmocka_unit_test(test_churn),   cmocka_unit_test(test_crowded),
-        cmocka_unit_test(test_rivals),  cmocka_unit_test(test_last_places),
-        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_told),        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_filling),     cmocka_unit_test(test_overfilling),
+        cmocka_unit_test(test_growing),     cmocka_unit_test(test_churn),
+        cmocka_unit_test(test_crowded),     cmocka_unit_test(test_rivals),
+        cmocka_unit_test(test_last_places), cmocka_unit_test(test_copies),
     };
     return run_group(tests);
 }
