@@ -138,16 +138,18 @@ static void release_blocks(perhaps_filter *f)
     }
 }
 
-/* Segments come in blocks of a 64th of what there is, so that little of them lies idle; 16 at
- * least, and 2 MiB of the usual size at most. */
-enum { BLOCK_MIN = 16, BLOCK_MAX = 512, BLOCK_SHARE = 64 };
+/* Segments come in blocks of a 64th of what there is, so that little of them lies idle; and in
+ * less than a huge page, which the system would make zeros of at once: a pause of 0.2 ms and
+ * more. */
+enum { BLOCK_MIN = 16, BLOCK_SHARE = 64, BLOCK_MOST_NBYTES = 1 << 20 };
 
 static bool add_segments(perhaps_filter *f)
 {
     struct state *state = f->state;
     unsigned slot_bits = slot_bits_of(f);
     uint64_t n = state->segments / BLOCK_SHARE;
-    n = n < BLOCK_MIN ? BLOCK_MIN : n > BLOCK_MAX ? BLOCK_MAX : n;
+    uint64_t most = BLOCK_MOST_NBYTES / segment_nbytes(slot_bits);
+    n = n < BLOCK_MIN ? BLOCK_MIN : n > most ? most : n;
     uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES; /* its reads end with it */
     uint64_t nbytes = n * segment_nbytes(slot_bits) + behind;
     void *memory = allocate(&f->allocator, nbytes);
