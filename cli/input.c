@@ -297,6 +297,9 @@ static const char *key_problem(const struct input *input, int error)
     if (error == PERHAPS_ERR_COPIES && input->settings->verb->bit == ADD)
         return "this key is stored as often as it can be: add with --once, or drop repeats "
                "before";
+    if (error == PERHAPS_ERR_COPIES && input->settings->counts)
+        return "this key came more often than the kind can count: give a --kind or --base that "
+               "counts further";
     return why(error);
 }
 
