@@ -209,6 +209,15 @@ test_count() {
         run count g <(seq 3 6)
         check "count: $kind" prints $'3\t3\n4\t4\n5\t5\n6\t0\n'
     done
+    { yes many | head -40; echo once; } >copies
+    run build --count --kind counting -n 100 -o g copies
+    check "count: often" exits 0
+    run count g <(printf 'many\nonce\n')
+    check "count: 15 is 15 or more" prints $'many\t15\nonce\t1\n'
+    run info g
+    check "count: info: saturated" tells "^saturated +[1-9]"
+    run build --count --kind cuckoo -n 100 -o g copies
+    refused "count: too often" "copies:9: this key came more often than the kind can count"
     run build -n 10 --kind blocked -o b keys
     run count b keys
     refused "count: a kind that cannot" "b: its kind cannot count: build it with --count"
