@@ -161,11 +161,15 @@ test_once() {
     check "once: build of a pipe" exits 0
     run add f copies
     refused "once: add copies" "copies:"
-    check "once: says how" says "add with --once"
+    check "once: says how" says "give --once"
     run add --once f copies
     check "once: add --once" exits 0
     run query -c f copies
     check "once: found" prints $'100\n'
+    run build --once --removable --grow -o g < <(cat copies)
+    check "once: build --once" exits 0
+    run build --once --count -o g copies
+    refused "once: nothing to count" "--once: leaves nothing to count"
     run build --removable --grow -o g < <(cat copies)
     refused "once: copies for --removable" "standard input:"
 }
