@@ -136,6 +136,8 @@ static int refuse_itself(const struct settings *settings, const char *path)
 static bool wants_once(const struct settings *settings, const perhaps_filter *filter)
 {
     struct perhaps_stats stats;
+    if (settings->once)
+        return true;
     if (settings->removable || settings->counts || settings->kind)
         return false;
     perhaps_stats(filter, &stats);

@@ -294,9 +294,12 @@ static const char *key_problem(const struct input *input, int error)
         return "not 16 bytes: the filter takes keys that are hashes already";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n";
-    if (error == PERHAPS_ERR_COPIES && input->settings->verb->bit == ADD)
-        return "this key is stored as often as it can be: add with --once, or drop repeats "
+    if (error == PERHAPS_ERR_COPIES && !input->settings->counts)
+        return "this key is stored as often as it can be: give --once, or drop repeats "
                "before";
+    if (error == PERHAPS_ERR_COPIES)
+        return "this key came more often than the kind can count: give a --kind or --base that "
+               "counts further";
     return why(error);
 }
 

@@ -198,7 +198,7 @@ static const struct row {
       "remember the lines in F from run to run; made if missing" },
     { 0, ADD, "in-place", NULL, read_flag, SLOT(in_place),
       "add to the file itself: others may do so too, and find the keys at once" },
-    { 0, ADD, "once", NULL, read_flag, SLOT(once),
+    { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
@@ -290,6 +290,8 @@ static int check_together(const struct settings *s)
 {
     if (s->fast && s->compact)
         return complain("--fast: excludes --compact: leave out one");
+    if (s->once && s->counts)
+        return complain("--once: leaves nothing to count: leave out --count");
     if (s->delimiter && !s->field && !s->time_field)
         return complain("--delimiter: says where fields end: give --field too");
     if (s->generations && !s->window.keys && !s->window.time)

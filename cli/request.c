@@ -57,6 +57,14 @@ bool request_growth(const struct settings *settings)
     return settings->grow || settings->until || settings->factor;
 }
 
+/* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
+ * and have the more layers, than the usual few. */
+static uint64_t parts_of(const struct settings *settings)
+{
+    const uint64_t usual = 5;
+    return settings->generations > usual ? (settings->generations - 1) / (usual - 1) : 1;
+}
+
 /* A window by keys says itself how many there are; one by time grows by itself. */
 struct size request_size(const struct settings *settings)
 {
@@ -64,7 +72,7 @@ struct size request_size(const struct settings *settings)
     if (!size.capacity)
         size.capacity = settings->window.keys;
     if (!size.capacity && (size.grows || settings->window.time))
-        size.capacity = CAPACITY_TO_BEGIN_WITH;
+        size.capacity = CAPACITY_TO_BEGIN_WITH * parts_of(settings);
     return size;
 }
 

@@ -161,11 +161,15 @@ test_once() {
     check "once: build of a pipe" exits 0
     run add f copies
     refused "once: add copies" "copies:"
-    check "once: says how" says "add with --once"
+    check "once: says how" says "give --once"
     run add --once f copies
     check "once: add --once" exits 0
     run query -c f copies
     check "once: found" prints $'100\n'
+    run build --once --removable --grow -o g < <(cat copies)
+    check "once: build --once" exits 0
+    run build --once --count -o g copies
+    refused "once: nothing to count" "--once: leaves nothing to count"
     run build --removable --grow -o g < <(cat copies)
     refused "once: copies for --removable" "standard input:"
 }
@@ -209,6 +213,15 @@ test_count() {
         run count g <(seq 3 6)
         check "count: $kind" prints $'3\t3\n4\t4\n5\t5\n6\t0\n'
     done
+    { yes many | head -40; echo once; } >copies
+    run build --count --kind counting -n 100 -o g copies
+    check "count: often" exits 0
+    run count g <(printf 'many\nonce\n')
+    check "count: 15 is 15 or more" prints $'many\t15\nonce\t1\n'
+    run info g
+    check "count: info: saturated" tells "^saturated +[1-9]"
+    run build --count --kind cuckoo -n 100 -o g copies
+    refused "count: too often" "copies:9: this key came more often than the kind can count"
     run build -n 10 --kind blocked -o b keys
     run count b keys
     refused "count: a kind that cannot" "b: its kind cannot count: build it with --count"

@@ -687,7 +687,7 @@ test_dedup_state() {
 test_streaming() {
     local line j
     run build -n 10 -p 1e-9 -o f < <(seq 3)
-    for verb in "dedup -n 100" "query f"; do
+    for verb in "dedup -n 100" dedup "dedup --window 1h" "query f"; do
         for j in 1 2 8; do
             mkfifo asked answered
             "$program" $verb -j $j <asked >answered 2>err &
