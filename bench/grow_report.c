@@ -206,8 +206,8 @@ void grow_report_pause_header(FILE *to)
     fprintf(to,
             "\nsingle adds, ns a call, the clock included (bins of a quarter of a doubling); "
             "again: the longest that came in every run at the same keys;\n"
-            "  long: calls over %d us; bare: a loop that writes a line a key, and sees new "
-            "memory at the same pace\n",
+            "  long: calls over %d us; bare: a loop that writes a line a key, as slowly as "
+            "the filter, and sees new memory at the same pace\n",
             LONG_CALL_NS / 1000);
     fprintf(to, "%-24s", "filter");
     for (int i = 0; i < 2; i++)
