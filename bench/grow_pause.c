@@ -210,6 +210,8 @@ const char *grow_pause(struct growth *growth)
     }
     growth->pauses = conclude(&own);
     growth->bare_pauses = conclude(&bare);
+    if (growth->settings->repeat < 2) /* nothing came again */
+        growth->pauses.again_ns = growth->bare_pauses.again_ns = 0;
     stopwatch_close(&own);
     stopwatch_close(&bare);
     return problem;

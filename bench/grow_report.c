@@ -223,8 +223,12 @@ static void print_pauses(FILE *to, const struct pauses *pauses)
     print_number(to, 7, pauses->most_ns[0]);
     print_number(to, 8, pauses->most_ns[1]);
     print_number(to, 8, pauses->longest_ns);
-    print_number(to, 8, pauses->again_ns);
-    print_number(to, 7, (double)pauses->again_at);
+    if (pauses->again_ns > 0) {
+        print_number(to, 8, pauses->again_ns);
+        print_number(to, 7, (double)pauses->again_at);
+    } else {
+        fprintf(to, " %8s %7s", "", "");
+    }
     fprintf(to, " %6" PRIu64, pauses->long_calls);
 }
 
