@@ -67,7 +67,7 @@ set output out.'grow_bits.svg'
 set title 'Filters that grow from 1,000 keys: memory'
 set ylabel 'bits a key'
 set yrange [0:80]
-set key inside right top
+set key outside center bottom horizontal Left reverse
 last = blocks('grow_bits') - 1
 plot for [i = 0:last - 1] data.'grow_bits.dat' index i using 1:2 with lines lw 2 \
         lc rgb colour[i % 6 + 1] title columnheader(1), \
@@ -79,7 +79,6 @@ set ylabel 'false-positive rate'
 set logscale y 10
 set yrange [1e-6:0.05]
 set ytics ('1 %%' 1e-2, '0.1 %%' 1e-3, '0.01 %%' 1e-4, '0.001 %%' 1e-5)
-set key inside right bottom
 plot for [i = 0:blocks('grow_fpr') - 1] data.'grow_fpr.dat' index i using 1:2 with lines lw 2 \
         lc rgb colour[i % 6 + 1] title columnheader(1)
 }
