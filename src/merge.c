@@ -29,10 +29,10 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
-    if (!same_shape(f, other))
-        return PERHAPS_ERR_MISMATCH;
     if (!f->kind->merge)
         return PERHAPS_ERR_UNSUPPORTED;
+    if (!same_shape(f, other))
+        return PERHAPS_ERR_MISMATCH;
     perhaps_filter *both; /* a copy, so that a failure leaves no trace */
     int error = perhaps_clone(f, &both);
     if (error)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "crew.h"
 #include "filter.h"
 #include "filters/kinds.h"
 #include "kernels/layout.h"
@@ -243,20 +242,27 @@ static void test_merge(void **state)
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
+struct worker {
+    perhaps_filter *f;
+    struct perhaps_keys keys;
+    uint64_t seed;
+    unsigned refused;
+};
+
 /* Adds all keys three times, in batches of all sizes, and takes two thirds of that out again.
  */
 static void *add_and_remove(void *context)
 {
-    struct crew *crew = context;
-    struct rng rng = { mix64(crew->seed) };
+    struct worker *w = context;
+    struct rng rng = { mix64(w->seed) };
     for (unsigned round = 0; round < 5; round++)
-        for (size_t at = 0; at < crew->keys.count;) {
-            size_t left = crew->keys.count - at, count = 1 + rng_below(&rng, 300);
-            struct perhaps_keys some = some_keys(&crew->keys, at, count < left ? count : left);
+        for (size_t at = 0; at < w->keys.count;) {
+            size_t left = w->keys.count - at, count = 1 + rng_below(&rng, 300);
+            struct perhaps_keys some = some_keys(&w->keys, at, count < left ? count : left);
             size_t done = some.count;
-            int error = round % 2 ? perhaps_remove_many(crew->f, &some, NULL, &done)
-                                  : perhaps_add_many(crew->f, &some, &done);
-            crew->refused += error || done != some.count;
+            int error = round % 2 ? perhaps_remove_many(w->f, &some, NULL, &done)
+                                  : perhaps_add_many(w->f, &some, &done);
+            w->refused += error || done != some.count;
             at += some.count;
         }
     return NULL;
@@ -268,18 +274,19 @@ static void check_threads(size_t nkeys)
     enum { THREADS = 4 };
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
     perhaps_filter *f = shared_filter(nkeys), *alone = shared_filter(nkeys);
-    struct crew crews[THREADS];
+    struct worker workers[THREADS];
     pthread_t threads[THREADS];
     scene("%zu keys", nkeys);
     for (unsigned t = 0; t < THREADS; t++) {
         size_t first = nkeys / THREADS * t;
         size_t count = t == THREADS - 1 ? nkeys - first : nkeys / THREADS;
-        crews[t] = (struct crew){ .f = f, .keys = some_keys(&keys, first, count), .seed = t };
-        expect(!pthread_create(&threads[t], NULL, add_and_remove, &crews[t]));
+        workers[t] =
+            (struct worker){ .f = f, .keys = some_keys(&keys, first, count), .seed = t };
+        expect(!pthread_create(&threads[t], NULL, add_and_remove, &workers[t]));
     }
     for (unsigned t = 0; t < THREADS; t++) {
         expect(!pthread_join(threads[t], NULL));
-        expect(crews[t].refused == 0);
+        expect(workers[t].refused == 0);
     }
     fill(alone, &keys);
     check_last_line(f);

@@ -23,6 +23,7 @@ static perhaps_filter *table_filter(uint64_t nbuckets, unsigned width, enum perh
     expect(g.key_limit == nbuckets * BUCKET_SLOTS);
     expect_success(hasher_create(&hasher, &hashing));
     expect_success(filter_make(&kind_cuckoo, &g, &hasher, NULL, true, false, &f));
+    expect_success(filter_attach(f));
     return f;
 }
 

@@ -32,13 +32,10 @@ static struct perhaps_hashing hashing_of(enum perhaps_hash hash)
 static perhaps_filter *full_filter(const struct perhaps_kind *kind, enum perhaps_hash hash,
                                    const struct perhaps_keys *keys)
 {
-    struct perhaps_options options = { .capacity = keys->count + 10,
-                                       .fpr = 0.001,
-                                       .kind = kind->name,
-                                       .hashing = hashing_of(hash) };
-    perhaps_filter *f;
+    struct perhaps_options options = options_for(kind, keys->count + 10, 0.001, 0);
+    options.hashing = hashing_of(hash);
     scene("%s, hash %d, %zu keys", kind->name, (int)hash, keys->count);
-    expect_success(perhaps_create(&options, &f));
+    perhaps_filter *f = make_with(&options);
     fill(f, keys);
     if (!perhaps_contains(f, "one that is not!", 16))
         perhaps_remove(f, "one that is not!", 16); /* so that this count is not 0, either */
@@ -62,11 +59,12 @@ static void check_mapped(const struct perhaps_kind *kind, perhaps_filter *f,
     expect(stats_of(f).mapped);
     expect_success(perhaps_verify(f, &verdict));
     expect(verdict.pages > 0 && !verdict.damaged);
-    bool removes = kind->abilities & PERHAPS_REMOVE;
     expect_error(perhaps_add(f, key_at(keys, 0), keys->key_nbytes), PERHAPS_ERR_READ_ONLY);
     expect_error(perhaps_add_many(f, keys, &done), PERHAPS_ERR_READ_ONLY);
     expect_error(perhaps_remove(f, key_at(keys, 0), keys->key_nbytes),
-                 removes ? PERHAPS_ERR_READ_ONLY : PERHAPS_ERR_UNSUPPORTED);
+                 removes(kind) ? PERHAPS_ERR_READ_ONLY : PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_rotate(f),
+                 forgets(kind) ? PERHAPS_ERR_READ_ONLY : PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_clear(f), PERHAPS_ERR_READ_ONLY);
     expect_error(perhaps_merge(f, original), PERHAPS_ERR_READ_ONLY);
     expect(perhaps_equal(f, original));
@@ -223,7 +221,7 @@ static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter
     expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_KEY);
     expect(done == 0);
     expect_error(perhaps_remove(f, key, sizeof key),
-                 kind->abilities & PERHAPS_REMOVE ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
+                 removes(kind) ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_count(f, key, sizeof key, &count),
                  kind->abilities & PERHAPS_COUNT ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
     if (!strcmp(stats_of(f).hash, "sip"))
@@ -251,7 +249,7 @@ static void test_without_secret(void **state)
             perhaps_filter *copy = clone_of(f), *empty = clone_of(f);
             check_without_secret(kind, copy, original);
             expect_success(perhaps_clear(empty));
-            int merged = kind->abilities & PERHAPS_MERGE ? 0 : PERHAPS_ERR_UNSUPPORTED;
+            int merged = merges(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED;
             expect_error(perhaps_merge(empty, f), merged);
             expect(merged || perhaps_contains_many(empty, &keys, NULL) == keys.count);
             perhaps_free(empty);

@@ -16,13 +16,15 @@ static inline void golden_key(unsigned number, char key[GOLDEN_KEY_NBYTES])
     snprintf(key, GOLDEN_KEY_NBYTES, "golden key %08u", number);
 }
 
-/* A hundred keys, one by one; then a removal that finds nothing, where that is counted. */
+/* A hundred keys, one by one, three units of time apart; then a removal that finds nothing,
+ * where that is counted. */
 static inline int golden_fill(perhaps_filter *f)
 {
     char key[GOLDEN_KEY_NBYTES];
     int error = 0;
     for (unsigned i = 0; i < GOLDEN_KEYS && !error; i++) {
         golden_key(i, key);
+        perhaps_advance(f, 3 * i);
         error = perhaps_add(f, key, GOLDEN_KEY_NBYTES - 1);
     }
     golden_key(GOLDEN_KEYS, key);
@@ -31,14 +33,27 @@ static inline int golden_fill(perhaps_filter *f)
     return error;
 }
 
-/* Returns what perhaps_create() or perhaps_add() do. */
-static inline int golden_make(const struct perhaps_kind *kind, perhaps_filter **filter)
+/* One of each kind, and at last a window of chains.  What grows has to; a window has been
+ * rotated twice, and has lost nothing.  Returns false from the first index that is none. */
+static inline bool golden_options(size_t index, struct perhaps_options *options,
+                                  const char **name)
 {
-    struct perhaps_options options = {
-        .capacity = 2 * GOLDEN_KEYS, .fpr = 0.001, .kind = kind->name, .hashing = { .seed = 42 }
-    };
-    int error = perhaps_create(&options, filter);
-    return error ? error : golden_fill(*filter);
+    const struct perhaps_kind *kind = perhaps_kind(index);
+    bool is_last = !kind && (index == 0 || perhaps_kind(index - 1));
+    *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
+                                         .fpr = 0.001,
+                                         .hashing = { .seed = 42 } };
+    *name = options->kind = kind ? kind->name : "window";
+    if (is_last) {
+        *name = "window-of-chains";
+        options->capacity = GOLDEN_KEYS / 5;
+        options->window.time = 4 * GOLDEN_KEYS;
+    } else if (kind && kind->abilities & PERHAPS_FORGET) {
+        options->window.keys = GOLDEN_KEYS * 8 / 5;
+    } else if (kind && kind->abilities & PERHAPS_GROW) {
+        options->capacity = GOLDEN_KEYS / 5;
+    }
+    return kind || is_last;
 }
 
 #endif

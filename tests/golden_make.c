@@ -6,18 +6,21 @@
 
 int main(int argc, char **argv)
 {
-    const struct perhaps_kind *kind;
+    struct perhaps_options options;
+    const char *name;
     if (argc != 2) {
         fprintf(stderr, "usage: golden_make FOLDER\n");
         return 2;
     }
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; golden_options(i, &options, &name); i++) {
         char path[4096];
         perhaps_filter *f;
-        snprintf(path, sizeof path, "%s/%s.perhaps", argv[1], kind->name);
+        snprintf(path, sizeof path, "%s/%s.perhaps", argv[1], name);
         if (!access(path, F_OK))
             continue;
-        int error = golden_make(kind, &f);
+        int error = perhaps_create(&options, &f);
+        if (!error)
+            error = golden_fill(f);
         if (!error)
             error = perhaps_save(f, path);
         if (error) {

@@ -4,17 +4,18 @@
 
 #include <string.h>
 
+#include "filter.h"
 #include "golden.h"
 
 #ifndef GOLDEN_FOLDER
 #error "GOLDEN_FOLDER is where the golden files are"
 #endif
 
-static struct path golden_path(const struct perhaps_kind *kind)
+static struct path golden_path(const char *name)
 {
     struct path path;
-    scene("golden file of %s", kind->name);
-    snprintf(path.text, sizeof path.text, "%s/%s.perhaps", GOLDEN_FOLDER, kind->name);
+    scene("golden file of %s", name);
+    snprintf(path.text, sizeof path.text, "%s/%s.perhaps", GOLDEN_FOLDER, name);
     return path;
 }
 
@@ -32,22 +33,37 @@ static void check_keys(const perhaps_filter *f)
     expect(stats_of(f).keys == GOLDEN_KEYS);
 }
 
+/* Three layers; five generations, of which three have been used. */
+static void check_parts(const perhaps_filter *f, const struct perhaps_options *made)
+{
+    const struct filter_kind *kind = kind_by_name(made->kind);
+    struct perhaps_stats part;
+    size_t used = 0, n = 0;
+    for (; perhaps_part(f, n, &part); n++)
+        used += part.keys > 0;
+    expect(stats_of(f).parts == n && (n > 0) == kind->composite);
+    expect(!n || used == 3);
+    expect(n == (forgets(&kind->about) ? 5U : kind->composite ? 3U : 0U));
+}
+
 static void test_open(void **state)
 {
     (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    struct perhaps_options made;
+    const char *name;
+    for (size_t i = 0; golden_options(i, &made, &name); i++)
         for (int writable = 0; writable < 2; writable++) {
-            struct path path = golden_path(kind);
+            struct path path = golden_path(name);
             struct perhaps_open_options options = { .writable = writable };
             struct perhaps_verdict verdict;
             perhaps_filter *f;
             expect_success(perhaps_open(path.text, &options, &f));
-            expect(!strcmp(stats_of(f).plan.kind, kind->name));
-            expect(stats_of(f).plan.capacity == 2 * GOLDEN_KEYS);
+            expect(!strcmp(stats_of(f).plan.kind, made.kind));
+            expect(stats_of(f).plan.capacity == made.capacity);
             expect(stats_of(f).plan.fpr == 0.001);
             expect_error(perhaps_verify(f, &verdict), writable ? PERHAPS_ERR_UNSUPPORTED : 0);
             check_keys(f);
+            check_parts(f, &made);
             perhaps_free(f);
         }
 }
@@ -64,9 +80,10 @@ static void expect_same_bytes(const perhaps_filter *f, const struct bytes *golde
 static void test_reproduced(void **state)
 {
     (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        struct path path = golden_path(kind);
+    struct perhaps_options made;
+    const char *name;
+    for (size_t i = 0; golden_options(i, &made, &name); i++) {
+        struct path path = golden_path(name);
         struct bytes golden = read_file(path.text);
         perhaps_filter *opened;
         expect_success(perhaps_open(path.text, NULL, &opened));

@@ -219,18 +219,12 @@ static void *play(void *context)
 static perhaps_filter *filter_like(const struct perhaps_kind *kind, uint64_t capacity,
                                    uint64_t seed)
 {
-    struct perhaps_options options = {
-        .capacity = capacity,
-        /* it takes keys until there is no room; or, where those
-         * that are there are taken for others, none of them is */
-        .fpr = saturates(kind) ? 1e-9 : 0.9,
-        .kind = kind->name,
-        .shared = true,
-        .hashing = { .seed = seed }
-    };
-    perhaps_filter *f;
-    expect_success(perhaps_create(&options, &f));
-    return f;
+    /* it takes keys until there is no room; or, where those that are there are taken for
+     * others, none of them is */
+    double fpr = saturates(kind) ? 1e-9 : 0.9;
+    struct perhaps_options options = options_for(kind, capacity, fpr, seed);
+    options.shared = true;
+    return make_with(&options);
 }
 
 /* Whether the filter takes this key for any other. */
@@ -407,7 +401,7 @@ static void test_histories(void **state)
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        if (!(kind->abilities & PERHAPS_REMOVE))
+        if (!removes(kind) || !takes_threads(kind))
             continue;
         unsigned overlapping = 0;
         for (unsigned number = 0; number < SCENES; number++) {

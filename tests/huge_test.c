@@ -20,10 +20,13 @@ static const uint64_t four_gib = UINT64_C(1) << 32;
 static struct perhaps_options huge_options(const struct perhaps_kind *kind)
 {
     scene("%s, huge", kind->name);
-    return (struct perhaps_options){ .capacity = four_gib + 12345,
-                                     .fpr = 0.0005,
-                                     .kind = kind->name,
-                                     .hashing = { .seed = 1 } };
+    return options_for(kind, four_gib + 12345, 0.0005, 1);
+}
+
+/* Parts are filters of other kinds: of composites only the file has something new. */
+static bool has_one_body(const struct perhaps_kind *kind)
+{
+    return !has_parts(kind) && !grows(kind);
 }
 
 static void *allocate_sparse(void *context, size_t nbytes)
@@ -78,6 +81,8 @@ static void test_in_memory(void **state)
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!has_one_body(kind))
+            continue;
         struct perhaps_options options = huge_options(kind);
         perhaps_filter *f;
         options.allocator = &sparse;
@@ -92,7 +97,7 @@ static void test_in_memory(void **state)
         expect(is_used(f->body, four_gib, nbytes / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
         struct perhaps_stats stats = stats_of(f);
         expect(stats.keys == KEYS && stats.load < 1e-4);
-        if (kind->abilities & PERHAPS_REMOVE) {
+        if (removes(kind)) {
             size_t removed;
             expect_success(perhaps_remove_many(f, &keys, NULL, &removed));
             expect(removed == KEYS && perhaps_contains_many(f, &keys, NULL) == 0);
@@ -202,6 +207,8 @@ static void test_in_file(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!has_one_body(kind))
+            continue;
         struct perhaps_options options = huge_options(kind);
         struct sparse_file file;
         plan_file(&file, &options);
@@ -216,11 +223,44 @@ static void test_in_file(void **state)
     }
 }
 
+/* Of a filter with parts: where each of their bodies lies, some of them beyond 4 GiB. */
+static void test_offsets_of_parts(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!has_parts(kind))
+            continue;
+        struct perhaps_options options = huge_options(kind);
+        struct header header, decoded;
+        uint64_t end = 0;
+        options.allocator = &sparse;
+        perhaps_filter *f = make_with(&options);
+        container_plan(f, &header);
+        uint8_t *bytes = calloc(1, header.nbytes);
+        expect(bytes && header.sections == f->parts.count + 1);
+        container_encode(f, &header, bytes);
+        expect_success(container_decode(bytes, header.file_nbytes, &decoded));
+        expect_error(container_decode(bytes, header.file_nbytes - four_gib, &decoded),
+                     PERHAPS_ERR_DAMAGED);
+        for (uint32_t s = 0; s < header.sections; s++) {
+            struct section section;
+            expect_success(container_section(bytes, s, &section));
+            expect(section.body_offset >= end && section.geometry.body_nbytes > 0);
+            end = section.body_offset + section.geometry.body_nbytes;
+        }
+        expect(end > four_gib && end == header.table_offset);
+        free(bytes);
+        perhaps_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_memory),
         cmocka_unit_test(test_in_file),
+        cmocka_unit_test(test_offsets_of_parts),
     };
     return run_group(tests);
 }

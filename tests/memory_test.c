@@ -22,9 +22,8 @@ struct stage {
 
 static int call_create(struct stage *s)
 {
-    struct perhaps_options options = {
-        .capacity = 1000, .fpr = 0.01, .kind = s->kind->name, .allocator = &s->allocator
-    };
+    struct perhaps_options options = options_for(s->kind, 1000, 0.01, 0);
+    options.allocator = &s->allocator;
     return perhaps_create(&options, &s->out);
 }
 
@@ -35,7 +34,7 @@ static int call_clone(struct stage *s)
 
 static int call_merge(struct stage *s)
 {
-    return s->kind->abilities & PERHAPS_MERGE ? perhaps_merge(s->f, s->other) : 0;
+    return merges(s->kind) ? perhaps_merge(s->f, s->other) : 0;
 }
 
 static int call_save(struct stage *s)
@@ -74,14 +73,10 @@ static const struct {
 
 static perhaps_filter *half_filter(struct stage *s, uint64_t first)
 {
-    struct perhaps_options options = { .capacity = 1000,
-                                       .fpr = 0.01,
-                                       .kind = s->kind->name,
-                                       .hashing = { .seed = test_seed() },
-                                       .allocator = &s->allocator };
+    struct perhaps_options options = options_for(s->kind, 1000, 0.01, test_seed());
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, first, 400);
-    perhaps_filter *f;
-    expect_success(perhaps_create(&options, &f));
+    options.allocator = &s->allocator;
+    perhaps_filter *f = make_with(&options);
     fill(f, &keys);
     free_keys(&keys);
     return f;
@@ -184,9 +179,8 @@ static void test_more_than_there_is(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        struct perhaps_options options = { .capacity = PERHAPS_CAPACITY_MAX,
-                                           .fpr = 1e-8,
-                                           .kind = kind->name };
+        struct perhaps_options options =
+            options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
         perhaps_filter *f = (perhaps_filter *)&options;
         scene("%s", kind->name);
         expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);

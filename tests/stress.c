@@ -21,13 +21,12 @@ static double now(void)
  * for all widths; half of those that remove so lax that they can be filled to the last slot. */
 static struct perhaps_options random_options(const struct perhaps_kind *kind, struct rng *rng)
 {
-    struct perhaps_options options = { .kind = kind->name, .shared = true };
-    options.capacity =
-        1 + rng_below(rng, UINT64_C(1) << (3 + rng_below(rng, SANITIZED ? 10 : 16)));
-    options.fpr = 0.2;
+    uint64_t most = UINT64_C(1) << (3 + rng_below(rng, SANITIZED ? 10 : 16));
+    struct perhaps_options options = options_for(kind, 1 + rng_below(rng, most), 0.2, 0);
+    options.shared = true;
     for (uint64_t n = rng_below(rng, 8); n > 0; n--)
         options.fpr /= 10;
-    if (kind->abilities & PERHAPS_REMOVE && rng_below(rng, 2))
+    if (removes(kind) && rng_below(rng, 2))
         options.fpr = 0.9;
     options.hashing.seed = 1 + rng_below(rng, UINT64_MAX);
     return options;
@@ -54,7 +53,7 @@ static uint64_t run_round(const struct perhaps_kind *kind, uint64_t seed)
 {
     struct rng rng = { seed };
     struct perhaps_options options = random_options(kind, &rng);
-    bool churn = kind->abilities & PERHAPS_REMOVE;
+    bool churn = removes(kind);
     uint64_t nkeys = options.capacity * (churn ? 2 : 1) + WRITERS;
     struct crew crew = { .writers = WRITERS,
                          .readers = READERS,
@@ -102,7 +101,7 @@ int main(int argc, char **argv)
         return 2;
     }
     for (size_t i = 0; (kind = perhaps_kind(i)); i++)
-        if (!only || !strcmp(only, kind->name))
+        if (takes_threads(kind) && (!only || !strcmp(only, kind->name)))
             right &= run_kind(kind, seconds);
     return right ? 0 : 1;
 }

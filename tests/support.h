@@ -67,6 +67,9 @@ enum { CANNOT_TRY = 77 };
 #define SANITIZED 0
 #endif
 
+/* So many; or a tenth, under sanitizers and where one of several CPUs is tried. */
+unsigned many(unsigned number);
+
 /* PERHAPS_TEST_SEED, or a random number; printed when it is first asked for. */
 uint64_t test_seed(void);
 
@@ -101,7 +104,33 @@ void free_keys(struct perhaps_keys *keys);
 const void *key_at(const struct perhaps_keys *keys, size_t index);
 struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, size_t count);
 
+/* ---- Kinds: what a test has to know of one, here and nowhere else ------------------------ */
+
+bool removes(const struct perhaps_kind *kind);
+bool merges(const struct perhaps_kind *kind);
+bool grows(const struct perhaps_kind *kind);   /* 'capacity' is but a beginning */
+bool forgets(const struct perhaps_kind *kind); /* windows: rotated as keys come, if made here */
+bool takes_threads(const struct perhaps_kind *kind);
+bool has_parts(const struct perhaps_kind *kind); /* which are filters of other kinds */
+
+/* Whether it refuses keys some time, and one may wait for it. */
+bool gets_full(const struct perhaps_kind *kind);
+
+/* Whether a filter that was asked to can do it: of its own, or with the right base. */
+bool is_able(const struct perhaps_kind *kind, unsigned need);
+
+/* That it can reach, and at which hardly a key is taken for another. */
+double low_rate(const struct perhaps_kind *kind);
+
+/* What comes of adding three times as many keys as it was planned for. */
+int too_many(const struct perhaps_kind *kind);
+
 /* ---- Filters --------------------------------------------------------------------------- */
+
+/* With xxh3 under this seed.  A window remembers the last 'capacity' keys. */
+struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
+                                   double fpr, uint64_t seed);
+perhaps_filter *make_with(const struct perhaps_options *options); /* must succeed */
 
 /* Of this kind, empty, with xxh3 under this seed; creation must succeed. */
 perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
@@ -127,6 +156,7 @@ void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
 struct ledger {
     uint64_t calls;
     uint64_t fail_at; /* number of the call that returns NULL, from 1 on; 0: none */
+    bool failing;     /* all do */
     uint64_t live;    /* blocks */
     uint64_t live_nbytes;
     uint64_t largest_nbytes;

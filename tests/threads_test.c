@@ -101,9 +101,7 @@ struct writer {
 static void *build_filter(void *context)
 {
     struct writer *w = context;
-    struct perhaps_options options = {
-        .capacity = KEYS, .fpr = 0.01, .kind = w->kind->name, .hashing = { .seed = 7 }
-    };
+    struct perhaps_options options = options_for(w->kind, KEYS, 0.01, 7);
     w->error = perhaps_create(&options, &w->f);
     if (!w->error)
         w->error = perhaps_add_many(w->f, &w->keys, NULL);
@@ -129,10 +127,10 @@ static void test_writers(void **state)
             expect(!pthread_join(writers[t].thread, NULL));
             expect_success(writers[t].error);
             expect_all_found(writers[t].f, &writers[t].keys);
-            if (t > 0 && kind->abilities & PERHAPS_MERGE)
+            if (t > 0 && merges(kind))
                 expect_success(perhaps_merge(writers[0].f, writers[t].f));
         }
-        if (kind->abilities & PERHAPS_MERGE)
+        if (merges(kind))
             expect_all_found(writers[0].f, &keys);
         for (unsigned t = 0; t < THREADS; t++)
             perhaps_free(writers[t].f);

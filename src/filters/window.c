@@ -193,15 +193,17 @@ static int advance(perhaps_filter *f, uint64_t now)
 /* How many of n keys may go to the newest generation before it is time for another. */
 static size_t room(perhaps_filter *f, size_t n)
 {
-    uint64_t period = f->geometry.field[PERIOD_KEYS];
+    uint64_t period = f->geometry.field[PERIOD_KEYS], limit = newest(f)->geometry.key_limit;
     if (!period)
         return n;
+    period = period < limit ? period : limit; /* keys taken for present are not counted */
     if (newest(f)->counters->keys >= period)
         rotate(f);
     uint64_t left = period - newest(f)->counters->keys;
     return left < n ? (size_t)left : n;
 }
 
+/* A generation stores no copies: from a window nothing is removed. */
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
@@ -212,8 +214,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
             found =
                 parts_contain(f, f->parts.count - 1, keys + at, ahead + at, some, answer + at);
         error = found ? parts_add_missing(newest(f), keys + at, some, true, answer + at, &added)
-                      : filter_add_hashed(newest(f), keys + at, ahead + at, some,
-                                          unless_present, answer + at, &added);
+                      : filter_add_hashed(newest(f), keys + at, ahead + at, some, true,
+                                          answer + at, &added);
         *done += added;
     }
     return error;

@@ -70,7 +70,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 typedef uint32_t words __attribute__((vector_size(32), may_alias));
 
-static ALWAYS_INLINE bool any_bit(words x)
+static ALWAYS_INLINE bool some_lane(words x)
 {
     return !_mm256_testz_si256((__m256i)x, (__m256i)x);
 }

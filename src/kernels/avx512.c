@@ -55,7 +55,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 typedef uint32_t words __attribute__((vector_size(64), may_alias));
 
-static ALWAYS_INLINE bool any_bit(words x)
+static ALWAYS_INLINE bool some_lane(words x)
 {
     return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
 }

@@ -3,7 +3,7 @@
  *
  * The including file has included blocked.h before, and defined:
  *   words                       a vector of u32
- *   bool any_bit(words)         whether one is set
+ *   bool some_lane(words)         whether one is set
  *   void line_ones(mark, rule, words ones[LINE_VECTORS])
  *                               a one at the lowest bit of each of the key's counters */
 #ifndef NIBBLES_H
@@ -42,7 +42,7 @@ static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
     line_ones(mark, rule, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= ones[i] & counters_zero(load_once(&at[i]));
-    return !any_bit(missing);
+    return !some_lane(missing);
 }
 
 /* In each lane a sum of its own: they are added up once a batch. */
