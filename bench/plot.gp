@@ -58,6 +58,7 @@ plot for [i = 0:last - 1] data.'threads.dat' index i using 1:2 with linespoints 
 }
 
 if (blocks('grow_bits') > 0) {
+set terminal svg size 720,580 dynamic background '#ffffff' font 'sans-serif,14'
 set xlabel 'keys'
 set logscale x 10
 set xrange [1000:*]
