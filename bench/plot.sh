@@ -26,7 +26,7 @@ draw() {
     rm -f "$data"/*.dat
     "$bin/perhaps-plot" "$1" "$data"
     gnuplot -c "$here/plot.gp" "$data" "$plots"
-    [ "$1" -ef "$plots/$kept" ] || cp "$1" "$plots/$kept"
+    cmp -s "$1" "$plots/$kept" || cp "$1" "$plots/$kept"
 }
 
 if [ $# -eq 0 ]; then
