@@ -80,8 +80,8 @@ struct growth {
     struct speed remove;      /* the keys of the last doubling; ns 0: it cannot */
     uint64_t stale;
 
-    /* grow_pause.c; 'bare' writes a line for each key, to memory that it sees for the first
-     * time at the pace at which the filter grows */
+    /* grow_pause.c; 'bare' writes a line for each key, as slowly as the filter takes keys, to
+     * memory that it sees for the first time at the pace at which the filter grows */
     struct pauses pauses, bare_pauses;
 };
 

@@ -1,9 +1,10 @@
 /* grow_pause.c - how long single calls take while a filter grows.
  *
- * The machine interrupts every program now and then, for longer than any call takes; who writes
- * a line of memory for each key, at the pace at which the filter grows, sees the same
- * interruptions, and the same first touches of new pages.  And the filter grows alike in every
- * run: what it does itself comes again at the same keys, what is done to it does not. */
+ * The machine interrupts every program now and then, for longer than any call takes.  Who
+ * writes a line of memory for each key, and takes as long for a call as the filter does on
+ * average, sees as many interruptions, and first touches of new pages.  And the filter grows
+ * alike in every run: what it does itself comes again at the same keys, what is done to it does
+ * not. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -17,7 +18,8 @@ struct stopwatch {
     struct key_buffer buffer;
     uint64_t bins[BINS];
     uint64_t calls, long_calls, longest_ns;
-    uint32_t *groups; /* the longest of each GROUP_KEYS calls, where that was the least */
+    uint64_t short_ns; /* all calls but the long ones */
+    uint32_t *groups;  /* the longest of each GROUP_KEYS calls, where that was the least */
     uint64_t ngroups;
     uint32_t group_ns; /* of the group that is being called */
     uint64_t last;
@@ -70,6 +72,7 @@ static void note(struct stopwatch *s, uint64_t key)
     s->last = now;
     s->bins[bin_of(ns)]++;
     s->long_calls += ns > LONG_CALL_NS;
+    s->short_ns += ns > LONG_CALL_NS ? 0 : ns;
     if (ns > s->longest_ns)
         s->longest_ns = ns;
     if (key % GROUP_KEYS == 0)
@@ -97,8 +100,9 @@ static const char *add_piece(struct stopwatch *s, perhaps_filter *filter, uint64
     return NULL;
 }
 
+/* 'pace': ns that a call takes at least. */
 static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t first,
-                        size_t count)
+                        size_t count, uint64_t pace)
 {
     const double lines_a_key =
         (double)last_stop(s->growth)->nbytes / 64 / (double)s->growth->keys;
@@ -106,6 +110,8 @@ static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t 
     for (size_t i = 0; i < count; i++) {
         uint64_t line = (uint64_t)((double)(first + i) * lines_a_key);
         words[line * (64 / sizeof *words)] = i;
+        while (ns_now() - s->last < pace)
+            continue;
         note(s, first + i);
     }
     s->calls += count;
@@ -139,7 +145,7 @@ static const char *run_filter(struct stopwatch *s, bool *huge)
     return problem;
 }
 
-static const char *run_bare(struct stopwatch *s, bool huge)
+static const char *run_bare(struct stopwatch *s, bool huge, uint64_t pace)
 {
     size_t nbytes = (size_t)last_stop(s->growth)->nbytes + 64;
     void *words =
@@ -149,7 +155,7 @@ static const char *run_bare(struct stopwatch *s, bool huge)
     madvise(words, nbytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     for (uint64_t first = 0; first < s->growth->keys; first += piece_at(s, first)) {
         (void)keys_added(&s->buffer, first, piece_at(s, first)); /* between pieces, the same */
-        write_piece(s, words, first, piece_at(s, first));
+        write_piece(s, words, first, piece_at(s, first), pace);
     }
     munmap(words, nbytes);
     return NULL;
@@ -200,10 +206,12 @@ const char *grow_pause(struct growth *growth)
     for (uint64_t run = 0; run < growth->settings->repeat && !problem; run++) {
         problem = run_filter(&own, &huge);
         if (!problem)
-            problem = run_bare(&bare, huge);
+            problem = run_bare(&bare, huge, own.short_ns / own.calls);
     }
     growth->pauses = conclude(&own);
     growth->bare_pauses = conclude(&bare);
+    if (growth->settings->repeat < 2) /* nothing came again */
+        growth->pauses.again_ns = growth->bare_pauses.again_ns = 0;
     stopwatch_close(&own);
     stopwatch_close(&bare);
     return problem;

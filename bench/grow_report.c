@@ -206,8 +206,8 @@ void grow_report_pause_header(FILE *to)
     fprintf(to,
             "\nsingle adds, ns a call, the clock included (bins of a quarter of a doubling); "
             "again: the longest that came in every run at the same keys;\n"
-            "  long: calls over %d us; bare: a loop that writes a line a key, and sees new "
-            "memory at the same pace\n",
+            "  long: calls over %d us; bare: a loop that writes a line a key, as slowly as "
+            "the filter, and sees new memory at the same pace\n",
             LONG_CALL_NS / 1000);
     fprintf(to, "%-24s", "filter");
     for (int i = 0; i < 2; i++)
@@ -223,8 +223,12 @@ static void print_pauses(FILE *to, const struct pauses *pauses)
     print_number(to, 7, pauses->most_ns[0]);
     print_number(to, 8, pauses->most_ns[1]);
     print_number(to, 8, pauses->longest_ns);
-    print_number(to, 8, pauses->again_ns);
-    print_number(to, 7, (double)pauses->again_at);
+    if (pauses->again_ns > 0) {
+        print_number(to, 8, pauses->again_ns);
+        print_number(to, 7, (double)pauses->again_at);
+    } else {
+        fprintf(to, " %8s %7s", "", "");
+    }
     fprintf(to, " %6" PRIu64, pauses->long_calls);
 }
 

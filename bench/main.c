@@ -76,12 +76,6 @@ static void measure_threads(struct bench *bench, const struct contender *contend
 /* ---- All contenders -----------------------------------------------------------------------
  */
 
-/* Filled beyond their capacity those that grow do just that. */
-static bool can_be_loaded(const struct contender *contender)
-{
-    return contender->has_slots && !contender->grows;
-}
-
 /* At one number of keys. */
 static void measure_at(struct bench *bench, uint64_t keys)
 {
@@ -97,7 +91,7 @@ static void measure_at(struct bench *bench, uint64_t keys)
         task.fpr = fpr_for_loads;
         task.load = settings->load[i];
         for (size_t c = 0; task.load > 0 && c < bench->ncontenders; c++)
-            if (is_wanted(bench, &bench->contenders[c]) && can_be_loaded(&bench->contenders[c]))
+            if (is_wanted(bench, &bench->contenders[c]) && bench->contenders[c].has_buckets)
                 measure_threads(bench, &bench->contenders[c], task);
     }
 }
