@@ -48,14 +48,26 @@ static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
            (unsigned)(lowest >> 3 * t->width != 0);
 }
 
+/* The same for slots of up to 32 bits. */
+static unsigned wide_lanes_find(const struct table *t, uint64_t bucket, uint32_t entry)
+{
+    unsigned w = t->width;
+    unsigned __int128 one = 1, ones = one | one << w | one << 2 * w | one << 3 * w;
+    unsigned __int128 difference =
+        cuckoo_load_wide_bucket(t->body, bucket, w) ^ (unsigned __int128)entry * ones;
+    unsigned __int128 zero = (difference - ones) & ~difference & ones << (w - 1);
+    unsigned __int128 lowest = zero & -zero;
+    if (!zero)
+        return BUCKET_SLOTS;
+    return (unsigned)(lowest >> w != 0) + (unsigned)(lowest >> 2 * w != 0) +
+           (unsigned)(lowest >> 3 * w != 0);
+}
+
 unsigned table_find(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     if (t->width <= NARROW_MAX)
         return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
-    unsigned slot = 0;
-    while (slot < BUCKET_SLOTS && table_get(t, bucket, slot) != entry)
-        slot++;
-    return slot;
+    return wide_lanes_find(t, bucket, entry);
 }
 
 /* ---- Many threads ---------------------------------------------------------------------- */

@@ -107,6 +107,8 @@ static int set_geometry(struct geometry *g)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = LINE_NBYTES;
     g->key_limit = UINT64_MAX / 4;
+    if (base_of(g)->about.abilities & PERHAPS_GROW)
+        g->fpr_until = UINT64_MAX;
     return 0;
 }
 
