@@ -68,7 +68,7 @@ struct contender {
     const char *name;
     const char *missing; /* why it cannot be measured here; or NULL */
     const char *program; /* its folder or file in bench/, if it runs in a process of its own */
-    bool has_slots;      /* its load is a share of slots in use, proportional to the keys */
+    bool has_slots;      /* its load is told: the share of slots in use */
     bool has_buckets;    /* takes keys beyond its capacity while it finds room in its slots */
     bool forgets;        /* holds the newest keys, as many as its capacity */
     bool is_peer;
