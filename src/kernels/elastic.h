@@ -29,6 +29,12 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
+#if defined(__SSE4_1__)
+    if (nbytes == sizeof(__m128i)) {
+        __m128i all = _mm_loadu_si128(lanes);
+        return !_mm_testz_si128(all, all);
+    }
+#endif
     memcpy(word, lanes, nbytes);
     for (size_t i = 0; i < nbytes / sizeof *word; i++)
         any |= word[i];
@@ -97,8 +103,7 @@ static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, un
     const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
     uint64_t first = elastic_bucket(key.place);
     prefetch_slots(segment, width, first);
-    prefetch_slots(segment, width,
-                   cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS));
+    prefetch_slots(segment, width, elastic_other_bucket(first, elastic_tail(key.place)));
 }
 
 /* Beside writers.  What was not found may have been moved to its other bucket meanwhile: then
@@ -109,7 +114,7 @@ static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories,
 {
     struct directory *const *base = &directories[elastic_base(key.place)];
     uint64_t first = elastic_bucket(key.place);
-    uint64_t second = cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS);
+    uint64_t second = elastic_other_bucket(first, elastic_tail(key.place));
     for (;;) {
         const struct directory *directory = __atomic_load_n(base, __ATOMIC_ACQUIRE);
         uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
@@ -131,7 +136,7 @@ static ALWAYS_INLINE bool key_is_in(struct directory *const *directories, unsign
                                     struct keyhash key)
 {
     uint64_t first = elastic_bucket(key.place);
-    uint64_t second = cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS);
+    uint64_t second = elastic_other_bucket(first, elastic_tail(key.place));
     return segment_has(directory_entry(directories[elastic_base(key.place)], key.mark), width,
                        key, first, second);
 }
