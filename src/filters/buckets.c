@@ -24,6 +24,20 @@ uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot)
     return (uint32_t)(slots & ((UINT64_C(1) << t->width) - 1));
 }
 
+void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET_SLOTS])
+{
+    uint32_t mask = (uint32_t)((UINT64_C(1) << t->width) - 1);
+    if (t->width <= NARROW_MAX) {
+        uint64_t slots = cuckoo_load_bucket(t->body, bucket, t->width);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            entry[slot] = (uint32_t)(slots >> slot * t->width) & mask;
+    } else {
+        unsigned __int128 slots = cuckoo_load_wide_bucket(t->body, bucket, t->width);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++, slots >>= t->width)
+            entry[slot] = (uint32_t)slots & mask;
+    }
+}
+
 /* The one writer of these buckets changes a slot. */
 static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint32_t entry)
 {
@@ -127,8 +141,10 @@ static bool ends_at(const struct table *t, struct search *s, unsigned at)
 static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
 {
     uint64_t bucket = s->steps[at].bucket;
+    uint32_t entry[BUCKET_SLOTS];
+    table_get_all(t, bucket, entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS && count < t->search_most; slot++) {
-        uint64_t other = table_other(t, bucket, table_get(t, bucket, slot));
+        uint64_t other = table_other(t, bucket, entry[slot]);
         table_prefetch(t, other);
         s->steps[count++] =
             (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };

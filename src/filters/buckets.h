@@ -33,6 +33,7 @@ struct pair {
 };
 
 uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot);
+void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET_SLOTS]);
 
 /* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
 unsigned table_find(const struct table *t, uint64_t bucket, uint32_t entry);
@@ -47,10 +48,12 @@ bool table_put(const struct table *t, const struct pair *pair, uint32_t entry);
  * thread may then take).  false: there is no way; nothing was changed. */
 bool table_make_room(const struct table *t, const struct pair *pair);
 
-/* The other bucket of an entry. */
+/* The other bucket of an entry (in an empty slot's place: any). */
 static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint32_t entry)
 {
-    return cuckoo_other_bucket(bucket, entry >> t->tail_shift, t->nbuckets);
+    if (t->tail_shift) /* of a segment */
+        return elastic_other_bucket(bucket, entry >> t->tail_shift);
+    return cuckoo_other_bucket(bucket, entry, t->nbuckets);
 }
 
 /* Of an entry that lies in one of the two buckets: the same from both. */

@@ -204,18 +204,20 @@ static struct matches find_matches(const struct spot *s)
 {
     struct matches m = { 0 };
     const uint64_t buckets[] = { s->pair.first, s->pair.second };
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t entry[BUCKET_SLOTS];
+        table_get_all(&s->table, buckets[i], entry);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t entry = table_get(&s->table, buckets[i], slot);
-            if (!elastic_matches(entry, s->entry))
+            if (!elastic_matches(entry[slot], s->entry))
                 continue;
             m.count++;
-            if (m.longest && (m.longest & -m.longest) <= (entry & -entry))
+            if (m.longest && (m.longest & -m.longest) <= (entry[slot] & -entry[slot]))
                 continue;
-            m.longest = entry;
+            m.longest = entry[slot];
             m.bucket = buckets[i];
             m.slot = slot;
         }
+    }
     return m;
 }
 

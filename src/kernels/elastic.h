@@ -2,7 +2,7 @@
 #ifndef KERNELS_ELASTIC_H
 #define KERNELS_ELASTIC_H
 
-#if defined(__BMI2__)
+#if defined(__BMI2__) /* and what comes with it */
 #include <immintrin.h>
 #endif
 
@@ -54,6 +54,49 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
     return any_lane(&match, sizeof match);
 }
 
+#if defined(__AVX2__)
+/* Where the slots of a bucket begin: the byte, and the bit of it. */
+#define SLOT_BIT(i)  ((int)(odd * 4 + (i)*width))
+#define SLOT_BYTE(i) (char)(SLOT_BIT(i) / 8)
+#define SLOT_BYTES(i)                                                                          \
+    SLOT_BYTE(i), SLOT_BYTE(i) + 1, SLOT_BYTE(i) + 2, SLOT_BYTE(i) + 3, SLOT_BYTE(i) + 4, -1,  \
+        -1, -1
+
+/* Four slots of 17 to 32 bits, each to 64 bits.  'odd': the bucket begins in the middle of a
+ * byte. */
+static ALWAYS_INLINE __m256i spread_wide(const uint8_t *segment, uint64_t bucket,
+                                         unsigned width, unsigned odd)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    const __m256i bytes =
+        _mm256_setr_epi8(SLOT_BYTES(0), SLOT_BYTES(1), SLOT_BYTES(2), SLOT_BYTES(3));
+    const __m256i bits =
+        _mm256_setr_epi64x(SLOT_BIT(0) % 8, SLOT_BIT(1) % 8, SLOT_BIT(2) % 8, SLOT_BIT(3) % 8);
+    const __m256i mask = _mm256_set1_epi64x((INT64_C(1) << width) - 1);
+    __m256i slots = _mm256_broadcastsi128_si256(
+        _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
+    return _mm256_and_si256(_mm256_srlv_epi64(_mm256_shuffle_epi8(slots, bytes), bits), mask);
+}
+
+static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
+                                          unsigned width, __m256i key)
+{
+    bool odd = width % 2 && bucket % 2;
+    __m256i entry =
+        odd ? spread_wide(segment, bucket, width, 1) : spread_wide(segment, bucket, width, 0);
+    __m256i lowest = _mm256_and_si256(entry, _mm256_sub_epi64(_mm256_setzero_si256(), entry));
+    return _mm256_cmpgt_epi64(_mm256_add_epi64(lowest, lowest), _mm256_xor_si256(entry, key));
+}
+
+static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
+                                           uint64_t first, uint64_t second, uint32_t full)
+{
+    __m256i key = _mm256_set1_epi64x(full);
+    __m256i match = _mm256_or_si256(wide_matches(segment, first, width, key),
+                                    wide_matches(segment, second, width, key));
+    return !_mm256_testz_si256(match, match);
+}
+#else
 static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
                                            uint64_t first, uint64_t second, uint32_t full)
 {
@@ -70,6 +113,8 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
     wide_lanes match = (wide_lanes)((entry ^ key) < (wide_lanes)(lowest + lowest));
     return any_lane(&match, sizeof match);
 }
+
+#endif
 
 static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,
                                       uint64_t first, uint64_t second)
