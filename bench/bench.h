@@ -39,6 +39,8 @@ struct settings {
     uint64_t body_nbytes; /* instead of 'keys'; 0: not given */
     const char *contender;
     const char *json;
+    bool grow;      /* filters that grow: grow.h */
+    uint64_t start; /* keys that they are made for */
     bool hashed;
     bool quick;
     bool peers; /* all of them, also those that take long or are programs of their own */
@@ -66,7 +68,9 @@ struct contender {
     const char *name;
     const char *missing; /* why it cannot be measured here; or NULL */
     const char *program; /* its folder or file in bench/, if it runs in a process of its own */
-    bool has_slots;      /* its load is a share of slots in use, proportional to the keys */
+    bool has_slots;      /* its load is told: the share of slots in use */
+    bool has_buckets;    /* takes keys beyond its capacity while it finds room in its slots */
+    bool forgets;        /* holds the newest keys, as many as its capacity */
     bool is_peer;
     bool is_heavy;    /* a peer that is measured if --peers asks for it */
     bool can_share;   /* can be added to by several threads */
@@ -228,6 +232,11 @@ const char *machine_kernels(void);
 void report_progress(const char *name, const struct task *task, const char *doing,
                      double share);
 
+/* "10M", "64", "12.3k" */
+const char *short_number(double value, char text[16]);
+
+/* The machine, and the keys. */
+void report_machine(FILE *to, const struct settings *settings);
 void report_header(FILE *to, const struct settings *settings);
 
 /* 'base': the same with one thread, on a filter that is not shared; NULL if this is it. */

@@ -1,10 +1,15 @@
 /* contenders.c - the kinds of the library, as the registry has them, and the peers. */
+#include <string.h>
+
 #include "bench.h"
 
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
 {
-    return (struct perhaps_options){ .capacity = capacity, .fpr = fpr, .kind = self->name };
+    return (struct perhaps_options){ .capacity = capacity,
+                                     .fpr = fpr,
+                                     .kind = self->name,
+                                     .window.keys = self->forgets ? capacity : 0 };
 }
 
 static const char *create(const struct contender *self, const struct task *task, void **filter)
@@ -117,12 +122,27 @@ static size_t ask_batched(const void *filter, const struct perhaps_keys *keys)
     return found;
 }
 
+/* Others that remove stop at their rate, or grow. */
+static bool has_buckets(const struct perhaps_kind *kind)
+{
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01, .kind = kind->name };
+    struct perhaps_plan plan;
+    if (perhaps_plan(&options, &plan))
+        return false;
+    for (unsigned i = 0; i < plan.nfields; i++)
+        if (!strcmp(plan.field_name[i], "nbuckets"))
+            return true;
+    return false;
+}
+
 static struct contender contender_of(const struct perhaps_kind *kind)
 {
     return (struct contender){
         .name = kind->name,
         .has_slots = kind->abilities & PERHAPS_REMOVE,
-        .can_share = true,
+        .has_buckets = has_buckets(kind),
+        .forgets = kind->abilities & PERHAPS_FORGET,
+        .can_share = kind->abilities & PERHAPS_THREADS,
         .can_threads = true,
         .create = create,
         .destroy = destroy,

@@ -1,9 +1,10 @@
-/* perhaps-bench - all kinds and their peers, at all sizes and rates, in one run. */
+/* perhaps-bench - all kinds and their peers, at all sizes and rates, in one run; or
+ * those that grow, while they do (grow.h). */
 #include <err.h>
 #include <signal.h>
 #include <string.h>
 
-#include "bench.h"
+#include "grow.h"
 
 /* Asked of filters that are then filled beyond their capacity: a little more than they have
  * there, so that they take the keys. */
@@ -90,7 +91,7 @@ static void measure_at(struct bench *bench, uint64_t keys)
         task.fpr = fpr_for_loads;
         task.load = settings->load[i];
         for (size_t c = 0; task.load > 0 && c < bench->ncontenders; c++)
-            if (is_wanted(bench, &bench->contenders[c]) && bench->contenders[c].has_slots)
+            if (is_wanted(bench, &bench->contenders[c]) && bench->contenders[c].has_buckets)
                 measure_threads(bench, &bench->contenders[c], task);
     }
 }
@@ -133,17 +134,26 @@ static void report_left_out(const struct bench *bench)
     }
 }
 
+static void measure_all(struct bench *bench)
+{
+    report_header(stdout, &bench->settings);
+    measure_everything(bench);
+    report_left_out(bench);
+}
+
 int main(int argc, char **argv)
 {
     static struct bench bench;
     settings_read(argc, argv, &bench.settings);
     signal(SIGPIPE, SIG_IGN); /* of a peer that has ended */
-    list_contenders(&bench);
+    if (!bench.settings.grow)
+        list_contenders(&bench);
     if (bench.settings.json && !(bench.json = json_report_open(&bench.settings)))
         errx(2, "out of memory");
-    report_header(stdout, &bench.settings);
-    measure_everything(&bench);
-    report_left_out(&bench);
+    if (bench.settings.grow)
+        bench.wrong = grow_all(&bench.settings, bench.json);
+    else
+        measure_all(&bench);
     if (bench.json && json_report_close(bench.json, bench.settings.json))
         errx(2, "%s: could not be written", bench.settings.json);
     return bench.wrong;

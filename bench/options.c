@@ -9,7 +9,13 @@
 
 static const char usage[] =
     "usage: perhaps-bench [OPTION...]\n"
+    "       perhaps-bench grow [OPTION...]\n"
     "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
+    "grow: those that grow (and a window), from --start keys to --keys: memory and rate as "
+    "the\n"
+    "keys come, times beside a filter of fixed size, pauses, removals.  It takes --keys (one\n"
+    "number [10M]), --start, --kind, --key-bytes, --hashed, --repeat [3], --json and "
+    "--quick\n\n"
     "  --keys N[,N...]   keys in the filter [1M,10M,100M]\n"
     "  --fpr P[,P...]    false-positive rates to ask for [1%,0.1%,0.01%]\n"
     "  --load L[,L...]   fill filters with slots to this share, too [0.95]; 0: do not\n"
@@ -19,6 +25,7 @@ static const char usage[] =
     "  --kind K          only this one: a kind, or a peer\n"
     "  --peers           all peers, also those that take long or are no C\n"
     "  --key-bytes B     bytes of a key: 8, 16, 20 or 32 [8]\n"
+    "  --start N         grow: keys that the filters are made for [1000]\n"
     "  --hashed          keys of 16 bytes that are hashed already\n"
     "  --repeat R        passes of which the best counts [5]\n"
     "  --json FILE       write the results to FILE, too\n"
@@ -113,10 +120,33 @@ static size_t keys_a_piece(uint64_t key_nbytes)
     return keys;
 }
 
+/* What was not given, and what 'grow' does not take. */
+static void complete_grow(struct settings *settings)
+{
+    const uint64_t usual_start = 1000;
+    if (!settings->grow && settings->start)
+        errx(2, "--start: of filters that grow: perhaps-bench grow");
+    if (!settings->grow)
+        return;
+    if (settings->nkeys > 1 || settings->nfpr || settings->nload || settings->nthreads ||
+        settings->body_nbytes || settings->peers)
+        errx(2, "grow: takes one number of keys, and not --fpr, --load, --body, --threads, "
+                "--peers");
+    if (!settings->nkeys)
+        read_keys(settings->quick ? "200k" : "10M", settings);
+    if (!settings->start)
+        settings->start = usual_start;
+    if (settings->start > settings->keys[0] / 2)
+        errx(2, "--start: more than half of --keys");
+    if (!settings->repeat && !settings->quick)
+        settings->repeat = 3;
+}
+
 /* What was not given. */
 static void complete(struct settings *settings)
 {
     enum { QUERIES = 1 << 22 };
+    complete_grow(settings);
     if (settings->nkeys && settings->body_nbytes)
         errx(2, "--body: tells the number of keys: leave out --keys");
     if (!settings->nkeys)
@@ -152,6 +182,9 @@ static void read_option(int code, const char *value, struct settings *settings)
         break;
     case 'b':
         settings->body_nbytes = (uint64_t)read_one("body", value, 1e5, 1e12);
+        break;
+    case 's':
+        settings->start = (uint64_t)read_one("start", value, 1, 1e12);
         break;
     case 't':
         read_threads(value, settings);
@@ -189,19 +222,28 @@ static void read_option(int code, const char *value, struct settings *settings)
 void settings_read(int argc, char **argv, struct settings *settings)
 {
     static const struct option options[] = {
-        { "keys", required_argument, NULL, 'n' }, { "fpr", required_argument, NULL, 'p' },
-        { "load", required_argument, NULL, 'l' }, { "body", required_argument, NULL, 'b' },
-        { "kind", required_argument, NULL, 'k' }, { "key-bytes", required_argument, NULL, 'B' },
-        { "hashed", no_argument, NULL, 'H' },     { "repeat", required_argument, NULL, 'r' },
-        { "json", required_argument, NULL, 'j' }, { "quick", no_argument, NULL, 'q' },
-        { "peers", no_argument, NULL, 'P' },      { "threads", required_argument, NULL, 't' },
-        { "help", no_argument, NULL, 'h' },       { 0 },
+        { "keys", required_argument, NULL, 'n' },
+        { "fpr", required_argument, NULL, 'p' },
+        { "load", required_argument, NULL, 'l' },
+        { "body", required_argument, NULL, 'b' },
+        { "kind", required_argument, NULL, 'k' },
+        { "key-bytes", required_argument, NULL, 'B' },
+        { "hashed", no_argument, NULL, 'H' },
+        { "repeat", required_argument, NULL, 'r' },
+        { "json", required_argument, NULL, 'j' },
+        { "quick", no_argument, NULL, 'q' },
+        { "peers", no_argument, NULL, 'P' },
+        { "threads", required_argument, NULL, 't' },
+        { "start", required_argument, NULL, 's' },
+        { "help", no_argument, NULL, 'h' },
+        { 0 },
     };
     int code;
     *settings = (struct settings){ 0 };
     while ((code = getopt_long(argc, argv, "h", options, NULL)) != -1)
         read_option(code, optarg, settings);
-    if (optind < argc)
-        errx(2, "%s: takes options only, see --help", argv[optind]);
+    settings->grow = optind < argc && !strcmp(argv[optind], "grow");
+    if (optind + settings->grow < argc)
+        errx(2, "%s: takes options only, see --help", argv[optind + settings->grow]);
     complete(settings);
 }

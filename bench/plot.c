@@ -1,7 +1,8 @@
 /* perhaps-plot JSON FOLDER - what plot.gp draws, from the JSON of perhaps-bench.
  *
- * Writes FOLDER/speed.dat, bits.dat and threads.dat: a block for each line of the figure, its
- * name first, with two empty lines behind; the last one is what it is compared with. */
+ * Writes FOLDER/speed.dat, bits.dat and threads.dat; or grow_bits.dat and grow_fpr.dat from
+ * what 'perhaps-bench grow' wrote: a block for each line of the figure, its name first, with
+ * two empty lines behind; the last one is what it is compared with. */
 #include <err.h>
 #include <jansson.h>
 #include <math.h>
@@ -153,6 +154,52 @@ static void write_threads(const json_t *rows, const char *folder)
     close_data(to);
 }
 
+/* ---- Filters that grow
+ * ----------------------------------------------------------------------- */
+
+static void put_growth(FILE *to, const json_t *growth, const char *title, const char *what)
+{
+    size_t i;
+    json_t *stop;
+    fprintf(to, "\"%s\"\n", title);
+    json_array_foreach(json_object_get(growth, "stops"), i, stop)
+        fprintf(to, "%g %g\n", number(stop, "keys"), number(stop, what));
+    fprintf(to, "\n\n");
+}
+
+static bool is_drawn(const json_t *growth)
+{
+    return json_is_true(json_object_get(growth, "grows")) &&
+           !json_object_get(growth, "problem");
+}
+
+static void put_growths(FILE *to, const json_t *growths, const char *what)
+{
+    size_t i;
+    json_t *growth;
+    json_array_foreach(growths, i, growth)
+    {
+        if (is_drawn(growth))
+            put_growth(to, growth, json_string_value(json_object_get(growth, "filter")), what);
+    }
+}
+
+/* The filter of fixed size has at each number of keys the rate that the first one has there. */
+static void write_growth(const json_t *growths, const char *folder)
+{
+    char title[128];
+    const json_t *first = json_array_get(growths, 0);
+    FILE *bits = open_data(folder, "grow_bits"), *fpr = open_data(folder, "grow_fpr");
+    snprintf(title, sizeof title, "%s planned for so many, at the rate of %s",
+             json_string_value(json_object_get(first, "fixed")),
+             json_string_value(json_object_get(first, "filter")));
+    put_growths(bits, growths, "bits_per_key");
+    put_growth(bits, first, title, "fixed_bits_per_key");
+    put_growths(fpr, growths, "fpr_now");
+    close_data(bits);
+    close_data(fpr);
+}
+
 int main(int argc, char **argv)
 {
     json_error_t problem;
@@ -162,11 +209,16 @@ int main(int argc, char **argv)
     if (!facts)
         errx(2, "%s: %s", argv[1], problem.text);
     const json_t *rows = json_object_get(facts, "rows");
-    if (!json_array_size(rows))
+    const json_t *growths = json_object_get(facts, "growths");
+    if (!json_array_size(rows) && !json_array_size(growths))
         errx(2, "%s: no rows: not by perhaps-bench --json", argv[1]);
-    write_speed(rows, argv[2]);
-    write_bits(argv[2]);
-    write_threads(rows, argv[2]);
+    if (json_array_size(rows)) {
+        write_speed(rows, argv[2]);
+        write_bits(argv[2]);
+        write_threads(rows, argv[2]);
+    }
+    if (json_array_size(growths))
+        write_growth(growths, argv[2]);
     json_decref(facts);
     return 0;
 }

@@ -2,8 +2,8 @@
 data = ARG1.'/'
 out = ARG2.'/'
 
-# A block is a line of the figure; it begins with its name in quotes.
-blocks(name) = int(system("grep -c '^\"' ".data.name.'.dat'))
+# A block is a line of the figure; it begins with its name in quotes.  0: no such file.
+blocks(name) = int(system("cat ".data.name.".dat 2>/dev/null | grep -c '^\"'"))
 
 set terminal svg size 720,440 dynamic background '#ffffff' font 'sans-serif,14'
 set border 3 lc rgb '#444444'
@@ -12,6 +12,7 @@ set grid lc rgb '#dddddd'
 set key inside left top Left reverse samplen 2 opaque
 array colour[6] = ['#0b62a4', '#c0392b', '#2e8b57', '#8e44ad', '#b8860b', '#16a0a0']
 
+if (blocks('speed') > 0) {
 set output out.'speed.svg'
 set title 'Asking for absent keys, batched, one thread'
 set xlabel 'size of the filter'
@@ -54,3 +55,31 @@ plot for [i = 0:last - 1] data.'threads.dat' index i using 1:2 with linespoints 
         title columnheader(1), \
     '' index last using 1:2 with linespoints lw 2 dt 3 pt 7 ps 0.4 lc rgb '#666666' \
         title columnheader(1)
+}
+
+if (blocks('grow_bits') > 0) {
+set terminal svg size 720,580 dynamic background '#ffffff' font 'sans-serif,14'
+set xlabel 'keys'
+set logscale x 10
+set xrange [1000:*]
+set xtics ('1,000' 1e3, '10,000' 1e4, '100,000' 1e5, '1 M' 1e6, '10 M' 1e7, '100 M' 1e8, '1 G' 1e9)
+
+set output out.'grow_bits.svg'
+set title 'Filters that grow from 1,000 keys: memory'
+set ylabel 'bits a key'
+set yrange [0:80]
+set key outside center bottom horizontal Left reverse
+last = blocks('grow_bits') - 1
+plot for [i = 0:last - 1] data.'grow_bits.dat' index i using 1:2 with lines lw 2 \
+        lc rgb colour[i % 6 + 1] title columnheader(1), \
+    '' index last using 1:2 with lines lw 2 dt 2 lc rgb '#666666' title columnheader(1)
+
+set output out.'grow_fpr.svg'
+set title 'Filters that grow from 1,000 keys: how often they are wrong'
+set ylabel 'false-positive rate'
+set logscale y 10
+set yrange [1e-6:0.05]
+set ytics ('1 %%' 1e-2, '0.1 %%' 1e-3, '0.01 %%' 1e-4, '0.001 %%' 1e-5)
+plot for [i = 0:blocks('grow_fpr') - 1] data.'grow_fpr.dat' index i using 1:2 with lines lw 2 \
+        lc rgb colour[i % 6 + 1] title columnheader(1)
+}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# plot.sh [JSON] - draws the figures in doc/plots from what perhaps-bench --json wrote, and keeps it
-# there; without one from a run over many sizes and numbers of threads, at one rate.
+# plot.sh [JSON...] - draws the figures in doc/plots from what perhaps-bench --json wrote, and keeps it
+# there; without one from a run over many sizes and numbers of threads, at one rate, and one of
+# filters that grow.
 set -eu
 here=$(dirname "$0")
 bin=${BIN:-$here/../build/bin} plots=${PLOTS:-$here/../doc/plots}
@@ -18,13 +19,23 @@ thread_numbers() {
     echo "$all"
 }
 
-if [ $# -gt 0 ]; then
-    cp "$1" "$data/bench.json"
-else
+# Draws what is in the JSON, and keeps it.
+draw() {
+    kept=bench.json
+    ! grep -q '"growths"' "$1" || kept=grow.json
+    rm -f "$data"/*.dat
+    "$bin/perhaps-plot" "$1" "$data"
+    gnuplot -c "$here/plot.gp" "$data" "$plots"
+    cmp -s "$1" "$plots/$kept" || cp "$1" "$plots/$kept"
+}
+
+if [ $# -eq 0 ]; then
     "$bin/perhaps-bench" --keys 30k,100k,300k,1M,3M,10M,30M,100M --fpr 0.1% --load 0 \
         --repeat 3 --threads "$(thread_numbers)" --json "$data/bench.json"
+    "$bin/perhaps-bench" grow --json "$data/grow.json"
+    set -- "$data/bench.json" "$data/grow.json"
 fi
-"$bin/perhaps-plot" "$data/bench.json" "$data"
-gnuplot -c "$here/plot.gp" "$data" "$plots"
-mv "$data/bench.json" "$plots/bench.json"
+for json in "$@"; do
+    draw "$json"
+done
 ls -l "$plots"

@@ -68,8 +68,7 @@ const char *machine_kernels(void)
 
 /* ---- The table ------------------------------------------------------------------------- */
 
-/* "10M", "64", "12.3k" */
-static const char *short_number(double value, char text[16])
+const char *short_number(double value, char text[16])
 {
     const char *unit = "";
     if (value >= 1e9) {
@@ -112,13 +111,18 @@ static void print_legend(FILE *to, const struct settings *settings)
             RING);
 }
 
-void report_header(FILE *to, const struct settings *settings)
+void report_machine(FILE *to, const struct settings *settings)
 {
     fprintf(to, "perhaps %s, built by %s, on %s, %d CPUs, kernels: %s\n", perhaps_version(),
             machine_compiler(), machine_cpu(), get_nprocs(), machine_kernels());
     fprintf(to, "keys: %" PRIu64 " random bytes, %s\n", settings->key_nbytes,
             settings->hashed ? "hashed already (hash none)"
                              : "hashed by the filter (xxh3 in the library's)");
+}
+
+void report_header(FILE *to, const struct settings *settings)
+{
+    report_machine(to, settings);
     print_legend(to, settings);
     fprintf(to, "%-14s %6s %6s %8s %8s %4s %4s %3s %-7s", "filter", "keys", "asked", "measured",
             "bits/key", "load", "huge", "thr", "calls");

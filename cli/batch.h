@@ -17,7 +17,11 @@ struct batch {
     bool *answer;               /* room for one each */
     size_t nselected;           /* the verb's own: how many it counts */
     void *scratch;              /* the verb's own, from malloc(): released with the batch */
-    uint64_t line;              /* of the first record in its file, from 1 on */
+    struct perhaps_hashed *hashed; /* of each key, if 'is_hashed': see batch_hash() */
+    uint64_t *number;              /* the verb's own, of each record: its time, or its count */
+    size_t nhashed, nnumbers;      /* that there is room for */
+    bool is_hashed;
+    uint64_t line; /* of the first record in its file, from 1 on */
 
     /* What is wrong with a record, if anything; those before it have been dealt with. */
     size_t ndone;
@@ -43,5 +47,19 @@ static inline bool batch_met(struct batch *batch, int error)
         batch->error = error;
     return !error;
 }
+
+/* A stage's work that may be done side by side with others: hashes the keys as the filter does.
+ * Where it cannot, batch_keys() gives the keys themselves, and the filter will find out which
+ * one is wrong. */
+bool batch_hash(const perhaps_filter *filter, struct batch *batch);
+
+/* Makes room for the numbers.  false: no memory. */
+bool batch_make_numbers(struct batch *batch);
+
+/* 'count' keys from number 'at' on, hashed if they are. */
+struct perhaps_keys batch_keys(const struct batch *batch, size_t at, size_t count);
+
+/* Releases what the batch owns but for its records. */
+void batch_release(struct batch *batch);
 
 #endif

@@ -1,7 +1,6 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
  * saved once, when the last key is in; unless it is added to in place. */
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #include "input.h"
 #include "numbers.h"
@@ -13,27 +12,16 @@ struct change {
     const char *doing; /* "adding" */
     const char *done;  /* "added to" */
     bool (*batch)(void *change, struct batch *batch);
+    bool once; /* no copies of a key that is perhaps there */
     struct target target;
     uint64_t nkeys;                /* that were read */
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
-/* Side by side with others.  Where it cannot, add_batch() will find out which key is wrong. */
 static bool hash_batch(void *context, struct batch *batch)
 {
     const struct change *change = context;
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
-    void *hashed = realloc(batch->scratch, (batch->count + 1) * sizeof(struct perhaps_hashed));
-    if (!hashed) {
-        batch->ndone = 0;
-        return batch_met(batch, PERHAPS_ERR_MEMORY);
-    }
-    batch->scratch = hashed;
-    if (perhaps_hash_many(change->target.filter, &keys, hashed)) {
-        free(hashed);
-        batch->scratch = NULL;
-    }
-    return true;
+    return batch_hash(change->target.filter, batch);
 }
 
 static bool add_batch(void *context, struct batch *batch)
@@ -41,10 +29,11 @@ static bool add_batch(void *context, struct batch *batch)
     struct change *change = context;
     if (batch->error)
         return false;
-    struct perhaps_keys keys = { .count = batch->count, .hashed = batch->scratch };
-    if (!keys.hashed)
-        keys.each = batch->key;
-    int error = perhaps_add_many(change->target.filter, &keys, &batch->ndone);
+    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
+    perhaps_filter *filter = change->target.filter;
+    int error = change->once ? perhaps_add_unless_present_many(filter, &keys, batch->answer,
+                                                               &batch->ndone)
+                             : perhaps_add_many(filter, &keys, &batch->ndone);
     atomic_fetch_add(&change->nchanged, batch->ndone);
     return batch_met(batch, error);
 }
@@ -99,21 +88,25 @@ static int report(const struct settings *settings, const struct change *change, 
     const struct target *target = &change->target;
     struct perhaps_stats stats;
     perhaps_stats(target->filter, &stats);
+    const struct perhaps_plan *plan = &stats.plan;
+    bool over = stats.keys > plan->fpr_until && stats.fpr_now > plan->fpr;
     uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
     double rate = (double)change->nkeys / seconds;
-    json_t *facts = json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "verb",
-                              settings->verb->name, "filter", json_path(target->path), "kind",
-                              stats.plan.kind, "keys", (json_int_t)change->nkeys, "not_found",
-                              (json_int_t)nmissed, "keys_in_filter", (json_int_t)stats.keys,
-                              "capacity", (json_int_t)stats.plan.capacity, "body_bytes",
-                              (json_int_t)stats.plan.body_nbytes, "bits_per_key",
-                              stats.bits_per_key, "fpr_now", stats.fpr_now, "seconds", seconds);
-    return summarize(settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s",
+    json_t *facts = json_pack(
+        "{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
+        settings->verb->name, "filter", json_path(target->path), "kind", plan->kind, "keys",
+        (json_int_t)change->nkeys, "not_found", (json_int_t)nmissed, "keys_in_filter",
+        (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "body_bytes",
+        (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key, "fpr_asked",
+        plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
+    return summarize(settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s%s%s%s%s",
                      grouped(nchanged).s, change->done, target->path, nmissed ? ", " : "",
                      nmissed ? grouped(nmissed).s : "", nmissed ? " were not in it" : "",
-                     scaled((double)stats.plan.body_nbytes, "B").s,
+                     scaled((double)stats.memory_nbytes, "B").s,
                      scaled(stats.bits_per_key, " bits a key").s, duration(seconds).s,
-                     scaled(rate, " keys/s").s);
+                     scaled(rate, " keys/s").s, over ? "; the rate is now " : "",
+                     over ? share(stats.fpr_now).s : "", over ? ", above the " : "",
+                     over ? share(plan->fpr).s : "");
 }
 
 /* Changes the filter by all keys of the inputs, saves it and reports. */
@@ -138,12 +131,26 @@ static int refuse_itself(const struct settings *settings, const char *path)
     return stat(path, &old) == 0 ? input_refuse(settings, &old, path) : 0;
 }
 
+/* Copies are wanted by who will remove keys or have them counted, or names a kind that can.
+ * Else many of one key would only take room, and soon find none. */
+static bool wants_once(const struct settings *settings, const perhaps_filter *filter)
+{
+    struct perhaps_stats stats;
+    if (settings->once)
+        return true;
+    if (settings->removable || settings->counts || settings->kind)
+        return false;
+    perhaps_stats(filter, &stats);
+    return kind_can(stats.plan.kind, PERHAPS_REMOVE) ||
+           kind_can(stats.plan.kind, PERHAPS_COUNT);
+}
+
 int verb_build(const struct settings *settings)
 {
     struct change building = {
         .doing = "building", .done = "into", .batch = add_batch, .target = TARGET_NONE
     };
-    uint64_t capacity = 0;
+    struct size size;
     double started = seconds_now();
     if (!settings->output)
         return complain("build: which file shall it make? give -o F");
@@ -152,9 +159,11 @@ int verb_build(const struct settings *settings)
     if (!status)
         status = refuse_itself(settings, settings->output);
     if (!status)
-        status = input_capacity(settings, &capacity);
+        status = input_size(settings, &size);
     if (!status)
-        status = target_create(&building.target, settings, capacity);
+        status = target_create(&building.target, settings, size);
+    if (!status)
+        building.once = wants_once(settings, building.target.filter);
     if (!status)
         status = change_filter(&building, settings, started);
     target_close(&building.target);
@@ -187,9 +196,11 @@ static int change_existing(const struct settings *settings, struct change *chang
 
 int verb_add(const struct settings *settings)
 {
-    struct change adding = {
-        .doing = "adding", .done = "added to", .batch = add_batch, .target = TARGET_NONE
-    };
+    struct change adding = { .doing = "adding",
+                             .done = "added to",
+                             .batch = add_batch,
+                             .once = settings->once,
+                             .target = TARGET_NONE };
     return change_existing(settings, &adding);
 }
 

@@ -69,20 +69,28 @@ static int report(const struct dedup *dedup, double seconds)
     const struct settings *s = dedup->settings;
     uint64_t nrepeated = dedup->nlines - dedup->nnew;
     double losses = seen_expected_losses(&dedup->seen, dedup->nnew);
+    struct seen_facts seen = seen_facts(&dedup->seen);
+    double bits = seen.keys ? 8.0 * (double)seen.memory_nbytes / (double)seen.keys : 0;
     if (s->count)
         printf("lines\t%ju\nnew\t%ju\nrepeated\t%ju\n", (uintmax_t)dedup->nlines,
                (uintmax_t)dedup->nnew, (uintmax_t)nrepeated);
     json_t *facts =
-        json_pack("{s:s, s:o*, s:I, s:I, s:I, s:f, s:f}", "verb", s->verb->name, "state",
-                  s->state ? json_path(s->state) : NULL, "lines", (json_int_t)dedup->nlines,
-                  "new", (json_int_t)dedup->nnew, "repeated", (json_int_t)nrepeated,
-                  "expected_lost", losses, "seconds", seconds);
+        json_pack("{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "verb",
+                  s->verb->name, "state", s->state ? json_path(s->state) : NULL, "lines",
+                  (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
+                  (json_int_t)nrepeated, "keys_in_filter", (json_int_t)seen.keys, "body_bytes",
+                  (json_int_t)seen.memory_nbytes, "bits_per_key", bits, "fpr_asked", seen.fpr,
+                  "fpr_now", seen.fpr_now, "expected_lost", losses, "seconds", seconds);
     return summarize(s, facts,
                      "%s lines, %s new, %s repeated; %s new lines may have been taken "
-                     "for old; %s, %s",
+                     "for old; %s, %s, %s, %s%s%s%s%s",
                      grouped(dedup->nlines).s, grouped(dedup->nnew).s, grouped(nrepeated).s,
-                     expectation(losses).s, duration(seconds).s,
-                     scaled((double)dedup->nlines / seconds, " lines/s").s);
+                     expectation(losses).s, scaled((double)seen.memory_nbytes, "B").s,
+                     scaled(bits, " bits a key").s, duration(seconds).s,
+                     scaled((double)dedup->nlines / seconds, " lines/s").s,
+                     seen.over ? "; the rate is now " : "",
+                     seen.over ? share(seen.fpr_now).s : "", seen.over ? ", above the " : "",
+                     seen.over ? share(seen.fpr).s : "");
 }
 
 static int refuse_overlap(const struct settings *settings)

@@ -131,9 +131,7 @@ static bool make_room(struct batch *batch, size_t count, bool with_parts)
 static void release_batch(struct batch *batch)
 {
     release_records(batch);
-    free(batch->scratch);
-    free(batch->room);
-    free(batch->block.text);
+    batch_release(batch);
 }
 
 static bool read_batch(void *context, struct batch *batch)
@@ -142,6 +140,7 @@ static bool read_batch(void *context, struct batch *batch)
     batch->count = batch->ndone = batch->nselected = batch->output_nbytes = 0;
     batch->error = 0;
     batch->problem = NULL;
+    batch->is_hashed = false;
     progress_show(&input->progress, atomic_load(&input->nkeys), blocks_nread(input->blocks));
     blocks_read(input->blocks, &batch->block);
     if (stop_signal()) {
@@ -153,11 +152,15 @@ static bool read_batch(void *context, struct batch *batch)
 
 /* ---- The second: splitting into records and keys ----------------------------------- */
 
-/* Narrows the key to one of its fields, of which the first is 1.  false: there are fewer. */
-static bool take_field(struct perhaps_key *key, char delimiter, uint64_t field)
+bool input_take_field(const struct settings *settings, uint64_t field, struct perhaps_key *key)
 {
+    const char delimiter = settings->delimiter ? *settings->delimiter : '\t';
     const char *begin = key->bytes, *end = begin + key->nbytes;
     const char *stop;
+    if (settings->crlf && begin < end && end[-1] == '\r')
+        key->nbytes = (size_t)(--end - begin);
+    if (!field)
+        return true;
     while ((stop = memchr(begin, delimiter, (size_t)(end - begin))) && --field)
         begin = stop + 1;
     if (!stop && field > 1)
@@ -169,13 +172,9 @@ static bool take_field(struct perhaps_key *key, char delimiter, uint64_t field)
 /* Returns how many: fewer if a record has no such field. */
 static size_t make_keys(const struct settings *s, struct batch *batch, size_t count)
 {
-    char delimiter = s->delimiter ? *s->delimiter : '\t';
     for (size_t i = 0; i < count; i++) {
-        struct perhaps_key *key = &batch->key[i];
-        *key = batch->record[i];
-        if (s->crlf && key->nbytes && ((const char *)key->bytes)[key->nbytes - 1] == '\r')
-            key->nbytes--;
-        if (s->field && !take_field(key, delimiter, s->field)) {
+        batch->key[i] = batch->record[i];
+        if (!input_take_field(s, s->field, &batch->key[i])) {
             batch->problem = "has no such field";
             return i;
         }
@@ -289,12 +288,18 @@ uint64_t input_nkeys(const struct input *input)
 }
 
 /* What the filter has against a key. */
-static const char *key_problem(int error)
+static const char *key_problem(const struct input *input, int error)
 {
     if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
         return "not 16 bytes: the filter takes keys that are hashes already";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n";
+    if (error == PERHAPS_ERR_COPIES && !input->settings->counts)
+        return "this key is stored as often as it can be: give --once, or drop repeats "
+               "before";
+    if (error == PERHAPS_ERR_COPIES)
+        return "this key came more often than the kind can count: give a --kind or --base that "
+               "counts further";
     return why(error);
 }
 
@@ -303,7 +308,7 @@ int input_complain(const struct input *input, const struct batch *last, const ch
     const char *name = name_of(paths_of(input->settings)[last->block.source]);
     if (last->error || last->problem)
         return complain("%s:%ju: %s%s", name, (uintmax_t)(last->line + last->ndone),
-                        last->error ? key_problem(last->error) : last->problem, outcome);
+                        last->error ? key_problem(input, last->error) : last->problem, outcome);
     if (last->block.state != BLOCK_PROBLEM)
         return 0;
     if (stop_signal())
@@ -313,18 +318,16 @@ int input_complain(const struct input *input, const struct batch *last, const ch
 
 /* ---- Counting ---------------------------------------------------------------------- */
 
-/* Pipes and devices give their bytes once. */
-static int check_countable(const struct settings *settings)
+/* Pipes and devices give their bytes once.  Returns the first that is one, or NULL. */
+static const char *find_pipe(const struct settings *settings)
 {
     for (size_t i = 0; i < npaths_of(settings); i++) {
         const char *path = paths_of(settings)[i];
         struct stat st;
         if (stat_input(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-            return complain("%s: cannot be read twice, to count its keys first: say how many "
-                            "there are, such as -n 10M",
-                            name_of(path));
+            return path;
     }
-    return 0;
+    return NULL;
 }
 
 static bool count_batch(void *context, struct batch *batch)
@@ -374,23 +377,35 @@ static int count_different(struct input *input, uint64_t *count)
     return input_complain(input, last, "");
 }
 
-int input_capacity(const struct settings *settings, uint64_t *capacity)
+static int count_keys(const struct settings *settings, uint64_t *count)
 {
-    if ((*capacity = settings->capacity))
-        return 0;
     struct input *input = NULL;
     off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    int status = check_countable(settings);
-    if (!status)
-        status = input_open(settings, "counting", false, &input);
+    int status = input_open(settings, "counting", false, &input);
     if (!input)
         return status;
-    status = settings->verb->bit == DEDUP ? count_different(input, capacity)
-                                          : count_all(input, capacity);
-    if (*capacity == 0)
-        *capacity = 1;
+    status =
+        settings->verb->bit == DEDUP ? count_different(input, count) : count_all(input, count);
+    if (*count == 0)
+        *count = 1;
     input_close(input);
     if (begin >= 0)
         lseek(STDIN_FILENO, begin, SEEK_SET);
     return status;
+}
+
+int input_size(const struct settings *settings, struct size *size)
+{
+    const char *pipe;
+    *size = request_size(settings);
+    if (size->capacity)
+        return 0;
+    if (!(pipe = find_pipe(settings)))
+        return count_keys(settings, &size->capacity);
+    if (!request_may_grow(settings))
+        return complain("%s: cannot be read twice, to count its keys first, and --kind %s does "
+                        "not grow: say how many there are, such as -n 10M",
+                        name_of(pipe), settings->kind);
+    *size = (struct size){ CAPACITY_TO_BEGIN_WITH, true };
+    return 0;
 }

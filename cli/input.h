@@ -10,6 +10,7 @@
 #include "batch.h"
 #include "options.h"
 #include "pipeline.h"
+#include "request.h"
 
 struct input;
 
@@ -31,15 +32,20 @@ int input_complain(const struct input *input, const struct batch *last, const ch
 /* How many keys have gone through all stages. */
 uint64_t input_nkeys(const struct input *input);
 
+/* Narrows a record to its field of that number, of which the first is 1; 0: to all of it, but
+ * for what is not part of the key.  false: there are fewer fields. */
+bool input_take_field(const struct settings *settings, uint64_t field, struct perhaps_key *key);
+
 /* How many threads -j asks for, or the cores allow. */
 size_t input_nthreads(const struct settings *settings);
 
 /* NULL is allowed. */
 void input_close(struct input *input);
 
-/* Sets *capacity to -n; without it to the number of keys that the inputs hold, which takes
- * reading them.  Returns 0, or the exit status, having complained. */
-int input_capacity(const struct settings *settings, uint64_t *capacity);
+/* Sets *size to what the options say; where they do not say it, to the number of keys that the
+ * inputs hold, which takes reading them; or to one that grows, where they cannot be read twice.
+ * Returns 0, or the exit status, having complained. */
+int input_size(const struct settings *settings, struct size *size);
 
 /* Complains if the file is one of the inputs, too.  Returns 0 or the exit status. */
 int input_refuse(const struct settings *settings, const struct stat *file, const char *name);

@@ -1,41 +1,12 @@
-/* The verbs that look and change nothing: info, plan, verify. */
+/* The verbs that look and change nothing: info, verify. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "facts.h"
 #include "numbers.h"
 #include "report.h"
 #include "target.h"
-
-static json_t *fields_of(const struct perhaps_plan *plan)
-{
-    json_t *fields = json_object();
-    for (unsigned i = 0; i < plan->nfields; i++)
-        json_object_set_new(fields, plan->field_name[i],
-                            json_integer((json_int_t)plan->field[i]));
-    return fields;
-}
-
-int verb_plan(const struct settings *settings)
-{
-    struct perhaps_plan plan;
-    if (!settings->capacity)
-        return complain("plan: for how many keys? give -n N");
-    struct perhaps_options options = target_options(settings, settings->capacity);
-    int error = perhaps_plan(&options, &plan);
-    if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("plan: %s that can do all that: leave out a need, or plan for the most "
-                        "keys there may be",
-                        settings->kind ? "that is not a kind" : "there is no kind");
-    if (error)
-        return complain("plan: %s", why(error));
-    return print_facts(settings,
-                       json_pack("{s:s, s:s, s:I, s:f, s:f, s:I, s:f, s:o}", "kind", plan.kind,
-                                 "why", plan.why, "capacity", (json_int_t)plan.capacity,
-                                 "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted,
-                                 "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
-                                 plan.bits_per_key, "geometry", fields_of(&plan)));
-}
 
 /* A file's pages are the system's business; the library asks for huge ones in memory. */
 static json_t *pages_of(const struct settings *settings, const struct perhaps_stats *stats)
@@ -46,32 +17,95 @@ static json_t *pages_of(const struct settings *settings, const struct perhaps_st
     return json_sprintf("%s%s", huge ? "yes" : "no", stats->mapped ? " (mapped file)" : "");
 }
 
+/* What not every kind has is left out for people where there is none of it. */
+static json_t *optional(const struct settings *settings, uint64_t n)
+{
+    return n || settings->json ? json_integer((json_int_t)n) : NULL;
+}
+
+/* Where they are no part of the geometry, which is told too. */
+static json_t *segments_of(const struct settings *settings, const struct perhaps_stats *stats)
+{
+    uint64_t told;
+    bool known = planned_field(&stats->plan, "segments", &told);
+    return optional(settings, known && !settings->json ? 0 : stats->segments);
+}
+
+/* Layers or generations.  NULL: the filter has none. */
+static json_t *parts_of(const perhaps_filter *filter)
+{
+    json_t *parts = NULL;
+    struct perhaps_stats stats;
+    for (size_t i = 0; perhaps_part(filter, i, &stats); i++) {
+        if (!parts)
+            parts = json_array();
+        json_array_append_new(parts,
+                              json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "age", (json_int_t)i,
+                                        "keys", (json_int_t)stats.keys, "capacity",
+                                        (json_int_t)stats.plan.capacity, "fpr_now",
+                                        stats.fpr_now, "bits_per_key", stats.bits_per_key,
+                                        "body_bytes", (json_int_t)stats.memory_nbytes));
+    }
+    return parts;
+}
+
+/* What is to be known of this filter, and what can be done about it.  NULL: nothing. */
+static json_t *notes_of(const struct perhaps_stats *stats)
+{
+    const struct perhaps_plan *plan = &stats->plan;
+    json_t *notes = json_array();
+    if (stats->keys > plan->fpr_until && stats->fpr_now > plan->fpr)
+        json_array_append_new(
+            notes, json_sprintf("it holds more than the %s keys up to which the rate is kept: "
+                                "that is now %s, not %s; to lower it, build a new one from the "
+                                "keys",
+                                grouped(plan->fpr_until).s, share(stats->fpr_now).s,
+                                share(plan->fpr).s));
+    if (stats->parts > 1 && !kind_can(plan->kind, PERHAPS_FORGET))
+        json_array_append_new(
+            notes, json_string("layers cannot be put together without the keys: for a faster "
+                               "and smaller filter, build a new one from those"));
+    if (json_array_size(notes))
+        return notes;
+    json_decref(notes);
+    return NULL;
+}
+
+static int print_info(const struct settings *settings, const struct target *target,
+                      uint64_t file_nbytes)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(target->filter, &stats);
+    const struct perhaps_plan *plan = &stats.plan;
+    return print_facts(
+        settings,
+        json_pack("{s:o, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:s, s:o*, "
+                  "s:o*, s:o*, "
+                  "s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+                  "filter", json_path(settings->filter), "kind", plan->kind, "keys",
+                  (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "load",
+                  stats.load, "bits_per_key", stats.bits_per_key, "fpr_asked", plan->fpr,
+                  "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now, "fpr_until",
+                  fact_until(settings, plan), "body_bytes", (json_int_t)stats.memory_nbytes,
+                  "file_bytes", (json_int_t)file_nbytes, "hash", stats.hash, "segments",
+                  segments_of(settings, &stats), "stale", optional(settings, stats.stale),
+                  "saturated", optional(settings, stats.saturated), "failed_adds",
+                  (json_int_t)stats.failed_adds, "unmatched_removals",
+                  (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
+                  pages_of(settings, &stats), "instructions", stats.cpu, "geometry",
+                  fact_geometry(plan), "notes", notes_of(&stats), "parts",
+                  parts_of(target->filter)));
+}
+
 int verb_info(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
-    struct perhaps_stats stats;
     struct stat file = { 0 };
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
     if (!status && stat(settings->filter, &file) != 0)
         status = complain("%s: %s", settings->filter, strerror(errno));
-    if (!status) {
-        perhaps_stats(target.filter, &stats);
-        const struct perhaps_plan *plan = &stats.plan;
-        print_facts(
-            settings,
-            json_pack("{s:o, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:s, s:I, s:I, "
-                      "s:b, s:o, s:s, s:o}",
-                      "filter", json_path(settings->filter), "kind", plan->kind, "keys",
-                      (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "load",
-                      stats.load, "bits_per_key", stats.bits_per_key, "fpr_asked", plan->fpr,
-                      "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now,
-                      "body_bytes", (json_int_t)plan->body_nbytes, "file_bytes",
-                      (json_int_t)file.st_size, "hash", stats.hash, "failed_adds",
-                      (json_int_t)stats.failed_adds, "unmatched_removals",
-                      (json_int_t)stats.unmatched_removals, "mapped", stats.mapped,
-                      "huge_pages", pages_of(settings, &stats), "instructions", stats.cpu,
-                      "geometry", fields_of(plan)));
-    }
+    if (!status)
+        status = print_info(settings, &target, (uint64_t)file.st_size);
     target_close(&target);
     return status;
 }

@@ -12,7 +12,9 @@
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n the keys are counted first, so the input must be readable twice." },
+      "Without -n the keys are counted first where the input can be read twice; for a pipe "
+      "the\n"
+      "filter grows with them, as it does under --grow." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
       "F is replaced when all keys are in; after an error it is as it was, but for "
       "--in-place." },
@@ -22,18 +24,34 @@ static const struct verb verbs[] = {
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
       "Exit status: 0 if a key was selected, 1 if none, 2 after an error." },
+    { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
+      "print each key and how often it was added to F",
+      "Prints the line, a tab and the count: never too low, but " TEXT(
+          PERHAPS_COUNT_MAX) " means " TEXT(PERHAPS_COUNT_MAX) " or more; too high\n"
+                                                               "at the false-positive rate.  F "
+                                                               "must be of a kind that counts: "
+                                                               "build it with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n the different lines are counted first (closely enough), so the input must "
+      "Without -n the different lines are counted first (closely enough) where the input can "
       "be\n"
-      "readable twice; a --state that exists keeps its size, rate, kind and hash." },
+      "read twice; for a pipe the filter grows with them.  A --state that exists keeps its "
+      "size,\n"
+      "rate, kind, window and hash.\n"
+      "Under --window a line is printed again when it comes later than W after it was last\n"
+      "printed; a repeat in between does not renew its time." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F", NULL },
-    { PLAN, false, false, "plan", verb_plan, "-n N [-p P] [OPTION...]",
-      "tell what filter 'build' would make, and its size", NULL },
+    { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
+      "tell what filter 'build' would make, its size, and what others there are",
+      "-n may be left out with --grow and --window." },
     { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
       "write to F what the filter files A, B... hold together",
-      "They must be built alike: same -n, -p, --kind and --seed (or --key-file)." },
+      "They must be built alike: same -n, -p, --kind and --seed (or --key-file).  The parts "
+      "of\n"
+      "filters that grew, and the layers of one, cannot be put together without the keys: "
+      "build\n"
+      "a new filter from those." },
     { VERIFY, true, false, "verify", verb_verify, "F", "check every page of F",
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
 };
@@ -82,7 +100,7 @@ static int help_verb(const struct verb *verb)
         print_kinds();
     if (verb->notes)
         printf("\n%s\n", verb->notes);
-    if (verb->bit & (BUILD | ADD | REMOVE | QUERY | DEDUP))
+    if (verb->takes_inputs && verb->bit != MERGE)
         puts(
             "\nINPUT: files, or - for standard input, which is the default; gzip and zstd are\n"
             "unpacked.  A key is a line without its newline: any bytes, of any length.");

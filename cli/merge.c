@@ -10,6 +10,11 @@ static int complain_merge(const struct target *part, const struct settings *sett
         return complain("%s: differs from %s in kind, size, hash, seed or secret: build both "
                         "with the same options, --seed too",
                         part->path, first);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        return complain(
+            "%s: filters of its kind cannot be put together without the keys: build "
+            "a new one from those",
+            part->path);
     if (error == PERHAPS_ERR_FULL)
         return complain("%s: does not fit into %s any more: build them with a larger -n",
                         part->path, first);

@@ -44,13 +44,9 @@ static const char *read_scale(const char *text, long *power)
     return text + 1;
 }
 
-bool read_number(const char *text, uint64_t *n)
+/* Sets *n to digits times ten to the power.  false if that is not a whole number below 2^64. */
+static bool scale(uint64_t digits, long power, uint64_t *n)
 {
-    uint64_t digits = 0;
-    long power = 0;
-    if (!(text = read_digits(text, &digits, &power)) || !(text = read_scale(text, &power)) ||
-        *text)
-        return false;
     for (; power < 0 && digits; power++) {
         if (digits % 10)
             return false;
@@ -65,21 +61,48 @@ bool read_number(const char *text, uint64_t *n)
     return true;
 }
 
-bool read_share(const char *text, double *share)
+bool read_number(const char *text, uint64_t *n)
+{
+    uint64_t digits = 0;
+    long power = 0;
+    if (!(text = read_digits(text, &digits, &power)) || !(text = read_scale(text, &power)) ||
+        *text)
+        return false;
+    return scale(digits, power, n);
+}
+
+bool read_duration(const char *text, uint64_t *ms)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms;
+    } units[] = { { "ms", 1 },      { "s", 1000 },     { "m", 60000 },
+                  { "h", 3600000 }, { "d", 86400000 }, { "w", 604800000 } };
+    uint64_t digits = 0;
+    long power = 0;
+    if (!(text = read_digits(text, &digits, &power)))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(text, units[i].name) == 0)
+            return digits <= UINT64_MAX / units[i].ms && scale(digits * units[i].ms, power, ms);
+    return false;
+}
+
+bool read_share(const char *text, double *x)
 {
     /* strtod() alone would take "nan", "inf" and hexadecimal too. */
     size_t nbytes = strspn(text, "0123456789.eE+-");
     char *end;
-    double x = strtod(text, &end);
+    double value = strtod(text, &end);
     if (nbytes == 0 || end != text + nbytes)
         return false;
     if (*end == '%') {
-        x /= 100;
+        value /= 100;
         end++;
     }
     if (*end)
         return false;
-    *share = x;
+    *x = value;
     return true;
 }
 
@@ -136,5 +159,15 @@ struct text expectation(double x)
         snprintf(out.s, sizeof out.s, "fewer than 0.01");
     else
         snprintf(out.s, sizeof out.s, "about %.2g", x);
+    return out;
+}
+
+struct text share(double x)
+{
+    struct text out;
+    if (x >= 0.0001)
+        snprintf(out.s, sizeof out.s, "%.2g %%", x * 100);
+    else
+        snprintf(out.s, sizeof out.s, "%.2g", x);
     return out;
 }

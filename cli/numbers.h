@@ -14,12 +14,18 @@ struct text {
  * anything that is not a whole number below 2^64. */
 bool read_number(const char *text, uint64_t *n);
 
-/* Reads "0.001", "1e-6" or "0.1%".  false, leaving *share alone, for anything else. */
-bool read_share(const char *text, double *share);
+/* Reads a time with its unit: "24h", "1.5d", "250ms"; s, m, h, d and w are second, minute,
+ * hour, day and week.  false, leaving *ms alone, for anything that is not a whole number of
+ * milliseconds, or has no unit. */
+bool read_duration(const char *text, uint64_t *ms);
+
+/* Reads "0.001", "1e-6" or "0.1%".  false, leaving *x alone, for anything else. */
+bool read_share(const char *text, double *x);
 
 struct text grouped(uint64_t n);                /* 15,000,000 */
 struct text scaled(double x, const char *unit); /* 18.6 MB, 24.6 M keys/s, 512 B */
 struct text duration(double seconds);           /* 0.61 s, 7 s, 2 min 05 s, 3 h 20 min */
 struct text expectation(double x);              /* about 0.3, fewer than 0.01 */
+struct text share(double x);                    /* 1.3 %, 2.1e-06 */
 
 #endif

@@ -8,13 +8,16 @@
 #include "numbers.h"
 #include "report.h"
 
-#define INPUT (BUILD | ADD | REMOVE | QUERY | DEDUP)
+#define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN)
 #define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY)
 #define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE)
 
 #define THREADS_MAX 1024
 #define FIELD_MAX   1000000
+
+#define FACTOR_MAX      8 /* as perhaps.h says */
+#define GENERATIONS_MAX 64
 
 #define FPR       0.01 /* where -p is not given */
 #define FPR_DEDUP 1e-6 /* each false positive is a line lost */
@@ -63,6 +66,39 @@ static const char *read_field(const char *value, void *slot)
     return read_between(value, 1, FIELD_MAX, slot, "not a field: the first field is 1");
 }
 
+static const char *read_factor(const char *value, void *slot)
+{
+    return read_between(value, 1, FACTOR_MAX, slot,
+                        "not a factor: give a whole number from 1 to " TEXT(FACTOR_MAX));
+}
+
+static const char *read_generations(const char *value, void *slot)
+{
+    return read_between(
+        value, 2, GENERATIONS_MAX, slot,
+        "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX));
+}
+
+/* What the time in which keys are remembered, or their number, is written behind. */
+static const char *read_window(const char *value, void *slot)
+{
+    static const char suffix[] = "-keys";
+    struct perhaps_window window = { 0 };
+    char number[64];
+    size_t length = strlen(value), tail = strlen(suffix);
+    bool by_keys = length > tail && strcmp(value + length - tail, suffix) == 0;
+    if (by_keys && length - tail < sizeof number) {
+        memcpy(number, value, length - tail);
+        number[length - tail] = '\0';
+        by_keys = !read_capacity(number, &window.keys);
+    }
+    if (!(by_keys && window.keys) && !(read_duration(value, &window.time) && window.time))
+        return "not a window: give a time with its unit (ms, s, m, h, d, w), such as 24h, or a "
+               "number of keys, such as 10M-keys";
+    *(struct perhaps_window *)slot = window;
+    return NULL;
+}
+
 static const char *read_fpr(const char *value, void *slot)
 {
     double fpr;
@@ -107,8 +143,6 @@ static const char *read_kind(const char *value, void *slot)
     return problem;
 }
 
-#define TEXT(macro)  TEXT_OF(macro)
-#define TEXT_OF(x)   #x
 #define SLOT(member) offsetof(struct settings, member)
 
 static const struct row {
@@ -128,10 +162,26 @@ static const struct row {
     { 'p', DEDUP, "fpr", "P", read_fpr, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
     { 0, SIZED, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
+    { 0, SIZED, "base", "K", read_kind, SLOT(base),
+      "of a kind that is made of filters: the kind of those" },
     { 0, BUILD | PLAN, "removable", NULL, read_flag, SLOT(removable),
       "a kind whose keys can be removed" },
+    { 0, BUILD | PLAN, "count", NULL, read_flag, SLOT(counts),
+      "a kind that tells how often a key was added" },
     { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
-    { 0, PLAN, "grow", NULL, read_flag, SLOT(grow), "more than N keys may come" },
+    { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
+      "a kind that takes more than N keys; N, if given, is what it begins with" },
+    { 0, SIZED, "until", "N", read_capacity, SLOT(until),
+      "grow, and keep the rate up to N keys, where the kind must know that" },
+    { 0, SIZED, "factor", "N", read_factor, SLOT(factor),
+      "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
+    { 0, DEDUP | PLAN, "window", "W", read_window, SLOT(window),
+      "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
+    { 0, DEDUP | PLAN, "generations", "G", read_generations, SLOT(generations),
+      "the window is kept in G parts: up to W/(G-1) more is remembered [5]" },
+    { 0, DEDUP, "time-field", "N", read_field, SLOT(time_field),
+      "the time is the N-th field of the line, not the clock's: 1795290000.5, or\n"
+      "                       2026-11-21T19:38:06[.123][Z|+hh:mm]" },
     { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
     { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
     { 0, BUILD | DEDUP, "hash", "H", read_text, SLOT(hash),
@@ -140,7 +190,7 @@ static const struct row {
       "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
     { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
       "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY, "key-file", "K", read_text, SLOT(key_file),
+    { 0, ADD | REMOVE | QUERY | COUNT, "key-file", "K", read_text, SLOT(key_file),
       "the secret that F was built with" },
     { 0, BUILD, "seed", "S", read_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
@@ -148,6 +198,8 @@ static const struct row {
       "remember the lines in F from run to run; made if missing" },
     { 0, ADD, "in-place", NULL, read_flag, SLOT(in_place),
       "add to the file itself: others may do so too, and find the keys at once" },
+    { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
+      "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
     { 0, QUERY, "label", NULL, read_flag, SLOT(label),
@@ -171,7 +223,7 @@ static const struct row {
       "print nothing, stop at the first: the exit status tells" },
     { 'q', DOING, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
     { 0, INFO | PLAN, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
-    { 0, DOING | QUERY, "json", NULL, read_flag, SLOT(json),
+    { 0, DOING | QUERY | COUNT, "json", NULL, read_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
     { 'h', EVERY, "help", NULL, read_flag, SLOT(help), "this help" },
 };
@@ -238,8 +290,17 @@ static int check_together(const struct settings *s)
 {
     if (s->fast && s->compact)
         return complain("--fast: excludes --compact: leave out one");
-    if (s->delimiter && !s->field)
+    if (s->once && s->counts)
+        return complain("--once: leaves nothing to count: leave out --count");
+    if (s->delimiter && !s->field && !s->time_field)
         return complain("--delimiter: says where fields end: give --field too");
+    if (s->generations && !s->window.keys && !s->window.time)
+        return complain("--generations: of a window: give --window too");
+    if (s->time_field && s->window.keys)
+        return complain("--time-field: the window goes by keys: give a time, such as "
+                        "--window 24h, or leave out --time-field");
+    if (s->time_field && !s->window.time && !s->state)
+        return complain("--time-field: of a window: give --window too, such as --window 24h");
     if (s->label + s->invert > 1 ||
         s->label + s->count + (s->verb->bit == QUERY && s->quiet) > 1)
         return complain("--label: prints every key: leave out -v, -c and -q");
@@ -282,6 +343,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
         return 0;
     if ((status = check_together(settings)))
         return status;
+    settings->window.generations = (unsigned)settings->generations;
     return take_operands(argc - optind, argv + optind, settings);
 }
 

@@ -11,6 +11,10 @@
 
 #include "verbs.h"
 
+/* A number that a macro has, for texts. */
+#define TEXT(macro) TEXT_OF(macro)
+#define TEXT_OF(x)  #x
+
 /* What was asked.  Zero or NULL: not given, the verb has its default. */
 struct settings {
     const struct verb *verb;
@@ -20,11 +24,16 @@ struct settings {
 
     const char *output;
     const char *state;
-    bool in_place;
+    bool in_place, once;
     uint64_t capacity;
     double fpr;
     const char *kind;
-    bool removable, fixed, grow; /* what is needed of the kind */
+    const char *base;
+    bool removable, counts, fixed, grow; /* what is needed of the kind */
+    uint64_t factor, until;              /* how it grows */
+    struct perhaps_window window;        /* times in milliseconds */
+    uint64_t generations;
+    uint64_t time_field; /* from 1 on */
     bool fast, compact;
     const char *hash;
     const char *key_file;

@@ -1,6 +1,8 @@
 #include "output.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -90,6 +92,23 @@ bool output_label(struct batch *batch)
         const struct label *label = &labels[batch->answer[i]];
         to = append(to, label->text, label->nbytes);
         to = append(to, batch->record[i].bytes, batch->record[i].nbytes + 1);
+    }
+    batch->output_nbytes = (size_t)(to - batch->output);
+    return true;
+}
+
+bool output_numbers(struct batch *batch)
+{
+    enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1 */
+    if (!make_room(batch, batch->block.nbytes + batch->ndone * NUMBER_NBYTES + 1))
+        return false;
+    char *to = batch->output = batch->room;
+    for (size_t i = 0; i < batch->ndone; i++) {
+        const struct perhaps_key *record = &batch->record[i];
+        const char *delimiter = (const char *)record->bytes + record->nbytes;
+        to = append(to, record->bytes, record->nbytes);
+        to += sprintf(to, "\t%ju", (uintmax_t)batch->number[i]);
+        *to++ = *delimiter;
     }
     batch->output_nbytes = (size_t)(to - batch->output);
     return true;

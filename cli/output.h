@@ -15,6 +15,9 @@ size_t output_keep(struct batch *batch, bool wanted);
 /* Makes all records the output, each behind its answer and a tab.  false: no memory. */
 bool output_label(struct batch *batch);
 
+/* The same for the numbers, which stand behind a tab and the record.  false: no memory. */
+bool output_numbers(struct batch *batch);
+
 /* Writes the output of the batch.  false: failed, now or before. */
 bool output_write(struct output *output, const struct batch *batch);
 

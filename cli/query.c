@@ -8,6 +8,7 @@
 
 struct query {
     const struct settings *settings;
+    bool (*ask)(void *query, struct batch *batch);
     struct target target;
     struct input *input;
     struct output output;
@@ -29,6 +30,22 @@ static bool ask_batch(void *context, struct batch *batch)
     return true;
 }
 
+static bool count_batch(void *context, struct batch *batch)
+{
+    const struct query *query = context;
+    int error = batch_make_numbers(batch) ? 0 : PERHAPS_ERR_MEMORY;
+    size_t i = 0;
+    for (; i < batch->count && !error; i += !error) {
+        const struct perhaps_key *key = &batch->key[i];
+        error = perhaps_count(query->target.filter, key->bytes, key->nbytes, &batch->number[i]);
+        batch->nselected += !error && batch->number[i] > 0;
+    }
+    batch->ndone = i;
+    if (!output_numbers(batch))
+        error = PERHAPS_ERR_MEMORY;
+    return batch_met(batch, error) && !batch->problem;
+}
+
 static bool print_batch(void *context, struct batch *batch)
 {
     struct query *query = context;
@@ -39,7 +56,7 @@ static bool print_batch(void *context, struct batch *batch)
 
 static int query_all(struct query *query)
 {
-    const struct stage stages[] = { { ask_batch, query, .in_order = false },
+    const struct stage stages[] = { { query->ask, query, .in_order = false },
                                     { print_batch, query, .in_order = true } };
     const struct batch *last = input_run(query->input, stages, 2);
     if (query->output.error)
@@ -74,22 +91,50 @@ static int refuse_loop(const struct settings *settings)
     return input_refuse(settings, &out, "standard output");
 }
 
+/* Before any line is read. */
+static int check_counts(const struct target *target)
+{
+    uint64_t count;
+    if (perhaps_count(target->filter, "", 0, &count) != PERHAPS_ERR_UNSUPPORTED)
+        return 0;
+    return complain("%s: its kind cannot count: build it with --count", target->path);
+}
+
+static int ask_all(struct query *query)
+{
+    const struct settings *s = query->settings;
+    int status = refuse_loop(s);
+    if (!status)
+        status = target_open(&query->target, s->filter, s, WITH_SECRET);
+    if (!status && query->ask == count_batch)
+        status = check_counts(&query->target);
+    if (!status)
+        status = input_open(s, "asking", !s->count, &query->input);
+    return status ? status : query_all(query);
+}
+
+static int run_query(struct query *query)
+{
+    double started = seconds_now();
+    int status = ask_all(query);
+    if (!status)
+        report(query, seconds_now() - started);
+    input_close(query->input);
+    target_close(&query->target);
+    return status;
+}
+
 int verb_query(const struct settings *settings)
 {
-    struct query query = { .settings = settings, .target = TARGET_NONE };
-    double started = seconds_now();
-    int status = refuse_loop(settings);
+    struct query query = { .settings = settings, .ask = ask_batch, .target = TARGET_NONE };
+    int status = run_query(&query);
     if (!status)
-        status = target_open(&query.target, settings->filter, settings, WITH_SECRET);
-    if (!status)
-        status = input_open(settings, "asking", !settings->count, &query.input);
-    if (!status)
-        status = query_all(&query);
-    if (!status) {
-        report(&query, seconds_now() - started);
         status = query.nselected ? STATUS_YES : STATUS_NO;
-    }
-    input_close(query.input);
-    target_close(&query.target);
     return status;
+}
+
+int verb_count(const struct settings *settings)
+{
+    struct query query = { .settings = settings, .ask = count_batch, .target = TARGET_NONE };
+    return run_query(&query);
 }

@@ -74,28 +74,100 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
-static void print_fact(const char *name, const json_t *value)
+/* A name as people read it: "fpr_now" is "fpr now". */
+static const char *label_of(const char *name, char label[64])
 {
-    char label[64];
-    snprintf(label, sizeof label, "%s", name);
+    snprintf(label, 64, "%s", name);
     for (char *c = label; *c; c++)
         if (*c == '_')
             *c = ' ';
-    printf("%-20s ", label);
-    if (json_is_integer(value)) {
-        uint64_t n = (uint64_t)json_integer_value(value);
-        printf("%s", grouped(n).s);
-        if (ends_in(name, "bytes") && n >= 1000)
-            printf("  (%s)", scaled((double)n, "B").s);
-    } else if (json_is_real(value)) {
-        printf("%.6g", json_real_value(value));
-    } else if (json_is_boolean(value)) {
-        printf("%s", json_is_true(value) ? "yes" : "no");
-    } else {
-        printf("%s", json_string_value(value));
+    return label;
+}
+
+/* Of a number of bytes, other than those that fit a line. */
+static bool is_size(const char *name, const json_t *value)
+{
+    return json_is_integer(value) && ends_in(name, "bytes") &&
+           json_integer_value(value) >= 1000;
+}
+
+static const char *text_of(const json_t *value, char text[64])
+{
+    if (json_is_string(value))
+        return json_string_value(value);
+    if (json_is_integer(value))
+        snprintf(text, 64, "%s", grouped((uint64_t)json_integer_value(value)).s);
+    else if (json_is_real(value))
+        snprintf(text, 64, "%.6g", json_real_value(value));
+    else
+        snprintf(text, 64, "%s",
+                 json_is_true(value)   ? "yes"
+                 : json_is_null(value) ? "-"
+                                       : "no");
+    return text;
+}
+
+/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
+static void print_fact(const char *name, const json_t *value)
+{
+    char label[64], text[64];
+    printf("%-20s %s", label_of(name, label), text_of(value, text));
+    if (is_size(name, value))
+        printf("  (%s)", scaled((double)json_integer_value(value), "B").s);
+    putchar('\n');
+}
+
+/* A cell of a column, or its head (value NULL). */
+static const char *cell_of(const char *name, const json_t *value, char text[64])
+{
+    if (!value)
+        return label_of(name, text);
+    if (is_size(name, value))
+        snprintf(text, 64, "%s", scaled((double)json_integer_value(value), "B").s);
+    else if (json_is_real(value))
+        snprintf(text, 64, "%.3g", json_real_value(value));
+    else
+        return text_of(value, text);
+    return text;
+}
+
+/* Names to the left, but for the last column; numbers to the right. */
+static void print_cell(json_t *rows, const char *name, const json_t *value)
+{
+    char text[64];
+    size_t width = strlen(cell_of(name, NULL, text));
+    json_t *first = json_array_get(rows, 0);
+    bool left = json_object_iter_next(first, json_object_iter_at(first, name));
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *other = json_object_get(json_array_get(rows, i), name);
+        size_t length = strlen(cell_of(name, other, text));
+        width = length > width ? length : width;
+        left &= !json_is_number(other);
+    }
+    printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value, text));
+}
+
+/* Objects with the same members. */
+static void print_rows(const char *title, json_t *rows)
+{
+    char label[64];
+    const char *name;
+    json_t *row, *value;
+    size_t i;
+    printf("\n%s:\n", label_of(title, label));
+    json_object_foreach(json_array_get(rows, 0), name, value) print_cell(rows, name, NULL);
+    json_array_foreach(rows, i, row)
+    {
+        putchar('\n');
+        json_object_foreach(row, name, value) print_cell(rows, name, value);
     }
     putchar('\n');
+}
+
+static void print_texts(const char *name, const json_t *texts)
+{
+    for (size_t i = 0; i < json_array_size(texts); i++)
+        print_fact(name, json_array_get(texts, i));
 }
 
 static void print_table(json_t *facts)
@@ -106,8 +178,12 @@ static void print_table(json_t *facts)
     {
         if (json_is_object(value))
             print_table(value);
-        else
+        else if (!json_is_array(value))
             print_fact(name, value);
+        else if (json_is_object(json_array_get(value, 0)))
+            print_rows(name, value);
+        else
+            print_texts(name, value);
     }
 }
 

@@ -14,13 +14,27 @@
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
 
-static bool add_batch(void *context, struct batch *batch)
+static bool hash_for_filter(void *context, struct batch *batch)
 {
     const struct seen *seen = context;
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
-    int error = perhaps_add_unless_present_many(seen->target.filter, &keys, batch->answer,
-                                                &batch->ndone);
-    return batch_met(batch, error);
+    return batch_hash(seen->target.filter, batch);
+}
+
+static bool add_batch(void *context, struct batch *batch)
+{
+    struct seen *seen = context;
+    perhaps_filter *filter = seen->target.filter;
+    size_t at = 0, done;
+    if (batch->error)
+        return false;
+    for (int error = 0; at < batch->count && !error; at += done) {
+        size_t count = window_advance(&seen->window, filter, batch, at);
+        struct perhaps_keys keys = batch_keys(batch, at, count);
+        error = perhaps_add_unless_present_many(filter, &keys, batch->answer + at, &done);
+        batch_met(batch, error);
+    }
+    batch->ndone = at;
+    return !batch->error;
 }
 
 /* ---- Parts ------------------------------------------------------------------------- */
@@ -58,7 +72,7 @@ static bool make_room(struct batch *batch, size_t nparts)
 /* The part is taken from bits of the hash that no kind gives a weight of their own.  What does
  * not change is read before the loop: for all that compilers know, writing a hash might change
  * anything. */
-static void hash_keys(const struct seen *seen, const struct batch *batch, struct parted *parted)
+static void part_keys(const struct seen *seen, const struct batch *batch, struct parted *parted)
 {
     const uint64_t seed = seen->seed, mask = seen->nparts - 1;
     const struct perhaps_key *key = batch->key;
@@ -76,14 +90,14 @@ static void hash_keys(const struct seen *seen, const struct batch *batch, struct
     memcpy(parted->count, used, sizeof used);
 }
 
-static bool hash_batch(void *context, struct batch *batch)
+static bool part_batch(void *context, struct batch *batch)
 {
     const struct seen *seen = context;
     if (!make_room(batch, seen->nparts)) {
         batch->ndone = 0;
         return batch_met(batch, PERHAPS_ERR_MEMORY);
     }
-    hash_keys(seen, batch, batch->scratch);
+    part_keys(seen, batch, batch->scratch);
     return true;
 }
 
@@ -111,10 +125,14 @@ static bool add_to_part(void *context, struct batch *batch)
 size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX])
 {
     if (seen->nparts == 0) {
-        stages[0] = (struct stage){ .run = add_batch, .context = seen, .in_order = true };
-        return 1;
+        size_t n = 0;
+        if (window_reads(&seen->window))
+            stages[n++] = (struct stage){ .run = window_read_times, .context = &seen->window };
+        stages[n++] = (struct stage){ .run = hash_for_filter, .context = seen };
+        stages[n++] = (struct stage){ .run = add_batch, .context = seen, .in_order = true };
+        return n;
     }
-    stages[0] = (struct stage){ .run = hash_batch, .context = seen };
+    stages[0] = (struct stage){ .run = part_batch, .context = seen };
     for (size_t i = 0; i < seen->nparts; i++)
         stages[i + 1] =
             (struct stage){ .run = add_to_part, .context = &seen->part[i], .in_order = true };
@@ -123,59 +141,75 @@ size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX])
 
 /* ---- Opening ----------------------------------------------------------------------- */
 
-/* A power of two, no more than there are threads, and none of less than a million keys. */
-static size_t choose_nparts(const struct settings *settings, uint64_t capacity)
+/* A power of two, no more than there are threads, and none of less than a million keys; how
+ * many will come to one that grows is not known. */
+static size_t choose_nparts(const struct settings *settings, struct size size)
 {
     size_t nparts = 1;
     while (nparts < SEEN_PARTS_MAX && 2 * nparts <= input_nthreads(settings) &&
-           capacity / (2 * nparts) >= 1000000)
+           (size.grows || size.capacity / (2 * nparts) >= 1000000))
         nparts *= 2;
     return nparts;
 }
 
-static int make_part(struct seen_part *part, const struct settings *settings, uint64_t capacity)
+static int make_part(struct seen_part *part, const struct settings *settings, struct size size)
 {
     struct settings hashed = *settings;
     hashed.hash = "none";
     int status = target_reserve(&part->target, NULL);
-    return status ? status : target_create(&part->target, &hashed, capacity);
+    return status ? status : target_create(&part->target, &hashed, size);
 }
 
 /* Keys do not fall into the parts quite evenly: six deviations more, for each. */
-static int make_parts(struct seen *seen, const struct settings *settings, uint64_t capacity)
+static int make_parts(struct seen *seen, const struct settings *settings, struct size size)
 {
     int status = 0;
     if (getentropy(&seen->seed, sizeof seen->seed) != 0)
         return complain("no random bytes: %s", strerror(errno));
-    size_t nparts = choose_nparts(settings, capacity);
-    double mean = (double)capacity / (double)nparts;
+    size_t nparts = choose_nparts(settings, size);
+    double mean = (double)size.capacity / (double)nparts;
     if (nparts > 1)
-        capacity = (uint64_t)(mean + 6 * sqrt(mean));
+        size.capacity = (uint64_t)(mean + 6 * sqrt(mean));
     while (!status && seen->nparts < nparts) {
         struct seen_part *part = &seen->part[seen->nparts];
         *part = (struct seen_part){ .index = seen->nparts++, .target = TARGET_NONE };
-        status = make_part(part, settings, capacity);
+        status = make_part(part, settings, size);
     }
     return status;
 }
 
-int seen_open(struct seen *seen, const struct settings *settings)
+/* One filter for all: a window is full of what came last, wherever its hash would put it. */
+static int make_one(struct seen *seen, const struct settings *settings, struct size size)
+{
+    int status = target_create(&seen->target, settings, size);
+    return status ? status : window_open(&seen->window, settings, seen->target.filter, NULL);
+}
+
+static int open_state(struct seen *seen, const struct settings *settings)
 {
     struct perhaps_stats stats;
-    uint64_t capacity;
-    int status = target_reserve(&seen->target, settings->state);
-    if (!status && settings->state && access(settings->state, F_OK) == 0) {
-        status = target_load(&seen->target, settings->state, settings, WITH_SECRET);
-    } else if (!status && !(status = input_capacity(settings, &capacity))) {
-        if (!settings->state && !settings->hash && !settings->key_file)
-            return make_parts(seen, settings, capacity);
-        status = target_create(&seen->target, settings, capacity);
-    }
+    const char *path = settings->state;
+    int status = target_load(&seen->target, path, settings, WITH_SECRET);
     if (status)
         return status;
     perhaps_stats(seen->target.filter, &stats);
     seen->nkeys_before = stats.keys;
-    return 0;
+    return window_open(&seen->window, settings, seen->target.filter, path);
+}
+
+int seen_open(struct seen *seen, const struct settings *settings)
+{
+    struct size size;
+    int status = target_reserve(&seen->target, settings->state);
+    if (!status && settings->state && access(settings->state, F_OK) == 0)
+        return open_state(seen, settings);
+    if (!status)
+        status = input_size(settings, &size);
+    if (status)
+        return status;
+    bool one =
+        settings->state || settings->hash || settings->key_file || request_window(settings);
+    return one ? make_one(seen, settings, size) : make_parts(seen, settings, size);
 }
 
 void seen_close(struct seen *seen)
@@ -201,11 +235,41 @@ static double expected_losses(const perhaps_filter *filter, uint64_t before, uin
     return sum * width / 3;
 }
 
+static void add_facts(struct seen_facts *facts, const struct target *target)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(target->filter, &stats);
+    double keys = (double)stats.keys, all = (double)facts->keys + keys;
+    if (all > 0) /* as often as keys go there */
+        facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
+    facts->keys += stats.keys;
+    facts->memory_nbytes += stats.memory_nbytes;
+    facts->fpr = stats.plan.fpr;
+    facts->over |= stats.keys > stats.plan.fpr_until && stats.fpr_now > stats.plan.fpr;
+}
+
+struct seen_facts seen_facts(const struct seen *seen)
+{
+    struct seen_facts facts = { 0 };
+    if (seen->nparts == 0)
+        add_facts(&facts, &seen->target);
+    for (size_t i = 0; i < seen->nparts; i++)
+        add_facts(&facts, &seen->part[i].target);
+    return facts;
+}
+
+/* What a window holds in the end tells nothing about how much it held before: it is taken to
+ * have been as full all the time. */
 double seen_expected_losses(const struct seen *seen, uint64_t nnew)
 {
     double sum = 0;
-    if (seen->nparts == 0)
+    struct perhaps_stats stats;
+    if (seen->nparts == 0) {
+        perhaps_stats(seen->target.filter, &stats);
+        if (kind_can(stats.plan.kind, PERHAPS_FORGET))
+            return (double)nnew * stats.fpr_now;
         return expected_losses(seen->target.filter, seen->nkeys_before, nnew);
+    }
     for (size_t i = 0; i < seen->nparts; i++)
         sum += expected_losses(seen->part[i].target.filter, 0, nnew / seen->nparts);
     return sum;

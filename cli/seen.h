@@ -5,12 +5,14 @@
 
 #include "pipeline.h"
 #include "target.h"
+#include "window.h"
 
 #define SEEN_PARTS_MAX  8
-#define SEEN_STAGES_MAX (SEEN_PARTS_MAX + 1)
+#define SEEN_STAGES_MAX (SEEN_PARTS_MAX + 2)
 
 struct seen {
-    struct target target;  /* the state, or one filter whose hash was asked for */
+    struct target target; /* the state, or one filter that forgets or whose hash was asked */
+    struct window window;
     uint64_t nkeys_before; /* that it held at the start */
 
     /* Else: each part is told the keys whose hash says so, all in order, in a stage of its own;
@@ -35,6 +37,14 @@ int seen_open(struct seen *seen, const struct settings *settings);
 /* Writes the stages that find out, for each record of a batch, whether it was seen before.
  * Returns how many. */
 size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX]);
+
+/* What all filters together are. */
+struct seen_facts {
+    uint64_t keys, memory_nbytes;
+    double fpr_now, fpr;
+    bool over; /* more keys came than the asked rate was to be kept for */
+};
+struct seen_facts seen_facts(const struct seen *seen);
 
 /* How many lines may have been taken for old though they were new, in expectation, if 'nnew'
  * were found to be new. */

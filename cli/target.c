@@ -137,46 +137,31 @@ static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
     return 0;
 }
 
-struct perhaps_options target_options(const struct settings *settings, uint64_t capacity)
-{
-    unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
-                     (settings->fixed ? PERHAPS_STATIC : 0U) |
-                     (settings->grow ? PERHAPS_GROW : 0U);
-    enum perhaps_preference preference = settings->fast      ? PERHAPS_FAST
-                                         : settings->compact ? PERHAPS_COMPACT
-                                                             : PERHAPS_BALANCED;
-    return (struct perhaps_options){ .capacity = capacity,
-                                     .fpr = settings->fpr,
-                                     .needs = needs,
-                                     .kind = settings->kind,
-                                     .preference = preference };
-}
-
-static int complain_create(const struct target *target, const struct perhaps_options *options,
-                           int error)
-{
-    struct perhaps_plan plan;
-    if (error == PERHAPS_ERR_MEMORY && perhaps_plan(options, &plan) == 0)
-        return complain("%s: %s: it takes %s", target->path, why(error),
-                        scaled((double)plan.body_nbytes, "B").s);
-    return complain("%s: %s", target->path, why(error));
-}
-
-int target_create(struct target *target, const struct settings *settings, uint64_t capacity)
+int target_create(struct target *target, const struct settings *settings, struct size size)
 {
     uint8_t secret[SECRET_NBYTES];
     bool new_secret = false;
-    struct perhaps_options options = target_options(settings, capacity);
-    options.hashing.seed = settings->seed;
-    int status = choose_hash(settings, &options.hashing.hash);
+    struct perhaps_options options;
+    struct perhaps_plan plan;
+    enum perhaps_hash hash = PERHAPS_XXH3;
+    int status = choose_hash(settings, &hash);
+    if (!status)
+        status = request_plan(settings, size, target->path, &options, &plan);
     if (!status && settings->key_file)
         status = secret_read(settings->key_file, secret, &new_secret);
     if (status)
         return status;
-    options.hashing.secret = settings->key_file && !new_secret ? secret : NULL;
+    options.hashing = (struct perhaps_hashing){
+        .hash = hash,
+        .seed = settings->seed,
+        .secret = settings->key_file && !new_secret ? secret : NULL,
+    };
     int error = perhaps_create(&options, &target->filter);
+    if (error == PERHAPS_ERR_MEMORY)
+        return complain("%s: %s: it takes %s", target->path, why(error),
+                        scaled((double)plan.body_nbytes, "B").s);
     if (error)
-        return complain_create(target, &options, error);
+        return complain("%s: %s", target->path, why(error));
     if (!new_secret)
         return 0;
     return secret_write(settings->key_file, target->filter, settings->quiet || settings->json);

@@ -4,7 +4,7 @@
 
 #include <perhaps.h>
 
-#include "options.h"
+#include "request.h"
 
 struct target {
     perhaps_filter *filter;
@@ -22,9 +22,6 @@ struct target {
 
 enum secrecy { WITH_SECRET, WITHOUT_SECRET };
 
-/* The filter that the command line asks for, but for its hash. */
-struct perhaps_options target_options(const struct settings *settings, uint64_t capacity);
-
 /* All below return 0, or the exit status, having complained. */
 
 /* Opens the filter at 'path' read-only. */
@@ -37,7 +34,7 @@ int target_open(struct target *target, const char *path, const struct settings *
 int target_reserve(struct target *target, const char *path);
 
 /* Makes an empty filter, and its secret if one is wanted and there is none. */
-int target_create(struct target *target, const struct settings *settings, uint64_t capacity);
+int target_create(struct target *target, const struct settings *settings, struct size size);
 
 /* Loads the filter at 'from', to be changed. */
 int target_load(struct target *target, const char *from, const struct settings *settings,

@@ -17,6 +17,7 @@ enum verb_bit {
     PLAN = 64,
     MERGE = 128,
     VERIFY = 256,
+    COUNT = 512,
 };
 
 struct verb {
@@ -34,6 +35,7 @@ int verb_build(const struct settings *settings);
 int verb_add(const struct settings *settings);
 int verb_remove(const struct settings *settings);
 int verb_query(const struct settings *settings);
+int verb_count(const struct settings *settings);
 int verb_dedup(const struct settings *settings);
 int verb_info(const struct settings *settings);
 int verb_plan(const struct settings *settings);

@@ -1,8 +1,11 @@
-/* numbers_fuzz.c - numbers as people write them: read without rounding, or not at all. */
+/* numbers_fuzz.c - numbers and times as people write them: read without rounding, or not at
+ * all.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "moment.h"
 #include "numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
@@ -37,6 +40,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     else if (n != 4711)
         abort();
     if (read_share(text, &share) ? isnan(share) : share != 4711)
+        abort();
+    n = 4711;
+    if (!read_duration(text, &n) && n != 4711)
+        abort();
+    n = 4711;
+    bool is_time = read_moment(text, nbytes, &n);
+    if (is_time ? n > UINT64_C(253402387200000) : n != 4711) /* a day into the year 10000 */
         abort();
     return 0;
 }

@@ -104,7 +104,8 @@ enum perhaps_ability {
 /* What to prefer where the need leaves a choice between memory and speed. */
 enum perhaps_preference {
     PERHAPS_BALANCED = 0,
-    PERHAPS_FAST,    /* one memory access a key where it can be had */
+    PERHAPS_FAST,    /* one memory access a key where it can be had; elastic: huge pages, for
+                        which an add now and then waits a fraction of a millisecond */
     PERHAPS_COMPACT, /* one more access a key for fewer bits */
 };
 

@@ -11,15 +11,24 @@
 
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 
+/* From here on memory is mapped: its pages become zeros one by one, as they are written to, and
+ * nobody waits for all of them. */
+#define MAPPED_NBYTES ((size_t)64 << 10)
+
+static void *map_zeros(size_t nbytes)
+{
+    void *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
 /* Maps one huge page more than asked, and gives back what lies outside the alignment. */
-static void *allocate_pages(size_t nbytes)
+static void *allocate_huge_pages(size_t nbytes)
 {
     size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);
     if (size < nbytes || size + HUGE_PAGE_NBYTES < size)
         return NULL;
-    uint8_t *map = mmap(NULL, size + HUGE_PAGE_NBYTES, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED)
+    uint8_t *map = map_zeros(size + HUGE_PAGE_NBYTES);
+    if (!map)
         return NULL;
     size_t before = (size_t)(-(uintptr_t)map & (HUGE_PAGE_NBYTES - 1));
     if (before)
@@ -34,7 +43,9 @@ static void *system_allocate(void *context, size_t nbytes)
 {
     (void)context;
     if (nbytes >= HUGE_PAGE_NBYTES)
-        return allocate_pages(nbytes);
+        return allocate_huge_pages(nbytes);
+    if (nbytes >= MAPPED_NBYTES)
+        return map_zeros(nbytes);
     void *memory = aligned_alloc(64, round_up(nbytes, 64));
     if (memory)
         memset(memory, 0, nbytes);
@@ -46,6 +57,8 @@ static void system_release(void *context, void *memory, size_t nbytes)
     (void)context;
     if (nbytes >= HUGE_PAGE_NBYTES)
         munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
+    else if (nbytes >= MAPPED_NBYTES)
+        munmap(memory, nbytes);
     else
         free(memory);
 }

@@ -25,8 +25,9 @@ struct geometry {
     uint64_t field[PERHAPS_FIELDS_MAX];
     uint64_t body_nbytes;  /* derived by set_geometry(), a multiple of 64 */
     uint64_t key_limit;    /* derived: adds beyond it are refused */
+    uint64_t cell_limit;   /* derived, counting: how many counters may be in use */
     uint64_t fpr_until;    /* derived: keys up to which fpr is kept; 0: capacity */
-    uint64_t parts_nbytes; /* of a composite: what plan() says that its first parts take */
+    uint64_t extra_nbytes; /* what plan() says that a new one takes beside its body */
 };
 
 /* The false-positive rate over all hash seeds. */
@@ -84,6 +85,7 @@ struct perhaps_filter {
     bool read_only; /* mapped, and not shared */
     bool removes;   /* its kind does, and where that is a composite its base */
     bool counts;
+    bool fast; /* speed is preferred */
     uint8_t limit_lock; /* of a shared filter that is nearly full, or grows */
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };

@@ -39,6 +39,19 @@ struct loops {
 
 struct directory; /* layout.h */
 
+/* What is done to the counters of a key. */
+enum count_change {
+    COUNT_UP,
+    COUNT_UP_ABSENT, /* unless none of them is zero */
+    COUNT_DOWN,      /* unless one of them is zero; those at their end stay there */
+};
+
+/* What came of it. */
+struct count_tally {
+    uint64_t turned; /* counters that were zero and are not, or that have become zero */
+    uint64_t filled; /* counters that have come to their end */
+};
+
 struct kernels {
     const char *name;
 
@@ -48,6 +61,14 @@ struct kernels {
     struct loops blocked;
     struct loops bloom;
     struct loops cuckoo; /* its adds are in src/filters/cuckoo.c */
+
+    struct loops counting; /* its adds and removals: */
+
+    /* answer[i]: whether the key was there; of keys that are counted up anyway, false.  Adds to
+     * *tally.  Returns how many answers are true. */
+    size_t (*counting_change)(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                              const struct keyhash *ahead, size_t n, enum count_change change,
+                              bool *answer, struct count_tally *tally);
 
     /* As cuckoo.contains, beside writers, who count up a version of an entry's two buckets
      * before they clear one of its slots. */

@@ -5,8 +5,13 @@
 #include "filters/kinds.h"
 
 static const struct filter_kind *const kinds[] = {
-    &kind_blocked, /* one row each */
-    &kind_cuckoo,  &kind_bloom, &kind_elastic, &kind_chain, &kind_window,
+    &kind_blocked,  /* adds and asks */
+    &kind_cuckoo,   /* removes */
+    &kind_bloom,    /* the fewest bits */
+    &kind_elastic,  /* grows, removes */
+    &kind_chain,    /* grows, at any rate */
+    &kind_counting, /* counts beyond 8 */
+    &kind_window,   /* forgets */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

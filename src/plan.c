@@ -70,13 +70,20 @@ static bool meets(const struct filter_kind *kind, unsigned needs)
     return !(needs & ~(unsigned)PERHAPS_STATIC & ~kind->about.abilities);
 }
 
-static const struct filter_kind *first_that_meets(unsigned needs)
+/* The first from *index on; sets it behind that. */
+static const struct filter_kind *next_that_meets(unsigned needs, size_t *index)
 {
     const struct filter_kind *kind;
-    for (size_t i = 0; (kind = kind_by_index(i)); i++)
+    while ((kind = kind_by_index((*index)++)))
         if (meets(kind, needs))
             return kind;
     return NULL;
+}
+
+static const struct filter_kind *first_that_meets(unsigned needs)
+{
+    size_t index = 0;
+    return next_that_meets(needs, &index);
 }
 
 int plan_base(const struct perhaps_options *options, unsigned lent, const char *usual,
@@ -91,6 +98,27 @@ int plan_base(const struct perhaps_options *options, unsigned lent, const char *
     return meets(*base, needs) ? 0 : PERHAPS_ERR_UNSUPPORTED;
 }
 
+static int plan_kind(const struct perhaps_options *options, const struct filter_kind *kind,
+                     struct geometry *g, char *why)
+{
+    *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
+    int error = kind->plan(g, options, why);
+    return error ? error : kind->set_geometry(g);
+}
+
+/* The first that meets the needs and reaches the rate and size. */
+static int plan_any(const struct perhaps_options *options, unsigned needs,
+                    const struct filter_kind **kind, struct geometry *g, char *why)
+{
+    int error = PERHAPS_ERR_UNSUPPORTED;
+    for (size_t index = 0; (*kind = next_that_meets(needs, &index));) {
+        error = plan_kind(options, *kind, g, why);
+        if (error != PERHAPS_ERR_LIMIT)
+            break;
+    }
+    return error;
+}
+
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why)
 {
@@ -100,20 +128,19 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
         (unsigned)options->preference > PERHAPS_COMPACT)
         return PERHAPS_ERR_ARGUMENT;
     unsigned needs = options->needs | (options->shared ? PERHAPS_THREADS : 0U);
-    *kind = options->kind ? kind_by_name(options->kind) : first_that_meets(needs);
+    if (!options->kind)
+        return plan_any(options, needs, kind, g, why);
+    *kind = kind_by_name(options->kind);
     if (!*kind)
-        return options->kind ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
-    if (!meets(*kind, needs & ~(options->kind ? (*kind)->lent : 0U)))
-        return PERHAPS_ERR_UNSUPPORTED;
-    *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
-    int error = (*kind)->plan(g, options, why);
-    return error ? error : (*kind)->set_geometry(g);
+        return PERHAPS_ERR_ARGUMENT;
+    return meets(*kind, needs & ~(*kind)->lent) ? plan_kind(options, *kind, g, why)
+                                                : PERHAPS_ERR_UNSUPPORTED;
 }
 
 void plan_describe(const struct filter_kind *kind, const struct geometry *g,
                    struct perhaps_plan *plan)
 {
-    uint64_t nbytes = g->body_nbytes + g->parts_nbytes;
+    uint64_t nbytes = g->body_nbytes + g->extra_nbytes;
     *plan = (struct perhaps_plan){
         .kind = kind->about.name,
         .capacity = g->capacity,

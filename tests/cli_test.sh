@@ -1,66 +1,7 @@
 #!/usr/bin/env bash
 # End-to-end tests of the command line:  cli_test.sh PROGRAM
 # Prints a line for each check that fails and a total; exit status 1 if one failed.
-set -u
-
-program=$(realpath "${1:?usage: cli_test.sh PROGRAM}") || exit 2
-folder=$(mktemp -d) || exit 2
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 2
-
-passed=0 failed=0 status=0
-
-# run ARGUMENT...: runs the program; what it did is in $status and the files out and err.
-run() {
-    "$program" "$@" >out 2>err
-    status=$?
-}
-
-# check NAME COMMAND...: the command must succeed.
-check() {
-    local name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $name: $* (status $status, stderr: $(head -c 300 err))"
-    fi
-}
-
-exits() { [ "$status" -eq "$1" ]; }
-prints() { [ "$(cat out; echo x)" = "${1}x" ]; } # $1 with its newlines
-lines() { [ "$(wc -l <"$1")" -eq "$2" ]; }
-says() { grep -qF -e "$1" err; }
-tells() { grep -qE -e "$1" out; }
-is_silent() { [ ! -s err ]; }
-not() { ! "$@"; }
-
-# refused NAME TEXT: the last run failed with one line, which holds the text.
-refused() {
-    check "$1: exit 2" exits 2
-    check "$1: one line" lines err 1
-    check "$1: names the program" grep -q '^perhaps: ' err
-    check "$1: says" says "$2"
-}
-
-# until_true COMMAND...: waits up to 5 s for the command to succeed.
-until_true() {
-    local i
-    for i in $(seq 100); do
-        "$@" && return 0
-        sleep 0.05
-    done
-    return 1
-}
-
-# field NAME FILE: a number from a one-line JSON object.
-field() { sed -n 's/.*"'"$1"'":\([-0-9.e+]*\).*/\1/p' "$2"; }
-
-same() { cmp -s "$1" "$2"; }
-
-# no_litter: nothing but what the tests name lies about.
-no_litter() { [ -z "$(find . -name '*.tmp*' -o -name '.*' ! -name .)" ]; }
+. "$(dirname "$0")/cli_helpers.sh"
 
 # ---- Help, usage ---------------------------------------------------------------------
 
@@ -76,7 +17,7 @@ test_help() {
         check "$arguments: on stdout" tells "usage: perhaps"
         check "$arguments: silent" is_silent
     done
-    for verb in build add remove query dedup info plan merge verify; do
+    for verb in build add remove query count dedup info plan merge verify; do
         run help $verb
         check "help $verb" exits 0
         check "help $verb" tells "usage: perhaps $verb"
@@ -91,14 +32,6 @@ test_help() {
     check "--version" tells '^perhaps [0-9]+\.[0-9]+\.[0-9]+'
     run nonsense
     refused "unknown verb" "nonsense: no such verb"
-}
-
-# refuses TEXT ARGUMENT...
-refuses() {
-    local text=$1
-    shift
-    run "$@"
-    refused "$*" "$text"
 }
 
 test_bad_options() {
@@ -388,13 +321,13 @@ test_counting() {
     seq 100 >in
     "$program" build -o f -p 1e-9 <in 2>err
     check "stdin from a file is counted" says "100 keys into f"
-    run build -o g < <(seq 3)
-    refused "pipe without -n" "standard input: cannot be read twice"
+    run build --kind blocked -o g < <(seq 3)
+    refused "pipe without -n, a kind that does not grow" "standard input: cannot be read twice"
     check "pipe without -n: says how" says "-n 10M"
-    run dedup < <(seq 3)
-    refused "dedup of a pipe without -n" "standard input: cannot be read twice"
-    run build -o g in <(seq 3)
-    refused "process substitution without -n" "cannot be read twice"
+    run dedup --kind bloom < <(seq 3)
+    refused "dedup of a pipe, a kind that does not grow" "standard input: cannot be read twice"
+    run build --kind window -o g in <(seq 3)
+    refused "process substitution, a kind that does not grow" "cannot be read twice"
     check "nothing was made" [ ! -e g ]
     run build -n 3 -o g - in < <(seq 3)
     refused "-n too small" "in:"
@@ -679,7 +612,7 @@ test_info_and_plan() {
     run plan -n 1M --removable --json
     check "plan --removable" exits 0
     run plan -n 1M --kind bloom --removable
-    refused "plan: cannot" "plan: "
+    refused "plan: cannot" "--kind bloom: cannot do all that is asked"
     local odd
     odd=$(printf 'odd\377\303\251')
     cp f "$odd"
@@ -754,7 +687,7 @@ test_dedup_state() {
 test_streaming() {
     local line j
     run build -n 10 -p 1e-9 -o f < <(seq 3)
-    for verb in "dedup -n 100" "query f"; do
+    for verb in "dedup -n 100" dedup "dedup --window 1h" "query f"; do
         for j in 1 2 8; do
             mkfifo asked answered
             "$program" $verb -j $j <asked >answered 2>err &
@@ -795,37 +728,6 @@ test_early_end() {
 }
 
 # ---- Signals, other processes, full disks --------------------------------------------
-
-# catches PID NUMBER: whether the process handles the signal by now.
-catches() {
-    local mask
-    mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
-    [ $((0x${mask:-0} >> ($2 - 1) & 1)) -eq 1 ]
-}
-
-# reads PID FILE: whether the process has opened the file by now.
-reads() { [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]; }
-
-# interrupted SIGNAL LINES ARGUMENT...: the program is sent the signal while it waits for more
-# input, when it has printed so many lines; then $status is its own.
-interrupted() {
-    local signal=$1 printed=$2 pid
-    shift 2
-    mkfifo slow
-    # A shell has what it runs in the background ignore SIGINT.
-    env --default-signal "$program" "$@" <slow >out 2>err &
-    pid=$!
-    exec 5>slow
-    seq 10 >&5
-    until_true catches $pid "$(kill -l "$signal")" || echo "FAILED: $*: does not handle $signal"
-    until_true lines out "$printed"
-    kill -s "$signal" $pid
-    kill -s "$signal" $pid 2>kill_err # as timeout(1) does; it means one
-    wait $pid
-    status=$?
-    exec 5>&-
-    rm slow
-}
 
 test_signals() {
     local j
@@ -1015,16 +917,4 @@ test_outputs() {
     check "no temporary files" no_litter
 }
 
-# --------------------------------------------------------------------------------------
-
-seq 10 >keys
-: >empty
-for name in $(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p'); do
-    mkdir -p "$name"
-    cd "$name" && cp ../keys ../empty .
-    "$name" </dev/null
-    cd ..
-    rm -rf "$name"
-done
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+run_tests

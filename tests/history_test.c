@@ -113,6 +113,7 @@ struct scene_of_threads {
     struct perhaps_keys keys;  /* HISTORY_KEYS, without twins; then the crowd */
     bool crowd[CROWD_MAX + 1]; /* which of it are in */
     size_t crowd_count;
+    bool saturates; /* its kind */
     atomic_ullong clock;
     atomic_uint arrived;
     atomic_uint left;
@@ -218,8 +219,10 @@ static void *play(void *context)
 static perhaps_filter *filter_like(const struct perhaps_kind *kind, uint64_t capacity,
                                    uint64_t seed)
 {
-    /* it takes keys until there is no room */
-    struct perhaps_options options = options_for(kind, capacity, 0.9, seed);
+    /* it takes keys until there is no room; or, where those that are there are taken for
+     * others, none of them is */
+    double fpr = saturates(kind) ? 1e-9 : 0.9;
+    struct perhaps_options options = options_for(kind, capacity, fpr, seed);
     options.shared = true;
     return make_with(&options);
 }
@@ -256,17 +259,32 @@ static void set_scene(struct scene_of_threads *s, const struct perhaps_kind *kin
     uint64_t capacity;
     memset(s, 0, sizeof *s);
     do {
-        capacity = 1 + rng_below(rng, 24);
+        capacity = (saturates(kind) ? HISTORY_THREADS : 1) + rng_below(rng, 24);
         s->seed = 1 + rng_next(rng) / 2;
         free_keys(&s->keys);
         s->keys = make_keys(RANDOM_KEYS, rng_next(rng), 0, HISTORY_KEYS + CROWD_MAX);
     } while (have_twins(kind, capacity, s));
     s->f = filter_like(kind, capacity, s->seed);
+    s->saturates = saturates(kind);
     while (s->crowd_count < CROWD_MAX &&
            !perhaps_add(s->f, crowd_key(s, s->crowd_count), KEY_NBYTES))
         s->crowd[s->crowd_count++] = true;
     expect(s->crowd_count >= HISTORY_THREADS);
     s->crowd_count -= s->crowd_count % HISTORY_THREADS; /* the last ones stay where they are */
+}
+
+/* Few enough copies that the counters of no key come to their end. */
+static void drop_copies(struct scene_of_threads *s)
+{
+    enum { COPIES_LEFT = 2 };
+    for (size_t key = 0; key < HISTORY_KEYS; key++) {
+        uint64_t count;
+        do {
+            expect_success(perhaps_count(s->f, key_at(&s->keys, key), KEY_NBYTES, &count));
+            if (count > COPIES_LEFT)
+                expect_success(perhaps_remove(s->f, key_at(&s->keys, key), KEY_NBYTES));
+        } while (count > COPIES_LEFT);
+    }
 }
 
 /* A little room, so that adds have a chance. */
@@ -336,6 +354,8 @@ static unsigned play_round(struct scene_of_threads *s, unsigned round, struct rn
 {
     struct history *h = &s->history;
     make_room(s, rng);
+    if (s->saturates)
+        drop_copies(s);
     for (unsigned t = 0; t < HISTORY_THREADS; t++)
         h->count[t] = HISTORY_OPS - (unsigned)rng_below(rng, 2);
     count_copies(s, h->before);

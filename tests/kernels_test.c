@@ -255,17 +255,23 @@ static void check_bloom_kind(const struct loops *loops, const struct loops *atom
 /* ---- Trials -------------------------------------------------------------------------------
  */
 
-static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
+/* Of a kind of lines. */
+static void shape_lines(struct trial *t, struct rng *rng)
 {
     struct shape *s = &t->shape;
     s->parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
     s->bits = 1 + (unsigned)rng_below(rng, 16);
     s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
-    scene("%s, blocked: %u parts of %llu lines, %u bits", k->name, s->parts,
-          (unsigned long long)s->size, s->bits);
     const uint64_t field[] = { s->size, s->parts, s->bits };
     memcpy(t->field, field, sizeof field);
     place_body(t, s->parts * s->size * 64);
+}
+
+static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
+{
+    shape_lines(t, rng);
+    scene("%s, blocked: %u parts of %llu lines, %u bits", k->name, t->shape.parts,
+          (unsigned long long)t->shape.size, t->shape.bits);
     check_bloom_kind(&k->blocked, &kernels_atomic.blocked, t, blocked_bits);
 }
 
@@ -316,6 +322,91 @@ static void try_cuckoo(const struct kernels *k, struct trial *t, struct rng *rng
     check_contains(&k->cuckoo, t, wanted);
 }
 
+/* ---- Counters ------------------------------------------------------------------------------
+ */
+
+/* The numbers of a key's counters: two in a byte, the lower one first. */
+static unsigned counters_of(const struct shape *s, struct keyhash key, uint64_t number[])
+{
+    unsigned n = blocked_bits(s, key, number);
+    for (unsigned i = 0; i < n; i++)
+        number[i] /= 4;
+    return n;
+}
+
+static unsigned get_counter(const uint8_t *body, uint64_t number)
+{
+    return body[number / 2] >> (number % 2 * 4) & 15;
+}
+
+static void set_counter(uint8_t *body, uint64_t number, unsigned value)
+{
+    unsigned others = body[number / 2] & (number % 2 ? 0x0f : 0xf0);
+    body[number / 2] = (uint8_t)(others | value << (number % 2 * 4));
+}
+
+static bool all_counted(const uint8_t *body, const uint64_t number[], unsigned n)
+{
+    unsigned zeros = 0;
+    for (unsigned i = 0; i < n; i++)
+        zeros += get_counter(body, number[i]) == 0;
+    return !zeros;
+}
+
+/* One up or down, unless at 15. */
+static void count_counters(uint8_t *body, const uint64_t number[], unsigned n, bool up,
+                           struct count_tally *tally)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned value = get_counter(body, number[i]);
+        if (value == 15)
+            continue;
+        tally->turned += value == (up ? 0 : 1);
+        tally->filled += up && value == 14;
+        set_counter(body, number[i], up ? value + 1 : value - 1);
+    }
+}
+
+static void check_change(const struct kernels *k, struct trial *t, enum count_change how)
+{
+    uint64_t number[128];
+    bool wanted[KEYS] = { 0 };
+    struct count_tally tally = { 7, 9 }, expected = tally;
+    restore_body(t);
+    memcpy(t->expected, t->body, t->body_nbytes);
+    for (size_t i = 0; i < t->n; i++) {
+        unsigned n = counters_of(&t->shape, t->keys[i], number);
+        bool there = all_counted(t->expected, number, n);
+        wanted[i] = how != COUNT_UP && there;
+        if (how == COUNT_UP || there == (how == COUNT_DOWN))
+            count_counters(t->expected, number, n, how != COUNT_DOWN, &expected);
+    }
+    memset(t->answer, 0xff, sizeof t->answer);
+    size_t count =
+        k->counting_change(t->body, t->field, t->keys, t->ahead, t->n, how, t->answer, &tally);
+    expect(check_answers(t, wanted) == count);
+    expect(tally.turned == expected.turned && tally.filled == expected.filled);
+}
+
+/* Bodies in which counters of 0, 1, 14 and 15 are frequent. */
+static void try_counting(const struct kernels *k, struct trial *t, struct rng *rng)
+{
+    shape_lines(t, rng);
+    scene("%s, counting: %u parts of %llu lines, %u counters", k->name, t->shape.parts,
+          (unsigned long long)t->shape.size, t->shape.bits);
+    uint64_t number[128];
+    bool wanted[KEYS] = { 0 };
+    for (size_t i = 0; i < t->n; i++)
+        wanted[i] = all_counted(t->body, number, counters_of(&t->shape, t->keys[i], number));
+    check_contains(&k->counting, t, wanted);
+    check_change(k, t, COUNT_UP);
+    check_change(k, t, COUNT_UP_ABSENT);
+    check_change(k, t, COUNT_DOWN);
+}
+
+/* ---- The run -------------------------------------------------------------------------------
+ */
+
 static void run(void (*try)(const struct kernels *, struct trial *, struct rng *),
                 const char *name)
 {
@@ -340,6 +431,12 @@ static void test_bloom(void **state)
 {
     (void)state;
     run(try_bloom, __func__);
+}
+
+static void test_counting(void **state)
+{
+    (void)state;
+    run(try_counting, __func__);
 }
 
 static void test_cuckoo(void **state)
@@ -382,9 +479,8 @@ static void test_choice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocked),
-        cmocka_unit_test(test_bloom),
-        cmocka_unit_test(test_cuckoo),
+        cmocka_unit_test(test_blocked),  cmocka_unit_test(test_bloom),
+        cmocka_unit_test(test_counting), cmocka_unit_test(test_cuckoo),
         cmocka_unit_test(test_choice),
     };
     return run_group(tests);

@@ -159,8 +159,12 @@ static void do_ask(struct model *m)
     expect(perhaps || !m->copies[key]);
     if (perhaps_count(m->f, key_at(&m->keys, key), KEY_NBYTES, &count))
         return;
-    uint64_t layers = has_parts(m->kind) ? m->f->parts.count : 1;
-    expect(count >= m->copies[key] && count <= layers * PERHAPS_COPIES_MAX);
+    bool may_saturate = saturates(m->kind) || has_parts(m->kind);
+    uint64_t layers = has_parts(m->kind) ? m->f->parts.count : 1, least = m->copies[key];
+    if (may_saturate && least > PERHAPS_COUNT_MAX)
+        least = PERHAPS_COUNT_MAX;
+    expect(count >= least);
+    expect(count <= layers * (may_saturate ? PERHAPS_COUNT_MAX : PERHAPS_COPIES_MAX));
     expect(perhaps == (count > 0));
 }
 

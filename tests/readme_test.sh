@@ -22,4 +22,5 @@ cat output summaries
 lines=$(wc -l < files)
 test "$(sed -n 1p output)" -eq "$lines"         # query -c: all of them
 test "$(sed -n 2p output)" -le 1100             # of a million others
+grep -q "$(printf '\t2$')" output                # count, of what was added twice
 test "$(grep -cx "$((lines - 1))\|$lines" output)" -ge 1 # dedup

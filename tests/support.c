@@ -280,6 +280,11 @@ size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failu
     return at;
 }
 
+bool saturates(const struct perhaps_kind *kind)
+{
+    return !strcmp(kind->name, "counting");
+}
+
 struct perhaps_stats stats_of(const perhaps_filter *f)
 {
     struct perhaps_stats stats;

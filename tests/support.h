@@ -145,6 +145,10 @@ void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys);
 size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failures,
                 size_t *before_first);
 
+/* Whether a kind counts copies to PERHAPS_COUNT_MAX and no further: none is refused, and from
+ * there on removals change nothing.  Others refuse more than PERHAPS_COPIES_MAX. */
+bool saturates(const struct perhaps_kind *kind);
+
 struct perhaps_stats stats_of(const perhaps_filter *f);
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
 

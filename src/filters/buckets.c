@@ -24,6 +24,20 @@ uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot)
     return (uint32_t)(slots & ((UINT64_C(1) << t->width) - 1));
 }
 
+void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET_SLOTS])
+{
+    uint32_t mask = (uint32_t)((UINT64_C(1) << t->width) - 1);
+    if (t->width <= NARROW_MAX) {
+        uint64_t slots = cuckoo_load_bucket(t->body, bucket, t->width);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            entry[slot] = (uint32_t)(slots >> slot * t->width) & mask;
+    } else {
+        unsigned __int128 slots = cuckoo_load_wide_bucket(t->body, bucket, t->width);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++, slots >>= t->width)
+            entry[slot] = (uint32_t)slots & mask;
+    }
+}
+
 /* The one writer of these buckets changes a slot. */
 static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint32_t entry)
 {
@@ -48,14 +62,26 @@ static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
            (unsigned)(lowest >> 3 * t->width != 0);
 }
 
+/* The same for slots of up to 32 bits. */
+static unsigned wide_lanes_find(const struct table *t, uint64_t bucket, uint32_t entry)
+{
+    unsigned w = t->width;
+    unsigned __int128 one = 1, ones = one | one << w | one << 2 * w | one << 3 * w;
+    unsigned __int128 difference =
+        cuckoo_load_wide_bucket(t->body, bucket, w) ^ (unsigned __int128)entry * ones;
+    unsigned __int128 zero = (difference - ones) & ~difference & ones << (w - 1);
+    unsigned __int128 lowest = zero & -zero;
+    if (!zero)
+        return BUCKET_SLOTS;
+    return (unsigned)(lowest >> w != 0) + (unsigned)(lowest >> 2 * w != 0) +
+           (unsigned)(lowest >> 3 * w != 0);
+}
+
 unsigned table_find(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     if (t->width <= NARROW_MAX)
         return lanes_find(t, cuckoo_load_bucket(t->body, bucket, t->width), entry);
-    unsigned slot = 0;
-    while (slot < BUCKET_SLOTS && table_get(t, bucket, slot) != entry)
-        slot++;
-    return slot;
+    return wide_lanes_find(t, bucket, entry);
 }
 
 /* ---- Many threads ---------------------------------------------------------------------- */
@@ -115,8 +141,10 @@ static bool ends_at(const struct table *t, struct search *s, unsigned at)
 static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
 {
     uint64_t bucket = s->steps[at].bucket;
+    uint32_t entry[BUCKET_SLOTS];
+    table_get_all(t, bucket, entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS && count < t->search_most; slot++) {
-        uint64_t other = table_other(t, bucket, table_get(t, bucket, slot));
+        uint64_t other = table_other(t, bucket, entry[slot]);
         table_prefetch(t, other);
         s->steps[count++] =
             (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };

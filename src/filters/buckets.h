@@ -15,11 +15,11 @@ struct table {
     unsigned width;      /* bits a slot */
     unsigned tail_shift; /* what an entry has above these bits gives its other bucket */
     unsigned search_most;
-    uint64_t ones;       /* a one in each of four lanes of up to 16 bits */
-    bool straddles;      /* a bucket may lie in two cache lines */
-    uint32_t *versions;  /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
-    uint64_t salt;       /* tells apart tables with the same versions */
-    uint8_t *locks;      /* a power of two; NULL: nobody else writes */
+    uint64_t ones;      /* a one in each of four lanes of up to 16 bits */
+    bool straddles;     /* a bucket may lie in two cache lines */
+    uint32_t *versions; /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
+    uint64_t salt;      /* tells apart tables with the same versions */
+    uint8_t *locks;     /* a power of two; NULL: nobody else writes */
     uint64_t lock_mask;
 };
 
@@ -33,6 +33,7 @@ struct pair {
 };
 
 uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot);
+void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET_SLOTS]);
 
 /* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
 unsigned table_find(const struct table *t, uint64_t bucket, uint32_t entry);
@@ -47,10 +48,12 @@ bool table_put(const struct table *t, const struct pair *pair, uint32_t entry);
  * thread may then take).  false: there is no way; nothing was changed. */
 bool table_make_room(const struct table *t, const struct pair *pair);
 
-/* The other bucket of an entry. */
+/* The other bucket of an entry (in an empty slot's place: any). */
 static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint32_t entry)
 {
-    return cuckoo_other_bucket(bucket, entry >> t->tail_shift, t->nbuckets);
+    if (t->tail_shift) /* of a segment */
+        return elastic_other_bucket(bucket, entry >> t->tail_shift);
+    return cuckoo_other_bucket(bucket, entry, t->nbuckets);
 }
 
 /* Of an entry that lies in one of the two buckets: the same from both. */

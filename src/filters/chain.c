@@ -116,7 +116,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     g->field[BASE] = base->id;
     g->field[PREFERENCE] = (uint64_t)options->preference + 1;
     error = plan_layer(g, 0, &first);
-    g->parts_nbytes = first.body_nbytes;
+    g->extra_nbytes = first.body_nbytes;
     snprintf(why, WHY_NBYTES,
              "grows by layers of '%s', each %u times the one before: few bits a key where a "
              "layer is full; all are asked",

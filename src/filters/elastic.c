@@ -108,9 +108,11 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     if (until && (until < g->capacity || until > PERHAPS_CAPACITY_MAX))
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
-    g->field[SEGMENTS] = 0;
-    for (unsigned base = 0; base < BASES; base++)
+    g->field[SEGMENTS] = g->extra_nbytes = 0;
+    for (unsigned base = 0; base < BASES; base++) {
         g->field[SEGMENTS] += UINT64_C(1) << first_depth(g, base);
+        g->extra_nbytes += segments_directory_nbytes(first_depth(g, base));
+    }
     for (uint64_t bits = SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
         if (!plan_fits(predict(g, (double)g->field[FPR_UNTIL]), g->fpr) ||
@@ -202,18 +204,20 @@ static struct matches find_matches(const struct spot *s)
 {
     struct matches m = { 0 };
     const uint64_t buckets[] = { s->pair.first, s->pair.second };
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t entry[BUCKET_SLOTS];
+        table_get_all(&s->table, buckets[i], entry);
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t entry = table_get(&s->table, buckets[i], slot);
-            if (!elastic_matches(entry, s->entry))
+            if (!elastic_matches(entry[slot], s->entry))
                 continue;
             m.count++;
-            if (m.longest && (m.longest & -m.longest) <= (entry & -entry))
+            if (m.longest && (m.longest & -m.longest) <= (entry[slot] & -entry[slot]))
                 continue;
-            m.longest = entry;
+            m.longest = entry[slot];
             m.bucket = buckets[i];
             m.slot = slot;
         }
+    }
     return m;
 }
 
@@ -248,12 +252,19 @@ static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_pres
     } while (true);
 }
 
+/* To ask by a kernel first is quicker; what it has not found nobody else adds meanwhile, or it
+ * is looked for again. */
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     for (*done = 0; *done < n; ++*done) {
-        prefetch(f, &ahead[*done], 1);
-        int error = insert(f, &keys[*done], unless_present, &answer[*done]);
+        size_t i = *done;
+        answer[i] = false;
+        if (unless_present && contains(f, &keys[i], &ahead[i], 1, &answer[i]))
+            continue;
+        if (!unless_present)
+            prefetch(f, &ahead[i], 1);
+        int error = insert(f, &keys[i], unless_present && f->shared, &answer[i]);
         if (error)
             return error;
     }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../counters.h"
 #include "../plan.h"
 
 int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
@@ -55,6 +56,8 @@ size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash
     memset(answer, false, n);
     for (size_t i = count; i > 0 && found < n; i--) {
         const perhaps_filter *part = f->parts.part[i - 1];
+        if (!f->removes && !counter_get(&part->counters->keys))
+            continue; /* nothing was ever added */
         if (!part->kind->contains(part, keys, ahead, n, here))
             continue;
         found = 0;

@@ -1,30 +1,8 @@
 /* segments.c - the pages of an elastic filter. */
-#include "segments.h"
-
-#include <math.h>
-
 #include "../alloc.h"
 #include "../counters.h"
 #include "../locks.h"
-
-/* Memory beyond the body, to be released with the filter. */
-struct block {
-    struct block *next;
-    void *memory;
-    uint64_t nbytes;
-};
-
-struct state {
-    struct directory *directories[BASES];
-    uint64_t base_segments[BASES];
-    uint64_t segments;  /* that directories lead to */
-    uint64_t nbytes;    /* of blocks and directories */
-    struct table table; /* of any segment, but for its place */
-    uint8_t *spare;     /* a segment that none leads to any more, or NULL */
-    uint8_t *fresh;     /* segments that none led to yet, one behind the other */
-    uint64_t nfresh;    /* how many */
-    struct block *blocks;
-};
+#include "state.h"
 
 /* For shared filters. */
 enum { SEGMENT_LOCKS = 1024 };
@@ -47,35 +25,15 @@ enum { SEGMENT_SEARCH = 256 };
 
 /* ---- Sizes ----------------------------------------------------------------------------- */
 
-/* What the body counts. */
-struct tally {
-    uint64_t duplicates; /* entries that splits copied to both halves */
-    uint64_t stale;      /* of which one was removed */
-};
-
-static uint64_t segment_nbytes(unsigned slot_bits)
-{
-    return (uint64_t)SEGMENT_SLOTS * slot_bits / 8;
-}
-
-static uint64_t segments_offset(uint64_t segments)
-{
-    return round_up(DEPTHS_OFFSET + segments, 4096);
-}
-
 uint64_t segments_body_nbytes(uint64_t segments, unsigned slot_bits)
 {
     return segments_offset(segments) + segments * segment_nbytes(slot_bits) + LINE_NBYTES;
 }
 
-static unsigned slot_bits_of(const perhaps_filter *f)
+uint64_t segments_beyond(const perhaps_filter *f)
 {
-    return (unsigned)f->geometry.field[SLOT_BITS];
-}
-
-static struct tally *tally_of(const perhaps_filter *f)
-{
-    return (struct tally *)(void *)f->body;
+    const struct state *state = f->state;
+    return counter_get(&state->nbytes);
 }
 
 void segments_grown(const perhaps_filter *f, struct geometry *g)
@@ -89,7 +47,7 @@ void segments_grown(const perhaps_filter *f, struct geometry *g)
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-static uint64_t directory_nbytes(unsigned depth)
+uint64_t segments_directory_nbytes(unsigned depth)
 {
     return sizeof(struct directory) + (sizeof(uint8_t *) << depth);
 }
@@ -97,11 +55,11 @@ static uint64_t directory_nbytes(unsigned depth)
 static struct directory *make_directory(perhaps_filter *f, unsigned depth)
 {
     struct state *state = f->state;
-    struct directory *directory = allocate(&f->allocator, directory_nbytes(depth));
+    struct directory *directory = allocate(&f->allocator, segments_directory_nbytes(depth));
     if (!directory)
         return NULL;
     directory->depth = directory->room = depth;
-    counter_add(f, &state->nbytes, directory_nbytes(depth));
+    counter_add(f, &state->nbytes, segments_directory_nbytes(depth));
     return directory;
 }
 
@@ -110,8 +68,8 @@ static void release_directory(perhaps_filter *f, struct directory *directory)
     struct state *state = f->state;
     if (!directory)
         return;
-    counter_take(f, &state->nbytes, directory_nbytes(directory->room));
-    release(&f->allocator, directory, directory_nbytes(directory->room));
+    counter_take(f, &state->nbytes, segments_directory_nbytes(directory->room));
+    release(&f->allocator, directory, segments_directory_nbytes(directory->room));
 }
 
 /* Makes memory that counts already the filter's, to be released with it. */
@@ -138,18 +96,36 @@ static void release_blocks(perhaps_filter *f)
     }
 }
 
-/* Segments come in blocks of a 64th of what there is, so that little of them lies idle; 16 at
- * least, and 2 MiB of the usual size at most. */
-enum { BLOCK_MIN = 16, BLOCK_MAX = 512, BLOCK_SHARE = 64 };
+/* Segments come in blocks of a 64th of what there is, so that little of them lies idle; and in
+ * less than a huge page, which the system would make zeros of at once: a pause of 0.2 ms and
+ * more.  Who prefers speed takes that, since one asks in two thirds of the time then, and a
+ * block of a 16th. */
+enum {
+    BLOCK_MIN = 16,
+    BLOCK_SHARE = 64,
+    BLOCK_MOST_NBYTES = 1 << 20,
+    FAST_NBYTES = 2 << 20,
+    FAST_SHARE = 8,
+};
+
+static uint64_t block_segments(const perhaps_filter *f, uint64_t nbytes, uint64_t behind)
+{
+    const struct state *state = f->state;
+    uint64_t most = BLOCK_MOST_NBYTES / nbytes, n = state->segments / BLOCK_SHARE;
+    if (f->fast && state->segments * nbytes >= FAST_SHARE * FAST_NBYTES)
+        return (FAST_NBYTES - behind) / nbytes;
+    return n < BLOCK_MIN ? BLOCK_MIN : n > most ? most : n;
+}
 
 static bool add_segments(perhaps_filter *f)
 {
     struct state *state = f->state;
     unsigned slot_bits = slot_bits_of(f);
-    uint64_t n = state->segments / BLOCK_SHARE;
-    n = n < BLOCK_MIN ? BLOCK_MIN : n > BLOCK_MAX ? BLOCK_MAX : n;
     uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES; /* its reads end with it */
+    uint64_t n = block_segments(f, segment_nbytes(slot_bits), behind);
     uint64_t nbytes = n * segment_nbytes(slot_bits) + behind;
+    if (f->fast && nbytes + segment_nbytes(slot_bits) > FAST_NBYTES)
+        nbytes = FAST_NBYTES;
     void *memory = allocate(&f->allocator, nbytes);
     if (!memory || !keep_block(f, memory, nbytes)) {
         release(&f->allocator, memory, nbytes);
@@ -423,7 +399,7 @@ static int double_directory(perhaps_filter *f, unsigned base)
     struct directory *new = make_directory(f, depth);
     if (!new)
         return PERHAPS_ERR_MEMORY;
-    if (f->shared && !keep_block(f, old, directory_nbytes(old->room))) {
+    if (f->shared && !keep_block(f, old, segments_directory_nbytes(old->room))) {
         release_directory(f, new);
         return PERHAPS_ERR_MEMORY;
     }
@@ -462,9 +438,11 @@ static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t h
 
 static void share_bucket(const struct table *t, struct halves *h, uint64_t bucket)
 {
+    uint32_t entry[BUCKET_SLOTS];
+    table_get_all(t, bucket, entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
         uint32_t half[2];
-        share_entry(table_get(t, bucket, slot), t->width, half, h);
+        share_entry(entry[slot], t->width, half, h);
         cuckoo_set_slot(h->of[0], bucket, slot, t->width, half[0]);
         cuckoo_set_slot(h->of[1], bucket, slot, t->width, half[1]);
     }
@@ -553,108 +531,4 @@ int segments_split(perhaps_filter *f, const struct spot *s)
     if (f->shared)
         lock_release(&f->limit_lock);
     return error;
-}
-
-/* ---- The body, piece by piece, and the fill --------------------------------------------- */
-
-/* The next segment in the order of the body; NULL behind the last. */
-static uint8_t *next_segment(const struct state *state, struct walk *w)
-{
-    while (w->base < BASES) {
-        const struct directory *directory =
-            __atomic_load_n(&state->directories[w->base], __ATOMIC_ACQUIRE);
-        if (w->index < UINT64_C(1) << directory->depth) {
-            uint8_t *entry = __atomic_load_n(&directory->entry[w->index], __ATOMIC_ACQUIRE);
-            w->index += UINT64_C(1) << (directory->depth - directory_depth(entry));
-            return entry;
-        }
-        w->base++;
-        w->index = 0;
-    }
-    return NULL;
-}
-
-static uint64_t fill_depths(const struct state *state, struct walk *w, uint64_t left)
-{
-    uint64_t n = left < sizeof w->bytes ? left : sizeof w->bytes;
-    for (uint64_t i = 0; i < n; i++) {
-        const uint8_t *entry = next_segment(state, w);
-        w->bytes[i] = entry ? (uint8_t)directory_depth(entry) : 0;
-    }
-    return n;
-}
-
-const uint8_t *segments_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
-{
-    const struct state *state = f->state;
-    uint64_t segments = segments_offset(state->segments), at = w->offset;
-    uint64_t end = segments_body_nbytes(state->segments, slot_bits_of(f));
-    const uint8_t *piece = w->bytes;
-    if (at < DEPTHS_OFFSET) {
-        piece = f->body;
-        *nbytes = DEPTHS_OFFSET;
-    } else if (at < segments) {
-        *nbytes = fill_depths(state, w, segments - at);
-    } else if (at < end - LINE_NBYTES) {
-        if (at == segments)
-            w->base = w->index = 0;
-        piece = directory_segment(next_segment(state, w));
-        *nbytes = segment_nbytes(slot_bits_of(f));
-    } else if (at < end) {
-        memset(w->bytes, 0, LINE_NBYTES);
-        *nbytes = LINE_NBYTES;
-    } else {
-        return NULL;
-    }
-    w->offset += *nbytes;
-    return piece;
-}
-
-struct sums {
-    double weight;  /* of the segments: the share of the keys that look there */
-    double spent;   /* the sum over their entries of 2^(head bits that are spent), weighted */
-    double entries; /* not weighted */
-    double slots;
-};
-
-static void add_segment(const struct state *state, uint8_t *entry, double share,
-                        struct sums *sums)
-{
-    struct table t = state->table;
-    double spent = 0, weight = ldexp(share, -(int)directory_depth(entry));
-    t.body = directory_segment(entry);
-    for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++)
-        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t e = table_get(&t, bucket, slot);
-            spent += e & -e;
-            sums->entries += e != 0;
-        }
-    sums->spent += weight * spent;
-    sums->weight += weight;
-    sums->slots += SEGMENT_SLOTS;
-}
-
-/* Looks at every segment of a small filter, at 512 evenly of a large one. */
-struct fill segments_measure(const perhaps_filter *f)
-{
-    enum { SAMPLE = 512 };
-    const struct state *state = f->state;
-    struct walk w = { 0 };
-    struct sums sums = { 0 };
-    uint64_t step = counter_get(&state->segments) / SAMPLE + 1, number = 0;
-    for (uint8_t *entry; (entry = next_segment(state, &w)); number++)
-        if (number % step == 0)
-            add_segment(state, entry, exp2((double)w.base / BASES), &sums);
-    const struct tally *tally = tally_of(f);
-    uint64_t stale = counter_get(&tally->stale);
-    return (struct fill){ .load = sums.entries / sums.slots,
-                          .fpr = sums.spent / sums.weight,
-                          .segments = counter_get(&state->segments),
-                          .stale = stale ? counter_get(&tally->duplicates) : 0 };
-}
-
-uint64_t segments_beyond(const perhaps_filter *f)
-{
-    const struct state *state = f->state;
-    return counter_get(&state->nbytes);
 }

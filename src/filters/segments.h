@@ -16,6 +16,7 @@ uint64_t segments_body_nbytes(uint64_t segments, unsigned slot_bits);
 /* Operations of the kind. */
 int segments_attach(perhaps_filter *f);
 void segments_detach(perhaps_filter *f);
+uint64_t segments_directory_nbytes(unsigned depth);
 uint64_t segments_beyond(const perhaps_filter *f);
 size_t segments_sync_nbytes(const struct geometry *g);
 void segments_grown(const perhaps_filter *f, struct geometry *g);

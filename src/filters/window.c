@@ -92,7 +92,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     g->field[PERIOD_KEYS] = divide_up(w->keys, generations - 1);
     g->field[PERIOD_TIME] = divide_up(w->time, generations - 1);
     error = plan_generation(g, options, &generation);
-    g->parts_nbytes = generations * (generation.body_nbytes + generation.parts_nbytes);
+    g->extra_nbytes = generations * (generation.body_nbytes + generation.extra_nbytes);
     snprintf(why, WHY_NBYTES,
              "forgets the oldest keys: %u generations of '%s', all are asked, the oldest is "
              "dropped",
@@ -107,6 +107,8 @@ static int set_geometry(struct geometry *g)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = LINE_NBYTES;
     g->key_limit = UINT64_MAX / 4;
+    if (base_of(g)->about.abilities & PERHAPS_GROW)
+        g->fpr_until = UINT64_MAX;
     return 0;
 }
 

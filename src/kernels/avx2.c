@@ -18,9 +18,9 @@ static inline struct line_rule line_rule(unsigned bits)
 }
 
 /* The key's bits in the 8 words to which 'steps' belong: the steps pick each word's constant,
- * and a shift by as many makes the bit. */
+ * and a shift by as many, of 'shifts', makes the bit. */
 static ALWAYS_INLINE __m256i half_mask(const uint8_t *steps, __m256i factor,
-                                       const struct line_rule *rule)
+                                       const struct line_rule *rule, int shifts)
 {
     __m256i step = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)steps));
     __m256i low = _mm256_permutevar8x32_epi32(rule->low_factors, step);
@@ -30,7 +30,10 @@ static ALWAYS_INLINE __m256i half_mask(const uint8_t *steps, __m256i factor,
         _mm256_blendv_ps(_mm256_castsi256_ps(low), _mm256_castsi256_ps(high), is_high));
     __m256i product = _mm256_mullo_epi32(factor, constant);
     __m256i one = _mm256_srli_epi32(_mm256_cmpgt_epi32(rule->bits, step), 31);
-    return _mm256_sllv_epi32(one, _mm256_srli_epi32(product, 27));
+    __m256i shift = _mm256_srli_epi32(product, 27);
+    if (shifts != WORD_NBITS - 1)
+        shift = _mm256_and_si256(shift, _mm256_set1_epi32(shifts));
+    return _mm256_sllv_epi32(one, shift);
 }
 
 static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
@@ -39,9 +42,10 @@ static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
     const uint8_t *steps = blocked_steps_of(mark);
     const __m256i *half = (const __m256i *)line;
     __m256i factor = _mm256_set1_epi32((int)(mark >> 32));
-    __m256i missing = _mm256_or_si256(
-        _mm256_andnot_si256(_mm256_load_si256(&half[0]), half_mask(steps, factor, rule)),
-        _mm256_andnot_si256(_mm256_load_si256(&half[1]), half_mask(steps + 8, factor, rule)));
+    __m256i low = half_mask(steps, factor, rule, WORD_NBITS - 1);
+    __m256i high = half_mask(steps + 8, factor, rule, WORD_NBITS - 1);
+    __m256i missing = _mm256_or_si256(_mm256_andnot_si256(_mm256_load_si256(&half[0]), low),
+                                      _mm256_andnot_si256(_mm256_load_si256(&half[1]), high));
     return _mm256_testz_si256(missing, missing);
 }
 
@@ -52,7 +56,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
     __m256i factor = _mm256_set1_epi32((int)(mark >> 32));
     __m256i missing = _mm256_setzero_si256();
     for (unsigned i = 0; i < 2; i++) {
-        __m256i mask = half_mask(steps + 8 * i, factor, rule);
+        __m256i mask = half_mask(steps + 8 * i, factor, rule, WORD_NBITS - 1);
         __m256i before = _mm256_load_si256(&half[i]);
         _mm256_store_si256(&half[i], _mm256_or_si256(before, mask));
         missing = _mm256_or_si256(missing, _mm256_andnot_si256(before, mask));
@@ -63,6 +67,25 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 #define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
 #include "blocked.h"
 #include "bloom.h"
+
+typedef uint32_t words __attribute__((vector_size(32), may_alias));
+
+static ALWAYS_INLINE bool some_lane(words x)
+{
+    return !_mm256_testz_si256((__m256i)x, (__m256i)x);
+}
+
+static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule, words ones[])
+{
+    const uint8_t *steps = blocked_steps_of(mark);
+    __m256i factor = _mm256_set1_epi32((int)(mark >> 32));
+    ones[0] = (words)half_mask(steps, factor, rule, COUNTER_SHIFTS);
+    ones[1] = (words)half_mask(steps + 8, factor, rule, COUNTER_SHIFTS);
+}
+
+#include "nibbles.h"
+
+#include "counting.h"
 #include "cuckoo.h"
 #include "elastic.h"
 
@@ -70,6 +93,8 @@ const struct kernels kernels_avx2 = {
     .name = "avx2",
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
+    .counting = COUNTING_LOOPS,
+    .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
     .elastic_prefetch = elastic_prefetch,

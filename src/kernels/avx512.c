@@ -15,15 +15,18 @@ static inline struct line_rule line_rule(unsigned bits)
 }
 
 /* The key's bit in each word that its walk comes to: the steps, permuted into the order of the
- * words, pick each word's constant, and a shift by as many makes the bit. */
-static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *rule)
+ * words, pick each word's constant, and a shift by as many, of 'shifts', makes the bit. */
+static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *rule, int shifts)
 {
     __m512i step =
         _mm512_cvtepu8_epi32(_mm_load_si128((const __m128i *)blocked_steps_of(mark)));
     __m512i factor = _mm512_set1_epi32((int)(mark >> 32));
     __m512i product = _mm512_mullo_epi32(factor, _mm512_permutexvar_epi32(step, rule->factors));
+    __m512i shift = _mm512_srli_epi32(product, 27);
+    if (shifts != WORD_NBITS - 1)
+        shift = _mm512_and_si512(shift, _mm512_set1_epi32(shifts));
     return _mm512_maskz_sllv_epi32(_mm512_cmplt_epu32_mask(step, rule->bits),
-                                   _mm512_set1_epi32(1), _mm512_srli_epi32(product, 27));
+                                   _mm512_set1_epi32(1), shift);
 }
 
 static ALWAYS_INLINE bool lacks_none(__m512i line, __m512i mask)
@@ -35,12 +38,12 @@ static ALWAYS_INLINE bool lacks_none(__m512i line, __m512i mask)
 static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
                                    const struct line_rule *rule)
 {
-    return lacks_none(_mm512_load_si512(line), line_mask(mark, rule));
+    return lacks_none(_mm512_load_si512(line), line_mask(mark, rule, WORD_NBITS - 1));
 }
 
 static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
-    __m512i mask = line_mask(mark, rule);
+    __m512i mask = line_mask(mark, rule, WORD_NBITS - 1);
     __m512i before = _mm512_load_si512(line);
     _mm512_store_si512(line, _mm512_or_si512(before, mask));
     return lacks_none(before, mask);
@@ -49,6 +52,22 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 #define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
 #include "blocked.h"
 #include "bloom.h"
+
+typedef uint32_t words __attribute__((vector_size(64), may_alias));
+
+static ALWAYS_INLINE bool some_lane(words x)
+{
+    return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
+}
+
+static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule, words ones[])
+{
+    ones[0] = (words)line_mask(mark, rule, COUNTER_SHIFTS);
+}
+
+#include "nibbles.h"
+
+#include "counting.h"
 #include "cuckoo.h"
 #include "elastic.h"
 
@@ -117,6 +136,8 @@ const struct kernels kernels_avx512 = {
     .hash_integers = hash_integers,
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
+    .counting = COUNTING_LOOPS,
+    .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
     .elastic_prefetch = elastic_prefetch,

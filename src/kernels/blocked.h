@@ -21,16 +21,20 @@ static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, uint64_t part_line
     }
 }
 
+/* line_has(), or another question of this form. */
+typedef bool line_test(const uint8_t *line, uint64_t mark, const struct line_rule *rule);
+
 static ALWAYS_INLINE bool lines_have(const uint8_t *body, uint64_t part_lines, uint64_t parts,
-                                     const struct line_rule *rule, struct keyhash key)
+                                     const struct line_rule *rule, struct keyhash key,
+                                     line_test *has)
 {
-    bool all = line_has(body + blocked_line_offset(key, part_lines), key.mark, rule);
+    bool all = has(body + blocked_line_offset(key, part_lines), key.mark, rule);
     if (LIKELY(parts == 1))
         return all;
     for (uint64_t part = 1; part < parts; part++) {
         body += part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
-        all &= line_has(body + blocked_line_offset(key, part_lines), key.mark, rule);
+        all &= has(body + blocked_line_offset(key, part_lines), key.mark, rule);
     }
     return all;
 }
@@ -53,13 +57,13 @@ static ALWAYS_INLINE size_t contains_in_parts(const uint8_t *body, uint64_t part
                                               uint64_t parts, unsigned bits,
                                               const struct keyhash *keys,
                                               const struct keyhash *ahead, size_t n,
-                                              bool *answer)
+                                              bool *answer, line_test *has)
 {
     struct line_rule rule = line_rule(bits);
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_lines(body, part_lines, parts, ahead[i]);
-        answer[i] = lines_have(body, part_lines, parts, &rule, keys[i]);
+        answer[i] = lines_have(body, part_lines, parts, &rule, keys[i], has);
         found += answer[i];
     }
     return found;
@@ -92,8 +96,10 @@ static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
                                size_t n, bool *answer)
 {
     uint64_t part_lines = field[PART_LINES], parts = field[PARTS];
-#define IN_ONE(bits)   contains_in_parts(body, part_lines, 1, bits, keys, ahead, n, answer)
-#define IN_PARTS(bits) contains_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer)
+#define IN_ONE(bits)                                                                           \
+    contains_in_parts(body, part_lines, 1, bits, keys, ahead, n, answer, line_has)
+#define IN_PARTS(bits)                                                                         \
+    contains_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer, line_has)
     if (parts == 1)
         RETURN_FOR_BITS(field[LINE_BITS], IN_ONE)
     RETURN_FOR_BITS(field[LINE_BITS], IN_PARTS)
@@ -111,15 +117,15 @@ static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct key
 }
 
 static ALWAYS_INLINE bool one_has(const uint8_t *body, const uint64_t *field, unsigned bits,
-                                  struct keyhash key)
+                                  struct keyhash key, line_test *has)
 {
     struct line_rule rule = line_rule(bits);
-    return lines_have(body, field[PART_LINES], field[PARTS], &rule, key);
+    return lines_have(body, field[PART_LINES], field[PARTS], &rule, key, has);
 }
 
 static bool blocked_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
-#define ONE_HAS(bits) one_has(body, field, bits, key)
+#define ONE_HAS(bits) one_has(body, field, bits, key, line_has)
     RETURN_FOR_BITS(field[LINE_BITS], ONE_HAS)
 }
 

@@ -2,7 +2,7 @@
 #ifndef KERNELS_ELASTIC_H
 #define KERNELS_ELASTIC_H
 
-#if defined(__BMI2__)
+#if defined(__BMI2__) /* and what comes with it */
 #include <immintrin.h>
 #endif
 
@@ -26,9 +26,15 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 #endif
 }
 
-static ALWAYS_INLINE bool any_bit(const void *lanes, size_t nbytes)
+static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
+#if defined(__SSE4_1__)
+    if (nbytes == sizeof(__m128i)) {
+        __m128i all = _mm_loadu_si128(lanes);
+        return !_mm_testz_si128(all, all);
+    }
+#endif
     memcpy(word, lanes, nbytes);
     for (size_t i = 0; i < nbytes / sizeof *word; i++)
         any |= word[i];
@@ -45,9 +51,52 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
     memcpy(&entry, slots, sizeof entry);
     narrow_lanes lowest = entry & -entry;
     narrow_lanes match = (narrow_lanes)((entry ^ key) < (narrow_lanes)(lowest + lowest));
-    return any_bit(&match, sizeof match);
+    return any_lane(&match, sizeof match);
 }
 
+#if defined(__AVX2__)
+/* Where the slots of a bucket begin: the byte, and the bit of it. */
+#define SLOT_BIT(i)  ((int)(odd * 4 + (i)*width))
+#define SLOT_BYTE(i) (char)(SLOT_BIT(i) / 8)
+#define SLOT_BYTES(i)                                                                          \
+    SLOT_BYTE(i), SLOT_BYTE(i) + 1, SLOT_BYTE(i) + 2, SLOT_BYTE(i) + 3, SLOT_BYTE(i) + 4, -1,  \
+        -1, -1
+
+/* Four slots of 17 to 32 bits, each to 64 bits.  'odd': the bucket begins in the middle of a
+ * byte. */
+static ALWAYS_INLINE __m256i spread_wide(const uint8_t *segment, uint64_t bucket,
+                                         unsigned width, unsigned odd)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    const __m256i bytes =
+        _mm256_setr_epi8(SLOT_BYTES(0), SLOT_BYTES(1), SLOT_BYTES(2), SLOT_BYTES(3));
+    const __m256i bits =
+        _mm256_setr_epi64x(SLOT_BIT(0) % 8, SLOT_BIT(1) % 8, SLOT_BIT(2) % 8, SLOT_BIT(3) % 8);
+    const __m256i mask = _mm256_set1_epi64x((INT64_C(1) << width) - 1);
+    __m256i slots = _mm256_broadcastsi128_si256(
+        _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
+    return _mm256_and_si256(_mm256_srlv_epi64(_mm256_shuffle_epi8(slots, bytes), bits), mask);
+}
+
+static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
+                                          unsigned width, __m256i key)
+{
+    bool odd = width % 2 && bucket % 2;
+    __m256i entry =
+        odd ? spread_wide(segment, bucket, width, 1) : spread_wide(segment, bucket, width, 0);
+    __m256i lowest = _mm256_and_si256(entry, _mm256_sub_epi64(_mm256_setzero_si256(), entry));
+    return _mm256_cmpgt_epi64(_mm256_add_epi64(lowest, lowest), _mm256_xor_si256(entry, key));
+}
+
+static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
+                                           uint64_t first, uint64_t second, uint32_t full)
+{
+    __m256i key = _mm256_set1_epi64x(full);
+    __m256i match = _mm256_or_si256(wide_matches(segment, first, width, key),
+                                    wide_matches(segment, second, width, key));
+    return !_mm256_testz_si256(match, match);
+}
+#else
 static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned width,
                                            uint64_t first, uint64_t second, uint32_t full)
 {
@@ -62,8 +111,10 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
     memcpy(&entry, slots, sizeof entry);
     wide_lanes lowest = entry & -entry;
     wide_lanes match = (wide_lanes)((entry ^ key) < (wide_lanes)(lowest + lowest));
-    return any_bit(&match, sizeof match);
+    return any_lane(&match, sizeof match);
 }
+
+#endif
 
 static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,
                                       uint64_t first, uint64_t second)
@@ -97,8 +148,7 @@ static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, un
     const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
     uint64_t first = elastic_bucket(key.place);
     prefetch_slots(segment, width, first);
-    prefetch_slots(segment, width,
-                   cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS));
+    prefetch_slots(segment, width, elastic_other_bucket(first, elastic_tail(key.place)));
 }
 
 /* Beside writers.  What was not found may have been moved to its other bucket meanwhile: then
@@ -109,7 +159,7 @@ static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories,
 {
     struct directory *const *base = &directories[elastic_base(key.place)];
     uint64_t first = elastic_bucket(key.place);
-    uint64_t second = cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS);
+    uint64_t second = elastic_other_bucket(first, elastic_tail(key.place));
     for (;;) {
         const struct directory *directory = __atomic_load_n(base, __ATOMIC_ACQUIRE);
         uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
@@ -131,7 +181,7 @@ static ALWAYS_INLINE bool key_is_in(struct directory *const *directories, unsign
                                     struct keyhash key)
 {
     uint64_t first = elastic_bucket(key.place);
-    uint64_t second = cuckoo_other_bucket(first, elastic_tail(key.place), SEGMENT_BUCKETS);
+    uint64_t second = elastic_other_bucket(first, elastic_tail(key.place));
     return segment_has(directory_entry(directories[elastic_base(key.place)], key.mark), width,
                        key, first, second);
 }

@@ -86,6 +86,24 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
     return place * ODD_GOLDEN + mark;
 }
 
+/* ---- counting ---------------------------------------------------------------------- */
+
+/* A blocked filter's lines and walks, the fields the same; but a word is 8 counters of 4 bits,
+ * and a key has one of them where it would have one of 32 bits. */
+enum { COUNTER_NBITS = 4, COUNTER_MAX = 15, WORD_COUNTERS = WORD_NBITS / COUNTER_NBITS };
+
+/* Behind the last line of the last part: how many counters are not zero, how many are at
+ * COUNTER_MAX; two of the numbers of one more line. */
+enum { COUNTERS_USED, COUNTERS_FULL };
+
+/* Shifts up to 31 that are shifts to a counter. */
+enum { COUNTER_SHIFTS = WORD_NBITS - COUNTER_NBITS };
+
+static inline unsigned counting_shift(uint32_t factor, unsigned i)
+{
+    return blocked_bit(factor, i) & COUNTER_SHIFTS;
+}
+
 /* ---- cuckoo ------------------------------------------------------------------------ */
 
 enum { NBUCKETS, WIDTH }; /* its fields */
@@ -244,10 +262,10 @@ enum {
  *
  * Base i has the share (2^((i+1)/16) - 2^(i/16)) of all keys, so that no two bases fill their
  * segments at the same time: these are the lower ends, in units of 2^-32. */
-static const uint32_t elastic_bounds[BASES] = {
-    0x00000000, 0x0b5586cf, 0x172b83c7, 0x2387a6e7, 0x306fe0a3, 0x3dea64c1,
-    0x4bfdad53, 0x5ab07dd4, 0x6a09e667, 0x7a11473e, 0x8ace5422, 0x9c49182a,
-    0xae89f995, 0xc199bdd8, 0xd5818dcf, 0xea4afa2a,
+static const uint64_t elastic_bounds[BASES + 1] = {
+    0x00000000, 0x0b5586cf, 0x172b83c7, 0x2387a6e7, 0x306fe0a3,  0x3dea64c1,
+    0x4bfdad53, 0x5ab07dd4, 0x6a09e667, 0x7a11473e, 0x8ace5422,  0x9c49182a,
+    0xae89f995, 0xc199bdd8, 0xd5818dcf, 0xea4afa2a, 0x100000000,
 };
 
 static inline unsigned elastic_base(uint64_t place)
@@ -257,7 +275,7 @@ static inline unsigned elastic_base(uint64_t place)
                                        6,  7,  7,  8,  8,  9,  9,  10, 10, 11, 11,
                                        12, 12, 12, 13, 13, 14, 14, 14, 15, 15 };
     unsigned base = guess[place >> 59];
-    return base + (base + 1 < BASES && (uint32_t)(place >> 32) >= elastic_bounds[base + 1]);
+    return base + (place >> 32 >= elastic_bounds[base + 1]);
 }
 
 static inline uint64_t elastic_bucket(uint64_t place)
@@ -268,6 +286,21 @@ static inline uint64_t elastic_bucket(uint64_t place)
 static inline uint32_t elastic_tail(uint64_t place)
 {
     return (uint32_t)(place / SEGMENT_BUCKETS) % (1U << TAIL_BITS);
+}
+
+/* The other bucket of a tail that lies in 'bucket': as cuckoo_other_bucket() has it, whose sums
+ * for so many buckets these are. */
+static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
+{
+    static const uint16_t sums[1U << TAIL_BITS] = {
+        /* clang-format off */
+          1, 183,  97,  43, 267,  27, 331,   9,  95,  27,  53, 131, 489, 177,  17, 433,
+         17,  21, 297, 121, 179,   5, 507, 381,  25, 439, 355, 107, 373, 479, 353, 337,
+        373,  19, 289, 295, 155, 327, 489, 109, 431,  55, 255, 487, 327, 165, 249,  21,
+        391, 461, 367, 277, 269,  29, 457, 337, 307, 371, 179, 199,  21, 433, 161, 335,
+        /* clang-format on */
+    };
+    return (sums[tail] - bucket) % SEGMENT_BUCKETS;
 }
 
 /* The bits of a slot below the tail: head bits, a one, and zeros. */

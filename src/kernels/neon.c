@@ -15,29 +15,31 @@ static inline struct line_rule line_rule(unsigned bits)
 }
 
 /* The key's bits in the 4 words to which 'step' belongs: the steps pick each word's constant
- * from the table, byte by byte, and a shift by as many makes the bit. */
+ * from the table, byte by byte, and a shift by as many, of 'shifts', makes the bit. */
 static ALWAYS_INLINE uint32x4_t quarter_mask(uint32x4_t step, uint32x4_t factor,
-                                             const struct line_rule *rule)
+                                             const struct line_rule *rule, uint32_t shifts)
 {
     uint32x4_t bytes =
         vmlaq_u32(vdupq_n_u32(0x03020100), step, vdupq_n_u32(0x04040404)); /* 4 step + 0 .. 3 */
     uint32x4_t constant =
         vreinterpretq_u32_u8(vqtbl4q_u8(rule->factors, vreinterpretq_u8_u32(bytes)));
     uint32x4_t shift = vshrq_n_u32(vmulq_u32(factor, constant), 27);
+    if (shifts != WORD_NBITS - 1)
+        shift = vandq_u32(shift, vdupq_n_u32(shifts));
     uint32x4_t one = vshrq_n_u32(vcltq_u32(step, rule->bits), 31);
     return vshlq_u32(one, vreinterpretq_s32_u32(shift));
 }
 
 static ALWAYS_INLINE void line_mask(uint64_t mark, const struct line_rule *rule,
-                                    uint32x4_t mask[4])
+                                    uint32_t shifts, uint32x4_t mask[4])
 {
     uint8x16_t steps = vld1q_u8(blocked_steps_of(mark));
     uint16x8_t low = vmovl_u8(vget_low_u8(steps)), high = vmovl_u8(vget_high_u8(steps));
     uint32x4_t factor = vdupq_n_u32((uint32_t)(mark >> 32));
-    mask[0] = quarter_mask(vmovl_u16(vget_low_u16(low)), factor, rule);
-    mask[1] = quarter_mask(vmovl_u16(vget_high_u16(low)), factor, rule);
-    mask[2] = quarter_mask(vmovl_u16(vget_low_u16(high)), factor, rule);
-    mask[3] = quarter_mask(vmovl_u16(vget_high_u16(high)), factor, rule);
+    mask[0] = quarter_mask(vmovl_u16(vget_low_u16(low)), factor, rule, shifts);
+    mask[1] = quarter_mask(vmovl_u16(vget_high_u16(low)), factor, rule, shifts);
+    mask[2] = quarter_mask(vmovl_u16(vget_low_u16(high)), factor, rule, shifts);
+    mask[3] = quarter_mask(vmovl_u16(vget_high_u16(high)), factor, rule, shifts);
 }
 
 static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
@@ -45,7 +47,7 @@ static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
 {
     const uint32_t *words = (const void *)line;
     uint32x4_t mask[4], missing = vdupq_n_u32(0);
-    line_mask(mark, rule, mask);
+    line_mask(mark, rule, WORD_NBITS - 1, mask);
     for (unsigned i = 0; i < 4; i++)
         missing = vorrq_u32(missing, vbicq_u32(mask[i], vld1q_u32(&words[4 * i])));
     return vmaxvq_u32(missing) == 0;
@@ -55,7 +57,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 {
     uint32_t *words = (void *)line;
     uint32x4_t mask[4], missing = vdupq_n_u32(0);
-    line_mask(mark, rule, mask);
+    line_mask(mark, rule, WORD_NBITS - 1, mask);
     for (unsigned i = 0; i < 4; i++) {
         uint32x4_t before = vld1q_u32(&words[4 * i]);
         vst1q_u32(&words[4 * i], vorrq_u32(before, mask[i]));
@@ -67,6 +69,25 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 #define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
 #include "blocked.h"
 #include "bloom.h"
+
+typedef uint32_t words __attribute__((vector_size(16), may_alias));
+
+static ALWAYS_INLINE bool some_lane(words x)
+{
+    return vmaxvq_u32((uint32x4_t)x) != 0;
+}
+
+static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule, words ones[])
+{
+    uint32x4_t mask[4];
+    line_mask(mark, rule, COUNTER_SHIFTS, mask);
+    for (unsigned i = 0; i < 4; i++)
+        ones[i] = (words)mask[i];
+}
+
+#include "nibbles.h"
+
+#include "counting.h"
 #include "cuckoo.h"
 #include "elastic.h"
 
@@ -74,6 +95,8 @@ const struct kernels kernels_neon = {
     .name = "neon",
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
+    .counting = COUNTING_LOOPS,
+    .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
     .elastic_prefetch = elastic_prefetch,

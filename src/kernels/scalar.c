@@ -48,7 +48,53 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
 
 #include "blocked.h"
 
+static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
+                                        const struct line_rule *rule)
+{
+    const uint32_t *words = (const void *)line;
+    struct blocked_walk walk = blocked_walk_start(mark);
+    uint32_t misses = 0;
+    for (unsigned i = 0; i < rule->bits; i++) {
+        uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
+        misses += !(word >> counting_shift(walk.factor, i) & COUNTER_MAX);
+        walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
+    }
+    return !misses;
+}
+
+/* Two numbers, as they are. */
+struct line_tally {
+    struct count_tally sum;
+};
+
+static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
+                                         struct count_tally *tally)
+{
+    tally->turned += line->sum.turned;
+    tally->filled += line->sum.filled;
+}
+
+static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct line_rule *rule,
+                                     bool up, bool moves, struct line_tally *tally)
+{
+    uint32_t *words = (void *)line;
+    struct blocked_walk walk = blocked_walk_start(mark);
+    for (unsigned i = 0; i < rule->bits; i++) {
+        uint32_t *at = &words[walk.word];
+        unsigned shift = counting_shift(walk.factor, i);
+        uint32_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
+        uint32_t counter = word >> shift & COUNTER_MAX;
+        uint32_t one = moves & (counter < COUNTER_MAX);
+        __atomic_store_n(at, up ? word + (one << shift) : word - (one << shift),
+                         __ATOMIC_RELAXED);
+        tally->sum.turned += one & (counter == (up ? 0 : 1));
+        tally->sum.filled += one & up & (counter == COUNTER_MAX - 1);
+        walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
+    }
+}
+
 #include "bloom.h"
+#include "counting.h"
 #include "cuckoo.h"
 #include "elastic.h"
 
@@ -56,6 +102,8 @@ const struct kernels kernels_scalar = {
     .name = "scalar",
     .blocked = BLOCKED_LOOPS,
     .bloom = BLOOM_LOOPS,
+    .counting = COUNTING_LOOPS,
+    .counting_change = counting_change,
     .cuckoo = CUCKOO_LOOPS,
     .cuckoo_contains_beside = cuckoo_contains_beside,
     .elastic_prefetch = elastic_prefetch,

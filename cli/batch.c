@@ -1,0 +1,53 @@
+#include "batch.h"
+
+#include <stdlib.h>
+
+/* For 'count' members: what was there before is not kept. */
+static void *renew(void *old, size_t count, size_t each_nbytes, size_t *room)
+{
+    free(old);
+    void *memory = malloc(count * each_nbytes);
+    *room = memory ? count : 0;
+    return memory;
+}
+
+bool batch_hash(const perhaps_filter *filter, struct batch *batch)
+{
+    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    if (batch->count > batch->nhashed)
+        batch->hashed =
+            renew(batch->hashed, batch->nrecords, sizeof *batch->hashed, &batch->nhashed);
+    if (batch->count > batch->nhashed) {
+        batch->ndone = 0;
+        return batch_met(batch, PERHAPS_ERR_MEMORY);
+    }
+    batch->is_hashed = perhaps_hash_many(filter, &keys, batch->hashed) == 0;
+    return true;
+}
+
+bool batch_make_numbers(struct batch *batch)
+{
+    if (batch->count > batch->nnumbers)
+        batch->number =
+            renew(batch->number, batch->nrecords, sizeof *batch->number, &batch->nnumbers);
+    return batch->count <= batch->nnumbers;
+}
+
+struct perhaps_keys batch_keys(const struct batch *batch, size_t at, size_t count)
+{
+    struct perhaps_keys keys = { .count = count };
+    if (count > 0 && batch->is_hashed)
+        keys.hashed = batch->hashed + at;
+    else if (count > 0)
+        keys.each = batch->key + at;
+    return keys;
+}
+
+void batch_release(struct batch *batch)
+{
+    free(batch->hashed);
+    free(batch->number);
+    free(batch->scratch);
+    free(batch->room);
+    free(batch->block.text);
+}

@@ -1,0 +1,177 @@
+#include "request.h"
+
+#include <string.h>
+
+#include "report.h"
+
+/* ---- What the library knows -------------------------------------------------------- */
+
+bool kind_can(const char *name, unsigned abilities)
+{
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        if (strcmp(kind->name, name) == 0)
+            return !(abilities & ~kind->abilities);
+    return false;
+}
+
+bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value)
+{
+    *value = 0;
+    for (unsigned i = 0; i < plan->nfields; i++)
+        if (strcmp(plan->field_name[i], name) == 0) {
+            *value = plan->field[i];
+            return true;
+        }
+    return false;
+}
+
+/* The geometry has a number for it: looks which kind gives the same one. */
+const char *planned_base(const struct perhaps_plan *plan)
+{
+    const struct perhaps_kind *base;
+    uint64_t wanted, number;
+    if (!planned_field(plan, "base", &wanted))
+        return NULL;
+    for (size_t i = 0; (base = perhaps_kind(i)); i++) {
+        struct perhaps_options options = {
+            .capacity = 1000, .fpr = 0.01, .kind = plan->kind, .base = base->name
+        };
+        struct perhaps_plan other;
+        if (perhaps_plan(&options, &other) == 0 && planned_field(&other, "base", &number) &&
+            number == wanted)
+            return base->name;
+    }
+    return NULL;
+}
+
+/* ---- What is asked ----------------------------------------------------------------- */
+
+bool request_window(const struct settings *settings)
+{
+    return settings->window.keys || settings->window.time;
+}
+
+bool request_growth(const struct settings *settings)
+{
+    return settings->grow || settings->until || settings->factor;
+}
+
+/* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
+ * and have the more layers, than the usual few. */
+static uint64_t parts_of(const struct settings *settings)
+{
+    const uint64_t usual = 5;
+    return settings->generations > usual ? (settings->generations - 1) / (usual - 1) : 1;
+}
+
+/* A window by keys says itself how many there are; one by time grows by itself. */
+struct size request_size(const struct settings *settings)
+{
+    struct size size = { settings->capacity, request_growth(settings) };
+    if (!size.capacity)
+        size.capacity = settings->window.keys;
+    if (!size.capacity && (size.grows || settings->window.time))
+        size.capacity = CAPACITY_TO_BEGIN_WITH * parts_of(settings);
+    return size;
+}
+
+bool request_may_grow(const struct settings *settings)
+{
+    return !settings->kind || kind_can(settings->kind, PERHAPS_GROW);
+}
+
+/* A window needs not grow itself: its generations do.  A kind that forgets, and is not told
+ * when, remembers as many keys as it has room for. */
+static struct perhaps_options options_of(const struct settings *settings, struct size size)
+{
+    bool window = request_window(settings);
+    bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_FORGET);
+    unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
+                     (settings->counts ? PERHAPS_COUNT : 0U) |
+                     (settings->fixed ? PERHAPS_STATIC : 0U) | (window ? PERHAPS_FORGET : 0U) |
+                     (size.grows && !window ? PERHAPS_GROW : 0U);
+    enum perhaps_preference preference = settings->fast      ? PERHAPS_FAST
+                                         : settings->compact ? PERHAPS_COMPACT
+                                                             : PERHAPS_BALANCED;
+    return (struct perhaps_options){
+        .capacity = size.capacity,
+        .fpr = settings->fpr,
+        .needs = needs,
+        .kind = settings->kind,
+        .base = settings->base,
+        .growth = { .factor = (unsigned)settings->factor, .fpr_until = settings->until },
+        .window = untold ? (struct perhaps_window){ .keys = size.capacity } : settings->window,
+        .preference = preference
+    };
+}
+
+/* Whether the kind that was planned heeds --base and --factor. */
+static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
+{
+    uint64_t value;
+    bool layers = !settings->factor || request_window(settings);
+    return (!settings->base || planned_field(plan, "base", &value)) &&
+           (layers || planned_field(plan, "factor", &value));
+}
+
+/* Plans the kinds in turn until one heeds all, and reaches the rate: the first may not, where a
+ * later one does. */
+static int choose_kind(const struct settings *settings, struct perhaps_options *options,
+                       struct perhaps_plan *plan)
+{
+    const struct perhaps_kind *kind;
+    const unsigned forget = options->needs & PERHAPS_FORGET;
+    int error = PERHAPS_ERR_UNSUPPORTED;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if ((kind->abilities & PERHAPS_FORGET) != forget)
+            continue; /* one that forgets is none for who did not ask for it */
+        options->kind = kind->name;
+        int met = perhaps_plan(options, plan);
+        if (!met && heeds(settings, plan))
+            return 0;
+        if (met && error == PERHAPS_ERR_UNSUPPORTED)
+            error = met;
+    }
+    options->kind = NULL;
+    return error;
+}
+
+/* What the options of the command line could not say by themselves. */
+static int complain_plan(const struct settings *settings, const struct perhaps_options *options,
+                         const char *name, int error)
+{
+    bool window = request_window(settings);
+    if (window && settings->kind && !kind_can(settings->kind, PERHAPS_FORGET))
+        return complain("--kind %s: cannot forget: leave it out, and say with --base what the "
+                        "window is made of",
+                        settings->kind);
+    if (settings->base && (error == PERHAPS_ERR_ARGUMENT || error == PERHAPS_ERR_UNSUPPORTED))
+        return complain("--base %s: no filter with all that is asked can be made of it: leave "
+                        "it out, or a need",
+                        settings->base);
+    if (error == PERHAPS_ERR_UNSUPPORTED && settings->kind)
+        return complain("--kind %s: cannot do all that is asked: leave it out, or a need",
+                        settings->kind);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        return complain("%s: there is no kind that can do all that: leave out a need%s", name,
+                        options->needs & PERHAPS_GROW
+                            ? ", or --grow and plan for the most keys there may be"
+                            : "");
+    return complain("%s: %s", name, why(error));
+}
+
+int request_plan(const struct settings *settings, struct size size, const char *name,
+                 struct perhaps_options *options, struct perhaps_plan *plan)
+{
+    *options = options_of(settings, size);
+    int error =
+        settings->kind ? perhaps_plan(options, plan) : choose_kind(settings, options, plan);
+    if (error)
+        return complain_plan(settings, options, name, error);
+    if (!heeds(settings, plan))
+        return complain("--kind %s: is not made of %s", settings->kind,
+                        settings->base ? "other filters: leave out --base"
+                                       : "layers: leave out --factor");
+    return 0;
+}

@@ -1,0 +1,137 @@
+/* A filter need be told the time only when it begins a new generation, once in a period, and
+ * then adds what follows in one call.  When that is only the filter knows; but if all times are
+ * cut to steps of a grain that divides the period, its periods begin with a step, and whether a
+ * time is before or after such a moment is as it was. */
+#include "window.h"
+
+#include "input.h"
+#include "moment.h"
+#include "report.h"
+
+/* The largest divisor of the period that is below a thousandth of it: steps are few, and what
+ * is too early at the beginning of the first period is little. */
+static uint64_t choose_grain(uint64_t period_ms)
+{
+    enum { STEPS = 1000, STEPS_MAX = 10000 };
+    for (uint64_t steps = STEPS; steps <= STEPS_MAX; steps++)
+        if (period_ms % steps == 0)
+            return period_ms / steps;
+    return 1;
+}
+
+/* The options of the command line as a plan, to be compared with the state's. */
+static bool is_as_asked(const struct settings *s, const struct perhaps_plan *state)
+{
+    static const char *const names[] = { "generations", "period_keys", "period_time" };
+    struct perhaps_options options = { .capacity = state->capacity,
+                                       .fpr = state->fpr,
+                                       .kind = state->kind,
+                                       .base = planned_base(state),
+                                       .window = s->window };
+    struct perhaps_plan plan;
+    uint64_t generations, there, asked;
+    planned_field(state, names[0], &generations);
+    if (!options.window.generations)
+        options.window.generations = (unsigned)generations;
+    if (perhaps_plan(&options, &plan))
+        return false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!planned_field(state, names[i], &there) ||
+            !planned_field(&plan, names[i], &asked) || there != asked)
+            return false;
+    return true;
+}
+
+/* What the state's window is, in the units in which it can be asked for. */
+static int complain_other(const struct perhaps_plan *plan, const char *path)
+{
+    uint64_t generations, keys, ms;
+    planned_field(plan, "generations", &generations);
+    planned_field(plan, "period_keys", &keys);
+    planned_field(plan, "period_time", &ms);
+    if (ms)
+        return complain("--window: %s is a window of %jums in %ju generations: leave out "
+                        "--window, or give another --state",
+                        path, (uintmax_t)(ms * (generations - 1)), (uintmax_t)generations);
+    return complain("--window: %s is a window of %ju-keys in %ju generations: leave out "
+                    "--window, or give another --state",
+                    path, (uintmax_t)(keys * (generations - 1)), (uintmax_t)generations);
+}
+
+int window_open(struct window *window, const struct settings *settings,
+                const perhaps_filter *filter, const char *path)
+{
+    struct perhaps_stats stats;
+    uint64_t period_ms;
+    perhaps_stats(filter, &stats);
+    bool forgets = kind_can(stats.plan.kind, PERHAPS_FORGET);
+    planned_field(&stats.plan, "period_time", &period_ms);
+    *window = (struct window){ .settings = settings,
+                               .by_time = forgets && period_ms,
+                               .grain_ms = choose_grain(period_ms) };
+    if (request_window(settings) && !forgets)
+        return complain("--window: %s remembers all for ever: give another --state", path);
+    if (path && request_window(settings) && !is_as_asked(settings, &stats.plan))
+        return complain_other(&stats.plan, path);
+    if (settings->time_field && !window->by_time)
+        return complain("--time-field: %s does not forget by time: leave it out, or give "
+                        "another --state with --window",
+                        path);
+    return 0;
+}
+
+bool window_reads(const struct window *window)
+{
+    return window->by_time && window->settings->time_field;
+}
+
+bool window_read_times(void *context, struct batch *batch)
+{
+    const struct window *window = context;
+    const struct settings *s = window->settings;
+    if (!batch_make_numbers(batch)) {
+        batch->count = batch->ndone = 0;
+        return batch_met(batch, PERHAPS_ERR_MEMORY);
+    }
+    for (size_t i = 0; i < batch->count; i++) {
+        struct perhaps_key text = batch->record[i];
+        uint64_t ms;
+        if (!input_take_field(s, s->time_field, &text)) {
+            batch->problem = "has no field with a time (--time-field)";
+        } else if (!read_moment(text.bytes, text.nbytes, &ms)) {
+            batch->problem = "has no time in its --time-field: expected " MOMENT_EXPECTED;
+        } else {
+            batch->number[i] = ms - ms % window->grain_ms;
+            continue;
+        }
+        batch->count = batch->ndone = i;
+        return false;
+    }
+    return true;
+}
+
+/* The filter takes no notice of a time before the latest. */
+static void tell(struct window *window, perhaps_filter *filter, uint64_t ms)
+{
+    if (ms <= window->now_ms)
+        return;
+    window->now_ms = ms;
+    (void)perhaps_advance(filter, ms); /* cannot fail: it is a window by time, and writable */
+}
+
+size_t window_advance(struct window *window, perhaps_filter *filter, const struct batch *batch,
+                      size_t at)
+{
+    size_t i = at;
+    if (!window->by_time)
+        return batch->count - at;
+    if (!window_reads(window)) {
+        uint64_t ms = moment_now();
+        tell(window, filter, ms - ms % window->grain_ms);
+        return batch->count - at;
+    }
+    tell(window, filter, batch->number[at]);
+    while (i < batch->count && batch->number[i] <= window->now_ms)
+        i++;
+    return i - at;
+}

@@ -1,0 +1,33 @@
+/* window.h - the window in which dedup remembers lines, and its time. */
+#ifndef WINDOW_H
+#define WINDOW_H
+
+#include "batch.h"
+#include "options.h"
+
+struct window {
+    const struct settings *settings;
+    bool by_time;
+    uint64_t grain_ms; /* times are told in steps of it */
+    uint64_t now_ms;   /* the latest that was told */
+};
+
+/* Learns how the filter forgets, if it does; for a filter at 'path' that was there before,
+ * checks that it does so as the command line says (NULL: it was made so).  Returns 0, or the
+ * exit status, having complained. */
+int window_open(struct window *window, const struct settings *settings,
+                const perhaps_filter *filter, const char *path);
+
+/* Whether lines have their time with them: a stage must then read it before window_advance().
+ */
+bool window_reads(const struct window *window);
+
+/* A stage, with the window as its context: reads the times of a batch. */
+bool window_read_times(void *window, struct batch *batch);
+
+/* Tells the filter the time of record 'at' of the batch.  Returns how many from there on may be
+ * added at that time. */
+size_t window_advance(struct window *window, perhaps_filter *filter, const struct batch *batch,
+                      size_t at);
+
+#endif

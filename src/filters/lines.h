@@ -1,0 +1,38 @@
+/* lines.h - what kinds share whose keys have one cache line in each of a few parts of the body,
+ * and mark there one cell in each of several of its 16 words: rate, plan and fill.
+ *
+ * A word has 'cells' cells: bits, or counters that take several bits each.  The fields are
+ * those of blocked (kernels/layout.h): PART_LINES, PARTS, and LINE_BITS, the marks of a key in
+ * a line. */
+#ifndef LINES_H
+#define LINES_H
+
+#include "../filter.h"
+
+enum { LINES_PARTS_MAX = 8 };
+
+/* Whether the fields, which may be anybody's, are in their ranges. */
+bool lines_in_range(const struct geometry *g);
+
+/* Of all parts, of a geometry that is in range. */
+uint64_t lines_nbytes(const struct geometry *g);
+
+/* The rate when 'keys' different keys are in. */
+struct rate lines_predict(const struct geometry *g, unsigned cells, double keys);
+
+/* How many parts instead of the usual number. */
+unsigned lines_preferred_parts(unsigned usual, enum perhaps_preference preference);
+
+/* Chooses the fewest lines, in this number of parts or the next that will do, with which
+ * g->fpr is kept when keys(g) keys are in.  Returns 0 or PERHAPS_ERR_LIMIT. */
+int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
+               double (*keys)(const struct geometry *g));
+
+/* plan_key_limit(), where a key that finds all its cells marked is not counted. */
+uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
+
+/* Load and fpr; 'marked' tells how many cells of a word are marked. */
+struct fill lines_measure(const perhaps_filter *f, unsigned cells,
+                          unsigned (*marked)(uint32_t word));
+
+#endif

@@ -1,0 +1,487 @@
+#!/usr/bin/env bash
+# End-to-end tests of the command line for sets that grow, are counted, and age:
+# cli_sets_test.sh PROGRAM, as cli_test.sh.
+. "$(dirname "$0")/cli_helpers.sh"
+
+# kinds ABILITY: those that have it by what plan recommends and lists, and 'plan' can name.
+kinds() { "$program" plan -n 1000 --json "$@" | grep -o '"kind":"[a-z]*"' | sort -u | cut -d'"' -f4; }
+
+# rows NAME: how many rows the table of that name in 'out' has, without its head.
+rows() { sed "1,/^$1:\$/d" out | tail -n +2 | wc -l; }
+
+# number NAME: the first number of that name in the JSON of 'out' or 'err' or $2.
+number() { grep -o "\"$1\":[-0-9.e+]*" "${2:-err}" | head -1 | cut -d: -f2; }
+
+above() { [ "$(awk -v a="$1" -v b="$2" 'BEGIN { print a > b }')" = 1 ]; }
+
+# ---- Growing -------------------------------------------------------------------------
+
+test_pipes() {
+    local j
+    seq 300000 >in
+    seq 300001 600000 >not_in
+    for j in 1 2 8; do
+        run build -j $j -o f < <(cat in)
+        check "pipe: build -j $j" exits 0
+        check "pipe: build -j $j: summary" says "300,000 keys into f: "
+        check "pipe: build -j $j: bits" says "bits a key"
+        run query f in
+        check "pipe: build -j $j: all are found" same out in
+        run query -c f not_in
+        check "pipe: build -j $j: at most 1.2 % false positives" [ "$(cat out)" -le 3600 ]
+        run dedup -j $j < <(cat in in)
+        check "pipe: dedup -j $j" same out in
+        check "pipe: dedup -j $j: summary" says "600,000 lines, 300,000 new, 300,000 repeated"
+        check "pipe: dedup -j $j: summary: bits" says "bits a key"
+        run dedup -j $j --state s$j < <(cat in)
+        check "pipe: dedup --state -j $j" same out in
+        run dedup -j $j --state s$j < <(cat in not_in)
+        check "pipe: dedup --state again -j $j" same out not_in
+    done
+    run build -o g - in < <(seq 3)
+    check "pipe: and a file" says "300,003 keys into g"
+    run build -o g in <(seq 3)
+    check "pipe: process substitution" exits 0
+    run info --json f
+    check "pipe: it grew" [ "$(number keys out)" -gt "$(number capacity out)" ]
+    run verify f
+    check "pipe: verify" exits 0
+    run build -o g --json < <(:)
+    check "pipe: empty" exits 0
+    run query g keys
+    check "pipe: empty: holds nothing" exits 1
+    run build -p 1e-12 -o h < <(cat in)
+    check "pipe: a rate that not every kind reaches" exits 0
+    run query h in
+    check "pipe: a rate that not every kind reaches: all are found" same out in
+    run build -p 1e-6 -o g --json < <(yes same | head -1000)
+    check "pipe: one key a thousand times" exits 0
+    check "pipe: one key a thousand times: JSON" [ "$(number keys)" = 1000 ]
+}
+
+test_grow() {
+    local kind arguments
+    seq 5000 >in
+    for kind in $(kinds --grow); do
+        for arguments in "" "-n 100" "--grow" "--grow -n 100"; do
+            run build --kind "$kind" -p 1e-6 $arguments -o f < <(cat in)
+            check "$kind $arguments: grows" exits 0
+            run query -c f in
+            check "$kind $arguments: no false negative" prints $'5000\n'
+        done
+        run add f <(seq 5001 9000)
+        check "$kind: add: grows on" exits 0
+        run query -c f <(seq 9000)
+        check "$kind: add: no false negative" prints $'9000\n'
+        run verify f
+        check "$kind: verify" exits 0
+        run info f
+        check "$kind: info" tells "^kind +$kind\$"
+        check "$kind: info: until when" tells "^fpr until +([0-9,]+|any number)\$"
+        run info --json f
+        check "$kind: info --json: one line" lines out 1
+        run dedup -q --kind "$kind" -n 10 --grow < <(cat in in)
+        check "$kind: dedup" same out in
+        run merge -o g f f
+        refused "$kind: merge" "f: filters of its kind cannot be put together without the keys"
+    done
+    run build --grow -n 10 -o f in
+    check "--grow with -n" exits 0
+    run build --grow -o f in
+    check "--grow of a file" [ "$status $("$program" info --json f | grep -o '"capacity":65536')" = \
+        '0 "capacity":65536' ]
+    run build -o f in
+    check "a file is counted as before" [ "$("$program" info --json f | grep -o '"capacity":5000')" = \
+        '"capacity":5000' ]
+    run build --kind blocked --grow -n 5 -o g in
+    refused "--grow: a kind that cannot" "--kind blocked: cannot do all that is asked"
+    check "--grow: a kind that cannot: nothing was made" [ ! -e g ]
+}
+
+test_grow_options() {
+    seq 20000 >in
+    run build --factor 4 -n 1000 -o f in
+    check "--factor" exits 0
+    run info --json f
+    check "--factor: taken" [ "$(number factor out)" = 4 ]
+    run build --base bloom --grow -n 1000 -o f in
+    check "--base" exits 0
+    run info f
+    check "--base: by name" tells "^base +bloom\$"
+    run build --until 2000 -n 1000 -p 0.001 -o f <(seq 300000)
+    check "--until" exits 0
+    check "--until: says what the rate has become" says "; the rate is now "
+    run info f
+    check "--until: info says so" tells "^notes +it holds more than the 2,000 keys"
+    run build --until 100k -n 1000 -p 0.01 -o f in
+    check "--until: enough" not says "the rate is now"
+    run dedup --until 1000 -n 100 -p 0.001 < <(seq 300000)
+    check "--until: dedup says so" says "; the rate is now "
+    run dedup --factor 4 --base bloom < <(cat in)
+    check "dedup --factor --base" exits 0
+    refuses "--factor 9: not a factor" build --factor 9 -o g in
+    refuses "--factor 0: not a factor" plan --factor 0
+    refuses "--base nonsense: no such kind" build --base nonsense -o g in
+    refuses "--until 0: " build --until 0 -o g in
+    refuses "--kind blocked: is not made of other filters" build --kind blocked --base bloom -n 5 -o g in
+    refuses "--base chain: " build --kind chain --base chain -n 5 -o g in
+    refuses "leave out --factor" build --kind elastic --factor 2 -o g in
+    check "nothing was made" [ ! -e g ]
+}
+
+test_removable_grows() {
+    seq 20000 >in
+    run build --removable --grow -p 1e-6 -o f < <(cat in)
+    check "--removable --grow" exits 0
+    run remove f <(seq 10000)
+    check "--removable --grow: remove" says "10,000 keys removed from f: "
+    run query -c f in
+    check "--removable --grow: the others stay" prints $'10000\n'
+    run build --removable -p 1e-6 -o f < <(cat in)
+    check "--removable of a pipe" exits 0
+    run remove f in
+    check "--removable of a pipe: remove" exits 0
+    run build --removable --base cuckoo -n 1000 -p 1e-6 -o f in
+    check "--removable --base" exits 0
+    run remove f in
+    check "--removable --base: remove" exits 0
+    run query -c f in
+    check "--removable --base: stale entries stay" [ "$(cat out)" -le 100 ]
+    run build --removable --base bloom -n 1000 -o g in
+    refused "--removable: not of this base" "--base bloom: "
+    run build --grow -q -o f in
+    run remove f <(seq 5)
+    check "--grow alone: what it removes" [ "$status" -eq 0 ]
+}
+
+# Without --removable or --count a key is stored once, however often it comes.
+test_once() {
+    yes same | head -100 >copies
+    run build -o f < <(cat copies keys)
+    check "once: build of a pipe" exits 0
+    run add f copies
+    refused "once: add copies" "copies:"
+    check "once: says how" says "give --once"
+    run add --once f copies
+    check "once: add --once" exits 0
+    run query -c f copies
+    check "once: found" prints $'100\n'
+    run build --once --removable --grow -o g < <(cat copies)
+    check "once: build --once" exits 0
+    run build --once --count -o g copies
+    refused "once: nothing to count" "--once: leaves nothing to count"
+    run build --removable --grow -o g < <(cat copies)
+    refused "once: copies for --removable" "standard input:"
+}
+
+# ---- Counting ------------------------------------------------------------------------
+
+test_count() {
+    local kind j
+    for i in 1 2 3 4 5; do seq 5 -1 $i; done >in
+    run build --count -n 100 -p 1e-6 -o f in
+    check "count: build" exits 0
+    run count f <(seq 3 7)
+    check "count" prints $'3\t3\n4\t4\n5\t5\n6\t0\n7\t0\n'
+    check "count: exit" exits 0
+    check "count: silent" is_silent
+    run count --json f <(seq 3 7)
+    check "count: --json" [ "$(field keys err) $(field perhaps err) $(field no err)" = "5 3 2" ]
+    run add f <(seq 2)
+    run count -0 f < <(printf '1\0002\0003')
+    check "count -0" [ "$(tr '\0' '|' <out)" = $'1\t2|2\t3|3\t3|' ]
+    run count --field 2 -d , f <(printf 'x,5\ny,9\n')
+    check "count --field: the whole line" prints $'x,5\t5\ny,9\t0\n'
+    run count --field 2 -d , f <(printf 'x,5\ny,9\nz\n')
+    check "count --field: missing: the lines before" prints $'x,5\t5\ny,9\t0\n'
+    check "count --field: missing" exits 2
+    check "count --field: missing: says" says ":3: has no such field"
+    seq 100000 >many
+    run build --count -p 1e-6 -o g many
+    awk '{ print $0 "\t" 1 }' many >counted
+    for j in 1 2 8; do
+        run count -j $j g many
+        check "count -j $j: order" same out counted
+    done
+    run build --count --grow -n 10 -p 1e-6 -o g many
+    check "count: of one that grows" exits 0
+    run count g many
+    check "count: of one that grows: counts" same out counted
+    for kind in $(kinds --count); do
+        run build --kind "$kind" --count -n 100 -p 1e-6 -o g in
+        check "count: $kind" exits 0
+        run count g <(seq 3 6)
+        check "count: $kind" prints $'3\t3\n4\t4\n5\t5\n6\t0\n'
+    done
+    { yes many | head -40; echo once; } >copies
+    run build --count --kind counting -n 100 -o g copies
+    check "count: often" exits 0
+    run count g <(printf 'many\nonce\n')
+    check "count: 15 is 15 or more" prints $'many\t15\nonce\t1\n'
+    run info g
+    check "count: info: saturated" tells "^saturated +[1-9]"
+    run build --count --kind cuckoo -n 100 -o g copies
+    refused "count: too often" "copies:9: this key came more often than the kind can count"
+    run build -n 10 --kind blocked -o b keys
+    run count b keys
+    refused "count: a kind that cannot" "b: its kind cannot count: build it with --count"
+    check "count: a kind that cannot: nothing printed" lines out 0
+    run build --kind blocked --count -n 5 -o g keys
+    refused "build --count: a kind that cannot" "--kind blocked: cannot do all"
+    run count missing keys
+    refused "count: missing" "missing: No such file"
+    run count
+    refused "count: no filter" "which filter file"
+}
+
+# ---- Windows -------------------------------------------------------------------------
+
+test_window_keys() {
+    local j
+    { seq 1000; seq 100; seq 901 1000; } >in
+    run dedup -p 1e-9 --window 200-keys in
+    check "window of keys: repeats far apart are printed again" \
+        [ "$(cat out)" = "$(seq 1000; seq 100)" ]
+    run dedup -p 1e-9 --window 1k-keys in
+    check "window of keys: near ones are not" [ "$(cat out)" = "$(seq 1000)" ]
+    seq 300000 | awk '{ print; if ($0 > 500) print $0 - 500; if ($0 > 20000) print $0 - 20000 }' >in
+    for j in 1 2 8; do
+        run dedup -j $j -p 1e-9 --window 1k-keys --generations 11 in
+        cp out out.$j
+        check "window of keys: -j $j" same out.1 out.$j
+        run dedup -j $j -p 1e-9 --window 1k-keys --state s$j < <(head -400000 in)
+        cp out first.$j
+        run dedup -j $j --state s$j < <(tail -n +400001 in)
+        cat first.$j out >both.$j
+        check "window of keys: in two runs, -j $j" same both.1 both.$j
+    done
+    check "window of keys: what is in it" [ "$(wc -l <out.1)" -eq 580000 ]
+    run dedup -p 1e-9 --window 1k-keys in
+    check "window of keys: in two runs as in one" same both.1 out
+    run info --json s1
+    check "window of keys: info: generations" [ "$(grep -o '"age"' out | wc -l)" = 5 ]
+    run info s1
+    check "window of keys: info: table" [ "$(rows parts)" = 5 ]
+    run query -c s1 <(seq 299901 300000)
+    check "window of keys: query" prints $'100\n'
+    run verify s1
+    check "window of keys: verify" exits 0
+    run add s1 keys
+    check "window of keys: add" exits 0
+    run remove s1 keys
+    refused "window of keys: remove" "s1: its kind cannot remove"
+    run dedup --kind window -n 200 -p 1e-9 <(seq 1000; seq 100)
+    check "a kind that forgets holds -n keys" lines out 1100
+}
+
+# at SECOND LINE...: the lines with their time before them
+at() {
+    local second=$1 line
+    shift
+    for line; do printf '%s\t%s\n' "$second" "$line"; done
+}
+
+timed() { run dedup --field 2 --time-field 1 -p 1e-9 "$@"; }
+
+test_window_time() {
+    local j
+    { at 1000 a b; at 1099 a c; at 1124 b; at 1125 a b c; at 1126 a; } >in
+    timed --window 100s in
+    # the first generation, of a and b, is forgotten at 1000 + 100 + 100/4
+    check "window of time" prints $'1000\ta\n1000\tb\n1099\tc\n1125\ta\n1125\tb\n'
+    timed --window 100s --generations 2 in
+    check "window of time: two generations" prints $'1000\ta\n1000\tb\n1099\tc\n'
+    timed --window 2m in
+    check "window of time: a longer one" prints $'1000\ta\n1000\tb\n1099\tc\n'
+    { at 1000 a; at 900 b; at 1001 b; at 2000 a b; at 1000 a b; } >in
+    timed --window 100s in
+    check "window of time: out of order" prints $'1000\ta\n900\tb\n2000\ta\n2000\tb\n'
+    { at 1000 a; at 1060 a; at 1120 a; at 1180 a; } >in
+    timed --window 60s --generations 61 in
+    check "window of time: a repeat does not renew" prints $'1000\ta\n1120\ta\n'
+    seq 200000 | awk '{ t = int($0 / 700); print t "\t" $0 % 5000; print t + .5 "\t" $0 }' >in
+    for j in 1 2 8; do
+        timed -j $j --window 20s in
+        cp out out.$j
+        check "window of time: -j $j" same out.1 out.$j
+        rm -f s
+        timed -j $j --window 20s --state s < <(head -150001 in)
+        cp out both
+        timed -j $j --state s < <(tail -n +150002 in)
+        cat out >>both
+        check "window of time: in two runs as in one, -j $j" same out.1 both
+    done
+    run info s
+    check "window of time: info: a table" [ "$(rows parts)" = 5 ]
+    timed --window 20s --key-file key in
+    check "window of time: with a secret" same out.1 out
+}
+
+test_window_state() {
+    { at 1000 a; at 1001 b; } >in
+    timed --window 100s --state s in
+    check "state: new" lines out 2
+    timed --window 100s --state s in
+    check "state: the same window" lines out 0
+    timed --state s in
+    check "state: need not be said again" lines out 0
+    timed --window 100s --generations 5 --state s in
+    check "state: generations, too" exits 0
+    cp s s.before
+    timed --window 200s --state s in
+    refused "state: another window" "--window: s is a window of 100000ms in 5 generations"
+    timed --window 100s --generations 6 --state s in
+    refused "state: other generations" "--window: s is a window of 100000ms in 5 generations"
+    run dedup --window 100-keys --state s in
+    refused "state: a window of keys" "--window: s is a window of 100000ms"
+    check "state: is as it was" same s s.before
+    run dedup --state s <(at 1000 a)
+    check "state: goes on with the clock" lines out 1
+    run dedup --state s <(at 1000 a)
+    check "state: goes on with the clock: remembered" lines out 0
+    run dedup -n 100 --state set in
+    timed --window 100s --state set in
+    refused "state: remembers for ever" "--window: set remembers all for ever"
+    timed --state set in
+    refused "state: has no time" "--time-field: set does not forget by time"
+    run dedup --window 10-keys --state by_keys in
+    timed --state by_keys in
+    refused "state: goes by keys" "--time-field: by_keys does not forget by time"
+}
+
+test_window_clock() {
+    run dedup --window 1h --state s <(seq 5; seq 3)
+    check "clock" [ "$(cat out)" = "$(seq 5)" ]
+    run dedup --window 1h --state s <(seq 9)
+    check "clock: remembered" [ "$(cat out)" = "$(seq 6 9)" ]
+    run dedup --window 40ms --state t keys
+    sleep 0.1
+    run dedup --state t keys
+    check "clock: forgotten" same out keys
+    run dedup --window 5w < <(seq 100000; seq 100000)
+    check "clock: a pipe" lines out 100000
+}
+
+test_times() {
+    local time
+    for time in 1795289886 1795289886.0 1795289886.123 1795289886.123456789 \
+        2026-11-21T19:38:06 2026-11-21T19:38:06Z "2026-11-21 19:38:06" 2026-11-21T19:38:06.5 \
+        2026-11-21T21:08:06+01:30 2026-11-21T14:38:06.001-05:00 2026-11-21T20:38:06+0100 \
+        "2026-11-21 19:38:06Z"; do
+        timed --window 4s <(at 1795289885 a; at "$time" a; at 1795289891 a)
+        check "time $time" [ "$(wc -l <out) $status" = "2 0" ]
+        timed --window 4s <(at "$time" a; at 1795289886 a)
+        check "time $time: is that second" lines out 1
+        timed --window 1s <(at 1795289884 a; at "$time" a; at 1795289888.2 a)
+        check "time $time: is not another" lines out 3
+    done
+    for time in "" x -5 1e9 1795289886123 1795289886. 1795289886x " 1795289886" 2026-11-21 \
+        2026-11-21T19:38 2026-02-29T00:00:00 2026-13-01T00:00:00 2026-11-21T24:00:00 \
+        2026-11-21T19:38:06+ 2026-11-21T19:38:06+1 2026-11-21T19:38:06. 1969-12-31T23:59:59 \
+        2026-11-21T19:38:06ZZ 21.11.2026; do
+        timed --window 1h <(at 1 a b; at "$time" c; at 2 d)
+        check "no time '$time'" [ "$(wc -l <out) $status" = "2 2" ]
+        check "no time '$time': where" says ":3: has no time in its --time-field: expected seconds"
+    done
+    printf '5\ta\n6\n7\ta\n' >in
+    run dedup --window 1h --time-field 2 in
+    refused "no such field" "in:1: has no time in its --time-field"
+    printf 'a\t5\nb\nc\t7\n' >in
+    run dedup --window 1h --time-field 2 --state s in
+    refused "no such field" "in:2: has no field with a time"
+    check "no such field: the lines so far are done" prints $'a\t5\n'
+    check "no such field: and remembered" says "; the lines so far are done and remembered"
+    printf 'a,5\r\na,6\r\n' >in
+    run dedup --window 1h --crlf --field 1 --time-field 2 --delimiter , in
+    check "--crlf" prints $'a,5\r\n'
+}
+
+test_window_options() {
+    local value
+    for value in 24 24x 0s 24H h -1h 1.5 0-keys -keys 10 x-keys 10M 1.0001s ""; do
+        refuses "--window $value: not a window: give a time with its unit (ms, s, m, h, d, w)" \
+            dedup --window "$value" keys
+    done
+    for value in 250ms 1.5s 90m 24h 7d 2w 10M-keys 1e6-keys 500-keys; do
+        run plan --window $value
+        check "--window $value" exits 0
+    done
+    refuses "--generations 1: " dedup --window 1h --generations 1 keys
+    refuses "--generations 65: " plan --window 1h --generations 65
+    refuses "give --window too" dedup --generations 4 keys
+    refuses "give --window too" dedup --time-field 1 keys
+    refuses "the window goes by keys" dedup --window 10-keys --time-field 1 keys
+    refuses "--kind blocked: cannot forget" dedup --window 1h --kind blocked keys
+    refuses "--base window: " dedup --window 1h --base window keys
+    run dedup --window 1h --base cuckoo -n 100 keys
+    check "--window --base" same out keys
+}
+
+# ---- Plan, info, signals -------------------------------------------------------------
+
+test_plan() {
+    run plan -n 1M
+    check "plan" tells "^fpr until +1,000,000\$"
+    check "plan: others" [ "$(rows "others that can")" -ge 3 ]
+    run plan --grow
+    check "plan --grow" tells "^kind "
+    check "plan --grow: others" tells "^ +chain +blocked "
+    run plan --grow --kind chain
+    check "plan --grow --kind: until when" tells "^fpr until +any number\$"
+    run plan --window 24h --generations 9
+    check "plan --window" tells "^kind +window\$"
+    check "plan --window: generations" tells "^generations +9\$"
+    check "plan --window: others" tells "^ +window +blocked "
+    run plan --count -n 1M
+    check "plan --count" exits 0
+    check "plan --count: others can count" not tells "^ +blocked "
+    run plan --grow --json
+    check "plan --json: others" tells '"others_that_can":\[\{"kind":'
+    check "plan --json: one line" lines out 1
+    if command -v jq >/dev/null; then
+        check "plan --json: is JSON" jq -e '.others_that_can[0].kind' out >/dev/null
+    fi
+    run plan
+    refused "plan without -n" "give -n N, or --grow"
+    run plan --grow --static
+    check "plan --grow --static" exits 0
+}
+
+test_info() {
+    seq 50000 >in
+    run build --factor 2 -n 1000 -o f in
+    run info f
+    check "info: layers" [ "$(rows parts)" -ge 5 ]
+    check "info: layers: what to do" tells "^notes +layers cannot be put together"
+    check "info: layers: any number" tells "^fpr until +any number\$"
+    run info --json f
+    check "info --json: layers" tells '"parts":\[\{"age":0,'
+    check "info --json: null" tells '"fpr_until":null'
+    check "info --json: 0" tells '"stale":0'
+    if command -v jq >/dev/null; then
+        check "info --json: is JSON" jq -e '.parts | length >= 5' out >/dev/null
+    fi
+    run build -n 1000 -o f keys
+    run info f
+    check "info: no layers" not tells "^parts:"
+    check "info: no notes" not tells "^notes"
+}
+
+test_signals() {
+    local j
+    for j in 1 2 8; do
+        interrupted INT 0 build -j $j -o g
+        check "-j $j: build of a pipe, SIGINT" exits 130
+        check "-j $j: build of a pipe, SIGINT: says" says "interrupted; g was not made"
+        check "-j $j: build of a pipe: nothing was made" [ ! -e g ]
+        interrupted INT 10 dedup -j $j --window 1h --state s
+        check "-j $j: window, SIGINT" exits 130
+        check "-j $j: window, SIGINT: remembered" says "are done and remembered"
+        run dedup --state s < <(seq 12)
+        check "-j $j: window, SIGINT: the state matches" prints $'11\n12\n'
+        rm s
+    done
+    check "no temporary files" no_litter
+}
+
+run_tests

@@ -1,0 +1,323 @@
+/* counting_test.c - what src/filters/counting.c promises and others need not: counters that
+ * come to their end, copies that cost nothing, and a last line that tells what is in the
+ * others. */
+#include "support.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "filter.h"
+#include "filters/kinds.h"
+#include "kernels/layout.h"
+
+static const struct perhaps_kind *counting(void)
+{
+    return &kind_counting.about;
+}
+
+static perhaps_filter *shared_filter(uint64_t capacity)
+{
+    struct perhaps_options options = { .capacity = capacity,
+                                       .fpr = 0.01,
+                                       .kind = "counting",
+                                       .shared = true,
+                                       .hashing = { .seed = test_seed() } };
+    perhaps_filter *f;
+    expect_success(perhaps_create(&options, &f));
+    return f;
+}
+
+static uint64_t count_of(const perhaps_filter *f, const struct perhaps_keys *keys, size_t index)
+{
+    uint64_t count;
+    expect_success(perhaps_count(f, key_at(keys, index), keys->key_nbytes, &count));
+    return count;
+}
+
+static void add_copies(perhaps_filter *f, const char *key, unsigned copies)
+{
+    for (unsigned i = 0; i < copies; i++)
+        expect_success(perhaps_add(f, key, strlen(key)));
+}
+
+static void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted)
+{
+    uint64_t count;
+    expect_success(perhaps_count(f, key, strlen(key), &count));
+    expect(count == wanted);
+}
+
+/* ---- The last line ---------------------------------------------------------------------- */
+
+static uint8_t *last_line(const perhaps_filter *f)
+{
+    return f->body + f->geometry.body_nbytes - LINE_NBYTES;
+}
+
+/* Counters are counted, one after the other. */
+static void check_last_line(const perhaps_filter *f)
+{
+    uint64_t used = 0, full = 0;
+    for (const uint8_t *at = f->body; at < last_line(f); at++) {
+        used += (*at & 15) > 0;
+        used += *at >> 4 > 0;
+        full += (*at & 15) == 15;
+        full += *at >> 4 == 15;
+    }
+    expect(load64(last_line(f)) == used && load64(last_line(f) + 8) == full);
+    expect(stats_of(f).saturated == full && used <= f->geometry.cell_limit);
+    for (unsigned i = 16; i < LINE_NBYTES; i++)
+        expect(last_line(f)[i] == 0);
+}
+
+/* ---- Copies ----------------------------------------------------------------------------- */
+
+static void test_saturation(void **state)
+{
+    (void)state;
+    enum { ADDS = 1000 };
+    const double rates[] = { 0.3, 0.01, 1e-6 };
+    for (unsigned r = 0; r < 3; r++) {
+        perhaps_filter *f = make_filter(counting(), 100, rates[r], test_seed());
+        scene("fpr %g", rates[r]);
+        for (unsigned copies = 0; copies < ADDS; copies++) {
+            expect_count(f, "often", copies < 15 ? copies : 15);
+            add_copies(f, "often", 1);
+        }
+        struct perhaps_stats stats = stats_of(f);
+        uint64_t counters = stats.plan.field[PARTS] * stats.plan.field[LINE_BITS];
+        expect(stats.keys == ADDS && stats.failed_adds == 0 && stats.saturated == counters);
+        check_last_line(f);
+        for (unsigned i = 0; i < 2 * ADDS; i++)
+            expect_success(perhaps_remove(f, "often", 5));
+        expect_count(f, "often", 15);
+        expect(stats_of(f).keys == 0 && stats_of(f).saturated == counters);
+        check_last_line(f);
+        expect_success(perhaps_clear(f));
+        expect_count(f, "often", 0);
+        expect(stats_of(f).saturated == 0);
+        perhaps_free(f);
+    }
+}
+
+static void test_removal(void **state)
+{
+    (void)state;
+    perhaps_filter *f = make_filter(counting(), 100, 1e-6, test_seed());
+    add_copies(f, "twin", 14);
+    for (unsigned left = 14; left > 0; left--) {
+        expect_count(f, "twin", left);
+        expect_success(perhaps_remove(f, "twin", 4));
+    }
+    perhaps_filter *before = clone_of(f);
+    expect_error(perhaps_remove(f, "twin", 4), PERHAPS_ERR_NOT_FOUND);
+    expect(perhaps_equal(f, before) && stats_of(f).load == 0);
+    check_last_line(f);
+    perhaps_free(f);
+    perhaps_free(before);
+}
+
+/* Never too low; at a low rate hardly ever too high. */
+static void test_counts(void **state)
+{
+    (void)state;
+    enum { KEYS = 5000, STEPS = 100000 };
+    static unsigned copies[KEYS];
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    perhaps_filter *f = make_filter(counting(), KEYS, 1e-4, test_seed());
+    uint64_t stored = 0, wrong = 0;
+    memset(copies, 0, sizeof copies);
+    for (unsigned step = 0; step < STEPS; step++) {
+        size_t key = rng_below(&rng, rng_below(&rng, 4) ? KEYS : KEYS / 10);
+        if (rng_below(&rng, 2) && copies[key]) {
+            expect_success(perhaps_remove(f, key_at(&keys, key), keys.key_nbytes));
+            copies[key]--;
+            stored--;
+        } else {
+            expect_success(perhaps_add(f, key_at(&keys, key), keys.key_nbytes));
+            copies[key]++;
+            stored++;
+        }
+    }
+    for (size_t key = 0; key < KEYS; key++) {
+        uint64_t least = copies[key] < 15 ? copies[key] : 15, count = count_of(f, &keys, key);
+        expect(count >= least);
+        wrong += count > least;
+    }
+    expect(wrong < KEYS / 50 && stats_of(f).keys == stored);
+    check_last_line(f);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+/* ---- The limit -------------------------------------------------------------------------- */
+
+/* It is one of different keys: a hundred copies of each find room, one key more does not. */
+static void test_limit(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 2000 };
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 2 * CAPACITY);
+    struct perhaps_keys first = some_keys(&keys, 0, CAPACITY);
+    perhaps_filter *f = make_filter(counting(), CAPACITY, 0.001, test_seed());
+    for (unsigned copies = 0; copies < 100; copies++)
+        fill(f, &first);
+    struct perhaps_stats stats = stats_of(f);
+    expect(stats.keys == 100 * CAPACITY && stats.fpr_now <= 0.001);
+    size_t done = 0;
+    struct perhaps_keys others = some_keys(&keys, CAPACITY, CAPACITY);
+    expect_error(perhaps_add_many(f, &others, &done), PERHAPS_ERR_FULL);
+    expect(done < CAPACITY / 10);
+    fill(f, &first);
+    expect(stats_of(f).fpr_now <= 0.001);
+    check_last_line(f);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+/* A last line that says anything is believed, and nothing worse comes of it. */
+static void test_hostile_last_line(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 600);
+    const uint64_t numbers[] = { 0, 1, 17, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX };
+    for (unsigned round = 0; round < 200; round++) {
+        perhaps_filter *f =
+            round % 2 ? shared_filter(500) : make_filter(counting(), 500, 0.01, test_seed());
+        struct perhaps_keys half = some_keys(&keys, 0, 300);
+        fill(f, &half);
+        for (unsigned i = 0; i < 8; i++)
+            store64(last_line(f) + 8 * i, numbers[rng_below(&rng, 6)]);
+        uint64_t used = load64(last_line(f));
+        scene("%llu counters in use, round %u", (unsigned long long)used, round);
+        size_t done, nremoved;
+        int error = perhaps_add_many(f, &keys, &done);
+        expect(error == (used < 18 ? error : PERHAPS_ERR_FULL));
+        expect_all_found(f, &half);
+        expect_success(perhaps_remove_many(f, &half, NULL, &nremoved));
+        expect(nremoved == half.count);
+        stats_of(f);
+        perhaps_filter *copy = clone_of(f);
+        perhaps_merge(f, copy);
+        perhaps_free(copy);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Union ------------------------------------------------------------------------------ */
+
+static void test_merge(void **state)
+{
+    (void)state;
+    perhaps_filter *f = make_filter(counting(), 1000, 1e-6, test_seed());
+    perhaps_filter *other = clone_of(f), *both = clone_of(f);
+    static const unsigned copies[][2] = { { 0, 3 }, { 3, 0 },  { 5, 9 },  { 7, 7 },
+                                          { 7, 8 }, { 9, 12 }, { 15, 0 }, { 15, 40 } };
+    enum { KEYS = sizeof copies / sizeof *copies };
+    for (unsigned k = 0; k < KEYS; k++) {
+        char key[16];
+        snprintf(key, sizeof key, "key %u", k);
+        add_copies(f, key, copies[k][0]);
+        add_copies(other, key, copies[k][1]);
+        add_copies(both, key, copies[k][0] + copies[k][1]);
+    }
+    expect_success(perhaps_merge(f, other));
+    expect(perhaps_equal(f, both));
+    expect_same_counters(f, both);
+    for (unsigned k = 0; k < KEYS; k++) {
+        char key[16];
+        unsigned sum = copies[k][0] + copies[k][1];
+        snprintf(key, sizeof key, "key %u", k);
+        expect_count(f, key, sum < 15 ? sum : 15);
+    }
+    check_last_line(f);
+    perhaps_free(f);
+    perhaps_free(other);
+    perhaps_free(both);
+}
+
+/* ---- Threads ---------------------------------------------------------------------------- */
+
+struct worker {
+    perhaps_filter *f;
+    struct perhaps_keys keys;
+    uint64_t seed;
+    unsigned refused;
+};
+
+/* Adds all keys three times, in batches of all sizes, and takes two thirds of that out again.
+ */
+static void *add_and_remove(void *context)
+{
+    struct worker *w = context;
+    struct rng rng = { mix64(w->seed) };
+    for (unsigned round = 0; round < 5; round++)
+        for (size_t at = 0; at < w->keys.count;) {
+            size_t left = w->keys.count - at, count = 1 + rng_below(&rng, 300);
+            struct perhaps_keys some = some_keys(&w->keys, at, count < left ? count : left);
+            size_t done = some.count;
+            int error = round % 2 ? perhaps_remove_many(w->f, &some, NULL, &done)
+                                  : perhaps_add_many(w->f, &some, &done);
+            w->refused += error || done != some.count;
+            at += some.count;
+        }
+    return NULL;
+}
+
+/* Counters that are added up are the same in any order, if none comes to its end. */
+static void check_threads(size_t nkeys)
+{
+    enum { THREADS = 4 };
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
+    perhaps_filter *f = shared_filter(nkeys), *alone = shared_filter(nkeys);
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    scene("%zu keys", nkeys);
+    for (unsigned t = 0; t < THREADS; t++) {
+        size_t first = nkeys / THREADS * t;
+        size_t count = t == THREADS - 1 ? nkeys - first : nkeys / THREADS;
+        workers[t] =
+            (struct worker){ .f = f, .keys = some_keys(&keys, first, count), .seed = t };
+        expect(!pthread_create(&threads[t], NULL, add_and_remove, &workers[t]));
+    }
+    for (unsigned t = 0; t < THREADS; t++) {
+        expect(!pthread_join(threads[t], NULL));
+        expect(workers[t].refused == 0);
+    }
+    fill(alone, &keys);
+    check_last_line(f);
+    expect(stats_of(f).keys == nkeys);
+    expect_all_found(f, &keys);
+    if (!stats_of(f).saturated)
+        expect(perhaps_equal(f, alone));
+    perhaps_free(f);
+    perhaps_free(alone);
+    free_keys(&keys);
+}
+
+/* Filters that are full at their capacity, the smallest of them a few lines. */
+static void test_threads(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < (SANITIZED ? 10 : 100); round++)
+        check_threads(50 + 13 * round);
+    check_threads(SANITIZED ? 20000 : 200000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_removal),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_hostile_last_line),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_threads),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,319 @@
+/* elastic_test.c - pages that split: the kernels against loops written after doc/FORMAT.md, and
+ * what must be so at every moment of a growth. */
+#include "support.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "filters/kinds.h"
+#include "filters/segments.h"
+
+/* ---- As the format says --------------------------------------------------------------------
+ */
+
+enum { OFFSET_DEPTHS = 64, BUCKETS = 512, SLOTS = 4, ALL_BASES = 16, DEEPEST = 31 };
+
+static const uint32_t begins[ALL_BASES] = {
+    0x00000000, 0x0b5586cf, 0x172b83c7, 0x2387a6e7, 0x306fe0a3, 0x3dea64c1,
+    0x4bfdad53, 0x5ab07dd4, 0x6a09e667, 0x7a11473e, 0x8ace5422, 0x9c49182a,
+    0xae89f995, 0xc199bdd8, 0xd5818dcf, 0xea4afa2a,
+};
+
+struct body {
+    const uint8_t *bytes;
+    uint64_t segments;
+    unsigned w;
+};
+
+static uint64_t first_segment(const struct body *b)
+{
+    return (OFFSET_DEPTHS + b->segments + 4095) / 4096 * 4096;
+}
+
+/* The number of the key's segment: the list is gone through from its beginning. */
+static uint64_t segment_of(const struct body *b, struct keyhash key, unsigned *depth)
+{
+    const uint8_t *depths = b->bytes + OFFSET_DEPTHS;
+    uint64_t number = 0;
+    unsigned base = 0;
+    while (base + 1 < ALL_BASES && key.place >> 32 >= begins[base + 1])
+        base++;
+    for (unsigned b_ = 0;; b_++) {
+        unsigned __int128 at = 0, one = 1;
+        while (at < one << 64) {
+            unsigned __int128 end = at + (one << (64 - depths[number]));
+            if (b_ == base && key.mark < end) {
+                *depth = depths[number];
+                return number;
+            }
+            at = end;
+            number++;
+        }
+    }
+}
+
+static uint32_t slot_at(const struct body *b, uint64_t segment, uint64_t slot)
+{
+    const uint8_t *bytes = b->bytes + first_segment(b) + segment * 256 * b->w;
+    uint32_t value = 0;
+    for (unsigned i = 0; i < b->w; i++) {
+        uint64_t bit = slot * b->w + i;
+        value |= (uint32_t)(bytes[bit / 8] >> (bit % 8) & 1) << i;
+    }
+    return value;
+}
+
+static uint64_t other_bucket(uint64_t bucket, uint32_t tail)
+{
+    uint64_t x = tail * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 32)) * UINT64_C(0x243f6a8885a308d3);
+    uint64_t c = 2 * (uint64_t)(((unsigned __int128)x * (BUCKETS / 2)) >> 64) + 1;
+    return (c + BUCKETS - bucket) % BUCKETS;
+}
+
+/* How many entries match the key. */
+static unsigned matches_in(const struct body *b, struct keyhash key)
+{
+    unsigned depth, f = b->w - 6, n = 0;
+    uint64_t segment = segment_of(b, key, &depth), bucket = key.place % BUCKETS;
+    uint32_t tail = (uint32_t)(key.place / BUCKETS) % 64, q = tail << f | 1;
+    for (unsigned i = 0; i + 1 < f; i++)
+        q |= (uint32_t)(key.mark >> (63 - depth - i) & 1) << (f - 1 - i);
+    const uint64_t pair[] = { bucket, other_bucket(bucket, tail) };
+    for (unsigned i = 0; i < 2 * SLOTS; i++) {
+        uint32_t e = slot_at(b, segment, pair[i / SLOTS] * SLOTS + i % SLOTS);
+        n += e && (e ^ q) < 2 * (e & (0 - e));
+    }
+    return n;
+}
+
+/* ---- Bodies of all kinds ------------------------------------------------------------------
+ */
+
+/* Depths that tile each base, at random. */
+static void add_depths(struct rng *rng, uint8_t *depths, uint64_t *segments, unsigned depth)
+{
+    if (depth < 5 && rng_below(rng, 2)) {
+        add_depths(rng, depths, segments, depth + 1);
+        add_depths(rng, depths, segments, depth + 1);
+    } else {
+        depths[(*segments)++] = (uint8_t)depth;
+    }
+}
+
+static perhaps_filter *from_depths(const uint8_t *depths, uint64_t segments, unsigned w,
+                                   int wanted)
+{
+    struct geometry g = { .capacity = 1000, .fpr = 0.01, .field = { w, 1 << 20, segments } };
+    struct hasher hasher = { .id = PERHAPS_NONE, .ready = true };
+    perhaps_filter *f;
+    expect_success(kind_elastic.set_geometry(&g));
+    expect_success(filter_make(&kind_elastic, &g, &hasher, NULL, true, false, &f));
+    memcpy(f->body + OFFSET_DEPTHS, depths, segments);
+    expect_error(filter_attach(f), wanted);
+    return f;
+}
+
+/* Keys of few places and marks: so that slots filled at random match some. */
+static struct keyhash some_key(struct rng *rng)
+{
+    uint64_t place = rng_next(rng), mark = rng_next(rng);
+    return (struct keyhash){ place & ~UINT64_C(0x7fff), rng_below(rng, 2) ? mark : mark << 1 };
+}
+
+/* No slot has a tail only. */
+static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
+{
+    uint8_t *at = bytes + first_segment(b);
+    uint32_t field = (UINT32_C(1) << (b->w - 6)) - 1;
+    for (uint64_t slot = 0; slot < b->segments * BUCKETS * SLOTS; slot++) {
+        uint32_t entry = (uint32_t)(rng_next(rng) & rng_next(rng) & rng_next(rng));
+        entry &= field | (rng_below(rng, 2) ? 0 : 63U << (b->w - 6));
+        for (unsigned i = 0; i < b->w && (entry & field); i++) {
+            uint64_t bit = slot * b->w + i;
+            at[bit / 8] = (uint8_t)(at[bit / 8] | (entry >> i & 1) << (bit % 8));
+        }
+    }
+}
+
+static void check_kernels(const perhaps_filter *f, const struct body *b, struct rng *rng)
+{
+    enum { KEYS = 500 };
+    struct keyhash keys[KEYS];
+    bool wanted[KEYS], answer[KEYS];
+    size_t present = 0;
+    const struct kernels *k;
+    for (size_t i = 0; i < KEYS; i++) {
+        keys[i] = some_key(rng);
+        wanted[i] = matches_in(b, keys[i]) > 0;
+        present += wanted[i];
+        expect(f->kind->count(f, &keys[i]) == matches_in(b, keys[i]));
+    }
+    for (size_t i = 0; (k = kernels_at(i)); i++) {
+        scene("%s, %u bits a slot", k->name, b->w);
+        uint32_t versions[CUCKOO_VERSIONS] = { 0 };
+        const uint32_t *const beside[] = { NULL, versions };
+        for (unsigned v = 0; v < 2; v++) {
+            memset(answer, 2, sizeof answer);
+            size_t found = k->elastic_contains(segments_directories(f), b->w, beside[v], keys,
+                                               keys, KEYS, answer);
+            expect(found == present && !memcmp(answer, wanted, sizeof wanted));
+        }
+    }
+}
+
+static void test_kernels(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    for (unsigned w = SLOT_MIN; w <= SLOT_MAX; w++)
+        for (unsigned round = 0; round < 4; round++) {
+            uint8_t depths[1024];
+            struct body b = { .w = w };
+            for (unsigned base = 0; base < ALL_BASES; base++)
+                add_depths(&rng, depths, &b.segments, 0);
+            perhaps_filter *f = from_depths(depths, b.segments, w, 0);
+            fill_segments(&b, f->body, &rng);
+            b.bytes = f->body;
+            check_kernels(f, &b, &rng);
+            perhaps_free(f);
+        }
+}
+
+/* Lists of depths that do not tile, or ask for more memory than their segments are worth. */
+static void test_depths_that_lie(void **state)
+{
+    (void)state;
+    static const uint8_t lies[][24] = {
+        { 1, 0 },        /* a half, then a whole */
+        { 2, 1, 2 },     /* a half in the middle */
+        { DEEPEST + 1 }, /* too deep */
+        { 255 },
+        { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 }, /* as deep as long, and not complete */
+        { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 15 }, /* directory of 2^15 */
+    };
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        uint8_t depths[40] = { 0 };
+        scene("list %zu", i);
+        memcpy(depths, lies[i], sizeof lies[i]);
+        perhaps_free(from_depths(depths, 31, 16, PERHAPS_ERR_DAMAGED));
+    }
+    const uint8_t too_long[17] = { 0 };
+    struct geometry g = { .capacity = 1, .fpr = 0.01, .field = { 16, 1, 15 } };
+    expect_error(kind_elastic.set_geometry(&g), PERHAPS_ERR_LIMIT);
+    perhaps_free(from_depths(too_long, 17, 16, PERHAPS_ERR_DAMAGED));
+}
+
+/* ---- Growth -------------------------------------------------------------------------------
+ */
+
+static uint8_t *flat_body(const perhaps_filter *f)
+{
+    struct walk walk = { 0 };
+    const uint8_t *piece;
+    uint8_t *flat = malloc(filter_geometry(f).body_nbytes), *to = flat;
+    for (uint64_t n; (piece = filter_next_piece(f, &walk, &n)); to += n)
+        memcpy(to, piece, n);
+    expect(to == flat + filter_geometry(f).body_nbytes);
+    return flat;
+}
+
+/* Every entry is a key's or one that a split copied. */
+static void check_entries(const perhaps_filter *f)
+{
+    struct geometry g = filter_geometry(f);
+    struct body b = { flat_body(f), g.field[SEGMENTS], (unsigned)g.field[SLOT_BITS] };
+    uint64_t entries = 0, duplicates;
+    for (uint64_t segment = 0; segment < b.segments; segment++)
+        for (uint64_t slot = 0; slot < BUCKETS * SLOTS; slot++)
+            entries += slot_at(&b, segment, slot) != 0;
+    memcpy(&duplicates, b.bytes, sizeof duplicates);
+    expect(entries == stats_of(f).keys + duplicates);
+    free((void *)b.bytes);
+}
+
+static perhaps_filter *grown(uint64_t capacity, double fpr, const struct perhaps_keys *keys)
+{
+    perhaps_filter *f = make_filter(&kind_elastic.about, capacity, fpr, test_seed());
+    fill(f, keys);
+    return f;
+}
+
+static void test_growth(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.3, 0.01, 0.003, 1e-4, 1e-7 };
+    struct perhaps_keys keys =
+        make_keys(RANDOM_KEYS, test_seed(), 0, SANITIZED ? 100000 : 400000);
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        scene("fpr %g", rates[r]);
+        perhaps_filter *f = grown(1, rates[r], &keys);
+        expect_all_found(f, &keys);
+        check_entries(f);
+        size_t nremoved;
+        expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
+        expect(nremoved == keys.count && stats_of(f).keys == 0);
+        check_entries(f); /* what is left are copies */
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* From a million keys on slots of 16 bits take 25.5 bits a key at most, at every moment. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { STEP = 1 << 15, STEPS = SANITIZED ? 34 : 160 };
+    perhaps_filter *f = make_filter(&kind_elastic.about, 1000, 0.003, test_seed());
+    expect(stats_of(f).plan.field[SLOT_BITS] == 16);
+    double worst = 0;
+    for (unsigned step = 0; step < STEPS; step++) {
+        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), step * STEP, STEP);
+        fill(f, &keys);
+        free_keys(&keys);
+        struct perhaps_stats stats = stats_of(f);
+        if (stats.keys >= 1000000)
+            worst = fmax(worst, stats.bits_per_key);
+        scene("%llu keys, worst %g", (unsigned long long)stats.keys, worst);
+        expect(worst <= 25.5);
+    }
+    expect(worst > 20);
+    perhaps_free(f);
+}
+
+/* A filter that was cleared is a new one, whatever it had grown to, and grows again. */
+static void test_clear(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200000);
+    const uint64_t capacities[] = { 1, 1000, 70000 };
+    for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
+        perhaps_filter *f = grown(capacities[c], 0.01, &keys), *copy = clone_of(f);
+        perhaps_filter *fresh =
+            make_filter(&kind_elastic.about, capacities[c], 0.01, test_seed());
+        expect(perhaps_equal(f, copy));
+        expect_success(perhaps_clear(f));
+        expect_success(perhaps_clear(copy)); /* whose body had all segments at once */
+        expect(perhaps_equal(f, fresh) && perhaps_equal(copy, fresh));
+        expect(perhaps_contains_many(copy, &keys, NULL) == 0);
+        fill(f, &keys);
+        fill(copy, &keys);
+        fill(fresh, &keys);
+        expect(perhaps_equal(f, fresh) && perhaps_equal(copy, fresh));
+        expect_all_found(copy, &keys);
+        perhaps_free(f);
+        perhaps_free(copy);
+        perhaps_free(fresh);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels), cmocka_unit_test(test_depths_that_lie),
+        cmocka_unit_test(test_growth),  cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_clear),
+    };
+    return run_group(tests);
+}
