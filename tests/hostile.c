@@ -11,6 +11,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "filter.h"
+
 #define must(condition)                                                                        \
     do {                                                                                       \
         if (!(condition)) {                                                                    \
@@ -33,27 +35,37 @@ static void put64(uint8_t *at, uint64_t value)
     memcpy(at, &value, sizeof value);
 }
 
-void reseal_header(uint8_t *file)
+size_t header_size(const uint8_t *file, size_t nbytes)
+{
+    uint32_t size;
+    memcpy(&size, file + AT_HEADER_NBYTES, sizeof size);
+    return size % BODY_OFFSET || size == 0 || size > nbytes ? BODY_OFFSET : size;
+}
+
+void reseal_header(uint8_t *file, size_t nbytes)
 {
     put64(file + AT_CHECKSUM, 0);
-    put64(file + AT_CHECKSUM, XXH3_64bits(file, BODY_OFFSET));
+    put64(file + AT_CHECKSUM, XXH3_64bits(file, header_size(file, nbytes)));
 }
 
 void reseal(uint8_t *file, size_t nbytes)
 {
     if (nbytes < BODY_OFFSET)
         return;
-    reseal_header(file);
-    uint64_t body = get64(file + AT_BODY_NBYTES);
-    uint64_t pages = body / PERHAPS_PAGE_NBYTES + (body % PERHAPS_PAGE_NBYTES != 0);
-    if (body > nbytes || BODY_OFFSET + body + (pages + 1) * 8 > nbytes)
+    reseal_header(file, nbytes);
+    uint64_t from = header_size(file, nbytes), end = get64(file + AT_TABLE_OFFSET);
+    if (end < from || end > nbytes)
         return;
-    uint8_t *at = file + BODY_OFFSET, *table = at + body;
+    uint64_t left = end - from;
+    uint64_t pages = left / PERHAPS_PAGE_NBYTES + (left % PERHAPS_PAGE_NBYTES != 0);
+    if ((pages + 1) * 8 > nbytes - end)
+        return;
+    uint8_t *at = file + from, *table = file + end;
     for (uint64_t page = 0; page < pages; page++) {
-        uint64_t size = body < PERHAPS_PAGE_NBYTES ? body : PERHAPS_PAGE_NBYTES;
+        uint64_t size = left < PERHAPS_PAGE_NBYTES ? left : PERHAPS_PAGE_NBYTES;
         put64(table + page * 8, XXH3_64bits_withSeed(at, size, page));
         at += size;
-        body -= size;
+        left -= size;
     }
     put64(table + pages * 8, XXH3_64bits_withSeed(table, pages * 8, pages));
 }
@@ -96,7 +108,7 @@ static void inspect(const perhaps_filter *f)
     perhaps_stats(f, &stats);
     must(!isnan(stats.load) && !isnan(stats.fpr_now) && !isnan(stats.plan.fpr_predicted));
     must(stats.fpr_now >= 0 && stats.fpr_now <= 1);
-    for (unsigned bits = 0; bits <= 64; bits += 16) {
+    for (unsigned bits = 0; bits <= 64; bits += 32) {
         double fpr = perhaps_predict_fpr(f, bits < 64 ? UINT64_C(1) << bits : UINT64_MAX);
         must(fpr >= 0 && fpr <= 1);
     }
@@ -111,6 +123,8 @@ static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
     bool present[KEYS];
     perhaps_add_many(f, keys, &done);
     perhaps_contains_many(f, keys, present);
+    if (f->kind->rotate) /* it may have forgotten some */
+        return;
     for (size_t i = 0; i < done; i++) {
         const uint8_t *key = (const uint8_t *)keys->packed + i * KEY_NBYTES;
         uint64_t count;

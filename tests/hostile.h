@@ -34,11 +34,22 @@ enum {
     AT_BODY_NBYTES = 176,
     AT_FIELDS = 184,
     FIELDS_END = 280,
-    BODY_OFFSET = 4096,
+    BODY_OFFSET = 4096, /* of the first, in a file of few sections */
 };
 
+/* The section of this number stands so much behind the first; all of them end before. */
+enum { SECTION_NBYTES = 160 };
+
+static inline size_t at_section(size_t at, size_t number)
+{
+    return at + number * SECTION_NBYTES;
+}
+
+/* The size of the header as the file has it, or of the smallest, where that cannot be. */
+size_t header_size(const uint8_t *file, size_t nbytes);
+
 /* Makes the checksum of the header right again. */
-void reseal_header(uint8_t *file);
+void reseal_header(uint8_t *file, size_t nbytes);
 
 /* Makes the checksums of a whole file right again, as far as its header lets find them. */
 void reseal(uint8_t *file, size_t nbytes);

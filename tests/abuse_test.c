@@ -1,0 +1,196 @@
+/* abuse_test.c - keys that somebody chose: one over and over, or a million that meet in one
+ * pair of buckets.  They are refused with a clear error; memory stays bounded by what was
+ * accepted, and honest keys find their place. */
+#include "support.h"
+
+#include <string.h>
+
+#include "filter.h"
+#include "kernels/layout.h"
+
+static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *base,
+                                   uint64_t capacity, enum perhaps_hash hash)
+{
+    struct perhaps_options options = options_for(kind, capacity, 0.001, 0);
+    scene("%s over %s", kind->name, base ? base : "none");
+    options.base = base;
+    options.hashing.hash = hash;
+    options.hashing.seed = hash == PERHAPS_XXH3 ? test_seed() : 0;
+    return make_with(&options);
+}
+
+/* Each kind; of those with parts, over each base. */
+static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind),
+                    uint64_t capacity, enum perhaps_hash hash)
+{
+    const struct perhaps_kind *kind, *base;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!has_parts(kind))
+            check(filter_over(kind, NULL, capacity, hash), kind);
+        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind(b)); b++)
+            if (gets_full(base))
+                check(filter_over(kind, base->name, capacity, hash), kind);
+    }
+}
+
+/* ---- One key ------------------------------------------------------------------------------
+ */
+
+static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
+{
+    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 2);
+    uint64_t before = stats_of(f).memory_nbytes, accepted = 0, count;
+    for (unsigned n = 1; n <= 1000; n++) {
+        int error = perhaps_add(f, key_at(&keys, 0), keys.key_nbytes);
+        accepted += !error;
+        if (f->removes && n > PERHAPS_COPIES_MAX && !perhaps_count(f, "", 0, &count))
+            expect(!error || error == PERHAPS_ERR_COPIES);
+        if (error)
+            expect_error(error, PERHAPS_ERR_COPIES);
+    }
+    struct perhaps_stats stats = stats_of(f);
+    expect(stats.memory_nbytes == before);
+    expect(f->removes ? stats.keys == accepted : stats.keys == 1 && accepted == 1000);
+    expect(stats.failed_adds == 1000 - accepted);
+    expect(perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
+    expect(!perhaps_contains(f, key_at(&keys, 1), keys.key_nbytes));
+    int error = perhaps_add(f, key_at(&keys, 1), keys.key_nbytes);
+    if (!gets_full(kind)) /* others may be so small that the key has filled its slots */
+        expect_success(error);
+    if (f->removes && !has_parts(kind))
+        expect(accepted == PERHAPS_COPIES_MAX);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void test_one_key(void **state)
+{
+    (void)state;
+    for_all(check_one_key, 1000, PERHAPS_XXH3);
+    for_all(check_one_key, 20, PERHAPS_XXH3);
+}
+
+/* ---- One pair of buckets -------------------------------------------------------------------
+ */
+
+enum { CRAFTED = SANITIZED ? 100 * 1000 : 1000 * 1000, HONEST = 20 * 1000 };
+
+/* Under the hash 'none' the place is the first half of a key, the mark the last: one place is
+ * one first bucket.  'fixed': the mark, too, in all bits but those that neither a fingerprint
+ * nor the way to a segment shows, so that the keys are twins. */
+static void craft_key(uint64_t key[2], struct rng *rng, bool fixed)
+{
+    key[0] = UINT64_MAX / 3;
+    key[1] = fixed ? UINT64_MAX / 5 + rng_below(rng, 1 << 16) : rng_next(rng);
+}
+
+static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixed)
+{
+    static uint64_t accepted[CRAFTED][2];
+    struct rng rng = rng_for(fixed ? "twins" : "place");
+    struct perhaps_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
+    perhaps_filter *peaceful = clone_of(f);
+    size_t stored = 0, refused = 0;
+    for (size_t i = 0; i < CRAFTED; i++) {
+        craft_key(accepted[stored], &rng, fixed);
+        int error = perhaps_add(f, accepted[stored], sizeof *accepted);
+        expect(!error || error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES ||
+               error == PERHAPS_ERR_LAYERS);
+        stored += !error;
+        refused += error != 0;
+    }
+    expect(stats_of(f).failed_adds == refused);
+    struct perhaps_keys in = { .count = stored,
+                               .packed = accepted,
+                               .key_nbytes = sizeof *accepted };
+    if (!forgets(kind))
+        expect_all_found(f, &in);
+    size_t done, peaceful_done;
+    perhaps_add_many(f, &honest, &done);
+    perhaps_add_many(peaceful, &honest, &peaceful_done);
+    expect(!grows(kind) || (done == HONEST && peaceful_done == HONEST));
+    expect(peaceful_done == HONEST || !gets_full(kind) || done <= peaceful_done);
+    struct perhaps_keys last =
+        some_keys(&honest, done < 500 ? 0 : done - 500, done < 500 ? done : 500);
+    expect_all_found(f, &last);
+    /* as many honest keys would take a few bytes each */
+    uint64_t most = 4 * stats_of(peaceful).memory_nbytes + 16 * stored;
+    scene("%s, %zu crafted keys accepted: %llu bytes, at most %llu", scene_text(), stored,
+          (unsigned long long)stats_of(f).memory_nbytes, (unsigned long long)most);
+    expect(stats_of(f).memory_nbytes <= most);
+    perhaps_free(f);
+    perhaps_free(peaceful);
+    free_keys(&honest);
+}
+
+static void attack_place(perhaps_filter *f, const struct perhaps_kind *kind)
+{
+    attack(f, kind, false);
+}
+
+static void attack_with_twins(perhaps_filter *f, const struct perhaps_kind *kind)
+{
+    attack(f, kind, true);
+}
+
+static void test_one_place(void **state)
+{
+    (void)state;
+    for_all(attack_place, 1000, PERHAPS_NONE);
+}
+
+static void test_twins(void **state)
+{
+    (void)state;
+    for_all(attack_with_twins, 1000, PERHAPS_NONE);
+}
+
+/* ---- Stale entries --------------------------------------------------------------------------
+ */
+
+/* Keys come and go for a long time, a hundred at once being in: what their removals leave is
+ * counted, and it is no more than there were removals. */
+static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
+{
+    enum { ROUNDS = SANITIZED ? 200 : 2000, EACH = 100 };
+    (void)kind;
+    if (!f->removes) {
+        perhaps_free(f);
+        return;
+    }
+    uint64_t removed = 0;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round * EACH, EACH);
+        size_t n;
+        fill(f, &keys);
+        expect_all_found(f, &keys);
+        expect_success(perhaps_remove_many(f, &keys, NULL, &n));
+        expect(n == EACH);
+        removed += n;
+        free_keys(&keys);
+    }
+    struct perhaps_stats stats = stats_of(f);
+    scene("%s: %llu stale of %llu removed", scene_text(), (unsigned long long)stats.stale,
+          (unsigned long long)removed);
+    expect(stats.keys == 0 && stats.stale <= removed / 100); /* 0.1 % a layer, and few layers */
+    expect(stats.load == 0 || stats.stale > 0);
+    expect(stats.memory_nbytes < 1 << 20);
+    perhaps_free(f);
+}
+
+static void test_stale(void **state)
+{
+    (void)state;
+    for_all(check_stale, 200, PERHAPS_XXH3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_key),
+        cmocka_unit_test(test_one_place),
+        cmocka_unit_test(test_twins),
+        cmocka_unit_test(test_stale),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,132 @@
+/* growth_test.c - the rate that was asked is kept by filters that have grown a thousandfold,
+ * and by windows however much has passed through them: 20 seeds, three deviations, as fpr_test.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    SEEDS = 20,
+    BEGIN = 100,
+    KEYS = SANITIZED ? 30 * BEGIN : 1000 * BEGIN, /* that it grows to */
+    EXPECTED = SANITIZED ? 500 : 10000,
+};
+
+static const double rates[] = { 0.01, 0.001 };
+enum { RATES = sizeof rates / sizeof *rates };
+
+struct tally {
+    double queries;
+    double found;
+    double seed_variance; /* of 'found' */
+    double fpr_now;       /* mean */
+};
+
+static struct tally measure(struct perhaps_options *options, struct rng *rng)
+{
+    size_t queries = (size_t)ceil(EXPECTED / options->fpr / SEEDS);
+    struct tally tally = { .queries = (double)queries * SEEDS };
+    double squares = 0;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, KEYS);
+        struct perhaps_keys strangers = make_keys(TEXT_KEYS, rng_next(rng), 0, queries);
+        options->hashing.seed = 1 + rng_next(rng);
+        perhaps_filter *f = make_with(options);
+        fill(f, &members);
+        if (!options->window.keys)
+            expect_all_found(f, &members);
+        double found = (double)perhaps_contains_many(f, &strangers, NULL);
+        tally.found += found;
+        squares += found * found;
+        tally.fpr_now += stats_of(f).fpr_now / SEEDS;
+        expect(stats_of(f).failed_adds == 0);
+        perhaps_free(f);
+        free_keys(&members);
+        free_keys(&strangers);
+    }
+    double spread = squares - tally.found * tally.found / SEEDS;
+    tally.seed_variance = spread * SEEDS / (SEEDS - 1);
+    return tally;
+}
+
+static void check(const struct perhaps_options *options, const struct tally *t)
+{
+    double expected = options->fpr * t->queries, noise = sqrt(expected);
+    double seeds = fmax(sqrt(t->seed_variance), noise);
+    scene("%s over %s at %g: %g of %g found, by the fill %g", options->kind,
+          options->base ? options->base : "none", options->fpr, t->found, t->queries,
+          t->fpr_now * t->queries);
+    printf("%-8s %-8s %8g %12.5g by the fill, %12.5g measured\n", options->kind,
+           options->base ? options->base : "", options->fpr, t->fpr_now, t->found / t->queries);
+    expect(t->found <= expected + 3 * seeds);
+    expect(fabs(t->found - t->fpr_now * t->queries) <= 0.02 * expected + 5 * noise);
+}
+
+static void measure_over(struct perhaps_options *options, struct rng *rng)
+{
+    for (unsigned r = 0; r < RATES; r++) {
+        options->fpr = rates[r];
+        struct tally t = measure(options, rng);
+        check(options, &t);
+    }
+}
+
+/* Each kind that never gets full, over each that may be its base. */
+static void test_grown(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const struct perhaps_kind *kind, *base;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        struct perhaps_options options = options_for(kind, BEGIN, rates[0], 1);
+        if (gets_full(kind))
+            continue;
+        if (forgets(kind)) /* full generations, after a hundred rotations and more */
+            options.capacity = options.window.keys = KEYS / 40;
+        if (!has_parts(kind))
+            measure_over(&options, &rng);
+        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind(b)); b++) {
+            if (!gets_full(base))
+                continue;
+            options.base = base->name;
+            measure_over(&options, &rng);
+        }
+    }
+}
+
+/* Where it begins far too small, what it takes stays within a few times what the same keys take
+ * in a filter that was planned for them. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+        if (!grows(kind))
+            continue;
+        perhaps_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
+        perhaps_filter *planned = make_filter(kind, KEYS, 0.01, test_seed());
+        fill(f, &keys);
+        fill(planned, &keys);
+        struct perhaps_stats grown = stats_of(f), wanted = stats_of(planned);
+        scene("%s: %g bits a key, planned %g", kind->name, grown.bits_per_key,
+              wanted.bits_per_key);
+        expect(grown.memory_nbytes < 4 * wanted.memory_nbytes);
+        expect(!has_parts(kind) || grown.parts > 5);
+        expect(has_parts(kind) || SANITIZED || grown.segments > 32);
+        perhaps_free(f);
+        perhaps_free(planned);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_grown),
+        cmocka_unit_test(test_memory),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,453 @@
+/* window_test.c - windows remember what they promise and no more: exact bounds, by keys, by
+ * time and by call; beside a model that knows of each key when it came. */
+#include "support.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "filter.h"
+
+static const unsigned generations[] = { 2, 3, 5, 64 };
+enum { CHOICES = sizeof generations / sizeof *generations };
+
+static struct perhaps_options window_options(unsigned number, uint64_t capacity)
+{
+    return (struct perhaps_options){ .kind = "window",
+                                     .capacity = capacity,
+                                     .fpr = 1e-12, /* no key is taken for another */
+                                     .window = { .generations = number },
+                                     .hashing = { .seed = test_seed() } };
+}
+
+static void add_number(perhaps_filter *f, uint64_t number)
+{
+    expect_success(perhaps_add(f, &number, sizeof number));
+}
+
+static bool has_number(const perhaps_filter *f, uint64_t number)
+{
+    return perhaps_contains(f, &number, sizeof number);
+}
+
+/* The number of keys in each generation adds up to that of the window. */
+static void expect_counts_agree(const perhaps_filter *f)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < f->parts.count; i++)
+        sum += f->parts.part[i]->counters->keys;
+    expect(f->counters->keys == sum);
+}
+
+/* ---- By time ---------------------------------------------------------------------------- */
+
+/* A key that came at 'begin' + 'age' into its generation is asked for at every moment around
+ * the two bounds. */
+static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint64_t age)
+{
+    struct perhaps_options options = window_options(number, 10);
+    uint64_t period = (window + number - 2) / (number - 1), came = begin + age;
+    options.window.time = window;
+    perhaps_filter *f = make_with(&options);
+    expect_success(perhaps_advance(f, begin));
+    expect_success(perhaps_advance(f, came));
+    add_number(f, 1);
+    for (uint64_t now = came; now <= came + number * period + 1; now++) {
+        expect_success(perhaps_advance(f, now));
+        bool found = has_number(f, 1);
+        scene("%u generations, window %llu, came at %llu, now %llu", number,
+              (unsigned long long)window, (unsigned long long)age,
+              (unsigned long long)(now - begin));
+        expect(found || now - came > window);
+        expect(!found || now - came < number * period);
+        expect(found == (now - begin < number * period)); /* and so exactly */
+    }
+    expect(f->counters->keys == 0);
+    perhaps_free(f);
+}
+
+static void test_bounds_of_time(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CHOICES; i++)
+        for (uint64_t window = 1; window < 400; window = window * 3 / 2 + 1) {
+            uint64_t period = (window + generations[i] - 2) / (generations[i] - 1);
+            check_one_key(generations[i], window, 0, 0);
+            check_one_key(generations[i], window, 1000, period - 1);
+            check_one_key(generations[i], window, UINT64_MAX / 2, period / 2);
+        }
+}
+
+/* What has come before the first moment is taken to have come at it. */
+static void test_before_the_first_moment(void **state)
+{
+    (void)state;
+    struct perhaps_options options = window_options(3, 10);
+    options.window.time = 10;
+    perhaps_filter *f = make_with(&options);
+    add_number(f, 1);
+    expect_success(perhaps_advance(f, 1000000));
+    expect(has_number(f, 1));
+    expect_success(perhaps_advance(f, 1000014));
+    expect(has_number(f, 1));
+    expect_success(perhaps_advance(f, 1000015));
+    expect(!has_number(f, 1));
+    perhaps_free(f);
+}
+
+static void test_standing_and_going_back(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CHOICES; i++) {
+        struct perhaps_options options = window_options(generations[i], 1000);
+        options.window.time = 6300;
+        perhaps_filter *f = make_with(&options);
+        expect_success(perhaps_advance(f, 50000));
+        add_number(f, 1);
+        perhaps_filter *before = clone_of(f);
+        const uint64_t earlier[] = { 50000, 50000, 49999, 0, 1, 50000 };
+        for (size_t e = 0; e < sizeof earlier / sizeof *earlier; e++) {
+            expect_success(perhaps_advance(f, earlier[e]));
+            expect(perhaps_equal(f, before));
+        }
+        perhaps_free(before);
+        perhaps_free(f);
+    }
+}
+
+static void test_far_ahead(void **state)
+{
+    (void)state;
+    const uint64_t times[] = { 1, 63, UINT64_MAX / 3, UINT64_MAX };
+    for (unsigned i = 0; i < CHOICES; i++)
+        for (size_t t = 0; t < sizeof times / sizeof *times; t++) {
+            struct perhaps_options options = window_options(generations[i], 100);
+            options.window.time = times[t];
+            scene("%u generations, window %llu", generations[i], (unsigned long long)times[t]);
+            perhaps_filter *f = make_with(&options);
+            expect_success(perhaps_advance(f, 0));
+            add_number(f, 1);
+            expect_success(perhaps_advance(f, UINT64_MAX));
+            uint64_t period = (times[t] - 1) / (generations[i] - 1) + 1;
+            expect(has_number(f, 1) == (UINT64_MAX / generations[i] < period));
+            add_number(f, 2);
+            expect_success(perhaps_advance(f, UINT64_MAX));
+            expect_success(perhaps_advance(f, 5));
+            expect(has_number(f, 2));
+            expect_counts_agree(f);
+            perhaps_free(f);
+        }
+}
+
+/* ---- By call ---------------------------------------------------------------------------- */
+
+static void test_by_call(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < CHOICES; i++) {
+        struct perhaps_options options = window_options(generations[i], 1000);
+        perhaps_filter *f = make_with(&options);
+        for (uint64_t now = 0; now < 3 * generations[i]; now++) {
+            scene("%u generations, %u rotations", generations[i], (unsigned)now);
+            add_number(f, now);
+            expect(stats_of(f).parts == generations[i]);
+            for (uint64_t key = 0; key <= now; key++)
+                expect(has_number(f, key) == (now - key < generations[i]));
+            expect_counts_agree(f);
+            expect_error(perhaps_advance(f, now), PERHAPS_ERR_UNSUPPORTED);
+            expect_success(perhaps_rotate(f));
+        }
+        expect(f->counters->keys == generations[i] - 1);
+        perhaps_free(f);
+    }
+}
+
+/* Without a rotation it takes its share of the capacity; a generation of chains takes all. */
+static void test_full_generation(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    struct perhaps_options options = window_options(5, 1000);
+    size_t done;
+    perhaps_filter *f = make_with(&options);
+    expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_FULL);
+    expect(done >= 250 && done < 300 && stats_of(f).failed_adds == 1);
+    expect_success(perhaps_rotate(f));
+    struct perhaps_keys more = some_keys(&keys, done, 250), first = some_keys(&keys, 0, done);
+    fill(f, &more);
+    expect_all_found(f, &first);
+    perhaps_free(f);
+    options.base = "chain";
+    f = make_with(&options);
+    fill(f, &keys);
+    expect_all_found(f, &keys);
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+/* ---- By keys ---------------------------------------------------------------------------- */
+
+static void check_by_keys(unsigned number, uint64_t window, size_t batch)
+{
+    enum { KEYS = 3000 };
+    struct perhaps_options options = window_options(number, window);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    uint64_t period = (window + number - 2) / (number - 1);
+    bool present[KEYS];
+    options.window.keys = window;
+    perhaps_filter *f = make_with(&options);
+    for (size_t at = 0; at < KEYS; at += batch) {
+        struct perhaps_keys some = some_keys(&keys, at, KEYS - at < batch ? KEYS - at : batch);
+        fill(f, &some);
+        size_t count = at + some.count;
+        struct perhaps_keys all = some_keys(&keys, 0, count);
+        perhaps_contains_many(f, &all, present);
+        scene("%u generations, window of %u, batches of %zu, %zu keys", number,
+              (unsigned)window, batch, count);
+        for (size_t k = 0; k < count; k++) {
+            uint64_t generation = k / period, newest = (count - 1) / period;
+            expect(present[k] || count - k > window);
+            expect(!present[k] || count - k <= number * period);
+            expect(present[k] == (newest - generation < number));
+        }
+        expect_counts_agree(f);
+    }
+    perhaps_free(f);
+    free_keys(&keys);
+}
+
+static void test_by_keys(void **state)
+{
+    (void)state;
+    const size_t batches[] = { 37, 100, 999 };
+    for (unsigned i = 0; i < CHOICES; i++)
+        for (unsigned b = 0; b < sizeof batches / sizeof *batches; b++) {
+            check_by_keys(generations[i], 1, batches[b]);
+            check_by_keys(generations[i], 63, batches[b]);
+            check_by_keys(generations[i], 640, batches[b]);
+        }
+}
+
+/* At a rate at which many keys are taken for present: they are not counted, but a generation
+ * that has no room for more of them is a full one.  (It was refused once.) */
+static void test_lax_rate(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
+    struct perhaps_options options = window_options(5, 7249);
+    options.window.keys = options.capacity;
+    for (unsigned rate = 1; rate < 10; rate++) {
+        options.fpr = rate / 10.0;
+        scene("fpr %g", options.fpr);
+        perhaps_filter *f = make_with(&options);
+        fill(f, &keys);
+        struct perhaps_keys last = some_keys(&keys, keys.count - 7249, 7249);
+        expect_all_found(f, &last);
+        expect_counts_agree(f);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* One key over and over is one key, also where a generation could store copies. */
+static void test_repeated_key(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *base;
+    for (size_t i = 0; (base = perhaps_kind(i)); i++) {
+        struct perhaps_options options = window_options(5, 100);
+        if (forgets(base))
+            continue;
+        options.base = base->name;
+        options.fpr = 1e-5;
+        options.window.keys = 100;
+        scene("window of %s", base->name);
+        perhaps_filter *f = make_with(&options);
+        for (unsigned n = 0; n < 1000; n++) {
+            add_number(f, 1);
+            expect(f->counters->keys == 1);
+        }
+        perhaps_free(f);
+    }
+}
+
+/* ---- Beside a model -----------------------------------------------------------------------
+ */
+
+enum { UNIVERSE = 4000 };
+
+struct model {
+    struct perhaps_options options;
+    struct ledger ledger;
+    perhaps_filter *f;
+    struct rng rng;
+    struct perhaps_keys keys;
+    uint64_t generation[UNIVERSE]; /* that a key was last put in, from 1 on; 0: none */
+    uint64_t newest;
+    uint64_t now, began;   /* by time */
+    uint64_t asked, taken; /* after keys that are forgotten; and "perhaps" */
+};
+
+static bool is_in(const struct model *m, size_t key)
+{
+    return m->generation[key] && m->newest - m->generation[key] < m->f->parts.count;
+}
+
+static void check_answers(struct model *m)
+{
+    bool present[UNIVERSE];
+    perhaps_contains_many(m->f, &m->keys, present);
+    for (size_t key = 0; key < UNIVERSE; key++) {
+        expect(present[key] || !is_in(m, key));
+        m->asked += !is_in(m, key);
+        m->taken += present[key] && !is_in(m, key);
+    }
+    expect_counts_agree(m->f);
+}
+
+/* By keys, what the newest generation has counted tells when there is another. */
+static void do_add(struct model *m, size_t key)
+{
+    const perhaps_filter *newest = m->f->parts.part[m->f->parts.count - 1];
+    bool unless_present = rng_below(&m->rng, 2), was_present = false;
+    uint64_t period = m->f->geometry.field[2];
+    bool full = period && newest->counters->keys >= period;
+    const void *bytes = key_at(&m->keys, key);
+    bool had = perhaps_contains(m->f, bytes, m->keys.key_nbytes);
+    expect_success(unless_present ? perhaps_add_unless_present(m->f, bytes, m->keys.key_nbytes,
+                                                               &was_present)
+                                  : perhaps_add(m->f, bytes, m->keys.key_nbytes));
+    m->newest += full;
+    expect(m->f->parts.part[m->f->parts.count - 1]->counters->keys <= (period ? period : -1UL));
+    expect(had || !was_present);
+    if (!was_present) /* else it stays where it is, and may be another's */
+        m->generation[key] = m->newest;
+}
+
+static void do_pass_time(struct model *m)
+{
+    uint64_t period = m->f->geometry.field[3];
+    if (!period) {
+        if (!m->options.window.keys && rng_below(&m->rng, 3) == 0) {
+            expect_success(perhaps_rotate(m->f));
+            m->newest++;
+        }
+        return;
+    }
+    m->now += rng_below(&m->rng, rng_below(&m->rng, 20) ? 3 : 3 * period);
+    expect_success(perhaps_advance(m->f, m->now));
+    uint64_t periods = (m->now - m->began) / period;
+    m->newest += periods;
+    m->began += periods * period;
+}
+
+static void do_save(struct model *m)
+{
+    struct path path = temp_path("window");
+    struct perhaps_open_options options = { .writable = rng_below(&m->rng, 2) };
+    perhaps_filter *opened;
+    expect_success(perhaps_save(m->f, path.text));
+    expect_success(perhaps_open(path.text, &options, &opened));
+    expect(perhaps_equal(opened, m->f));
+    if (!options.writable) {
+        expect_error(perhaps_rotate(opened), PERHAPS_ERR_READ_ONLY);
+        perhaps_filter *copy = clone_of(opened);
+        perhaps_free(opened);
+        opened = copy;
+    }
+    perhaps_free(m->f);
+    m->f = opened;
+    unlink(path.text);
+    check_answers(m);
+}
+
+static void do_clear(struct model *m)
+{
+    expect_success(perhaps_clear(m->f));
+    for (size_t key = 0; key < UNIVERSE; key++)
+        m->generation[key] = 0;
+    if (m->options.window.time) /* the clock begins anew, too */
+        expect_success(perhaps_advance(m->f, m->began = m->now));
+}
+
+static void step(struct model *m)
+{
+    uint64_t die = rng_below(&m->rng, 20000);
+    if (die < 2)
+        do_save(m);
+    else if (die < 3)
+        do_clear(m);
+    else if (die < 60)
+        do_pass_time(m);
+    else if (die < 14000)
+        do_add(m, (size_t)rng_below(&m->rng, UNIVERSE));
+    else if (die < 14010)
+        check_answers(m);
+    else {
+        size_t key = (size_t)rng_below(&m->rng, UNIVERSE);
+        expect(perhaps_contains(m->f, key_at(&m->keys, key), m->keys.key_nbytes) ||
+               !is_in(m, key));
+    }
+}
+
+static void run_model(struct perhaps_options *options, struct rng rng)
+{
+    static struct model m;
+    const unsigned steps = many(300 * 1000);
+    m = (struct model){ .options = *options, .rng = rng, .newest = 1 };
+    m.options.hashing.seed = 1 + rng_next(&rng);
+    m.options.fpr = 0.001;
+    m.keys = make_keys(RANDOM_KEYS, m.options.hashing.seed, 0, UNIVERSE);
+    m.f = make_with(&m.options);
+    if (options->window.time)
+        expect_success(perhaps_advance(m.f, 0));
+    for (unsigned number = 0; number < steps; number++) {
+        scene("window of %s, %u generations, %u keys, %u time, step %u", options->base,
+              options->window.generations, (unsigned)options->window.keys,
+              (unsigned)options->window.time, number);
+        step(&m);
+    }
+    check_answers(&m);
+    double expected = 0.001 * (double)m.asked;
+    scene("of %g forgotten keys %g found", (double)m.asked, (double)m.taken);
+    expect(m.asked > 1000 && (double)m.taken < 3 * expected + 100);
+    expect(m.newest > 3 * m.f->parts.count);
+    perhaps_free(m.f);
+    free_keys(&m.keys);
+}
+
+static void test_model(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const char *const bases[] = { "blocked", "chain" };
+    for (unsigned i = 0; i < 3; i++)
+        for (unsigned way = 0; way < 4; way++) {
+            struct perhaps_options options = window_options(generations[i], 2000);
+            options.base = bases[way % 2];
+            if (way < 2)
+                options.window.keys = 1000;
+            else if (way == 2)
+                options.capacity = 100 * UNIVERSE; /* each generation takes all keys */
+            else
+                options.window.time = 100;
+            rng_next(&rng);
+            run_model(&options, rng);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bounds_of_time),
+        cmocka_unit_test(test_before_the_first_moment),
+        cmocka_unit_test(test_standing_and_going_back),
+        cmocka_unit_test(test_far_ahead),
+        cmocka_unit_test(test_by_call),
+        cmocka_unit_test(test_full_generation),
+        cmocka_unit_test(test_by_keys),
+        cmocka_unit_test(test_lax_rate),
+        cmocka_unit_test(test_repeated_key),
+        cmocka_unit_test(test_model),
+    };
+    return run_group(tests);
+}
