@@ -14,7 +14,7 @@ static struct perhaps_options window_options(unsigned number, uint64_t capacity)
 {
     return (struct perhaps_options){ .kind = "window",
                                      .capacity = capacity,
-                                     .fpr = 1e-12, /* no key is taken for another */
+                                     .fpr = 1e-6,
                                      .window = { .generations = number },
                                      .hashing = { .seed = test_seed() } };
 }
@@ -194,6 +194,7 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
     uint64_t period = (window + number - 2) / (number - 1);
     bool present[KEYS];
     options.window.keys = window;
+    options.fpr = 1e-12; /* no key is taken for another */
     perhaps_filter *f = make_with(&options);
     for (size_t at = 0; at < KEYS; at += batch) {
         struct perhaps_keys some = some_keys(&keys, at, KEYS - at < batch ? KEYS - at : batch);
