@@ -6,7 +6,7 @@
 
 json_t *fact_geometry(const struct perhaps_plan *plan)
 {
-    const char *base = planned_base(plan);
+    const char *base = plan->base;
     json_t *fields = json_object();
     for (unsigned i = 0; i < plan->nfields; i++) {
         if (strcmp(plan->field_name[i], "fpr_until") == 0)

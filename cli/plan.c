@@ -23,7 +23,7 @@ static bool is_chosen(const struct others *others, const struct perhaps_plan *pl
 
 static void add_row(struct others *others, const struct perhaps_plan *plan)
 {
-    const char *base = planned_base(plan);
+    const char *base = plan->base;
     if (is_chosen(others, plan))
         return;
     json_array_append_new(others->rows,
@@ -61,7 +61,7 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
         if ((kind->abilities & PERHAPS_FORGET) != forget ||
             perhaps_plan(&others.options, &plan) != 0)
             continue;
-        if (planned_base(&plan))
+        if (plan.base)
             try_bases(&others);
         else
             add_row(&others, &plan);

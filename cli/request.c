@@ -26,25 +26,6 @@ bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *
     return false;
 }
 
-/* The geometry has a number for it: looks which kind gives the same one. */
-const char *planned_base(const struct perhaps_plan *plan)
-{
-    const struct perhaps_kind *base;
-    uint64_t wanted, number;
-    if (!planned_field(plan, "base", &wanted))
-        return NULL;
-    for (size_t i = 0; (base = perhaps_kind(i)); i++) {
-        struct perhaps_options options = {
-            .capacity = 1000, .fpr = 0.01, .kind = plan->kind, .base = base->name
-        };
-        struct perhaps_plan other;
-        if (perhaps_plan(&options, &other) == 0 && planned_field(&other, "base", &number) &&
-            number == wanted)
-            return base->name;
-    }
-    return NULL;
-}
-
 /* ---- What is asked ----------------------------------------------------------------- */
 
 bool request_window(const struct settings *settings)
@@ -111,8 +92,7 @@ static bool heeds(const struct settings *settings, const struct perhaps_plan *pl
 {
     uint64_t value;
     bool layers = !settings->factor || request_window(settings);
-    return (!settings->base || planned_field(plan, "base", &value)) &&
-           (layers || planned_field(plan, "factor", &value));
+    return (!settings->base || plan->base) && (layers || planned_field(plan, "factor", &value));
 }
 
 /* Plans the kinds in turn until one heeds all, and reaches the rate: the first may not, where a

@@ -38,7 +38,4 @@ bool kind_can(const char *name, unsigned abilities);
 /* false, setting *value to 0, if the kind has no such field in its geometry. */
 bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
 
-/* The name of the kind that the parts of a filter have; NULL for one that has none. */
-const char *planned_base(const struct perhaps_plan *plan);
-
 #endif

@@ -26,7 +26,7 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
     struct perhaps_options options = { .capacity = state->capacity,
                                        .fpr = state->fpr,
                                        .kind = state->kind,
-                                       .base = planned_base(state),
+                                       .base = state->base,
                                        .window = s->window };
     struct perhaps_plan plan;
     uint64_t generations, there, asked;

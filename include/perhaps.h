@@ -182,6 +182,7 @@ struct perhaps_options {
 /* What perhaps_create() would make of the options. */
 struct perhaps_plan {
     const char *kind;
+    const char *base; /* chain, window: the kind of their parts; else NULL */
     uint64_t capacity;
     double fpr;           /* asked */
     double fpr_predicted; /* when 'capacity' keys are in: exact mixture, <= fpr */

@@ -85,7 +85,7 @@ struct perhaps_filter {
     bool read_only; /* mapped, and not shared */
     bool removes;   /* its kind does, and where that is a composite its base */
     bool counts;
-    bool fast; /* speed is preferred */
+    bool fast;          /* speed is preferred */
     uint8_t limit_lock; /* of a shared filter that is nearly full, or grows */
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
@@ -139,7 +139,9 @@ struct filter_kind {
     uint64_t (*beyond_nbytes)(const perhaps_filter *f);
 
     bool composite; /* it has parts; its body is a line that counts */
-    unsigned lent;  /* abilities that a composite has if its base has */
+    /* Composites: the kind of the parts. */
+    const struct filter_kind *(*base)(const struct geometry *g);
+    unsigned lent; /* abilities that a composite has if its base has */
 
     /* Windows: begins a new part and forgets the oldest. */
     void (*rotate)(perhaps_filter *f);

@@ -143,6 +143,7 @@ void plan_describe(const struct filter_kind *kind, const struct geometry *g,
     uint64_t nbytes = g->body_nbytes + g->extra_nbytes;
     *plan = (struct perhaps_plan){
         .kind = kind->about.name,
+        .base = kind->base ? kind->base(g)->about.name : NULL,
         .capacity = g->capacity,
         .fpr = g->fpr,
         .fpr_predicted = kind->predict(g, (double)g->capacity).mean,

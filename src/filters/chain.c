@@ -273,6 +273,7 @@ const struct filter_kind kind_chain = {
                .abilities = PERHAPS_GROW | PERHAPS_THREADS },
     .id = 6,
     .composite = true,
+    .base = base_of,
     .lent = lent,
     .field_names = field_names,
     .plan = plan,

@@ -175,11 +175,6 @@ static void bind(perhaps_filter *f)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
-static unsigned slot_bits_of(const perhaps_filter *f)
-{
-    return (unsigned)f->geometry.field[SLOT_BITS];
-}
-
 static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
     f->kernels->elastic_prefetch(segments_directories(f), slot_bits_of(f), keys, n);

@@ -418,7 +418,6 @@ enum { FULL_SLOTS = SEGMENT_SLOTS * 4 / 5 };
 /* The two halves of a segment, before others see them. */
 struct halves {
     _Alignas(LINE_NBYTES) uint8_t of[2][SEGMENT_SLOTS * SLOT_MAX / 8 + LINE_NBYTES];
-    uint64_t entries;
     uint64_t duplicates;
 };
 
@@ -432,7 +431,6 @@ static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t h
     bool one = entry >> (field_bits - 1) & 1, spent = entry && elastic_is_spent(entry, width);
     half[0] = spent ? entry : one ? 0 : deeper;
     half[1] = spent ? entry : one ? deeper : 0;
-    h->entries += entry != 0;
     h->duplicates += spent;
 }
 
@@ -519,12 +517,24 @@ static int split(perhaps_filter *f, const struct spot *s, const struct halves *h
     return 0;
 }
 
+static bool is_full(const struct table *t)
+{
+    unsigned n = 0;
+    for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
+        uint32_t entry[BUCKET_SLOTS];
+        table_get_all(t, bucket, entry);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+            n += entry[slot] != 0;
+    }
+    return n >= FULL_SLOTS;
+}
+
 int segments_split(perhaps_filter *f, const struct spot *s)
 {
     struct halves h;
-    share_out(&s->table, &h);
-    if (h.entries < FULL_SLOTS)
+    if (!is_full(&s->table))
         return PERHAPS_ERR_COPIES;
+    share_out(&s->table, &h);
     if (f->shared)
         lock_take(&f->limit_lock);
     int error = split(f, s, &h);

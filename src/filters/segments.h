@@ -11,6 +11,11 @@
 
 enum { DEPTHS_OFFSET = LINE_NBYTES };
 
+static inline unsigned slot_bits_of(const perhaps_filter *f)
+{
+    return (unsigned)f->geometry.field[SLOT_BITS];
+}
+
 uint64_t segments_body_nbytes(uint64_t segments, unsigned slot_bits);
 
 /* Operations of the kind. */

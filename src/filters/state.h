@@ -39,11 +39,6 @@ static inline uint64_t segments_offset(uint64_t segments)
     return round_up(DEPTHS_OFFSET + segments, 4096);
 }
 
-static inline unsigned slot_bits_of(const perhaps_filter *f)
-{
-    return (unsigned)f->geometry.field[SLOT_BITS];
-}
-
 static inline struct tally *tally_of(const perhaps_filter *f)
 {
     return (struct tally *)(void *)f->body;

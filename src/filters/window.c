@@ -229,6 +229,7 @@ const struct filter_kind kind_window = {
                .abilities = PERHAPS_FORGET },
     .id = 7,
     .composite = true,
+    .base = base_of,
     .field_names = field_names,
     .plan = plan,
     .set_geometry = set_geometry,
