@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "filter.h"
 
 /* ---- Calls that allocate
  * --------------------------------------------------------------------- */
