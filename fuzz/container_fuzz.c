@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64 };
+enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64, SECTIONS_MAX = 24 };
 
 static void open_and_use(const uint8_t *file, size_t nbytes)
 {
@@ -37,34 +37,44 @@ static void write_field(uint8_t *file, size_t at, uint64_t value)
     memcpy(file + at, &value, sizeof value);
 }
 
-/* The size of the body that follows from the fields, if it is one to be tried. */
-static bool derive_body(const uint8_t *file, uint64_t *body_nbytes)
+/* The size of a section's body that follows from its fields, if it is one to be tried. */
+static bool derive_body(const uint8_t *file, size_t section, uint64_t *body_nbytes)
 {
-    const struct filter_kind *kind = kind_by_id((uint32_t)read_field(file, AT_KIND, 4));
+    const struct filter_kind *kind =
+        kind_by_id((uint32_t)read_field(file, at_section(AT_KIND, section), 4));
     struct geometry g = { .capacity = 1, .fpr = 0.5 };
     if (!kind)
         return false;
     for (unsigned i = 0; i < kind_field_count(kind); i++)
-        g.field[i] = read_field(file, AT_FIELDS + 8 * i, 8);
+        g.field[i] = read_field(file, at_section(AT_FIELDS, section) + 8 * i, 8);
     if (kind->set_geometry(&g) || g.body_nbytes > BODY_MAX)
         return false;
     *body_nbytes = g.body_nbytes;
     return true;
 }
 
-/* Makes all sizes agree, with what bytes there are for a body.  Returns the file's size, or 0.
- */
+/* Makes all sizes and places agree, with what bytes there are for the bodies.  Returns the
+ * file's size, or 0. */
 static size_t fit(uint8_t file[FILE_MAX])
 {
-    uint64_t body;
-    if (!derive_body(file, &body))
+    uint64_t sections = read_field(file, AT_SECTIONS, 4), end = BODY_OFFSET, body;
+    if (sections < 1 || sections > SECTIONS_MAX)
         return 0;
-    size_t pages = (size_t)((body + PERHAPS_PAGE_NBYTES - 1) / PERHAPS_PAGE_NBYTES);
-    size_t nbytes = BODY_OFFSET + (size_t)body + (pages + 1) * 8;
-    write_field(file, AT_BODY_NBYTES, body);
-    write_field(file, AT_TABLE_OFFSET, BODY_OFFSET + body);
+    for (size_t i = 0; i < sections; i++) {
+        if (!derive_body(file, i, &body))
+            return 0;
+        uint64_t offset = (end + BODY_OFFSET - 1) / BODY_OFFSET * BODY_OFFSET;
+        write_field(file, at_section(AT_BODY_OFFSET, i), offset);
+        write_field(file, at_section(AT_BODY_NBYTES, i), body);
+        end = body ? offset + body : end;
+        if (end > BODY_OFFSET + BODY_MAX)
+            return 0;
+    }
+    uint64_t pages = (end - BODY_OFFSET + PERHAPS_PAGE_NBYTES - 1) / PERHAPS_PAGE_NBYTES;
+    uint64_t nbytes = end + (pages + 1) * 8;
+    write_field(file, AT_TABLE_OFFSET, end);
     write_field(file, AT_FILE_NBYTES, nbytes);
-    return nbytes;
+    return (size_t)nbytes;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
