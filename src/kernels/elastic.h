@@ -72,7 +72,7 @@ static ALWAYS_INLINE __m256i spread_wide(const uint8_t *segment, uint64_t bucket
         _mm256_setr_epi8(SLOT_BYTES(0), SLOT_BYTES(1), SLOT_BYTES(2), SLOT_BYTES(3));
     const __m256i bits =
         _mm256_setr_epi64x(SLOT_BIT(0) % 8, SLOT_BIT(1) % 8, SLOT_BIT(2) % 8, SLOT_BIT(3) % 8);
-    const __m256i mask = _mm256_set1_epi64x((INT64_C(1) << width) - 1);
+    const __m256i mask = _mm256_set1_epi64x((1LL << width) - 1);
     __m256i slots = _mm256_broadcastsi128_si256(
         _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
     return _mm256_and_si256(_mm256_srlv_epi64(_mm256_shuffle_epi8(slots, bytes), bits), mask);
