@@ -125,6 +125,62 @@ static void test_failing_allocations(void **state)
     }
 }
 
+/* What grows needs memory with some adds.  Each allocation fails once: the filter is as it was,
+ * but for the count, and the same key goes in when there is memory again. */
+static void grow_in_want(const struct perhaps_kind *kind, const char *base, bool shared)
+{
+    struct ledger ledger = { 0 };
+    struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    struct perhaps_options options = options_for(kind, 50, 0.01, test_seed());
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 60 * 1000);
+    unsigned starved = 0;
+    options.base = base;
+    options.shared = shared;
+    options.allocator = &allocator;
+    perhaps_filter *f = make_with(&options), *mirror = make_with(&options);
+    for (size_t k = 0; k < keys.count; k++) {
+        const void *key = key_at(&keys, k);
+        uint64_t number = 1;
+        int error;
+        do {
+            scene("%s over %s, key %zu, allocation %u fails", kind->name, base ? base : "none",
+                  k, (unsigned)number);
+            uint64_t live = ledger.live, failed = f->counters->failed_adds;
+            ledger.fail_at = ledger.calls + number++;
+            error = perhaps_add(f, key, keys.key_nbytes);
+            ledger.fail_at = 0;
+            if (!error)
+                break;
+            expect_error(error, PERHAPS_ERR_MEMORY);
+            expect(f->counters->failed_adds == failed + 1 &&
+                   f->counters->keys == mirror->counters->keys);
+            expect(perhaps_equal(f, mirror) && ledger.live <= live + 2); /* kept for later */
+            starved++;
+        } while (true);
+        expect_success(perhaps_add(mirror, key, keys.key_nbytes));
+    }
+    expect_all_found(f, &keys);
+    expect(starved > 5 && perhaps_equal(f, mirror));
+    perhaps_free(f);
+    perhaps_free(mirror);
+    free_keys(&keys);
+    expect(ledger.live == 0 && ledger.live_nbytes == 0);
+}
+
+static void test_failing_growth(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind, *base;
+    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+        for (int shared = 0; shared < 2; shared++) {
+            if (grows(kind) && !has_parts(kind))
+                grow_in_want(kind, NULL, shared);
+            for (size_t b = 0; has_parts(kind) && grows(kind) && (base = perhaps_kind(b)); b++)
+                if (gets_full(base))
+                    grow_in_want(kind, base->name, shared);
+        }
+}
+
 /* A save that has no memory leaves the old file, and no other. */
 static void test_failing_save(void **state)
 {
@@ -236,6 +292,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failing_allocations),
+        cmocka_unit_test(test_failing_growth),
         cmocka_unit_test(test_failing_save),
         cmocka_unit_test(test_asking_allocates_nothing),
         cmocka_unit_test(test_more_than_there_is),

@@ -1,0 +1,340 @@
+/* sections_test.c - files of a filter and its parts, as an enemy makes them: parents that are
+ * none, parts of the wrong kind or too many, bodies that lie elsewhere, headers of many pages.
+ */
+#include "support.h"
+
+#include <string.h>
+
+#include "filter.h"
+#include "hostile.h"
+
+enum { CHAIN_ID = 6, WINDOW_ID = 7 };
+
+static const struct perhaps_open_options ways[] = { { .writable = false },
+                                                    { .writable = true } };
+
+static void put(struct bytes *file, size_t at, uint64_t value, size_t nbytes)
+{
+    memcpy(file->at + at, &value, nbytes);
+}
+
+static uint64_t get(const struct bytes *file, size_t at, size_t nbytes)
+{
+    uint64_t value = 0;
+    memcpy(&value, file->at + at, nbytes);
+    return value;
+}
+
+static struct bytes copy_of(const struct bytes *file)
+{
+    struct bytes copy = { .at = malloc(file->nbytes), .nbytes = file->nbytes };
+    expect(copy.at);
+    memcpy(copy.at, file->at, file->nbytes);
+    return copy;
+}
+
+/* Opened either way, with its checksums put right. */
+static int open_resealed(struct bytes *file)
+{
+    int error[2];
+    reseal(file->at, file->nbytes);
+    for (unsigned way = 0; way < 2; way++) {
+        perhaps_filter *f;
+        error[way] = open_bytes(file->at, file->nbytes, &ways[way], &f);
+        if (!error[way])
+            exercise(f, file->nbytes);
+        perhaps_free(f);
+    }
+    expect(error[0] == error[1]);
+    return error[0];
+}
+
+/* With one number of the header changed. */
+static int open_with(const struct bytes *file, size_t at, uint64_t value, size_t nbytes)
+{
+    struct bytes copy = copy_of(file);
+    scene("%llu at %zu", (unsigned long long)value, at);
+    put(&copy, at, value, nbytes);
+    int error = open_resealed(&copy);
+    free(copy.at);
+    return error;
+}
+
+static void expect_refused(int error)
+{
+    expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
+}
+
+/* A chain of so many layers, all of one size. */
+static perhaps_filter *chain_of(const char *base, uint64_t capacity, unsigned layers)
+{
+    struct perhaps_options options = { .kind = "chain",
+                                       .base = base,
+                                       .capacity = capacity,
+                                       .fpr = 0.01,
+                                       .growth = { .factor = 1 },
+                                       .hashing = { .seed = 7 } };
+    perhaps_filter *f = make_with(&options);
+    for (uint64_t key = 0; f->parts.count < layers; key++)
+        expect_success(perhaps_add(f, &key, sizeof key));
+    return f;
+}
+
+static perhaps_filter *window_of(const char *base, uint64_t time)
+{
+    struct perhaps_options options = { .kind = "window",
+                                       .base = base,
+                                       .capacity = 30,
+                                       .fpr = 0.01,
+                                       .window = { .generations = 3, .time = time },
+                                       .hashing = { .seed = 7 } };
+    perhaps_filter *f = make_with(&options);
+    for (uint64_t key = 0; key < 30; key++) {
+        expect_success(perhaps_add(f, &key, sizeof key));
+        if (key % 10 == 9)
+            expect_success(perhaps_rotate(f));
+    }
+    return f;
+}
+
+static struct bytes file_of(perhaps_filter *f)
+{
+    struct bytes file = saved_bytes(f);
+    perhaps_free(f);
+    expect_success(open_resealed(&file));
+    return file;
+}
+
+/* ---- Trees ------------------------------------------------------------------------------ */
+
+static void test_parents(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(chain_of("blocked", 20, 4));
+    expect(get(&file, AT_SECTIONS, 4) == 5);
+    const uint32_t wrong[] = { 1, 2, 3, 4, 5, 100, UINT32_MAX };
+    for (size_t section = 1; section < 5; section++)
+        for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
+            expect_refused(open_with(&file, at_section(AT_PARENT, section), wrong[w], 4));
+    for (uint32_t parent = 0; parent < 6; parent++) /* the first has none */
+        expect_refused(open_with(&file, AT_PARENT, parent, 4));
+    free(file.at);
+}
+
+/* A window of chains nests as deep as a file may; a chain in a chain, or deeper, is refused. */
+static void test_depth(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(window_of("chain", 100));
+    uint64_t sections = get(&file, AT_SECTIONS, 4);
+    size_t chain = 0, layer = 0;
+    for (size_t s = 1; s < sections; s++) {
+        bool is_chain = get(&file, at_section(AT_KIND, s), 4) == CHAIN_ID;
+        chain = is_chain ? s : chain;
+        layer = is_chain ? layer : s;
+        expect((get(&file, at_section(AT_PARENT, s), 4) == 0) == is_chain);
+    }
+    expect(chain && layer);
+    expect_refused(open_with(&file, at_section(AT_PARENT, chain), chain - 1, 4));
+    expect_refused(open_with(&file, at_section(AT_PARENT, chain), 1, 4));
+    expect_refused(open_with(&file, at_section(AT_PARENT, layer), 0, 4));
+    expect_refused(open_with(&file, at_section(AT_PARENT, layer), layer, 4));
+    expect_refused(open_with(&file, at_section(AT_KIND, layer), CHAIN_ID, 4));
+    expect_refused(open_with(&file, at_section(AT_KIND, layer), WINDOW_ID, 4));
+    expect_refused(open_with(&file, at_section(AT_KIND, 0), CHAIN_ID, 4));
+    free(file.at);
+}
+
+static void test_parts_of_a_wrong_kind(void **state)
+{
+    (void)state;
+    perhaps_filter *of_bloom = chain_of("bloom", 20, 2), *of_cuckoo = chain_of("cuckoo", 20, 2);
+    struct bytes file = file_of(of_bloom), other = file_of(of_cuckoo);
+    for (uint64_t base = 0; base < 12; base++)
+        if (base != get(&file, at_section(AT_KIND, 1), 4))
+            expect_refused(open_with(&file, AT_FIELDS + 8, base, 8));
+    expect_refused(open_with(&file, AT_FIELDS + 8, UINT64_C(1) << 32, 8));
+    expect_refused(open_with(&file, AT_FIELDS + 8, UINT64_MAX, 8));
+    expect_refused(
+        open_with(&file, at_section(AT_KIND, 2), get(&other, at_section(AT_KIND, 2), 4), 4));
+    expect_refused(open_with(&file, AT_FIELDS, 0, 8)); /* factor */
+    expect_refused(open_with(&file, AT_FIELDS, 9, 8));
+    expect_refused(open_with(&file, AT_FIELDS + 16, 0, 8)); /* preference */
+    expect_refused(open_with(&file, AT_FIELDS + 16, 4, 8));
+    free(file.at);
+    free(other.at);
+}
+
+/* The first section alone, its body and a table for it. */
+static void test_without_parts(void **state)
+{
+    (void)state;
+    perhaps_filter *const filters[] = { chain_of("blocked", 20, 3), window_of("blocked", 0) };
+    for (unsigned i = 0; i < 2; i++) {
+        struct bytes file = file_of(filters[i]);
+        size_t end = at_section(AT_KIND, get(&file, AT_SECTIONS, 4));
+        memset(file.at + FIELDS_END, 0, end - FIELDS_END);
+        put(&file, AT_SECTIONS, 1, 4);
+        put(&file, AT_TABLE_OFFSET, BODY_OFFSET + 64, 8);
+        file.nbytes = BODY_OFFSET + 64 + 16;
+        put(&file, AT_FILE_NBYTES, file.nbytes, 8);
+        scene("without parts, %u", i);
+        expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);
+        free(file.at);
+    }
+}
+
+static void test_generations_that_miss(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(window_of("blocked", 0));
+    const uint64_t wrong[] = { 0, 1, 2, 4, 64, 65, UINT64_MAX };
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
+        expect_refused(open_with(&file, AT_FIELDS, wrong[w], 8));
+    free(file.at);
+}
+
+/* A clock that no window has: whatever it says, nothing breaks. */
+static void test_any_clock(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(window_of("blocked", 10));
+    const uint64_t times[] = { 0, 1, 2, UINT64_MAX, UINT64_MAX / 2 };
+    for (size_t set = 0; set < 5; set++)
+        for (size_t began = 0; began < 5; began++) {
+            struct bytes copy = copy_of(&file);
+            perhaps_filter *f;
+            put(&copy, BODY_OFFSET, times[set], 8);
+            put(&copy, BODY_OFFSET + 8, times[began], 8);
+            expect_success(open_resealed(&copy));
+            expect_success(open_bytes(copy.at, copy.nbytes, &ways[1], &f));
+            for (size_t now = 0; now < 5; now++)
+                expect_success(perhaps_advance(f, times[now]));
+            perhaps_free(f);
+            free(copy.at);
+        }
+    free(file.at);
+}
+
+/* ---- Bodies ------------------------------------------------------------------------------ */
+
+static void test_bodies_elsewhere(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(chain_of("bloom", 20, 4));
+    for (size_t section = 0; section < 5; section++) {
+        size_t at = at_section(AT_BODY_OFFSET, section),
+               size = at_section(AT_BODY_NBYTES, section);
+        uint64_t usual = get(&file, at, 8), nbytes = get(&file, size, 8);
+        const uint64_t offsets[] = {
+            0,          64,          4095,       usual - 4096, usual + 4096,     usual + 64,
+            usual - 64, file.nbytes, UINT64_MAX, -usual,       UINT64_MAX - 4095
+        };
+        for (size_t o = 0; o < sizeof offsets / sizeof *offsets; o++)
+            expect_refused(open_with(&file, at, offsets[o], 8));
+        const uint64_t sizes[] = { 0,          nbytes - 64, nbytes + 64,    nbytes + 4096,
+                                   UINT64_MAX, -usual,      UINT64_MAX - 63 };
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
+            expect_refused(open_with(&file, size, sizes[s], 8));
+    }
+    free(file.at);
+}
+
+/* ---- Headers of more than one page ---------------------------------------------------------
+ */
+
+static void test_thirty_layers(void **state)
+{
+    (void)state;
+    perhaps_filter *f = chain_of("blocked", 20, 30), *opened;
+    struct bytes file = saved_bytes(f), again;
+    expect(header_size(file.at, file.nbytes) == 2 * 4096 && get(&file, AT_SECTIONS, 4) == 31);
+    for (unsigned way = 0; way < 2; way++) {
+        expect_success(open_bytes(file.at, file.nbytes, &ways[way], &opened));
+        expect(perhaps_equal(f, opened) && stats_of(opened).parts == 30);
+        expect_same_counters(f, opened);
+        again = saved_bytes(opened);
+        expect(again.nbytes == file.nbytes && !memcmp(again.at, file.at, file.nbytes));
+        free(again.at);
+        perhaps_free(opened);
+    }
+    for (size_t bit = 0; bit < 8 * file.nbytes; bit += SANITIZED ? 4001 : 401) {
+        scene("bit %zu", bit);
+        file.at[bit / 8] = (uint8_t)(file.at[bit / 8] ^ 1U << bit % 8);
+        int error = open_bytes(file.at, file.nbytes, &ways[1], &opened);
+        expect(error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
+               error == PERHAPS_ERR_DAMAGED);
+        file.at[bit / 8] = (uint8_t)(file.at[bit / 8] ^ 1U << bit % 8);
+    }
+    for (size_t nbytes = 0; nbytes < file.nbytes; nbytes += 97)
+        for (unsigned way = 0; way < 2; way++) {
+            int error = open_bytes(file.at, nbytes, &ways[way], &opened);
+            expect(error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_DAMAGED);
+        }
+    free(file.at);
+    perhaps_free(f);
+}
+
+/* As many as a chain may have, and then as many as it has; one more is refused and counted. */
+static void test_all_layers(void **state)
+{
+    (void)state;
+    perhaps_filter *f = chain_of("blocked", 5, PERHAPS_LAYERS_MAX);
+    struct bytes file;
+    int error = 0;
+    for (uint64_t key = 1 << 20; !error && key < (1 << 20) + 10000; key++)
+        error = perhaps_add(f, &key, sizeof key);
+    expect_error(error, PERHAPS_ERR_LAYERS);
+    expect(stats_of(f).failed_adds == 1 && stats_of(f).parts == PERHAPS_LAYERS_MAX);
+    expect(stats_of(f).fpr_now <= 0.01);
+    file = file_of(f);
+    free(file.at);
+}
+
+/* Numbers of sections that nothing agrees with; the largest header is read but not believed. */
+static void test_many_sections(void **state)
+{
+    (void)state;
+    struct bytes file = file_of(chain_of("blocked", 20, 2));
+    const uint64_t counts[] = { 0, 1, 2, 4, 25, 8192, 8193, UINT32_MAX };
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        expect_refused(open_with(&file, AT_SECTIONS, counts[c], 4));
+    for (uint64_t nbytes = 0; nbytes < 6 * 4096; nbytes += 4096 / 2)
+        if (nbytes != BODY_OFFSET)
+            expect_refused(open_with(&file, AT_HEADER_NBYTES, nbytes, 4));
+    for (size_t count = 8191; count <= 8193; count++) { /* with room for all of them */
+        size_t head = (120 + count * SECTION_NBYTES + 4095) / 4096 * 4096;
+        struct bytes large = { .at = calloc(1, head + 4096), .nbytes = head + 4096 };
+        expect(large.at);
+        memcpy(large.at, file.at, FIELDS_END);
+        for (size_t s = 1; s < count; s++)
+            memcpy(large.at + at_section(AT_KIND, s), file.at + at_section(AT_KIND, 1),
+                   SECTION_NBYTES);
+        put(&large, AT_SECTIONS, count, 4);
+        put(&large, AT_HEADER_NBYTES, head, 4);
+        put(&large, AT_PAGES_OFFSET, head, 8);
+        put(&large, AT_TABLE_OFFSET, head + 64, 8);
+        put(&large, AT_FILE_NBYTES, large.nbytes, 8);
+        scene("%zu sections", count);
+        expect_refused(open_resealed(&large));
+        free(large.at);
+    }
+    free(file.at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parents),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_parts_of_a_wrong_kind),
+        cmocka_unit_test(test_without_parts),
+        cmocka_unit_test(test_generations_that_miss),
+        cmocka_unit_test(test_any_clock),
+        cmocka_unit_test(test_bodies_elsewhere),
+        cmocka_unit_test(test_thirty_layers),
+        cmocka_unit_test(test_all_layers),
+        cmocka_unit_test(test_many_sections),
+    };
+    return run_group(tests);
+}
