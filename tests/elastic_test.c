@@ -127,8 +127,10 @@ static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
     uint8_t *at = bytes + first_segment(b);
     uint32_t field = (UINT32_C(1) << (b->w - 6)) - 1;
     for (uint64_t slot = 0; slot < b->segments * BUCKETS * SLOTS; slot++) {
-        uint32_t entry = (uint32_t)(rng_next(rng) & rng_next(rng) & rng_next(rng));
-        entry &= field | (rng_below(rng, 2) ? 0 : 63U << (b->w - 6));
+        uint64_t some = rng_next(rng), others = rng_next(rng);
+        uint32_t entry = (uint32_t)(some & some >> 32 & others);
+        if (others >> 63)
+            entry &= field; /* tail 0: so that many keys have it */
         for (unsigned i = 0; i < b->w && (entry & field); i++) {
             uint64_t bit = slot * b->w + i;
             at[bit / 8] = (uint8_t)(at[bit / 8] | (entry >> i & 1) << (bit % 8));

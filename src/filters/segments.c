@@ -451,11 +451,11 @@ static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halv
                                               uint64_t bucket, unsigned width)
 {
     uint64_t slots = cuckoo_load_bucket(t->body, bucket, width), of[2] = { 0, 0 };
-    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+    for (unsigned slot = BUCKET_SLOTS; slot-- > 0;) {
         uint32_t half[2], mask = (UINT32_C(1) << width) - 1;
         share_entry((uint32_t)(slots >> slot * width) & mask, width, half, h);
-        of[0] |= (uint64_t)half[0] << slot * width;
-        of[1] |= (uint64_t)half[1] << slot * width;
+        of[0] = of[0] << width | half[0];
+        of[1] = of[1] << width | half[1];
     }
     cuckoo_fill_bucket(h->of[0], bucket, width, of[0]);
     cuckoo_fill_bucket(h->of[1], bucket, width, of[1]);
