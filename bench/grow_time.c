@@ -11,7 +11,7 @@
 
 struct race {
     struct growth *growth;
-    const struct contender *library; /* its calls serve for all kinds */
+    const struct contender *calls; /* serve for all kinds */
     perhaps_filter *filter, *fixed;
     struct key_buffer buffer;
     uint64_t *offsets;
@@ -60,7 +60,7 @@ static const char *add_piece(struct race *race, size_t lap, uint64_t first)
     bare_lap(race, &race->add_bare, lap, ADD, growth->piece_nbytes[lap]);
     struct perhaps_keys keys = keys_added(&race->buffer, first, piece_at(growth, first));
     double start = seconds_now();
-    size_t added = race->library->add[BATCHED](race->filter, &keys);
+    size_t added = race->calls->add[BATCHED](race->filter, &keys);
     timing_note(&race->add, lap, seconds_now() - start, added);
     return added == keys.count ? NULL : "did not take all keys";
 }
@@ -134,7 +134,7 @@ static const char *make_fixed(struct race *race)
         return perhaps_strerror(error);
     for (uint64_t first = 0; first < growth->keys; first += piece_at(growth, first)) {
         struct perhaps_keys keys = keys_added(&race->buffer, first, piece_at(growth, first));
-        if (race->library->add[BATCHED](race->fixed, &keys) != keys.count)
+        if (race->calls->add[BATCHED](race->fixed, &keys) != keys.count)
             return "the filter of fixed size did not take all keys";
         grow_progress(growth, "fixed", first);
     }
@@ -145,7 +145,7 @@ static size_t ask_timed(const struct race *race, const perhaps_filter *filter,
                         const struct perhaps_keys *keys, struct timing *timing, size_t lap)
 {
     double start = seconds_now();
-    size_t found = race->library->ask[BATCHED](filter, keys);
+    size_t found = race->calls->ask[BATCHED](filter, keys);
     timing_note(timing, lap, seconds_now() - start, keys->count);
     return found;
 }
@@ -198,7 +198,7 @@ static void measure_fpr(struct race *race)
     for (; growth->queries < least; growth->queries += piece) {
         struct perhaps_keys keys =
             keys_absent(&race->buffer, (UINT64_C(1) << 40) + growth->queries, piece);
-        found += race->library->ask[BATCHED](race->filter, &keys);
+        found += race->calls->ask[BATCHED](race->filter, &keys);
     }
     growth->fpr_measured = (double)found / (double)growth->queries;
 }
@@ -214,7 +214,7 @@ static const char *check_the_rest(struct race *race, uint64_t left)
     for (uint64_t i = 0; i < PIECES; i++) {
         size_t piece = growth->settings->piece;
         struct perhaps_keys keys = keys_present(&race->buffer, i * piece, piece, left);
-        growth->wrong |= race->library->ask[BATCHED](race->filter, &keys) != keys.count;
+        growth->wrong |= race->calls->ask[BATCHED](race->filter, &keys) != keys.count;
     }
     return growth->wrong ? "WRONG: removals have taken other keys with them" : NULL;
 }
@@ -290,7 +290,7 @@ const char *grow_time(struct growth *growth)
 {
     static struct contender list[CONTENDERS_MAX];
     contenders_list(list);
-    struct race race = { .growth = growth, .library = &list[0] };
+    struct race race = { .growth = growth, .calls = &list[0] };
     const char *problem = race_open(&race) ? "out of memory" : grow_passes(&race);
     if (!problem)
         problem = make_fixed(&race);
