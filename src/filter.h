@@ -112,6 +112,9 @@ struct filter_kind {
      * PERHAPS_ERR_ARGUMENT. */
     int (*plan)(struct geometry *g, const struct perhaps_options *options, char *why);
 
+    /* Writes a better line to why[160], which takes longer to find; or NULL. */
+    void (*explain)(const struct geometry *g, char *why);
+
     /* Checks the fields, which may come from an enemy's file, and derives body_nbytes and
      * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);

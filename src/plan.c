@@ -169,6 +169,8 @@ int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *pla
         return error;
     }
     plan_describe(kind, &g, plan);
+    if (kind->explain)
+        kind->explain(&g, why);
     memcpy(plan->why, why, sizeof plan->why);
     return 0;
 }

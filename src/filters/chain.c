@@ -124,6 +124,29 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return error;
 }
 
+/* What becomes of it after a growth of 1,000 times: a smaller factor is less memory at worst,
+ * and more layers. */
+static void explain(const struct geometry *g, char *why)
+{
+    const double grown = 1000 * (double)g->capacity;
+    double keys = 0, nbytes = 0, worst = 0;
+    size_t layers = 0;
+    for (; keys < grown && layers < PERHAPS_LAYERS_MAX; layers++) {
+        struct geometry layer;
+        if (plan_layer(g, layers, &layer))
+            break;
+        nbytes += (double)layer.body_nbytes;
+        worst = keys > 0 ? 8 * nbytes / keys : 0;
+        keys += (double)layer.capacity;
+    }
+    snprintf(
+        why, WHY_NBYTES,
+        "layers of '%s', each %u times the last, all are asked: grown %.0f times %zu layers, "
+        "%.1f bits a key if full, %.1f at worst",
+        base_of(g)->about.name, (unsigned)g->field[FACTOR],
+        fmin(keys, grown) / (double)g->capacity, layers, 8 * nbytes / keys, worst);
+}
+
 static int set_geometry(struct geometry *g)
 {
     const struct filter_kind *base = base_of(g);
@@ -277,6 +300,7 @@ const struct filter_kind kind_chain = {
     .lent = lent,
     .field_names = field_names,
     .plan = plan,
+    .explain = explain,
     .set_geometry = set_geometry,
     .begin = begin,
     .attach = attach,
