@@ -110,10 +110,10 @@ static void test_filling(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++) {
-        for (unsigned round = 0; round < (SANITIZED ? 20 : 200); round++)
+        for (unsigned round = 0; round < many(200); round++)
             check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
-        check_filling(kind, SANITIZED ? 30000 : 300000, 0.01);
-        check_filling(kind, SANITIZED ? 30000 : 300000, 1e-6);
+        check_filling(kind, many(300 * 1000), 0.01);
+        check_filling(kind, many(300 * 1000), 1e-6);
     }
 }
 
@@ -216,8 +216,8 @@ static void test_churn(void **state)
     for (size_t i = 0; (kind = shared_kind(i)); i++) {
         if (!removes(kind))
             continue;
-        check_churn(kind, 1000, 0.01, 3, SANITIZED ? 3000 : 20000);
-        check_churn(kind, SANITIZED ? 10000 : 200000, 1e-6, 4, SANITIZED ? 3000 : 20000);
+        check_churn(kind, 1000, 0.01, 3, many(20 * 1000));
+        check_churn(kind, SANITIZED ? 10000 : 200000, 1e-6, 4, many(20 * 1000));
     }
 }
 
@@ -229,7 +229,7 @@ static void test_crowded(void **state)
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++)
         for (size_t c = 0; removes(kind) && c < sizeof capacities / sizeof *capacities; c++)
-            check_churn(kind, capacities[c], fpr[saturates(kind)], 3, SANITIZED ? 3000 : 20000);
+            check_churn(kind, capacities[c], fpr[saturates(kind)], 3, many(20 * 1000));
 }
 
 /* ---- The same keys ---------------------------------------------------------------------- */
@@ -447,7 +447,7 @@ static void test_copies(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++)
-        for (unsigned round = 0; removes(kind) && round < (SANITIZED ? 50 : 1000); round++) {
+        for (unsigned round = 0; removes(kind) && round < many(1000); round++) {
             const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
             unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
             struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);

@@ -411,7 +411,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     double expected = 0.001 * (double)m.asked;
     scene("of %g forgotten keys %g found", (double)m.asked, (double)m.taken);
     expect(m.asked > 1000 && (double)m.taken < 3 * expected + 100);
-    expect(m.newest > 3 * m.f->parts.count);
+    expect(m.newest > 3 * m.f->parts.count || steps < 300 * 1000);
     perhaps_free(m.f);
     free_keys(&m.keys);
 }
