@@ -354,7 +354,7 @@ test_packed() {
         check "$tool: holds the keys" same out in
         run query -c f in.packed
         check "$tool: asked" prints $'50000\n'
-        run dedup -c two.packed in
+        run dedup -p 1e-9 -c two.packed in
         check "$tool: several streams in a file" tells "^new	60000\$"
         run dedup -n 50000 < <(cat in.packed)
         check "$tool: on stdin" same out in
