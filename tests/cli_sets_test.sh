@@ -200,13 +200,13 @@ test_count() {
     check "count --field: missing" exits 2
     check "count --field: missing: says" says ":3: has no such field"
     seq 100000 >many
-    run build --count -p 1e-6 -o g many
+    run build --count -p 1e-8 -o g many
     awk '{ print $0 "\t" 1 }' many >counted
     for j in 1 2 8; do
         run count -j $j g many
         check "count -j $j: order" same out counted
     done
-    run build --count --grow -n 10 -p 1e-6 -o g many
+    run build --count --grow -n 10 -p 1e-7 -o g many
     check "count: of one that grows" exits 0
     run count g many
     check "count: of one that grows: counts" same out counted
