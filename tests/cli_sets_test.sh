@@ -361,7 +361,7 @@ test_window_clock() {
     sleep 0.1
     run dedup --state t keys
     check "clock: forgotten" same out keys
-    run dedup --window 5w < <(seq 100000; seq 100000)
+    run dedup -p 1e-9 --window 5w < <(seq 100000; seq 100000)
     check "clock: a pipe" lines out 100000
 }
 
