@@ -85,8 +85,8 @@ struct perhaps_filter {
     bool read_only; /* mapped, and not shared */
     bool removes;   /* its kind does, and where that is a composite its base */
     bool counts;
-    bool fast;          /* speed is preferred */
-    uint8_t limit_lock; /* of a shared filter that is nearly full, or grows */
+    enum perhaps_preference preference; /* for memory that it takes later */
+    uint8_t limit_lock;                 /* of a shared filter that is nearly full, or grows */
     void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
 };
 

@@ -71,7 +71,7 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
 {
     int error = filter_make(kind, g, hasher, options->allocator, true, options->shared, filter);
     if (!error)
-        (*filter)->fast = options->preference == PERHAPS_FAST;
+        (*filter)->preference = options->preference;
     if (!error && kind->begin)
         error = kind->begin(*filter, options);
     if (!error)
@@ -161,7 +161,7 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
     if (error)
         return error;
     *(*copy)->counters = *filter->counters;
-    (*copy)->fast = filter->fast;
+    (*copy)->preference = filter->preference;
     copy_body(filter, (*copy)->body);
     error = clone_parts(filter, *copy);
     return abandon(copy, error ? error : filter_attach(*copy));
