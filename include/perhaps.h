@@ -337,7 +337,11 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * break the fpr or finds no room, or PERHAPS_ERR_COPIES; PERHAPS_ERR_MEMORY, since a copy is
  * made on the way; PERHAPS_ERR_READ_ONLY.  On failure
  * 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
- * an estimate for Bloom kinds: the keys that both held are counted once. */
+ * an estimate for Bloom kinds: the keys that both held are counted once.
+ *
+ * There is no call that compacts, that makes one layer of a chain's layers or a small filter of
+ * a large one: a bit or a fingerprint does not tell where its key would lie there.  Build a new
+ * one from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
 
 /* Whether both are one kind with one geometry and hash, and every byte of their bodies is
