@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #endif
 
-#include "layout.h"
+#include "cuckoo.h"
 
 /* The eight slots that an entry may lie in, each in a lane. */
 typedef uint16_t narrow_lanes __attribute__((vector_size(16)));
@@ -130,15 +130,6 @@ static ALWAYS_INLINE uint8_t *directory_entry(const struct directory *directory,
     return directory->entry[directory_index(mark, directory->depth)];
 }
 
-static ALWAYS_INLINE void prefetch_slots(const uint8_t *segment, unsigned width,
-                                         uint64_t bucket)
-{
-    uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    PREFETCH(segment + (bit >> 3));
-    if (8 * LINE_NBYTES % (BUCKET_SLOTS * width) != 0)
-        PREFETCH(segment + ((bit + BUCKET_SLOTS * width - 1) >> 3));
-}
-
 static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, unsigned width,
                                         struct keyhash key)
 {
@@ -147,8 +138,8 @@ static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, un
     uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
     const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
     uint64_t first = elastic_bucket(key.place);
-    prefetch_slots(segment, width, first);
-    prefetch_slots(segment, width, elastic_other_bucket(first, elastic_tail(key.place)));
+    prefetch_bucket(segment, first, width);
+    prefetch_bucket(segment, elastic_other_bucket(first, elastic_tail(key.place)), width);
 }
 
 /* Beside writers.  What was not found may have been moved to its other bucket meanwhile: then
