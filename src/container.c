@@ -267,6 +267,12 @@ int container_section(const uint8_t *bytes, uint32_t number, struct section *s)
     return error ? error : check_geometry(s);
 }
 
+uint64_t container_body_offset(const uint8_t *bytes, uint32_t number)
+{
+    struct section s;
+    return load_section(bytes, number, &s) ? 0 : s.body_offset;
+}
+
 /* The first section is the filter; parts come behind what they are parts of, and have parts
  * themselves only if they are the first's: so nothing is nested deeper than that. */
 static bool parent_agrees(const uint8_t *bytes, uint32_t number, const struct section *s)

@@ -61,6 +61,9 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
 /* A section of a header that container_decode() has passed, or an error as there. */
 int container_section(const uint8_t *bytes, uint32_t number, struct section *section);
 
+/* Where the body of such a section lies, for which its geometry need not be derived again. */
+uint64_t container_body_offset(const uint8_t *bytes, uint32_t number);
+
 /* The checksum table for 'nbytes' of pages: a number for each page, then one for the table. */
 uint64_t container_page_count(uint64_t nbytes);
 uint64_t container_table_nbytes(uint64_t nbytes);

@@ -106,13 +106,6 @@ static uint64_t pages_nbytes(const struct header *h)
     return h->table_offset - h->nbytes;
 }
 
-/* Where the body of a section lies. */
-static uint64_t body_offset(const struct opening *o, uint32_t number)
-{
-    struct section section;
-    return container_section(o->head.bytes, number, &section) ? 0 : section.body_offset;
-}
-
 static int make_section(struct opening *o, uint32_t number)
 {
     struct section s;
@@ -154,7 +147,7 @@ static int map_bodies(struct opening *o)
                                    .fd = -1 };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
-        o->made[i]->body = f->mapping.file + body_offset(o, i);
+        o->made[i]->body = f->mapping.file + container_body_offset(o->head.bytes, i);
     bool sound =
         h->live || container_table_intact(f->mapping.file + h->table_offset, pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
@@ -202,7 +195,7 @@ static int load_pages(struct opening *o, const uint8_t *table)
         if (!h->live && !container_page_intact(table, number, page, n))
             return PERHAPS_ERR_DAMAGED;
         for (uint32_t i = first; i < h->sections; i++) {
-            uint64_t offset = body_offset(o, i);
+            uint64_t offset = container_body_offset(o->head.bytes, i);
             if (offset >= at + n)
                 break;
             take_bytes(o->made[i], offset, page, at, n);

@@ -161,21 +161,21 @@ static uint8_t *take_fresh(perhaps_filter *f)
 
 /* ---- From a body ----------------------------------------------------------------------- */
 
-/* The depths of a base's segments, which tile what they lead to: from 'at' on, where the base
- * begins.  Sets *depth to the largest, and *count.  false: they do not. */
+/* Goes through the depths of a base's segments, which tile what they lead to.  Sets *depth to
+ * the largest, and *count.  false: they do not tile it. */
 static bool read_depths(const uint8_t *depths, uint64_t left, unsigned *depth, uint64_t *count)
 {
     uint64_t end = UINT64_C(1) << DEPTH_MAX, at = 0;
     *depth = 0;
     for (*count = 0; at < end; ++*count) {
-        if (*count == left || depths[*count] > DEPTH_MAX)
+        if (*count == left)
             return false;
-        uint64_t width = end >> depths[*count];
-        if (at % width)
+        unsigned here = __atomic_load_n(&depths[*count], __ATOMIC_RELAXED);
+        if (here > DEPTH_MAX || at % (end >> here))
             return false;
-        at += width;
-        if (*depth < depths[*count])
-            *depth = depths[*count];
+        at += end >> here;
+        if (*depth < here)
+            *depth = here;
     }
     return at == end;
 }
@@ -188,15 +188,21 @@ static bool directory_fits(unsigned depth, uint64_t segments)
     return UINT64_C(1) << depth <= ENTRIES_MAX * segments;
 }
 
-static void fill_directory(struct directory *directory, const uint8_t *depths, uint64_t count,
+/* The depths may lie in a file that somebody writes meanwhile: each is looked at once more, and
+ * nothing is written beyond the directory.  false: they are not what they were. */
+static bool fill_directory(struct directory *directory, const uint8_t *depths, uint64_t count,
                            uint8_t *segments, uint64_t nbytes)
 {
-    uint64_t at = 0;
+    uint64_t at = 0, end = UINT64_C(1) << directory->depth;
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t copies = UINT64_C(1) << (directory->depth - depths[i]);
+        unsigned depth = __atomic_load_n(&depths[i], __ATOMIC_RELAXED);
+        uint64_t copies = depth <= directory->depth ? end >> depth : 0;
+        if (!copies || copies > end - at)
+            return false;
         for (uint64_t copy = 0; copy < copies; copy++)
-            directory->entry[at++] = segments + i * nbytes + depths[i];
+            directory->entry[at++] = segments + i * nbytes + depth;
     }
+    return at == end;
 }
 
 static int attach_base(perhaps_filter *f, unsigned base, const uint8_t *depths, uint64_t left,
@@ -210,10 +216,11 @@ static int attach_base(perhaps_filter *f, unsigned base, const uint8_t *depths, 
     struct directory *directory = make_directory(f, depth);
     if (!directory)
         return PERHAPS_ERR_MEMORY;
-    fill_directory(directory, depths, count, segments, segment_nbytes(slot_bits_of(f)));
     state->directories[base] = directory;
     state->base_segments[base] = count;
-    return 0;
+    return fill_directory(directory, depths, count, segments, segment_nbytes(slot_bits_of(f)))
+               ? 0
+               : PERHAPS_ERR_DAMAGED;
 }
 
 static int attach_bases(perhaps_filter *f)
