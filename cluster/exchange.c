@@ -59,8 +59,10 @@ static bool is_open(struct run *run, struct link *link)
 {
     if (link->context)
         return true;
-    if (now_ms() >= link->rest_ms && link_open(link, run->nodes->user, run->nodes->password))
+    if (now_ms() >= link->rest_ms && link_open(link, run->nodes->user, run->nodes->password)) {
+        run->nodes->opened++;
         return true;
+    }
     give_up_link(run, link);
     return false;
 }

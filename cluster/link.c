@@ -95,7 +95,6 @@ static void close_link(struct link *link)
     }
     link->context = NULL;
     link->reply.tree = NULL;
-    link->checked = false;
     link->out_sent = 0;
     resp_clear(&link->out);
 }

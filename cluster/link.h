@@ -41,7 +41,6 @@ struct link {
     struct reply reply;
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */
-    bool checked;     /* what it holds was looked at since it was opened */
     bool chosen;      /* the caller's */
     char trouble[256];
 };

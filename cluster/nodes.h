@@ -20,6 +20,7 @@ struct nodes {
     struct link **links;
     size_t nlinks;
     unsigned turn; /* of replicas */
+    uint64_t opened; /* connections that were made */
     uint64_t commands, retries, redirections;
     char problem[900];
 };
