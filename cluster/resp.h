@@ -25,6 +25,9 @@ void resp_command(struct resp *resp, unsigned nargs, size_t nbytes);
 void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes);
 void resp_number(struct resp *resp, uint64_t number);
 
+/* Arguments that are written already, "$2\r\nu1\r\n": one or several. */
+void resp_written(struct resp *resp, const char *bytes, size_t nbytes);
+
 static inline void resp_text(struct resp *resp, const char *text)
 {
     resp_bytes(resp, text, strlen(text));
