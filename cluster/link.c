@@ -270,7 +270,8 @@ const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
     reply->tree = NULL;
     *failed = redisReaderGetReply(link->context->reader, &object) != REDIS_OK;
     if (*failed) {
-        link_fail(link, "%s", reply->failed ? "no memory" : "it does not speak Redis's protocol");
+        link_fail(link, "%s",
+                  reply->failed ? "no memory" : "it does not speak Redis's protocol");
         return NULL;
     }
     if (!object)

@@ -31,7 +31,7 @@ enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 
 struct link {
     struct endpoint at;
-    bool replica; /* is to be asked though it is one */
+    bool replica;          /* is to be asked though it is one */
     redisContext *context; /* NULL: closed */
     const redisReplyObjectFunctions *tree_functions;
     struct resp out;

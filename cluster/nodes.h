@@ -19,7 +19,7 @@ struct nodes {
     bool cluster; /* it is one */
     struct link **links;
     size_t nlinks;
-    unsigned turn; /* of replicas */
+    unsigned turn;   /* of replicas */
     uint64_t opened; /* connections that were made */
     uint64_t commands, retries, redirections;
     char problem[900];
@@ -31,8 +31,9 @@ struct exchange {
     size_t count; /* less than QUEUE_ASKING */
     unsigned (*slot)(void *context, size_t i);
     void (*write)(void *context, size_t i, struct resp *out);
-    /* Returns 0, or an error that ends the exchange, for which nodes_fail() was called.  'again':
-     * it was sent before, over a connection that broke, and nobody knows whether it was done. */
+    /* Returns 0, or an error that ends the exchange, for which nodes_fail() was called.
+     * 'again': it was sent before, over a connection that broke, and nobody knows whether it
+     * was done. */
     int (*take)(void *context, size_t i, const struct reply *reply, bool again);
     /* The error to return for an error reply that is not dealt with here; or NULL. */
     int (*refuse)(void *context, size_t i, const struct reply *reply);
