@@ -81,7 +81,7 @@ static int complain_of_servers(const struct change *change, const struct input *
     snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
              grouped(change->nchanged).s, change->target.path,
              remote_blames_key(last) ? "" : ": adding all again is safe");
-    return remote_complain(input, last, outcome);
+    return remote_complain(change->target.remote, input, last, outcome);
 }
 
 /* Batches change the filter in order, so that it and its errors are the same for any number of

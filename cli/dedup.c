@@ -57,8 +57,9 @@ static int complain_of(const struct dedup *dedup, const struct batch *last)
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
-    return dedup->seen.target.remote ? remote_complain(dedup->input, last, outcome)
-                                     : input_complain(dedup->input, last, outcome);
+    return dedup->seen.target.remote
+               ? remote_complain(dedup->seen.target.remote, dedup->input, last, outcome)
+               : input_complain(dedup->input, last, outcome);
 }
 
 /* Servers remember at once. */

@@ -68,7 +68,7 @@ static int query_all(struct query *query)
         return output_complain(&query->output, "");
     if (query->settings->quiet && query->nselected)
         return 0;
-    return query->target.remote ? remote_complain(query->input, last, "")
+    return query->target.remote ? remote_complain(query->target.remote, query->input, last, "")
                                 : input_complain(query->input, last, "");
 }
 

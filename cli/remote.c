@@ -18,6 +18,7 @@ struct handle {
 
 struct remote {
     const struct settings *settings;
+    char *name;                             /* for messages */
     struct perhaps_cluster_options options; /* of all handles */
     struct hashing hashing;
     struct progress progress;
@@ -51,6 +52,14 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show_bytes(&remote->progress, done);
 }
 
+/* The address, without a password; of one that is none, what is surely behind a password. */
+static char *name_of(const perhaps_cluster *cluster, const char *address)
+{
+    const char *name = cluster ? perhaps_cluster_name(cluster) : NULL;
+    const char *at = strrchr(address, '@');
+    return strdup(name ? name : at ? at + 1 : address);
+}
+
 int remote_new(const char *address, const struct settings *settings, const char *doing,
                struct remote **remote)
 {
@@ -71,7 +80,11 @@ int remote_new(const char *address, const struct settings *settings, const char 
                                                    .context = r };
     progress_start(&r->progress, doing, 0,
                    isatty(STDERR_FILENO) && !settings->quiet && !settings->json);
-    return remote_settle(r, perhaps_cluster_new(&r->options, &r->first.cluster), "");
+    int error = perhaps_cluster_new(&r->options, &r->first.cluster);
+    r->name = name_of(r->first.cluster, address);
+    if (!r->name)
+        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    return remote_settle(r, error, "");
 }
 
 void remote_close(struct remote *remote)
@@ -85,12 +98,13 @@ void remote_close(struct remote *remote)
         free(handle);
     }
     pthread_mutex_destroy(&remote->lock);
+    free(remote->name);
     free(remote);
 }
 
 const char *remote_name(const struct remote *remote)
 {
-    return perhaps_cluster_name(remote->first.cluster);
+    return remote->name;
 }
 
 const struct hashing *remote_hashing(const struct remote *remote)
@@ -111,8 +125,9 @@ int remote_settle(const struct remote *remote, int error, const char *outcome)
     if (error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
     if (error == PERHAPS_ERR_KEY)
-        return hashing_complain(remote->settings, remote_name(remote));
-    return complain("%s%s", perhaps_cluster_problem(remote->first.cluster), outcome);
+        return hashing_complain(remote->settings, remote->name);
+    return complain("%s: %s%s", remote->name, perhaps_cluster_problem(remote->first.cluster),
+                    outcome);
 }
 
 int remote_open(struct remote *remote)
@@ -214,11 +229,13 @@ bool remote_blames_key(const struct batch *batch)
     return batch->error == PERHAPS_ERR_FULL || batch->error == PERHAPS_ERR_ARGUMENT;
 }
 
-int remote_complain(const struct input *input, const struct batch *last, const char *outcome)
+int remote_complain(const struct remote *remote, const struct input *input,
+                    const struct batch *last, const char *outcome)
 {
     if (!last->error || remote_blames_key(last))
         return input_complain(input, last, outcome);
     if (last->error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
-    return complain("%s%s", last->problem ? last->problem : why(last->error), outcome);
+    return complain("%s: %s%s", remote->name, last->problem ? last->problem : why(last->error),
+                    outcome);
 }

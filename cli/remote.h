@@ -48,6 +48,7 @@ bool remote_add(struct remote *remote, struct batch *batch);
 bool remote_blames_key(const struct batch *batch);
 
 /* input_complain(), for batches that have gone through these. */
-int remote_complain(const struct input *input, const struct batch *last, const char *outcome);
+int remote_complain(const struct remote *remote, const struct input *input,
+                    const struct batch *last, const char *outcome);
 
 #endif
