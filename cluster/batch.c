@@ -221,10 +221,14 @@ enum { KEYS_BELIEVED = 2 };
 
 static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
 {
+    const unsigned most = KEYS_BELIEVED * nbits;
     unsigned nset = 0;
-    for (size_t i = 0; i < layer->block_nbytes; i++)
-        nset += (unsigned)__builtin_popcount((unsigned char)block[i]);
-    return nset <= KEYS_BELIEVED * nbits;
+    for (size_t i = 0; i < layer->block_nbytes && nset <= most; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, block + i, sizeof word);
+        nset += (unsigned)__builtin_popcountll(word);
+    }
+    return nset <= most;
 }
 
 static int take_block(void *context, size_t i, const struct reply *reply, bool again)

@@ -195,6 +195,7 @@ static int take_description(void *context, size_t i, const redisReply *reply, bo
 int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
+    *about = (struct description){ 0 };
     struct talk talk = { 1, write_describe, take_description, &describing };
     return cluster_talk(c, &talk);
 }

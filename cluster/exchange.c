@@ -70,11 +70,7 @@ static bool is_open(struct run *run, struct link *link)
 static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
 {
     if (!link) {
-        snprintf(run->trouble, sizeof run->trouble, "%s:%u: the cluster has nobody for slot %u",
-                 run->nodes->seed.host, run->nodes->seed.port,
-                 run->exchange->slot(run->exchange->context, i));
-        run->nodes->stale = true;
-        put_off(run, i);
+        run->error = nodes_fail(run->nodes, PERHAPS_ERR_MEMORY, "no memory");
         return;
     }
     if (!is_open(run, link)) {
@@ -98,19 +94,31 @@ static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
     put_off(run, i);
 }
 
-struct link *nodes_any(struct nodes *nodes, unsigned slot);
-struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica);
+/* Nobody has the slot: a master died a moment ago, or its part of the cluster is lost. */
+static void put_off_slot(struct run *run, unsigned slot, uint32_t i)
+{
+    const struct endpoint *seed = &run->nodes->seed;
+    snprintf(run->trouble, sizeof run->trouble, "%s:%u: the cluster has nobody for slot %u",
+             seed->host, seed->port, slot);
+    run->nodes->stale = true;
+    put_off(run, i);
+}
 
 static void send_request(struct run *run, uint32_t i)
 {
-    struct exchange *exchange = run->exchange;
-    struct link *link = exchange->only;
-    if (!link) {
-        unsigned slot = exchange->slot(exchange->context, i);
-        link =
-            exchange->replicas ? nodes_any(run->nodes, slot) : nodes_master(run->nodes, slot);
+    const struct exchange *exchange = run->exchange;
+    if (!exchange->slot) {
+        send_to(run, exchange->only, i, false);
+        return;
     }
-    send_to(run, link, i, false);
+    unsigned slot = exchange->slot(exchange->context, i);
+    if (run->nodes->map.master[slot] == NOBODY)
+        put_off_slot(run, slot, i);
+    else
+        send_to(run,
+                exchange->replicas ? nodes_any(run->nodes, slot)
+                                   : nodes_master(run->nodes, slot),
+                i, false);
 }
 
 /* ---- Taking ---------------------------------------------------------------------------- */
@@ -353,7 +361,7 @@ static int wait_for_replicas(struct run *run, struct link *link)
 static void repeat(struct run *run, const struct link *link)
 {
     struct exchange *exchange = run->exchange;
-    for (size_t i = 0; i < exchange->count; i++)
+    for (size_t i = 0; exchange->slot && i < exchange->count; i++)
         if (run->state[i] & TAKEN &&
             nodes_master(run->nodes, exchange->slot(exchange->context, i)) == link) {
             run->state[i] = SENT;

@@ -180,7 +180,7 @@ int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stat
 
 int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
-    struct census census;
+    struct census census = { 0 };
     *verdict = (struct perhaps_cluster_verdict){ 0 };
     if (c->address.redisson)
         return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,

@@ -38,6 +38,8 @@ struct link {
     size_t out_sent;
     uint32_t *queue; /* what was sent, or is to be, and not answered: a ring */
     size_t first, waiting, room;
+    char in[64 << 10]; /* what was received, and not given to hiredis yet */
+    size_t in_at, in_nbytes;
     struct reply reply;
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */

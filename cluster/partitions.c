@@ -165,10 +165,10 @@ static int take_strlen(void *context, size_t i, const struct reply *reply, bool 
     const struct visit *visit = context;
     struct census *census = visit->census;
     uint64_t partition = partition_at(visit, i);
+    size_t nbytes = partition_nbytes(visit->layer, partition) + FOOTER_NBYTES;
     (void)again;
     census->looked_at++;
-    if (reply->type == REDIS_REPLY_INTEGER &&
-        reply->number == (long long)(partition_nbytes(visit->layer, partition) + FOOTER_NBYTES))
+    if (reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes)
         return 0;
     if (!census->lost++ || partition < census->first_lost) {
         census->first_lost = partition;
