@@ -126,7 +126,7 @@ create_at() {
     local name
     run create $at/new -n 1M -p 0.001 --partitions 60
     check "create" exits 0
-    check "create: summary" says "/new made, for 1,000,000 keys: 1.9"
+    check "create: summary" says "/new made, for 1,000,000 keys: "
     check "create: summary: partitions" says "60 partitions on "
     check "create: nothing on stdout" lines out 0
     check "create: one line" lines err 1
@@ -337,11 +337,10 @@ info_at() {
     check "verify: lost: one line" lines err 1
     check "verify: lost: says" says "/urls: 1 of "
     check "verify: lost: which" says " has lost partition 5 "
-    for verb in info add query "convert"; do
-        refuses "/urls: 127.0.0.1:" $verb $at/urls keys
-        check "$verb: lost: says" says " has lost partition 5 "
+    for verb in "info $at/urls" "add $at/urls keys" "query $at/urls keys" "convert $at/urls f" \
+        "dedup --state $at/urls keys"; do
+        refuses " has lost partition 5 " $verb
     done
-    refuses " has lost partition 5 " dedup --state $at/urls keys
     check "lost: nothing is answered" lines out 0
     run delete -q $at/urls
     check "lost: delete" exits 0
@@ -380,6 +379,14 @@ convert_at() {
     check "convert: replaces a file" exits 0
     refuses "missing/g: cannot be written" convert $at/moved missing/g
     refuses "missing: No such file" convert missing $at/other
+    run build --kind blocked -p 1e-7 -o h in
+    refuses "/other: a filter of kind blocked, or with several lines a key apart" convert h $at/other
+    run build --together -p 1e-7 -o h in
+    run convert -q h $at/sharp
+    check "convert: --together" exits 0
+    run query $at/sharp <(seq 40000)
+    check "convert: --together: all are in, and no others" same out in
+    run delete -q $at/sharp
     for kind in bloom cuckoo chain; do
         run build --kind $kind -o h keys
         refuses "/other: a filter of kind $kind" convert h $at/other
@@ -517,7 +524,7 @@ test_passwords() {
 }
 
 test_maxmemory() {
-    local at=$one used
+    local at=$one used n
     run create $at/urls -n 100k -q
     used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
     server_cli 0 config set maxmemory $((used + 5000000)) >asked
@@ -529,8 +536,9 @@ test_maxmemory() {
     refuses ": OOM " add $at/urls keys
     check "maxmemory: add: says what is in" says "; 0 of the keys are in $at/urls: adding all again is safe"
     refuses ": OOM " dedup --state $at/urls keys
-    check "maxmemory: dedup: what is not known to be old is printed" same out keys
-    check "maxmemory: dedup: says so" says "; the lines so far are done and remembered, but the last 10 may come again"
+    n=$(wc -l <out) # of the ten as many as were read at once
+    check "maxmemory: dedup: what is not known to be old is printed" [ "$n" -gt 0 ]
+    check "maxmemory: dedup: says so" says "; the lines so far are done and remembered, but the last $n may come again"
     run query -c $at/urls keys
     check "maxmemory: query" exits 1
     server_cli 0 config set maxmemory-policy allkeys-lru maxmemory 1gb >asked
@@ -548,8 +556,10 @@ test_interrupted() {
     check "add, SIGINT" exits 130
     check "add, SIGINT: says" says "perhaps: interrupted; "
     check "add, SIGINT: says what is in" says " of the keys are in $at/urls: adding all again is safe"
-    interrupted TERM 10 dedup --state $at/urls <(:)
+    interrupted TERM 0 dedup --state $at/urls
     check "dedup, SIGTERM" exits 143
+    check "dedup, SIGTERM: says" says "perhaps: interrupted; the lines so far are done and remembered"
+    run delete -q $at/urls
 }
 
 # One that does not answer any more, in the middle.
