@@ -184,6 +184,8 @@ static const struct row {
       "                       2026-11-21T19:38:06[.123][Z|+hh:mm]" },
     { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
     { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
+    { 0, BUILD | PLAN, "together", NULL, read_flag, SLOT(together),
+      "all that is read of a key side by side, and fewer bits to set, for more memory" },
     { 0, BUILD | DEDUP, "hash", "H", read_text, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
     { 0, BUILD, "key-file", "K", read_text, SLOT(key_file),
