@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "address.h"
+#include "digits.h"
 #include "failing_memory.h"
 #include "slots.h"
 
@@ -242,6 +243,18 @@ static void test_address_memory(void **state)
     address_release(&a);
 }
 
+static void test_digits(void **state)
+{
+    (void)state;
+    uint64_t n = 4711;
+    expect(!read_digits("", 0, 9, &n) && !read_digits("6", 1, 5, &n));
+    expect(!read_digits("10", 2, 9, &n) && !read_digits("1x", 2, 99, &n));
+    expect(!read_digits("18446744073709551616", 20, UINT64_MAX, &n) && n == 4711);
+    expect(read_digits("5x", 1, 5, &n) && n == 5);
+    expect(read_digits("0099", 4, 99, &n) && n == 99);
+    expect(read_digits("18446744073709551615", 20, UINT64_MAX, &n) && n == UINT64_MAX);
+}
+
 /* ---- Slots ------------------------------------------------------------------------------ */
 
 /* As Redis 7.0 tells them (CLUSTER KEYSLOT). */
@@ -403,9 +416,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),      cmocka_unit_test(test_bad_addresses),
         cmocka_unit_test(test_longest),        cmocka_unit_test(test_encoded),
-        cmocka_unit_test(test_address_memory), cmocka_unit_test(test_known_slots),
-        cmocka_unit_test(test_any_slots),      cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_long_hosts),
+        cmocka_unit_test(test_address_memory), cmocka_unit_test(test_digits),
+        cmocka_unit_test(test_known_slots),    cmocka_unit_test(test_any_slots),
+        cmocka_unit_test(test_errors),         cmocka_unit_test(test_long_hosts),
     };
     return run_group(tests);
 }

@@ -235,6 +235,8 @@ static void test_plan(void **state)
     expect(!redisson_plan(10, 0.5, &config) && config.nbits == 14 && config.nhashes == 1);
     expect(!redisson_plan(4, 0.75, &config) && config.nbits == 2 && config.nhashes == 1);
     expect(!redisson_plan(1000, 1e-15, &config) && config.nhashes == 50);
+    expect(!redisson_plan(1000000, 0.022, &config) && config.nhashes == 6);  /* of 5.51 */
+    expect(!redisson_plan(1000000, 0.0222, &config) && config.nhashes == 5); /* of 5.49 */
 
     /* the most that there can be, and more */
     double per_key = -log(0.01) / (log(2) * log(2));
