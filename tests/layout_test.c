@@ -377,7 +377,7 @@ static void test_wrong_secret(void **state)
 }
 
 /* All but hashing: what it takes is told, and no key is. */
-static void test_without_secret(void **state)
+static void test_inspected_without_secret(void **state)
 {
     (void)state;
     struct perhaps_options options = { .capacity = 1000,
@@ -597,7 +597,7 @@ int main(void)
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_without_secret),
         cmocka_unit_test(test_read),
-        cmocka_unit_test(test_without_secret),
+        cmocka_unit_test(test_inspected_without_secret),
         cmocka_unit_test(test_restored),
         cmocka_unit_test(test_hostile_numbers),
         cmocka_unit_test(test_hostile_names),
