@@ -161,6 +161,13 @@ static int take_talk(void *context, size_t i, const struct reply *reply, bool ag
     return talking->talk->take(talking->talk->context, i, reply->tree, again);
 }
 
+static int refuse_talk(void *context, size_t i, const struct reply *reply)
+{
+    const struct talking *talking = context;
+    const struct talk *talk = talking->talk;
+    return talk->refuse ? talk->refuse(talk->context, i, reply->tree) : 1;
+}
+
 int cluster_talk(perhaps_cluster *c, const struct talk *talk)
 {
     struct talking talking = { c, talk };
@@ -168,7 +175,9 @@ int cluster_talk(perhaps_cluster *c, const struct talk *talk)
                                  .slot = description_slot,
                                  .write = write_talk,
                                  .take = take_talk,
+                                 .refuse = refuse_talk,
                                  .context = &talking,
+                                 .acknowledge = c->acknowledge,
                                  .tree = true };
     return exchange_run(&c->nodes, &exchange);
 }
@@ -232,8 +241,8 @@ int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
     *about = (struct description){ 0 };
-    struct talk talk = { 1, write_describe, take_description, &describing };
-    struct talk counts = { 1, write_counts, take_counts, &describing };
+    struct talk talk = { 1, write_describe, take_description, &describing, NULL };
+    struct talk counts = { 1, write_counts, take_counts, &describing, NULL };
     int error = cluster_talk(c, &talk);
     return error ? error : cluster_talk(c, &counts);
 }

@@ -51,6 +51,7 @@ struct perhaps_cluster {
     uint64_t doubtful;
 
     struct redisson redisson; /* of a filter that Redisson made */
+    bool adding;              /* keys, and only asking the older layers for them */
     struct work *work;        /* room for a chunk of keys */
 };
 
@@ -81,12 +82,15 @@ int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned inde
 /* cluster.c: forgets what is open. */
 void cluster_close(perhaps_cluster *c);
 
-/* cluster.c: a few commands to the description, one after the other on one connection. */
+/* cluster.c: a few commands to the description, one after the other on one connection, and
+ * acknowledged as adds are. */
 struct talk {
     size_t count;
     void (*write)(void *context, size_t i, struct resp *out);
     int (*take)(void *context, size_t i, const redisReply *reply, bool again);
     void *context;
+    int (*refuse)(void *context, size_t i, const redisReply *error); /* or NULL: as that of an
+                                                                        exchange */
 };
 int cluster_talk(perhaps_cluster *c, const struct talk *talk);
 

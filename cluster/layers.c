@@ -208,6 +208,16 @@ static int take_claim(void *context, size_t i, const redisReply *reply, bool aga
     return 0;
 }
 
+/* Sent again, the renaming finds nothing to rename: who has the name will tell. */
+static int refuse_claim(void *context, size_t i, const redisReply *error)
+{
+    struct claim *claim = context;
+    if (i != CLAIM_RENAME || strcmp(error->str, "ERR no such key") != 0)
+        return 1;
+    claim->taken = true;
+    return 0;
+}
+
 /* Whether the description that is there is the one that we have written: a claim whose answer
  * was lost on the way. */
 static int who_has_it(perhaps_cluster *c)
@@ -230,7 +240,7 @@ static int who_has_it(perhaps_cluster *c)
 static int claim_name(perhaps_cluster *c)
 {
     struct claim claim = { .c = c };
-    struct talk talk = { CLAIMS, write_claim, take_claim, &claim };
+    struct talk talk = { CLAIMS, write_claim, take_claim, &claim, refuse_claim };
     snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
     int error = cluster_talk(c, &talk);
     if (error)
@@ -286,7 +296,7 @@ static int take_mark(void *context, size_t i, const redisReply *reply, bool agai
 static int mark(perhaps_cluster *c, struct marking marking)
 {
     marking.c = c;
-    struct talk talk = { 1, write_mark, take_mark, &marking };
+    struct talk talk = { 1, write_mark, take_mark, &marking, NULL };
     return cluster_talk(c, &talk);
 }
 
@@ -415,7 +425,7 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     perhaps_layout_free(layout);
     d.partitions = usual_partitions(plan.body_nbytes);
     description_layer(proposal.text, &d);
-    struct talk talk = { 1, write_proposal, take_mark, &proposal };
+    struct talk talk = { 1, write_proposal, take_mark, &proposal, NULL };
     return cluster_talk(c, &talk);
 }
 
