@@ -201,7 +201,7 @@ static const struct row {
     { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
     { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
     { 0, BUILD | PLAN | CREATE, "together", NULL, read_flag, SLOT(together),
-      "a kind whose bits of a key lie together: to be converted, or where each read is dear" },
+      "all that is read of a key side by side, and fewer bits to set, for more memory" },
     { 0, BUILD | DEDUP | CREATE, "hash", "H", read_text, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
     { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),

@@ -136,6 +136,9 @@ static int complain_plan(const struct settings *settings, const struct perhaps_o
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->kind)
         return complain("--kind %s: cannot do all that is asked: leave it out, or a need",
                         settings->kind);
+    if (error == PERHAPS_ERR_UNSUPPORTED && settings->together)
+        return complain("--together: is of filters of a fixed size to which keys are added: "
+                        "leave it out, or the other needs, and give -n N");
     if (error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: there is no kind that can do all that: leave out a need%s", name,
                         options->needs & PERHAPS_GROW

@@ -84,7 +84,7 @@ PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
  * NULL (of a handle that is NULL: no memory). */
 PERHAPS_API const char *perhaps_cluster_problem(const perhaps_cluster *cluster);
 
-/* redis://host:port/name, without a password, for messages. */
+/* redis://host:port/name, without a password, for messages; NULL after PERHAPS_ERR_ADDRESS. */
 PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* ---- Make and delete ------------------------------------------------------------------- */
