@@ -159,6 +159,6 @@ int request_plan(const struct settings *settings, struct size size, const char *
         return 0;
     return complain("--kind %s: is not made of %s", settings->kind,
                     settings->base       ? "other filters: leave out --base"
-                    : settings->together ? "lines: leave out --together"
+                    : settings->together ? "lines of bits: leave out --together"
                                          : "layers: leave out --factor");
 }
