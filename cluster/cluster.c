@@ -257,16 +257,22 @@ void cluster_name_layer(const perhaps_cluster *c, struct layer *layer, unsigned 
     layer->suffix_nbytes = (size_t)nbytes;
 }
 
+size_t cluster_block_nbytes(const perhaps_layout *layout)
+{
+    struct perhaps_hashed any = { { 0 } };
+    struct perhaps_bits bits;
+    perhaps_layout_locate(layout, &any, &bits);
+    return (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
+}
+
 int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
                           uint64_t partitions)
 {
-    struct perhaps_hashed none = { { 0 } };
-    struct perhaps_bits bits;
     perhaps_layout_plan(layer->layout, &layer->plan);
-    perhaps_layout_locate(layer->layout, &none, &bits);
-    layer->block_nbytes = (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
+    layer->block_nbytes = cluster_block_nbytes(layer->layout);
     layer->blocks = layer->plan.body_nbytes / layer->block_nbytes;
-    const uint64_t most = (PARTITION_NBYTES_MOST - FOOTER_NBYTES) / layer->block_nbytes;
+    const uint64_t most =
+        (PARTITION_NBYTES_MOST - PARTITION_NBYTES_BESIDE) / layer->block_nbytes;
     if (partitions < 1 || partitions > PARTITIONS_MOST || partitions > layer->blocks ||
         (layer->blocks + partitions - 1) / partitions > most)
         return PERHAPS_ERR_LIMIT;
