@@ -19,7 +19,7 @@ void cluster_report_header(FILE *to, const struct plan *plan, const struct fleet
         "GETs, as many a call,\n"
         "of %d bytes (one of %d values; few: of %d)\n"
         "  keys/s, GETs/s: thousands a second; /GET: the first to the second, and the median "
-        "of this over the turns\n"
+        "of this over the turns; /few: to GETs of few values\n"
         "  /naive: how many times as fast as the naive layout does the same\n"
         "  commands, bytes to and from the servers, microseconds of CPU time: for each key, "
         "by the servers' INFO and getrusage()\n"
@@ -79,6 +79,12 @@ static double gain(const struct row *row, enum work work)
     return naive == WORKS ? 0 : row->works[naive].seconds / row->works[work].seconds;
 }
 
+/* To GETs of few values. */
+static double to_few(const struct row *row, enum work work)
+{
+    return row->works[GETTING_FEW].seconds / row->works[work].seconds;
+}
+
 static void print_cost(FILE *to, const struct cost *cost)
 {
     fprintf(to, " |%8.2f %7.1f %7.1f | %7.2f %7.2f\n", cost->commands, cost->in_nbytes,
@@ -91,20 +97,22 @@ static void print_work(FILE *to, const struct row *row, enum work work)
     char times[16] = "";
     if (gain(row, work) > 0)
         snprintf(times, sizeof times, "%.2f", gain(row, work));
-    fprintf(to, "  %-13s %7.0f %7.0f %6.1f%% %6.1f%% %6s", work_names[work],
+    fprintf(to, "  %-13s %7.0f %7.0f %6.1f%% %6.1f%% %6.1f%% %6s", work_names[work],
             1e-3 / measured->seconds, 1e-3 / measured->get_seconds,
-            100 * measured->get_seconds / measured->seconds, 100 * measured->ratio, times);
+            100 * measured->get_seconds / measured->seconds, 100 * measured->ratio,
+            100 * to_few(row, work), times);
     print_cost(to, &measured->cost);
 }
 
 void cluster_report_row(FILE *to, const struct row *row)
 {
     print_what(to, row);
-    fprintf(to, "  %-13s %7s %7s %7s %7s %6s |%8s %7s %7s | %7s %7s\n", "", "keys/s", "GETs/s",
-            "/GET", "median", "/naive", "commands", "B to", "B from", "servers", "client");
+    fprintf(to, "  %-13s %7s %7s %7s %7s %7s %6s |%8s %7s %7s | %7s %7s\n", "", "keys/s",
+            "GETs/s", "/GET", "median", "/few", "/naive", "commands", "B to", "B from",
+            "servers", "client");
     for (int work = 0; work < WORKS; work++)
         print_work(to, row, (enum work)work);
-    fprintf(to, "  %-13s %7s %7s %7s %7s %6s", "GET, a value", "", "", "", "", "");
+    fprintf(to, "  %-13s %7s %7s %7s %7s %7s %6s", "GET, a value", "", "", "", "", "", "");
     print_cost(to, &row->works[0].get_cost);
     fflush(to);
 }
@@ -146,11 +154,12 @@ static json_t *json_works(const struct row *row)
         const struct measured *measured = &row->works[work];
         json_object_set_new(
             works, work_names[work],
-            json_pack("{s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "keys_per_second",
+            json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "keys_per_second",
                       1 / measured->seconds, "gets_per_second", 1 / measured->get_seconds,
                       "to_get", measured->get_seconds / measured->seconds, "to_get_median",
-                      measured->ratio, "to_naive", gain(row, (enum work)work), "a_key",
-                      json_cost(&measured->cost), "a_get", json_cost(&measured->get_cost)));
+                      measured->ratio, "to_get_few", to_few(row, (enum work)work), "to_naive",
+                      gain(row, (enum work)work), "a_key", json_cost(&measured->cost), "a_get",
+                      json_cost(&measured->get_cost)));
     }
     return works;
 }

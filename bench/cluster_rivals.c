@@ -48,7 +48,7 @@ static void put_value(struct fleet *fleet, const char *head, uint64_t number,
 {
     char name[VALUE_NAME_NBYTES];
     name_value(name, number);
-    struct node *node = &fleet->nodes[fleet->node_of[slot_of_plain(name, sizeof name)]];
+    struct node *node = &fleet->nodes[fleet->node_of[plain_name_slot(name, sizeof name)]];
     char *at = fleet_place(node, COMMAND_NBYTES);
     at = put_bulk(put_text(at, head, strlen(head)), name, sizeof name);
     if (content)
@@ -178,7 +178,7 @@ static void set_nodes(struct bits *bits)
 {
     for (uint64_t i = 0; i < bits->nstrings; i++) {
         char name[BITS_NAME_NBYTES];
-        bits->node_of[i] = bits->fleet->node_of[slot_of_plain(name, name_string(name, i))];
+        bits->node_of[i] = bits->fleet->node_of[plain_name_slot(name, name_string(name, i))];
     }
 }
 

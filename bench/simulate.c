@@ -53,7 +53,7 @@ static void find_slots(uint16_t *slots, size_t number, size_t partitions)
     filter_name(name, number);
     for (size_t p = 0; p < partitions; p++) {
         int nbytes = snprintf(key, sizeof key, "perhaps:{%s/%zu}", name, p);
-        slots[p] = (uint16_t)slot_of(key, (size_t)nbytes);
+        slots[p] = (uint16_t)name_slot(key, (size_t)nbytes);
     }
 }
 

@@ -16,7 +16,7 @@ __attribute__((constructor)) static void make_table(void)
     }
 }
 
-unsigned slot_of_plain(const char *key, size_t nbytes)
+unsigned plain_name_slot(const char *key, size_t nbytes)
 {
     uint16_t crc = 0;
     for (size_t i = 0; i < nbytes; i++)
@@ -24,11 +24,11 @@ unsigned slot_of_plain(const char *key, size_t nbytes)
     return crc % SLOTS;
 }
 
-unsigned slot_of(const char *key, size_t nbytes)
+unsigned name_slot(const char *key, size_t nbytes)
 {
     const char *open = memchr(key, '{', nbytes);
     const char *close = open ? memchr(open, '}', nbytes - (size_t)(open - key)) : NULL;
     if (!close || close == open + 1)
-        return slot_of_plain(key, nbytes);
-    return slot_of_plain(open + 1, (size_t)(close - open - 1));
+        return plain_name_slot(key, nbytes);
+    return plain_name_slot(open + 1, (size_t)(close - open - 1));
 }

@@ -9,9 +9,9 @@
 enum { SLOTS = 16384 };
 
 /* CRC16 (XMODEM), of what stands between the first { and the next } if that is something. */
-unsigned slot_of(const char *key, size_t nbytes);
+unsigned name_slot(const char *key, size_t nbytes);
 
 /* The same of a key without braces. */
-unsigned slot_of_plain(const char *key, size_t nbytes);
+unsigned plain_name_slot(const char *key, size_t nbytes);
 
 #endif
