@@ -4,9 +4,9 @@
 #include "cluster.h"
 
 static void measure_and_report(struct fleet *fleet, const struct plan *plan, const char *url,
-                               bool full, struct row *row, json_t *json)
+                               struct row *row, json_t *json)
 {
-    measure_row(fleet, plan, url, full, row);
+    measure_row(fleet, plan, url, row);
     cluster_report_row(stdout, row);
     json_array_append_new(json_object_get(json, "rows"), cluster_json_row(row));
 }
@@ -19,13 +19,13 @@ static void measure_cluster(struct fleet *fleet, const struct plan *plan, json_t
         struct row row = { .servers = name,
                            .fpr = plan->fpr[0],
                            .key_nbytes = plan->key_nbytes[i] };
-        measure_and_report(fleet, plan, plan->servers, i == 0, &row, json);
+        measure_and_report(fleet, plan, plan->servers, &row, json);
     }
     for (size_t i = 1; i < plan->nfpr; i++) {
         struct row row = { .servers = name,
                            .fpr = plan->fpr[i],
                            .key_nbytes = plan->key_nbytes[0] };
-        measure_and_report(fleet, plan, plan->servers, false, &row, json);
+        measure_and_report(fleet, plan, plan->servers, &row, json);
     }
 }
 
@@ -34,7 +34,7 @@ static void measure_calls(struct fleet *fleet, const struct plan *plan, json_t *
     struct latency latency[LATENCIES] = { 0 };
     measure_latency(fleet, plan, plan->servers, latency);
     cluster_report_latency(stdout, latency);
-    json_array_extend(json_object_get(json, "latencies"), cluster_json_latency(latency));
+    json_object_set_new(json, "latencies", cluster_json_latency(latency));
 }
 
 static void measure_single(const struct plan *plan, json_t *json)
@@ -45,7 +45,7 @@ static void measure_single(const struct plan *plan, json_t *json)
                        .key_nbytes = plan->key_nbytes[0] };
     fleet_open(&fleet, plan->single);
     values_set(&fleet);
-    measure_and_report(&fleet, plan, plan->single, false, &row, json);
+    measure_and_report(&fleet, plan, plan->single, &row, json);
     values_drop(&fleet);
     fleet_close(&fleet);
 }

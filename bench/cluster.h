@@ -105,8 +105,8 @@ struct row {
     struct perhaps_cluster_stats stats;
     unsigned naive_k;
     double fill_seconds; /* for the keys that came before the rounds */
-    uint64_t filled, keys;
-    uint64_t asked, false_positives; /* 0: the rate was not measured */
+    uint64_t filled;
+    uint64_t asked, false_positives; /* when it was full */
     struct measured works[WORKS];
 };
 
@@ -117,9 +117,8 @@ struct latency {
     double get, ask, add; /* seconds a call, medians */
 };
 
-/* One filter on the servers: 'full' of keys, and its rate measured; or with so many as the
- * rounds add. */
-void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, bool full,
+/* One filter on the servers: almost filled, then the turns, then its rate when it is full. */
+void measure_row(struct fleet *fleet, const struct plan *plan, const char *url,
                  struct row *row);
 
 /* Of calls with few keys. */

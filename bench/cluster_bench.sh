@@ -14,7 +14,12 @@ esac
 
 local_sh=$here/../cluster/local.sh
 folder=$(mktemp -d)
-trap 'for name in many one; do "$local_sh" down --folder "$folder/$name"; done; rm -rf "$folder"' EXIT
+clean_up() {
+    "$local_sh" down --folder "$folder/many"
+    "$local_sh" down --folder "$folder/one"
+    rm -rf "$folder"
+}
+trap clean_up EXIT
 trap 'exit 130' INT TERM
 many=$("$local_sh" up --port 0 --replicas 0 --folder "$folder/many")
 one=$("$local_sh" up --port 0 --single --folder "$folder/one")

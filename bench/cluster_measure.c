@@ -215,12 +215,10 @@ static void take_turns(struct contest *contest)
 /* ---- Before and after ----------------------------------------------------------------------
  */
 
-/* So that the keys of the rounds make it full, or so that there are some to ask for. */
-static void fill(struct contest *contest, bool full)
+/* Adds keys until there are so many; returns the seconds. */
+static double fill(struct contest *contest, uint64_t until)
 {
     const struct plan *plan = contest->plan;
-    uint64_t in_rounds = (uint64_t)plan->rounds * plan->piece;
-    uint64_t until = full ? plan->keys - in_rounds : plan->batch;
     double seconds = 0;
     while (contest->added < until) {
         uint64_t left = until - contest->added;
@@ -231,8 +229,17 @@ static void fill(struct contest *contest, bool full)
         seconds += seconds_now() - start;
         contest->added += count;
     }
-    contest->row->filled = contest->added;
-    contest->row->fill_seconds = seconds;
+    return seconds;
+}
+
+/* Nearly, so that there is room for the keys of the rounds: a filter that is full takes other
+ * ways. */
+static void fill_nearly(struct contest *contest)
+{
+    const struct plan *plan = contest->plan;
+    uint64_t rest = (uint64_t)(plan->rounds + 1) * plan->piece;
+    contest->row->filled = plan->keys - rest;
+    contest->row->fill_seconds = fill(contest, contest->row->filled);
 }
 
 static void measure_fpr(struct contest *contest)
@@ -286,8 +293,7 @@ static void close_contest(struct contest *contest)
     free(contest->answers);
 }
 
-void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, bool full,
-                 struct row *row)
+void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, struct row *row)
 {
     struct contest contest = { .fleet = fleet, .plan = plan, .row = row };
     open_contest(&contest, row->key_nbytes);
@@ -295,11 +301,10 @@ void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, 
     stop_on(contest.cluster, perhaps_cluster_stats(contest.cluster, &row->stats));
     bits_open(&contest.bits, fleet, plan, row->fpr, row->stats.partitions);
     row->naive_k = contest.bits.k;
-    fill(&contest, full);
+    fill_nearly(&contest);
     take_turns(&contest);
-    row->keys = contest.added;
-    if (full)
-        measure_fpr(&contest);
+    fill(&contest, plan->keys);
+    measure_fpr(&contest);
     bits_close(&contest.bits);
     destroy(contest.cluster);
     close_contest(&contest);

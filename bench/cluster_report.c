@@ -34,27 +34,25 @@ static void print_fpr(FILE *to, const struct row *row)
     double rate = (double)row->false_positives / (double)row->asked;
     double deviation = sqrt(row->fpr * (1 - row->fpr) / (double)row->asked);
     fprintf(to,
-            "  rate asked %.4g %%, predicted %.4g %%, measured %.4g %% (%" PRIu64 " of %" PRIu64
-            " absent keys, standard deviation %.2g %%)\n",
+            "  rate when full: asked %.4g %%, predicted %.4g %%, measured %.4g %% (%" PRIu64
+            " of %" PRIu64 " absent keys, standard deviation %.2g %%)\n",
             100 * row->fpr, 100 * row->stats.plan.fpr_predicted, 100 * rate,
             row->false_positives, row->asked, 100 * deviation);
 }
 
 static void print_what(FILE *to, const struct row *row)
 {
-    char capacity[16], keys[16];
+    char capacity[16];
     const struct perhaps_plan *plan = &row->stats.plan;
     fprintf(to,
             "\n%s, %.4g %%, keys of %zu bytes: room for %s keys, %.2f bits each, %" PRIu64
-            " partitions, %s keys in; naive: k = %u\n",
+            " partitions; naive: k = %u\n",
             row->servers, 100 * row->fpr, row->key_nbytes,
             short_number((double)plan->capacity, capacity), plan->bits_per_key,
-            row->stats.partitions, short_number((double)row->keys, keys), row->naive_k);
-    if (row->fill_seconds > 1)
-        fprintf(to, "  filled with %" PRIu64 " keys in %.1f s: %.0f thousand keys/s\n",
-                row->filled, row->fill_seconds, 1e-3 * (double)row->filled / row->fill_seconds);
-    if (row->asked)
-        print_fpr(to, row);
+            row->stats.partitions, row->naive_k);
+    fprintf(to, "  %" PRIu64 " keys added in %.1f s, %.0f thousand a second, then the turns\n",
+            row->filled, row->fill_seconds, 1e-3 * (double)row->filled / row->fill_seconds);
+    print_fpr(to, row);
 }
 
 /* The naive work that is the same as this; WORKS: there is none. */
@@ -132,12 +130,11 @@ void cluster_report_latency(FILE *to, const struct latency latency[LATENCIES])
 
 json_t *cluster_json(const struct plan *plan, const struct fleet *fleet)
 {
-    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:i, s:[], s:[]}", "version",
+    return json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:i, s:[]}", "version",
                      perhaps_version(), "compiler", machine_compiler(), "cpu", machine_cpu(),
                      "cpus", get_nprocs(), "masters", (json_int_t)fleet->count, "keys_a_call",
                      (json_int_t)plan->batch, "keys_a_turn", (json_int_t)plan->piece, "turns",
-                     (json_int_t)plan->rounds, "value_bytes", VALUE_NBYTES, "rows",
-                     "latencies");
+                     (json_int_t)plan->rounds, "value_bytes", VALUE_NBYTES, "rows");
 }
 
 static json_t *json_cost(const struct cost *cost)
@@ -167,18 +164,14 @@ static json_t *json_works(const struct row *row)
 json_t *cluster_json_row(const struct row *row)
 {
     const struct perhaps_plan *plan = &row->stats.plan;
-    json_t *json = json_pack(
-        "{s:s, s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:i, s:o}", "servers", row->servers,
-        "fpr", row->fpr, "fpr_predicted", plan->fpr_predicted, "key_bytes",
-        (json_int_t)row->key_nbytes, "capacity", (json_int_t)plan->capacity, "keys",
-        (json_int_t)row->keys, "bits_per_key", plan->bits_per_key, "partitions",
+    return json_pack(
+        "{s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I, s:I, s:f, s:i, s:o}", "servers",
+        row->servers, "fpr", row->fpr, "fpr_predicted", plan->fpr_predicted, "fpr_measured",
+        (double)row->false_positives / (double)row->asked, "fpr_queries",
+        (json_int_t)row->asked, "key_bytes", (json_int_t)row->key_nbytes, "capacity",
+        (json_int_t)plan->capacity, "bits_per_key", plan->bits_per_key, "partitions",
         (json_int_t)row->stats.partitions, "filled", (json_int_t)row->filled, "fill_seconds",
         row->fill_seconds, "naive_k", (int)row->naive_k, "works", json_works(row));
-    if (row->asked)
-        json_object_update_new(
-            json, json_pack("{s:I, s:f}", "fpr_queries", (json_int_t)row->asked, "fpr_measured",
-                            (double)row->false_positives / (double)row->asked));
-    return json;
 }
 
 json_t *cluster_json_latency(const struct latency latency[LATENCIES])

@@ -94,21 +94,19 @@ static struct sizes size_up(const perhaps_layout *layout, const struct perhaps_p
 
 static void print_row(uint64_t capacity, double fpr)
 {
-    char keys[16];
     perhaps_layout *layout;
     struct perhaps_plan plan;
     struct perhaps_options options = { .capacity = capacity, .fpr = fpr, .hashing.seed = 1 };
     int error = perhaps_layout_create(&options, &layout);
     if (error) {
-        printf("%6s %7g %% %s\n", short_number((double)capacity, keys), 100 * fpr,
-               perhaps_strerror(error));
+        printf("%6.0e %7g %s\n", (double)capacity, fpr, perhaps_strerror(error));
         return;
     }
     perhaps_layout_plan(layout, &plan);
     struct sizes sizes = size_up(layout, &plan);
-    printf("%6s %7g %% %8.2f %5u %6zu %9.1f %10" PRIu64 " %6.0f | %6.0f %6.0f | %6.0f %6.0f\n",
-           short_number((double)capacity, keys), 100 * fpr, plan.bits_per_key, sizes.nbits,
-           sizes.block_nbytes, 1e-9 * (double)plan.body_nbytes, sizes.partitions,
+    printf("%6.0e %7g %8.2f %5u %6zu %9.1f %10" PRIu64 " %6.0f | %6.0f %6.0f | %6.0f %6.0f\n",
+           (double)capacity, fpr, plan.bits_per_key, sizes.nbits, sizes.block_nbytes,
+           1e-9 * (double)plan.body_nbytes, sizes.partitions,
            ceil((double)plan.body_nbytes / node_nbytes), sizes.add, sizes.added, sizes.ask,
            sizes.asked);
     perhaps_layout_free(layout);
@@ -119,7 +117,6 @@ static void print_row(uint64_t capacity, double fpr)
 
 static void print_classic_row(uint64_t capacity, double fpr)
 {
-    char keys[16];
     double k = ceil(-log2(fpr)), bits = k / log(2);
     double nbytes = bits * (double)capacity / 8;
     double nodes = ceil(nbytes / node_nbytes);
@@ -128,9 +125,9 @@ static void print_classic_row(uint64_t capacity, double fpr)
     size_t offset = argument(digits(8 * (uint64_t)PARTITION_NBYTES / 2));
     double set = (double)command(4, argument(6) + key + offset + argument(1));
     double get = (double)command(3, argument(6) + key + offset);
-    printf("%6s %7g %% %8.2f %5.0f %8.1f %6.0f | %6.0f %6.0f | %6.0f %6.0f\n",
-           short_number((double)capacity, keys), 100 * fpr, bits, k,
-           nodes * (1 - pow(1 - 1 / nodes, k)), nodes, k * set, k * 4, k * get, k * 4);
+    printf("%6.0e %7g %8.2f %5.0f %8.1f %6.0f | %6.0f %6.0f | %6.0f %6.0f\n", (double)capacity,
+           fpr, bits, k, nodes * (1 - pow(1 - 1 / nodes, k)), nodes, k * set, k * 4, k * get,
+           k * 4);
 }
 
 /* ---- A key that holds all of it ------------------------------------------------------------
@@ -140,10 +137,10 @@ static void print_single_keys(void)
 {
     const double string_nbits = 0x1p32; /* 512 MiB, the longest string */
     printf("\nkeys in one string of 512 MiB, by a classic Bloom filter of ln(1/p) / (ln 2)^2 "
-           "bits a key,\nand strings for 1T keys\n");
+           "bits a key,\nand strings for 1e12 keys\n");
     for (size_t i = 0; i < COUNT(rates); i++) {
         double keys = string_nbits * log(2) * log(2) / -log(rates[i]);
-        printf("%7g %% %8.0fM %8.0f\n", 100 * rates[i], 1e-6 * keys, ceil(1e12 / keys));
+        printf("%7g %8.0fM %8.0f\n", rates[i], 1e-6 * keys, ceil(1e12 / keys));
     }
 }
 
@@ -152,14 +149,14 @@ int main(void)
     static const uint64_t capacities[] = { 1000000000, 1000000000000 };
     printf(
         "nodes: masters with %.0f GiB of it each; add, ask: bytes of a command to and of its "
-        "answer from a server, a key\n\n%6s %9s %8s %5s %6s %9s %10s %6s | %13s | %13s\n",
+        "answer from a server, a key\n\n%6s %7s %8s %5s %6s %9s %10s %6s | %13s | %13s\n",
         node_nbytes / 0x1p30, "keys", "rate", "bits", "set", "block", "GB", "partitions",
         "nodes", "add", "ask");
     for (size_t c = 0; c < COUNT(capacities); c++)
         for (size_t i = 0; i < COUNT(rates); i++)
             print_row(capacities[c], rates[i]);
     printf("\na command for each bit of a classic Bloom filter; touched: nodes a key\n"
-           "%6s %9s %8s %5s %8s %6s | %13s | %13s\n",
+           "%6s %7s %8s %5s %8s %6s | %13s | %13s\n",
            "keys", "rate", "bits", "set", "touched", "nodes", "add", "ask");
     for (size_t c = 0; c < COUNT(capacities); c++)
         for (size_t i = 0; i < COUNT(rates); i++)
