@@ -119,7 +119,7 @@ CMAKE
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" && cmake --build "$root/project/build"
 } >"$root/log" 2>&1 || fail "$(cat "$root/log")"
 for program in client_shared client_static; do
-    "$root/project/build/$program" || fail "CMake: the $program program fails"
+    LD_LIBRARY_PATH=$libdir "$root/project/build/$program" || fail "CMake: $program fails"
 done
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
 "$root/project/build/consumer_static" || fail "CMake: the static program fails"
