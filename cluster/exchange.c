@@ -335,7 +335,7 @@ static void pump(struct run *run)
 struct acknowledgement {
     struct nodes *nodes;
     struct link *link;
-    unsigned wanted;
+    unsigned wanted, timeout_ms;
 };
 
 static void write_wait(void *context, size_t i, struct resp *out)
@@ -345,7 +345,7 @@ static void write_wait(void *context, size_t i, struct resp *out)
     resp_command(out, 3, 32);
     resp_text(out, "WAIT");
     resp_number(out, a->wanted);
-    resp_number(out, a->nodes->timeout_ms);
+    resp_number(out, a->timeout_ms);
 }
 
 static int take_wait(void *context, size_t i, const struct reply *reply, bool again)
@@ -359,7 +359,7 @@ static int take_wait(void *context, size_t i, const struct reply *reply, bool ag
                       "%s:%u: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
                       a->link->at.host, a->link->at.port, reply->number, a->wanted,
-                      a->nodes->timeout_ms);
+                      a->timeout_ms);
 }
 
 /* A master that has just become a replica refuses, or breaks off what it waited for. */
@@ -375,7 +375,8 @@ static int refuse_wait(void *context, size_t i, const struct reply *reply)
 /* Whether the replicas of a server have what it took in this round. */
 static int wait_for_replicas(struct run *run, struct link *link)
 {
-    struct acknowledgement a = { run->nodes, link, run->exchange->acknowledge };
+    unsigned timeout_ms = run->nodes->timeout_ms;
+    struct acknowledgement a = { run->nodes, link, run->exchange->acknowledge, timeout_ms };
     struct exchange wait = {
         .count = 1,
         .write = write_wait,
@@ -384,7 +385,6 @@ static int wait_for_replicas(struct run *run, struct link *link)
         .context = &a,
         .only = link,
     };
-    unsigned timeout_ms = run->nodes->timeout_ms;
     run->nodes->timeout_ms = timeout_ms + timeout_ms / 2; /* beyond that of WAIT itself */
     int error = exchange_run(run->nodes, &wait);
     run->nodes->timeout_ms = timeout_ms;
