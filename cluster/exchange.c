@@ -241,7 +241,8 @@ static void take(struct run *run, struct link *link, uint32_t i, const struct re
     }
     if (is_error)
         return;
-    run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
+    if (exchange->take)
+        run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
     run->state[i] |= TAKEN;
     link->chosen = true;
 }
@@ -487,24 +488,13 @@ static void write_ping(void *context, size_t i, struct resp *out)
     resp_text(out, "PING");
 }
 
-static int take_pong(void *context, size_t i, const struct reply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 /* One that does not answer is closed, and found out about when it is needed. */
 static int fence(struct nodes *nodes)
 {
     int64_t now = now_ms();
     for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
         struct link *link = nodes->links[i];
-        struct exchange ping = {
-            .count = 1, .write = write_ping, .take = take_pong, .only = link
-        };
+        struct exchange ping = { .count = 1, .write = write_ping, .only = link };
         if (!link->context || now - link->heard_ms < SILENCE_MS)
             continue;
         for (int k = 0; k < FENCE_PINGS && link->context; k++) {
