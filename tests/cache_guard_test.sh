@@ -317,7 +317,7 @@ test_guard_on_a_server() {
 test_guard_that_does_not_answer() {
     servers_start_single || return
     stop_while_asked 0 &
-    small --lookups 100k --cache none \
+    small --lookups 100k --signups 0 --cache none \
         --guard "redis://127.0.0.1:${PORTS[0]}/taken?timeout=500ms"
     wait $!
     check "a server that stops for a while" is_well
