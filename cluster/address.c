@@ -1,0 +1,316 @@
+#include "address.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "digits.h"
+
+/* The problems never repeat what was given: there may be a password in it. */
+
+const char no_memory[] = "out of memory";
+
+enum { NAME_NBYTES_MOST = 200, REDISSON_NAME_NBYTES_MOST = 1000, TIME_MS_MOST = 24 * 3600000 };
+
+struct part {
+    const char *at;
+    size_t nbytes;
+};
+
+static bool is_text(struct part part, const char *text)
+{
+    return part.nbytes == strlen(text) && memcmp(part.at, text, part.nbytes) == 0;
+}
+
+/* Where the first such character stands, or the end. */
+static size_t find(struct part part, char c)
+{
+    const char *found = part.nbytes ? memchr(part.at, c, part.nbytes) : NULL;
+    return found ? (size_t)(found - part.at) : part.nbytes;
+}
+
+static struct part behind(struct part part, size_t nbytes)
+{
+    return (struct part){ part.at + nbytes, part.nbytes - nbytes };
+}
+
+/* Cuts off what stands before 'c', and removes both; all of it if there is no 'c'. */
+static struct part cut(struct part *part, char c)
+{
+    size_t nbytes = find(*part, c);
+    struct part before = { part->at, nbytes };
+    *part = behind(*part, nbytes < part->nbytes ? nbytes + 1 : nbytes);
+    return before;
+}
+
+/* ---- %-codes ---------------------------------------------------------------------------- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if ((c | 32) >= 'a' && (c | 32) <= 'f')
+        return (c | 32) - 'a' + 10;
+    return -1;
+}
+
+/* Sets *decoded to a text of its own. */
+static const char *decode(struct part part, char **decoded)
+{
+    char *text = malloc(part.nbytes + 1), *to = text;
+    const char *problem = text ? NULL : no_memory;
+    for (size_t i = 0; !problem && i < part.nbytes; i++) {
+        int c = (unsigned char)part.at[i];
+        if (c == '%') {
+            int high = i + 2 < part.nbytes ? hex_digit(part.at[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(part.at[i + 2]) : -1;
+            c = low >= 0 ? high * 16 + low : -1;
+            i += 2;
+        }
+        if (c < 0)
+            problem = "a % must be followed by two hexadecimal digits: write %25 for itself";
+        else if (c == 0)
+            problem = "%00 is not allowed";
+        else
+            *to++ = (char)c;
+    }
+    if (problem) {
+        free(text);
+        return problem;
+    }
+    *to = '\0';
+    *decoded = text;
+    return NULL;
+}
+
+/* ---- [[user]:password@]host[:port] ------------------------------------------------------ */
+
+/* Removes it from the front. */
+static const char *read_login(struct part *authority, struct address *address)
+{
+    const char *problem = NULL;
+    const char *at = memrchr(authority->at, '@', authority->nbytes);
+    if (!at)
+        return NULL;
+    struct part login = { authority->at, (size_t)(at - authority->at) };
+    *authority = behind(*authority, login.nbytes + 1);
+    size_t colon = find(login, ':');
+    if (colon == login.nbytes)
+        return "before the @ stands no password: write :password@ or user:password@";
+    if (login.nbytes == 1)
+        return "before the @ stands neither user nor password: leave the :@ away";
+    struct part user = cut(&login, ':');
+    if (user.nbytes)
+        problem = decode(user, &address->user);
+    return problem ? problem : decode(login, &address->password);
+}
+
+static const char *read_port(struct part port, struct address *address)
+{
+    uint64_t number;
+    if (!read_digits(port.at, port.nbytes, UINT16_MAX, &number) || number == 0)
+        return "behind the colon stands no port from 1 to 65535: write host:port, and an "
+               "IPv6 address in brackets";
+    address->port = (unsigned)number;
+    return NULL;
+}
+
+/* Hosts stand in messages. */
+static const char *check_host(const char *host)
+{
+    if (!*host)
+        return "there is no host: write redis://host:port/name";
+    if (strlen(host) > HOST_NBYTES_MOST)
+        return "the host has more than 255 characters";
+    for (; *host; host++)
+        if (*host <= ' ' || *host > '~' || strchr("/?@[]", *host))
+            return "a host has letters, digits, dots and hyphens, or is an IPv6 address in "
+                   "brackets";
+    return NULL;
+}
+
+static const char *read_server(struct part authority, struct address *address)
+{
+    struct part host = authority, port;
+    if (host.nbytes && *host.at == '[') {
+        size_t end = find(host, ']');
+        if (end == host.nbytes)
+            return "the ] behind the IPv6 address is missing";
+        port = behind(host, end + 1);
+        host = (struct part){ host.at + 1, end - 1 };
+        if (port.nbytes && *port.at != ':')
+            return "behind the ] of an IPv6 address comes :port or /name";
+    } else {
+        port = behind(host, find(host, ':'));
+        host.nbytes -= port.nbytes;
+    }
+    address->port = REDIS_PORT;
+    const char *problem = port.nbytes ? read_port(behind(port, 1), address) : NULL;
+    if (!problem)
+        problem = decode(host, &address->host);
+    return problem ? problem : check_host(address->host);
+}
+
+/* ---- name ------------------------------------------------------------------------------- */
+
+/* Other bytes than ASCII are allowed. */
+static bool has_control_character(const char *name)
+{
+    for (; *name; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f)
+            return true;
+    return false;
+}
+
+static const char *check_name(const char *name, bool redisson)
+{
+    size_t nbytes = strlen(name);
+    if (nbytes == 0)
+        return "there is no name: write redis://host:port/name";
+    if (has_control_character(name))
+        return "a name has no control characters";
+    if (redisson)
+        return nbytes > REDISSON_NAME_NBYTES_MOST ? "the name has more than 1000 bytes" : NULL;
+    if (strpbrk(name, "/{} "))
+        return "a name has no blanks and none of / { }";
+    return nbytes > NAME_NBYTES_MOST ? "the name has more than 200 bytes" : NULL;
+}
+
+/* ---- setting=value&... ------------------------------------------------------------------ */
+
+static const char *read_time(struct part value, unsigned *ms)
+{
+    static const struct {
+        const char *name;
+        unsigned ms;
+    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
+    size_t ndigits = 0;
+    uint64_t n;
+    while (ndigits < value.nbytes && value.at[ndigits] >= '0' && value.at[ndigits] <= '9')
+        ndigits++;
+    struct part unit = behind(value, ndigits);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (is_text(unit, units[i].name) &&
+            read_digits(value.at, ndigits, TIME_MS_MOST / units[i].ms, &n) && n > 0) {
+            *ms = (unsigned)n * units[i].ms;
+            return NULL;
+        }
+    return "timeout and patience are whole numbers with a unit, as 500ms, 2s, 1m or 1h, and "
+           "at most 24h";
+}
+
+static const char *read_timeout(struct part value, struct address *address)
+{
+    return read_time(value, &address->timeout_ms);
+}
+
+static const char *read_patience(struct part value, struct address *address)
+{
+    return read_time(value, &address->patience_ms);
+}
+
+static const char *read_replicas(struct part value, struct address *address)
+{
+    address->replicas_given = true;
+    address->replicas = is_text(value, "yes");
+    return address->replicas || is_text(value, "no") ? NULL : "replicas is yes or no";
+}
+
+static const char *read_acknowledge(struct part value, struct address *address)
+{
+    uint64_t n;
+    if (!read_digits(value.at, value.nbytes, ACKNOWLEDGE_MOST, &n))
+        return "acknowledge is a number of replicas from 0 to 16";
+    address->acknowledge_given = true;
+    address->acknowledge = (unsigned)n;
+    return NULL;
+}
+
+static const char *read_layout(struct part value, struct address *address)
+{
+    address->redisson = is_text(value, "redisson");
+    return address->redisson || is_text(value, "perhaps") ? NULL
+                                                          : "layout is perhaps or redisson";
+}
+
+static const char *read_setting(struct part setting, struct address *address, unsigned *given)
+{
+    static const struct {
+        const char *name;
+        const char *(*read)(struct part value, struct address *address);
+    } settings[] = {
+        { "timeout", read_timeout },   { "patience", read_patience },
+        { "replicas", read_replicas }, { "acknowledge", read_acknowledge },
+        { "layout", read_layout },
+    };
+    struct part name = cut(&setting, '=');
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+        if (is_text(name, settings[i].name)) {
+            if (*given & 1U << i)
+                return "a setting is given twice";
+            *given |= 1U << i;
+            return settings[i].read(setting, address);
+        }
+    return "behind the ? stand settings: timeout=2s, patience=1m, replicas=yes, acknowledge=1, "
+           "layout=redisson, with & between them; a ? in the name is written %3F";
+}
+
+static const char *read_settings(struct part settings, struct address *address)
+{
+    const char *problem = NULL;
+    unsigned given = 0;
+    bool more = true;
+    while (!problem && more) {
+        more = find(settings, '&') < settings.nbytes;
+        problem = read_setting(cut(&settings, '&'), address, &given);
+    }
+    return problem;
+}
+
+/* ---- All of it -------------------------------------------------------------------------- */
+
+static const char *read_scheme(struct part *url)
+{
+    static const char scheme[] = "redis://", secure[] = "rediss://";
+    if (strncmp(url->at, secure, strlen(secure)) == 0)
+        return "rediss:// (TLS) is not supported: use redis:// through a tunnel";
+    if (strncmp(url->at, scheme, strlen(scheme)) != 0)
+        return "an address begins with redis://, as redis://host:port/name";
+    *url = behind(*url, strlen(scheme));
+    return NULL;
+}
+
+static const char *read_all(struct part url, struct address *address)
+{
+    const char *problem = read_scheme(&url);
+    if (problem)
+        return problem;
+    size_t question = find(url, '?');
+    struct part settings = behind(url, question), path = { url.at, question };
+    struct part authority = cut(&path, '/');
+    if ((problem = read_login(&authority, address)) ||
+        (problem = read_server(authority, address)) ||
+        (problem = decode(path, &address->name)) ||
+        (settings.nbytes && (problem = read_settings(behind(settings, 1), address))))
+        return problem;
+    return check_name(address->name, address->redisson);
+}
+
+const char *address_read(const char *url, struct address *address)
+{
+    *address = (struct address){ 0 };
+    const char *problem = read_all((struct part){ url, strlen(url) }, address);
+    if (problem)
+        address_release(address);
+    return problem;
+}
+
+void address_release(struct address *address)
+{
+    free(address->host);
+    free(address->user);
+    free(address->password);
+    free(address->name);
+    *address = (struct address){ 0 };
+}

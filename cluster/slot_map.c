@@ -1,0 +1,243 @@
+/* slot_map.c - who holds which slot.
+ *
+ * Invariant: a node is its own master, or it is in the list of its master's replicas: 'replica'
+ * of that, then 'next' of each. */
+#include <hiredis.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "slots.h"
+
+void slot_map_init(struct slot_map *map)
+{
+    memset(map, 0, sizeof *map);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        map->master[slot] = NOBODY;
+}
+
+void slot_map_release(struct slot_map *map)
+{
+    free(map->nodes);
+    slot_map_init(map);
+}
+
+uint16_t slot_map_find(const struct slot_map *map, const struct endpoint *at)
+{
+    for (size_t i = 0; i < map->nnodes; i++)
+        if (endpoint_equal(&map->nodes[i].at, at))
+            return (uint16_t)i;
+    return NOBODY;
+}
+
+uint16_t slot_map_replica(const struct slot_map *map, uint16_t master, unsigned i)
+{
+    uint16_t replica = map->nodes[master].replica;
+    while (i-- > 0 && replica != NOBODY)
+        replica = map->nodes[replica].next;
+    return replica;
+}
+
+unsigned slot_map_gaps(const struct slot_map *map, unsigned *first)
+{
+    unsigned gaps = 0;
+    for (unsigned slot = SLOTS; slot-- > 0;)
+        if (map->master[slot] == NOBODY) {
+            gaps++;
+            if (first)
+                *first = slot;
+        }
+    return gaps;
+}
+
+/* Adds a master, and sets *index to where. */
+static const char *add_node(struct slot_map *map, const struct endpoint *at, uint16_t *index)
+{
+    if (map->nnodes == NODES_MOST)
+        return "there are more than 1024 nodes: that is no cluster";
+    if (map->nnodes == map->room) {
+        size_t room = map->room ? 2 * map->room : 16;
+        struct node *nodes = realloc(map->nodes, room * sizeof *nodes);
+        if (!nodes)
+            return no_memory;
+        map->nodes = nodes;
+        map->room = room;
+    }
+    *index = (uint16_t)map->nnodes++;
+    map->nodes[*index] =
+        (struct node){ .at = *at, .master = *index, .replica = NOBODY, .next = NOBODY };
+    return NULL;
+}
+
+static const char *find_or_add(struct slot_map *map, const struct endpoint *at, uint16_t *index)
+{
+    *index = slot_map_find(map, at);
+    return *index == NOBODY ? add_node(map, at, index) : NULL;
+}
+
+static void make_replica(struct slot_map *map, uint16_t index, uint16_t master)
+{
+    struct node *node = &map->nodes[index], *of = &map->nodes[master];
+    node->master = master;
+    node->next = of->replica;
+    of->replica = index;
+    of->nreplicas++;
+}
+
+static void make_master(struct slot_map *map, uint16_t index)
+{
+    struct node *node = &map->nodes[index], *of = &map->nodes[node->master];
+    if (node->master == index)
+        return;
+    uint16_t *link = &of->replica;
+    while (*link != index)
+        link = &map->nodes[*link].next;
+    *link = node->next;
+    of->nreplicas--;
+    node->master = index;
+    node->next = NOBODY;
+}
+
+/* 'made' takes the place of the map. */
+static void replace(struct slot_map *map, const struct slot_map *made)
+{
+    free(map->nodes);
+    *map = *made;
+}
+
+const char *slot_map_single(struct slot_map *map, const struct endpoint *server)
+{
+    struct slot_map made;
+    uint16_t index;
+    slot_map_init(&made);
+    const char *problem = add_node(&made, server, &index);
+    if (problem)
+        return problem;
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        made.master[slot] = index;
+    replace(map, &made);
+    return NULL;
+}
+
+const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endpoint *to)
+{
+    uint16_t index;
+    if (slot >= SLOTS)
+        return "there is no slot of that number";
+    const char *problem = find_or_add(map, to, &index);
+    if (problem)
+        return problem;
+    make_master(map, index);
+    map->master[slot] = index;
+    return NULL;
+}
+
+/* ---- The answer to CLUSTER SLOTS -------------------------------------------------------- */
+
+/*     ranges: range, ...
+ *     range:  first slot, last slot, its master, its replicas...
+ *     node:   host or nil, port, id, from Redis 7 on pairs of texts, "ip" among them perhaps */
+
+static bool is(const redisReply *reply, int type)
+{
+    return reply && reply->type == type;
+}
+
+static bool has(const redisReply *reply, size_t elements)
+{
+    return is(reply, REDIS_REPLY_ARRAY) && reply->elements >= elements;
+}
+
+/* The "ip" of a node whose host is not known. */
+static const redisReply *find_ip(const redisReply *node)
+{
+    const redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
+    for (size_t i = 0; has(pairs, i + 2); i += 2) {
+        const redisReply *name = pairs->element[i], *value = pairs->element[i + 1];
+        if (is(name, REDIS_REPLY_STRING) && is(value, REDIS_REPLY_STRING) &&
+            strcmp(name->str, "ip") == 0 && value->len)
+            return value;
+    }
+    return NULL;
+}
+
+static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
+{
+    const redisReply *host = node->element[0], *ip;
+    if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
+        return endpoint_set_host(at, asked->host, strlen(asked->host));
+    if (!is(host, REDIS_REPLY_STRING) || !endpoint_set_host(at, host->str, host->len))
+        return false;
+    if (endpoint_is_unknown(at) && (ip = find_ip(node)))
+        return endpoint_set_host(at, ip->str, ip->len);
+    return true;
+}
+
+/* Finds or adds a node, and sets *index to where, or to NOBODY if its host is not known. */
+static const char *read_node(struct slot_map *map, const redisReply *node,
+                             const struct endpoint *asked, uint16_t *index)
+{
+    struct endpoint at;
+    *index = NOBODY;
+    if (!has(node, 2) || !read_host(node, asked, &at))
+        return "the answer to CLUSTER SLOTS has a node without a usable host";
+    const redisReply *port = node->element[1];
+    if (!is(port, REDIS_REPLY_INTEGER) || port->integer < 1 || port->integer > UINT16_MAX)
+        return "the answer to CLUSTER SLOTS has a node without a port; without TLS it needs "
+               "one";
+    at.port = (unsigned)port->integer;
+    return endpoint_is_unknown(&at) ? NULL : find_or_add(map, &at, index);
+}
+
+static const char *read_master(struct slot_map *map, const redisReply *range,
+                               const struct endpoint *asked)
+{
+    uint16_t index;
+    if (!has(range, 3) || !is(range->element[0], REDIS_REPLY_INTEGER) ||
+        !is(range->element[1], REDIS_REPLY_INTEGER))
+        return "the answer to CLUSTER SLOTS is not a list of ranges of slots";
+    long long first = range->element[0]->integer, last = range->element[1]->integer;
+    if (first < 0 || last < first || last >= SLOTS)
+        return "the answer to CLUSTER SLOTS has a range that is not within 0 to 16383";
+    const char *problem = read_node(map, range->element[2], asked, &index);
+    for (long long slot = first; !problem && slot <= last; slot++) {
+        if (map->master[slot] != NOBODY)
+            problem = "the answer to CLUSTER SLOTS has one slot in two ranges";
+        map->master[slot] = index;
+    }
+    return problem;
+}
+
+/* All masters are known. */
+static const char *read_replicas(struct slot_map *map, const redisReply *range,
+                                 const struct endpoint *asked)
+{
+    uint16_t master = map->master[range->element[0]->integer];
+    const char *problem = NULL;
+    for (size_t i = 3; !problem && master != NOBODY && i < range->elements; i++) {
+        uint16_t index;
+        size_t known = map->nnodes;
+        problem = read_node(map, range->element[i], asked, &index);
+        if (!problem && map->nnodes > known)
+            make_replica(map, index, master);
+    }
+    return problem;
+}
+
+const char *slot_map_read(struct slot_map *map, const struct redisReply *reply,
+                          const struct endpoint *asked)
+{
+    struct slot_map made;
+    const char *problem = NULL;
+    if (!has(reply, 0))
+        return "the answer to CLUSTER SLOTS is no list";
+    slot_map_init(&made);
+    for (size_t i = 0; !problem && i < reply->elements; i++)
+        problem = read_master(&made, reply->element[i], asked);
+    for (size_t i = 0; !problem && i < reply->elements; i++)
+        problem = read_replicas(&made, reply->element[i], asked);
+    if (problem)
+        slot_map_release(&made);
+    else
+        replace(map, &made);
+    return problem;
+}
