@@ -1,0 +1,198 @@
+#!/usr/bin/env bash
+# A filter on a cluster whose slots move and whose nodes end, hang and come back, while clients add
+# and ask:  cluster_moves_test.sh DRIVER
+. "$(dirname "$0")/cluster_helpers.sh"
+servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
+
+test_slots_move() {
+    local moved asked
+    succeeds "create" create moves capacity=3000000 fpr=1e-4 partitions=4096
+    moved=$(errorstat MOVED) asked=$(errorstat ASK)
+    start_crowd moves askers=2
+    crowd_adds 2000
+    move_slots 0 1 300
+    move_slots 1 2 300
+    move_slots 2 0 300
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    check "MOVED was answered" [ "$(errorstat MOVED)" -gt "$moved" ]
+    check "ASK was answered" [ "$(errorstat ASK)" -gt "$asked" ]
+    check "redirections are counted" above redirections 0
+    all_there moves
+}
+
+# Of one slot some keys have gone to the other node, and the others have not.
+test_slot_between_nodes() {
+    local key from to slot asked
+    succeeds "create" create between capacity=200 fpr=1e-6 grow=1 partitions=1
+    succeeds "add" add between count=1000
+    printf '3000\n' >keys
+    key='perhaps:{between/0}'
+    slot=$(slot_of "$key") from=$(owner_of "$key")
+    to=$(((from + 1) % 3))
+    server_cli $to cluster setslot "$slot" importing "$(id_of "$from")" >/dev/null
+    server_cli "$from" cluster setslot "$slot" migrating "$(id_of $to)" >/dev/null
+    asked=$(errorstat ASK)
+    check "one key moves" [ "$(server_cli "$from" migrate 127.0.0.1 "${PORTS[to]}" "$key" 0 5000)" = OK ]
+    succeeds "add while it is between them" add between first=1000 count=2000
+    check "all were new" is told_new 2000
+    check "it has grown" above layers 1
+    all_there between
+    check "ASK was answered" [ "$(errorstat ASK)" -gt "$asked" ]
+    for key in $(server_cli "$from" cluster getkeysinslot "$slot" 100); do
+        server_cli "$from" migrate 127.0.0.1 "${PORTS[to]}" "$key" 0 5000 >/dev/null
+    done
+    server_cli $to cluster setslot "$slot" node "$(id_of $to)" >/dev/null
+    server_cli "$from" cluster setslot "$slot" node "$(id_of $to)" >/dev/null
+    all_there between
+    heal
+}
+
+test_node_is_added() {
+    local new
+    succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd added askers=2
+    crowd_adds 2000
+    server_start --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
+        "${SETTINGS[@]}" || exit 1
+    new=$((${#PORTS[@]} - 1))
+    "$SERVER_CLI" --cluster add-node "127.0.0.1:${PORTS[new]}" "127.0.0.1:${PORTS[0]}" >added 2>&1
+    check "it joins: $(tail -n 2 added)" [ $? -eq 0 ]
+    heal
+    move_slots 0 $new 200
+    move_slots 1 $new 200
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    all_there added
+    check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
+    move_slots $new 0 400
+    heal
+    all_there added
+}
+
+test_connections_break() {
+    local i
+    succeeds "create" create breaks capacity=3000000 fpr=1e-4
+    start_crowd breaks adders=2 askers=2
+    for i in $(seq 10); do
+        crowd_adds 500
+        server_cli $((i % 3)) client kill type normal skipme yes >/dev/null
+    done
+    crowd_adds 500
+    stop_crowd
+    check "no errors" is errors 0
+    check "it was tried again" above retries 0
+    all_there breaks
+}
+
+# ---- Masters that end, hang and come back ------------------------------------------------------
+
+test_master_is_killed() {
+    local old new
+    succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "killed?acknowledge=1" askers=2
+    crowd_adds 5000
+    old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
+    kill_server "$old"
+    [ "$entry" -ne "$old" ] || entry=$new
+    check "its replica takes over" within 30 is_master "$new"
+    server_again "$old" || exit 1
+    heal
+    crowd_adds 5000
+    stop_crowd
+    check "no errors but too few replicas" is errors "$(told REPLICAS)"
+    all_there killed
+}
+
+test_master_hangs_shortly() {
+    local node
+    succeeds "create" create short capacity=3000000 fpr=1e-4 partitions=1024
+    node=$(owner_of 'perhaps:{short/0}')
+    start_crowd short askers=2
+    crowd_adds 2000
+    kill -STOP "${PIDS[node]}"
+    sleep 0.7
+    kill -CONT "${PIDS[node]}"
+    crowd_adds 2000
+    check "it is still master" is_master "$node"
+    stop_crowd
+    check "no errors" is errors 0
+    all_there short
+}
+
+# The replica takes over; and the old master, when it goes on, becomes a replica.
+test_master_hangs_long() {
+    local old new
+    succeeds "create" create long capacity=3000000 fpr=1e-4 partitions=1024
+    old=$(owner_of 'perhaps:{long/0}') new=$(replica_of "$old")
+    start_crowd "long?acknowledge=1&timeout=1s" askers=2
+    crowd_adds 2000
+    kill -STOP "${PIDS[old]}"
+    [ "$entry" -ne "$old" ] || entry=$new
+    check "its replica takes over" within 30 is_master "$new"
+    kill -CONT "${PIDS[old]}"
+    check "the old master becomes a replica" within 30 not is_master "$old"
+    heal
+    crowd_adds 2000
+    stop_crowd
+    check "no errors but too few replicas" is errors "$(told REPLICAS)"
+    all_there long
+}
+
+# Who has a connection to the old master from before asks it in the moment in which it goes on,
+# and does not know yet that it was replaced.
+test_old_master_is_asked() {
+    local old new pid
+    succeeds "create" create stale capacity=100000 fpr=1e-9 partitions=64
+    succeeds "add" add stale count=1000
+    printf '1000\n' >keys
+    old=$(owner_of 'perhaps:{stale/0}') new=$(replica_of "$old")
+    mkfifo go
+    "$program" ask "$(url stale)" keys=keys wait=1 <go >asked 2>err &
+    pid=$!
+    exec 5>go
+    check "it is connected" within 10 grep -q waiting asked
+    kill -STOP "${PIDS[old]}"
+    [ "$entry" -ne "$old" ] || entry=$new
+    check "the replica takes over" within 30 is_master "$new"
+    succeeds "add to the new master" add stale first=1000 count=5000
+    printf '6000\n' >keys
+    echo >&5
+    sleep 0.2 # the questions to the old master wait in its socket
+    kill -CONT "${PIDS[old]}"
+    wait $pid
+    status=$?
+    exec 5>&-
+    cp asked out
+    check "nothing is denied: $(tail -n 1 out)" gives none
+    check "all were asked" is asked 6000
+    check "the old master becomes a replica" within 30 not is_master "$old"
+    heal
+    all_there stale
+}
+
+# It has lost its part, and its replica takes that over before anybody notices that it was away.
+test_master_comes_back_empty() {
+    local node
+    succeeds "create" create empty capacity=3000000 fpr=1e-4 partitions=1024
+    node=$(owner_of 'perhaps:{empty/0}')
+    start_crowd empty adders=2 askers=2
+    crowd_adds 5000
+    kill_server "$node"
+    server_again "$node" || exit 1
+    check "it is still master" is_master "$node"
+    check "it is noticed" within 30 grep -q LOST crowd
+    within 5 false # time for askers to meet what adders do to it
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
+    heal
+    fails "open" LOST open empty
+    succeeds "delete" delete empty
+    succeeds "create again" create empty capacity=1000 fpr=1e-4
+    succeeds "add" add empty count=1000
+    check "all were new" above told_new 990
+}
+
+run_tests
