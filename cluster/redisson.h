@@ -14,37 +14,39 @@
 struct redisson {
     uint64_t nbits;    /* "size" */
     unsigned nhashes;  /* "hashIterations" */
-    uint64_t capacity; /* "expectedInsertions" */
-    double fpr;        /* "falseProbability" */
+    uint64_t capacity; /* "expectedInsertions"; 0: not told */
+    double fpr;        /* "falseProbability"; 0: not told */
 };
 
-/* The fields of the hash, in the order that redisson_format() writes them. */
-enum { REDISSON_FIELDS = 4, REDISSON_NUMBER_NBYTES = 400 };
+/* The fields of the hash beside it: their names, in the order of their values below. */
+enum { REDISSON_FIELDS = 4, REDISSON_VALUE_NBYTES = 32 };
 extern const char *const redisson_field[REDISSON_FIELDS];
 
-/* The functions that return text return NULL, or one line of what is wrong and change nothing.
- */
+/* The functions that return text return NULL; or one line of what is wrong and what to do, and
+ * change nothing. */
 
-/* What Redisson makes of these needs. */
+/* What Redisson makes of these needs: 'capacity' of 1 on, 0 < fpr < 1. */
 const char *redisson_plan(uint64_t capacity, double fpr, struct redisson *config);
 
-/* Reads the values of the fields, which need not end in a zero byte; .bytes NULL: missing. */
+/* A value as a server tells it; bytes NULL: there is no such field. */
 struct redisson_value {
     const char *bytes;
     size_t nbytes;
 };
+
+/* Reads the values of the fields.  Redisson itself needs only the first two. */
 const char *redisson_read(const struct redisson_value values[REDISSON_FIELDS],
                           struct redisson *config);
 
-/* Writes them as Redisson does, which compares them as text. */
+/* Writes them.  Redisson compares the first two as text. */
 void redisson_format(const struct redisson *config,
-                     char values[REDISSON_FIELDS][REDISSON_NUMBER_NBYTES]);
+                     char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES]);
 
-/* The key of the hash: {name}:config, or name:config where the name has a {.  Returns its
- * bytes, without the zero byte; key[] must have 10 more than the name. */
+/* The key of the hash: {name}:config, or name:config where the name has a {.  key[] has room
+ * for 10 bytes more than the name has.  Returns how many it is, without the zero byte. */
 size_t redisson_config_key(const char *name, char *key);
 
-/* The config.nhashes bits of an element, as offsets of Redis. */
+/* The config.nhashes bits of an element, as offsets for SETBIT. */
 void redisson_bits(const struct redisson *config, const void *element, size_t nbytes,
                    uint64_t *bits);
 

@@ -427,7 +427,8 @@ struct perhaps_description {
 };
 
 /* Plans one, 'blocked' whatever the options say, with 'together', and with one line a key where
- * that will do.  Errors as perhaps_create(). */
+ * that will do.  PERHAPS_GROW among the needs is the caller's to meet, with one layout a layer.
+ * Errors as perhaps_create(). */
 PERHAPS_API int perhaps_layout_create(const struct perhaps_options *options,
                                       perhaps_layout **layout);
 
@@ -497,7 +498,8 @@ PERHAPS_API int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys,
 
 /* What a chain with these options makes its layer number 'index' (the oldest is 0) with:
  * capacity, and its share of the fpr.  The rest of *layer is that of *chain.  Returns 0,
- * PERHAPS_ERR_ARGUMENT, or PERHAPS_ERR_LAYERS from PERHAPS_LAYERS_MAX on. */
+ * PERHAPS_ERR_ARGUMENT, PERHAPS_ERR_LAYERS from PERHAPS_LAYERS_MAX on, or PERHAPS_ERR_LIMIT
+ * where its share would be under PERHAPS_FPR_MIN: *layer stays as it was. */
 PERHAPS_API int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
                                       struct perhaps_options *layer);
 

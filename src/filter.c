@@ -36,17 +36,7 @@ int filter_add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
                       struct perhaps_hashed *hashed)
 {
-    if (!f->hasher.ready)
-        return PERHAPS_ERR_KEY;
-    if (hasher_accepts(&f->hasher, keys) < keys->count)
-        return PERHAPS_ERR_ARGUMENT;
-    for (size_t at = 0; at < keys->count; at += BATCH_STEP) {
-        struct keyhash step[BATCH_STEP];
-        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
-        hasher_run(&f->hasher, keys, at, n, step);
-        memcpy(hashed + at, step, n * sizeof *step);
-    }
-    return 0;
+    return hasher_run_all(&f->hasher, keys, hashed);
 }
 
 /* ---- Batches --------------------------------------------------------------------------- */

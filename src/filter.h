@@ -191,6 +191,16 @@ struct filter_kind {
     /* Makes 'f' the union with 'other', of the same geometry and hash.  On failure (_FULL,
      * _MEMORY) 'f' is unchanged. */
     int (*merge)(perhaps_filter *f, const perhaps_filter *other);
+
+    /* Kinds that have layouts (elsewhere.c): whether, with this geometry, all bits of a key lie
+     * in one block of the body. */
+    bool (*in_blocks)(const struct geometry *g);
+
+    /* Where, with such a geometry: as perhaps_layout_locate(). */
+    void (*locate)(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits);
+
+    /* How many keys set this share of the bits, in expectation; 0 <= load < 1. */
+    double (*keys_from_load)(const struct geometry *g, double load);
 };
 
 /* Batches: the public calls hash BATCH_STEP keys at a time into a ring and hand them to the

@@ -146,6 +146,23 @@ size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *ke
     return n;
 }
 
+int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
+                   struct perhaps_hashed *hashed)
+{
+    enum { STEP = 128 };
+    if (!hasher->ready)
+        return PERHAPS_ERR_KEY;
+    if (hasher_accepts(hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    for (size_t at = 0; at < keys->count; at += STEP) {
+        struct keyhash step[STEP];
+        size_t n = keys->count - at < STEP ? keys->count - at : STEP;
+        hasher_run(hasher, keys, at, n, step);
+        memcpy(hashed + at, step, n * sizeof *step);
+    }
+    return 0;
+}
+
 /* 16 bytes, so that the hash 'none' takes them, too. */
 static uint64_t check_value(const struct hasher *hasher)
 {

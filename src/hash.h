@@ -50,6 +50,10 @@ size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *ke
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                 size_t n, struct keyhash *out);
 
+/* perhaps_hash_many() */
+int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
+                   struct perhaps_hashed *hashed);
+
 /* Hashes one key, by a hash that is not xxh3.  false: without its secret or function it cannot,
  * or it does not take the length. */
 bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbytes,

@@ -11,6 +11,7 @@
  *
  * Limits: 8 parts, 16 bits a line.  Union is the OR of the bodies.
  * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -129,6 +130,38 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
+_Static_assert(LINE_NBYTES == PERHAPS_LINE_NBYTES, "as the header says");
+_Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
+
+/* ---- Layouts ----------------------------------------------------------------------------- */
+
+static bool in_blocks(const struct geometry *g)
+{
+    return g->field[PARTS] == 1;
+}
+
+static void locate(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits)
+{
+    unsigned line_bits = (unsigned)g->field[LINE_BITS];
+    struct blocked_walk walk = blocked_walk_start(key.mark);
+    bits->block = scale64(key.place, g->field[PART_LINES]);
+    bits->nlines = 1;
+    bits->nbits = line_bits;
+    for (unsigned i = 0; i < line_bits; i++) {
+        bits->bit[i] = (uint16_t)(walk.word * WORD_NBITS + blocked_bit(walk.factor, i));
+        walk.word = (walk.word + walk.stride) % LINE_WORDS;
+    }
+}
+
+/* Every bit is one of a key's with the same chance, since a walk begins in any word, and apart
+ * from what other keys do: so the share that is not set is a power of the number of keys. */
+static double keys_from_load(const struct geometry *g, double load)
+{
+    double line_nbits = LINE_WORDS * WORD_NBITS;
+    double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[PART_LINES];
+    return log1p(-load) / log1p(-chance);
+}
+
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     const uint64_t *field = f->geometry.field;
@@ -153,4 +186,7 @@ const struct filter_kind kind_blocked = {
     .contains = filter_contains,
     .add = add,
     .merge = merge,
+    .in_blocks = in_blocks,
+    .locate = locate,
+    .keys_from_load = keys_from_load,
 };

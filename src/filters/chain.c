@@ -45,6 +45,11 @@ static const struct filter_kind *base_of(const struct geometry *g)
     return kind_by_id((uint32_t)g->field[BASE]);
 }
 
+static unsigned factor_of(const struct perhaps_options *options)
+{
+    return options->growth.factor ? options->growth.factor : FACTOR_USUAL;
+}
+
 /* Those of a layer; the kind's usual ones but for the preference. */
 static struct perhaps_options layer_options(const struct geometry *g)
 {
@@ -52,14 +57,39 @@ static struct perhaps_options layer_options(const struct geometry *g)
     return (struct perhaps_options){ .preference = (enum perhaps_preference)preference };
 }
 
+static uint64_t layer_capacity(uint64_t first, uint64_t factor, size_t number)
+{
+    double capacity = (double)first * pow((double)factor, (double)number);
+    return capacity < (double)PERHAPS_CAPACITY_MAX ? (uint64_t)capacity : PERHAPS_CAPACITY_MAX;
+}
+
+static double layer_fpr(double all, size_t number)
+{
+    return all * (1 - tightening) * pow(tightening, (double)number);
+}
+
 static int plan_layer(const struct geometry *g, size_t number, struct geometry *layer)
 {
-    double capacity = (double)g->capacity * pow((double)g->field[FACTOR], (double)number);
-    double fpr = g->fpr * (1 - tightening) * pow(tightening, (double)number);
-    uint64_t keys =
-        capacity < (double)PERHAPS_CAPACITY_MAX ? (uint64_t)capacity : PERHAPS_CAPACITY_MAX;
     struct perhaps_options options = layer_options(g);
-    return parts_plan(base_of(g), keys, fpr, &options, layer);
+    return parts_plan(base_of(g), layer_capacity(g->capacity, g->field[FACTOR], number),
+                      layer_fpr(g->fpr, number), &options, layer);
+}
+
+int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
+                          struct perhaps_options *layer)
+{
+    unsigned factor = factor_of(chain);
+    if (!plan_in_range(chain->capacity, chain->fpr) || factor > FACTOR_MAX)
+        return PERHAPS_ERR_ARGUMENT;
+    if (index >= PERHAPS_LAYERS_MAX)
+        return PERHAPS_ERR_LAYERS;
+    double fpr = layer_fpr(chain->fpr, index);
+    if (fpr < PERHAPS_FPR_MIN)
+        return PERHAPS_ERR_LIMIT;
+    *layer = *chain;
+    layer->capacity = layer_capacity(chain->capacity, factor, index);
+    layer->fpr = fpr;
+    return 0;
 }
 
 static int append_layer(perhaps_filter *f)
@@ -108,7 +138,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
 {
     const struct filter_kind *base;
     struct geometry first;
-    unsigned factor = options->growth.factor ? options->growth.factor : FACTOR_USUAL;
+    unsigned factor = factor_of(options);
     int error = plan_base(options, lent, "blocked", &base);
     if (error || factor > FACTOR_MAX || !may_be_base(base))
         return error ? error : PERHAPS_ERR_ARGUMENT;

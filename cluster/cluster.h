@@ -1,0 +1,145 @@
+/* cluster.h - an open filter on servers: what its parts share. */
+#ifndef CLUSTER_H
+#define CLUSTER_H
+
+#include "address.h"
+#include "description.h"
+#include "nodes.h"
+#include "redisson.h"
+
+/* The keys that are under way at once. */
+enum { CHUNK_KEYS = 8192 };
+
+enum { FOOTER_NBYTES = 64, PARTITION_NBYTES_MOST = 16 << 20, PARTITIONS_MOST = 1 << 24 };
+enum { NAME_NBYTES_MOST = 1000, REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
+
+struct layer {
+    perhaps_layout *layout;
+    struct perhaps_plan plan;
+    uint64_t blocks, partition_blocks, partitions;
+    size_t block_nbytes;
+    char suffix[ID_DIGITS + 8]; /* of the names of its partitions: "}:ID" or "}:ID.LAYER" */
+    size_t suffix_nbytes;
+};
+
+struct perhaps_cluster {
+    struct nodes nodes;
+    struct address address;
+    char *shown; /* the address without its password */
+    struct perhaps_hashing hashing;
+    uint8_t secret[16]; /* that hashing points to */
+    bool replicas;
+    unsigned acknowledge;
+    bool (*stopped)(void *context);
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+
+    char key[REDIS_KEY_NBYTES];    /* of the description */
+    char prefix[REDIS_KEY_NBYTES]; /* of the names of partitions: "perhaps:{NAME/" */
+    size_t prefix_nbytes;
+    unsigned slot;                 /* of the description */
+    bool open;
+    struct description about;
+    unsigned nlayers;
+    struct layer layer[PERHAPS_LAYERS_MAX];
+    uint16_t *partition_slot; /* the same for all layers */
+    uint64_t nslots;
+    uint64_t checked; /* nodes.opened when all partitions were found to be there */
+    uint64_t turn;    /* the partition to be looked at next */
+    uint64_t doubtful;
+
+    struct redisson redisson; /* of a filter that Redisson made */
+    struct work *work; /* room for a chunk of keys */
+};
+
+/* cluster.c: notes "NAME: ..." and returns the error. */
+int cluster_fail(perhaps_cluster *c, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* cluster.c: the same for an error of perhaps.h, whose text is perhaps_strerror()'s. */
+int cluster_fail_plainly(perhaps_cluster *c, int error);
+
+/* cluster.c: reads the description anew.  PERHAPS_ERR_MISSING where there is none; what the
+ * handle has open is left alone. */
+int cluster_describe(perhaps_cluster *c, struct description *about);
+
+/* cluster.c: opens the layers that are ready and not open yet. */
+int cluster_open_layers(perhaps_cluster *c, const struct description *about);
+
+/* cluster.c: the size and the suffix of a layer whose layout is there. */
+int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
+                          uint64_t partitions);
+
+/* cluster.c: forgets what is open. */
+void cluster_close(perhaps_cluster *c);
+
+/* cluster.c: a few commands to the description, one after the other on one connection. */
+struct talk {
+    size_t count;
+    void (*write)(void *context, size_t i, struct resp *out);
+    int (*take)(void *context, size_t i, const redisReply *reply, bool again);
+    void *context;
+};
+int cluster_talk(perhaps_cluster *c, const struct talk *talk);
+
+/* ---- partitions.c ---------------------------------------------------------------------- */
+
+static inline uint64_t partition_nblocks(const struct layer *layer, uint64_t partition)
+{
+    uint64_t first = partition * layer->partition_blocks;
+    uint64_t left = layer->blocks - first;
+    return left < layer->partition_blocks ? left : layer->partition_blocks;
+}
+
+/* Without its footer. */
+static inline size_t partition_nbytes(const struct layer *layer, uint64_t partition)
+{
+    return partition_nblocks(layer, partition) * layer->block_nbytes;
+}
+
+/* Writes the name of a partition as an argument. */
+void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                    struct resp *out);
+
+/* The first bytes of a partition's footer. */
+void partition_footer(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                      char footer[FOOTER_NBYTES]);
+
+/* Makes sure that partition_slot[] has those of the layer. */
+int partitions_find_slots(perhaps_cluster *c, uint64_t partitions);
+
+/* Makes all partitions of a layer, all bits zero; those that are there are left as they are. */
+int partitions_make(perhaps_cluster *c, const struct layer *layer);
+
+/* Removes them. */
+int partitions_remove(perhaps_cluster *c, const struct layer *layer);
+
+/* Compares the lengths of all partitions with what they should be.  PERHAPS_ERR_LOST: 'census'
+ * tells how many are not. */
+struct census {
+    uint64_t looked_at, lost, first_lost;
+    unsigned first_layer;
+};
+int partitions_check(perhaps_cluster *c, struct census *census);
+
+/* The same if a connection was made since: a server that has restarted without its data has
+ * broken off all connections, and so has one whose place another took. */
+int partitions_check_new(perhaps_cluster *c);
+
+/* Looks at n of them.  Those that are lost are removed: what is there was made by adding to
+ * what was not there any more. */
+int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
+                    size_t n);
+
+/* What to say about a lost one. */
+int partitions_fail_lost(perhaps_cluster *c, unsigned layer, uint64_t partition);
+
+/* ---- foreign.c ------------------------------------------------------------------------- */
+
+int foreign_open(perhaps_cluster *c);
+int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, bool *was_present,
+                size_t *done);
+int foreign_contains(perhaps_cluster *c, const struct perhaps_keys *keys, bool *present);
+int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
+
+#endif

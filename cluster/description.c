@@ -1,0 +1,224 @@
+#include "description.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a client of a later version would change if clients of this one were to stay away. */
+static const char version[] = "1";
+
+const char *const state_name[STATES] = { "creating", "ready", "deleting" };
+static const char *const hash_name[] = { "xxh3", "sip", "none", "custom" };
+enum { HASHES = sizeof hash_name / sizeof *hash_name };
+
+static const char strange[] =
+    "its description is not one that this version of perhaps understands: use a newer one";
+
+void description_field(char field[FIELD_NBYTES], const char *what, unsigned layer)
+{
+    snprintf(field, FIELD_NBYTES, "%s.%u", what, layer % PERHAPS_LAYERS_MAX);
+}
+
+void description_layer(char text[LAYER_NBYTES], const struct layer_description *layer)
+{
+    const struct perhaps_description *d = &layer->layout;
+    int n = snprintf(text, LAYER_NBYTES, "kind=%s capacity=%ju fpr=%.17g partitions=%ju fields=",
+                     d->kind, (uintmax_t)d->capacity, d->fpr, (uintmax_t)layer->partitions);
+    for (unsigned i = 0; i < PERHAPS_FIELDS_MAX; i++)
+        n += snprintf(text + n, LAYER_NBYTES - (size_t)n, "%s%ju", i ? "," : "",
+                      (uintmax_t)d->field[i]);
+}
+
+/* ---- Writing --------------------------------------------------------------------------- */
+
+static void put(struct resp *out, const char *field, const char *value)
+{
+    resp_text(out, field);
+    resp_text(out, value);
+}
+
+static void put_number(struct resp *out, const char *field, uint64_t number)
+{
+    resp_text(out, field);
+    resp_number(out, number);
+}
+
+void description_write(const struct description *d, const char *key, struct resp *out)
+{
+    char fpr[32], check[20];
+    snprintf(fpr, sizeof fpr, "%.17g", d->fpr);
+    snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
+    resp_command(out, 2 + 2 * 11, 512);
+    put(out, "HSET", key);
+    put(out, "layout", version);
+    put(out, "id", d->id);
+    put(out, "state", state_name[d->state]);
+    put_number(out, "created", d->created);
+    put_number(out, "capacity", d->capacity);
+    put(out, "fpr", fpr);
+    put_number(out, "factor", d->factor);
+    put_number(out, "preference", d->preference);
+    put(out, "hash", hash_name[d->hash]);
+    put_number(out, "seed", d->seed);
+    put(out, "check", check);
+}
+
+/* ---- Reading --------------------------------------------------------------------------- */
+
+static bool number_of(const char *text, int base, uint64_t *number)
+{
+    char *end;
+    *number = strtoull(text, &end, base);
+    return *text && *text != '-' && *text != '+' && *text != ' ' && *end == '\0';
+}
+
+static bool share_of(const char *text, double *share)
+{
+    char *end;
+    *share = strtod(text, &end);
+    return *text && *end == '\0' && *share > 0 && *share < 1;
+}
+
+/* The index of a name among n, or n. */
+static unsigned find(const char *const *names, unsigned n, const char *name)
+{
+    unsigned i = 0;
+    while (i < n && strcmp(names[i], name) != 0)
+        i++;
+    return i;
+}
+
+static bool read_fields(const char *text, struct perhaps_description *d)
+{
+    for (unsigned i = 0; i < PERHAPS_FIELDS_MAX; i++) {
+        int length = 0;
+        char digits[24];
+        if (sscanf(text, "%20[0-9]%n", digits, &length) != 1 ||
+            !number_of(digits, 10, &d->field[i]))
+            return false;
+        text += length;
+        if (*text++ != (i + 1 < PERHAPS_FIELDS_MAX ? ',' : '\0'))
+            return false;
+    }
+    return true;
+}
+
+static bool read_layer(const char *text, struct layer_description *layer)
+{
+    char kind[16], capacity[24], fpr[40], partitions[24];
+    int length = 0;
+    if (sscanf(text,
+               "kind=%15[a-z] capacity=%20[0-9] fpr=%32[0-9.e-] partitions=%20[0-9] fields=%n",
+               kind, capacity, fpr, partitions, &length) != 4 ||
+        !length || strcmp(kind, "blocked") != 0)
+        return false;
+    layer->layout.kind = "blocked"; /* no other has a layout */
+    layer->planned = true;
+    return number_of(capacity, 10, &layer->layout.capacity) &&
+           share_of(fpr, &layer->layout.fpr) &&
+           number_of(partitions, 10, &layer->partitions) &&
+           read_fields(text + length, &layer->layout);
+}
+
+/* A field whose name ends in the number of a layer.  NULL: it is not, or not one of 'what'. */
+static struct layer_description *layer_of(struct description *d, const char *field,
+                                          const char *what)
+{
+    size_t length = strlen(what);
+    uint64_t layer;
+    if (strncmp(field, what, length) != 0 || field[length] != '.' ||
+        !number_of(field + length + 1, 10, &layer) || layer >= PERHAPS_LAYERS_MAX)
+        return NULL;
+    return &d->layer[layer];
+}
+
+static bool read_layers(struct description *d, const char *field, const char *value)
+{
+    struct layer_description *layer;
+    if ((layer = layer_of(d, field, "layer")))
+        return read_layer(value, layer);
+    if ((layer = layer_of(d, field, "ready")))
+        return layer->ready = strcmp(value, "1") == 0;
+    if (!(layer = layer_of(d, field, "keys")))
+        return true; /* of no importance to us */
+    if (*value == '-') {
+        layer->keys = 0; /* given back twice, after a failover that had lost the reserving */
+        return true;
+    }
+    return number_of(value, 10, &layer->keys);
+}
+
+/* What must be there. */
+enum { HAS_VERSION = 1, HAS_ID = 2, HAS_STATE = 4, HAS_SIZE = 8, HAS_FPR = 16, HAS_HASH = 32 };
+enum { HAS_ALL = 63 };
+
+static bool read_field(struct description *d, const char *field, const char *value,
+                       unsigned *has)
+{
+    uint64_t number;
+    if (strcmp(field, "layout") == 0) {
+        *has |= HAS_VERSION;
+        return strcmp(value, version) == 0;
+    }
+    if (strcmp(field, "id") == 0) {
+        *has |= HAS_ID;
+        memcpy(d->id, value, strlen(value) == ID_DIGITS ? sizeof d->id : 0);
+        return strspn(d->id, "0123456789abcdef") == ID_DIGITS;
+    }
+    if (strcmp(field, "state") == 0) {
+        *has |= HAS_STATE;
+        d->state = (enum state)find(state_name, STATES, value);
+        return d->state < STATES;
+    }
+    if (strcmp(field, "created") == 0)
+        return number_of(value, 10, &d->created);
+    if (strcmp(field, "capacity") == 0) {
+        *has |= HAS_SIZE;
+        return number_of(value, 10, &d->capacity);
+    }
+    if (strcmp(field, "fpr") == 0) {
+        *has |= HAS_FPR;
+        return share_of(value, &d->fpr);
+    }
+    if (strcmp(field, "factor") == 0 || strcmp(field, "preference") == 0) {
+        unsigned *to = *field == 'f' ? &d->factor : &d->preference;
+        bool valid = number_of(value, 10, &number) && number <= 8;
+        *to = valid ? (unsigned)number : 0;
+        return valid;
+    }
+    if (strcmp(field, "hash") == 0) {
+        *has |= HAS_HASH;
+        d->hash = (enum perhaps_hash)find(hash_name, HASHES, value);
+        return (unsigned)d->hash < HASHES;
+    }
+    if (strcmp(field, "seed") == 0)
+        return number_of(value, 10, &d->seed);
+    if (strcmp(field, "check") == 0)
+        return number_of(value, 16, &d->check);
+    return read_layers(d, field, value);
+}
+
+const char *description_read(const redisReply *fields, struct description *description)
+{
+    unsigned has = 0;
+    *description = (struct description){ 0 };
+    if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2)
+        return strange;
+    for (size_t i = 0; i < fields->elements; i += 2) {
+        const redisReply *field = fields->element[i], *value = fields->element[i + 1];
+        if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING ||
+            strlen(value->str) != (size_t)value->len ||
+            !read_field(description, field->str, value->str, &has))
+            return strange;
+    }
+    if (has != HAS_ALL || !description->layer[0].planned)
+        return strange;
+    for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++) {
+        struct perhaps_description *layout = &description->layer[i].layout;
+        layout->hash = description->hash;
+        layout->seed = description->seed;
+        layout->check = description->check;
+    }
+    return NULL;
+}

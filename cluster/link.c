@@ -1,0 +1,285 @@
+#include "link.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { RECEIVE_NBYTES = 64 << 10, REST_MS = 100 };
+
+int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- Replies without a tree ------------------------------------------------------------ */
+
+/* hiredis calls these as it reads a reply, and only looks whether they return NULL.  What is
+ * nested deeper than an array of numbers is not asked for, and ignored. */
+
+static struct reply *reply_of(const redisReadTask *task)
+{
+    struct reply *reply = task->privdata;
+    if (!task->parent) {
+        reply->type = task->type;
+        reply->count = 0;
+        reply->text_nbytes = 0;
+    }
+    return reply;
+}
+
+static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
+{
+    struct reply *reply = reply_of(task);
+    if (task->parent)
+        return reply;
+    if (reply->text_room < nbytes) {
+        char *room = realloc(reply->text, nbytes);
+        if (!room) {
+            reply->failed = true;
+            return NULL;
+        }
+        reply->text = room;
+        reply->text_room = nbytes;
+    }
+    if (nbytes)
+        memcpy(reply->text, text, nbytes);
+    reply->text_nbytes = nbytes;
+    return reply;
+}
+
+static void *take_array(const redisReadTask *task, int count)
+{
+    struct reply *reply = reply_of(task);
+    if (!task->parent)
+        reply->count = count > 0 ? (size_t)count : 0;
+    return reply;
+}
+
+static void *take_number(const redisReadTask *task, long long number)
+{
+    struct reply *reply = reply_of(task);
+    if (!task->parent)
+        reply->number = number;
+    else if (task->idx >= 0 && task->idx < NUMBERS_MOST && !task->parent->parent)
+        reply->numbers[task->idx] = number;
+    return reply;
+}
+
+static void *take_nil(const redisReadTask *task)
+{
+    return reply_of(task);
+}
+
+static void release_nothing(void *reply)
+{
+    (void)reply;
+}
+
+static const redisReplyObjectFunctions plain_functions = { take_text, take_array, take_number,
+                                                           take_nil, release_nothing };
+
+/* ---- Opening and closing --------------------------------------------------------------- */
+
+static void close_link(struct link *link)
+{
+    if (link->context) {
+        link->context->reader->fn = (redisReplyObjectFunctions *)link->tree_functions;
+        freeReplyObject((void *)link->reply.tree);
+        redisFree(link->context);
+    }
+    link->context = NULL;
+    link->reply.tree = NULL;
+    link->out_sent = 0;
+    resp_clear(&link->out);
+}
+
+void link_fail(struct link *link, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(link->trouble, sizeof link->trouble, format, arguments);
+    va_end(arguments);
+    close_link(link);
+    link->rest_ms = now_ms() + REST_MS;
+}
+
+void link_release(struct link *link)
+{
+    close_link(link);
+    resp_release(&link->out);
+    free(link->queue);
+    free(link->reply.text);
+    *link = (struct link){ 0 };
+}
+
+static bool greet(struct link *link, const char *user, const char *password)
+{
+    if (password) {
+        resp_command(&link->out, user ? 3 : 2, 64);
+        resp_text(&link->out, "AUTH");
+        if (user)
+            resp_text(&link->out, user);
+        resp_text(&link->out, password);
+        if (!link_queue(link, QUEUE_GREETING))
+            return false;
+    }
+    if (!link->replica)
+        return true;
+    resp_command(&link->out, 1, 16);
+    resp_text(&link->out, "READONLY");
+    return link_queue(link, QUEUE_GREETING);
+}
+
+bool link_open(struct link *link, const char *user, const char *password)
+{
+    close_link(link);
+    redisContext *context = redisConnectNonBlock(link->at.host, (int)link->at.port);
+    if (!context || context->err) {
+        link_fail(link, "%s", context ? context->errstr : "no memory");
+        if (context)
+            redisFree(context);
+        return false;
+    }
+    link->context = context;
+    link->tree_functions = context->reader->fn;
+    context->reader->privdata = &link->reply;
+    link->heard_ms = now_ms();
+    link->trouble[0] = '\0';
+    return greet(link, user, password);
+}
+
+/* ---- The queue ------------------------------------------------------------------------- */
+
+static bool make_room(struct link *link)
+{
+    size_t room = link->room ? 2 * link->room : 256;
+    uint32_t *queue = malloc(room * sizeof *queue);
+    if (!queue)
+        return false;
+    for (size_t i = 0; i < link->waiting; i++)
+        queue[i] = link->queue[(link->first + i) % link->room];
+    free(link->queue);
+    link->queue = queue;
+    link->room = room;
+    link->first = 0;
+    return true;
+}
+
+bool link_queue(struct link *link, uint32_t entry)
+{
+    if (link->out.failed || (link->waiting == link->room && !make_room(link))) {
+        link_fail(link, "no memory");
+        return false;
+    }
+    if (link->waiting == 0)
+        link->heard_ms = now_ms();
+    link->queue[(link->first + link->waiting++) % link->room] = entry;
+    return true;
+}
+
+bool link_forget(struct link *link, uint32_t *entry)
+{
+    if (link->waiting == 0)
+        return false;
+    *entry = link->queue[link->first];
+    link->first = (link->first + 1) % link->room;
+    link->waiting--;
+    return true;
+}
+
+/* ---- Sending and receiving ------------------------------------------------------------- */
+
+/* An error that has come meanwhile, such as a connection that was refused. */
+static bool has_failed(struct link *link)
+{
+    int error = 0;
+    socklen_t nbytes = sizeof error;
+    getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &nbytes);
+    if (error)
+        link_fail(link, "%s", strerror(error));
+    return error != 0;
+}
+
+bool link_send(struct link *link)
+{
+    struct resp *out = &link->out;
+    if (has_failed(link))
+        return false;
+    while (link->out_sent < out->nbytes) {
+        ssize_t sent = send(link->context->fd, out->bytes + link->out_sent,
+                            out->nbytes - link->out_sent, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+            return true;
+        if (sent < 0) {
+            link_fail(link, "%s", strerror(errno));
+            return false;
+        }
+        link->out_sent += (size_t)sent;
+        link->heard_ms = now_ms();
+    }
+    resp_clear(out);
+    link->out_sent = 0;
+    return true;
+}
+
+bool link_receive(struct link *link, bool tree)
+{
+    char bytes[RECEIVE_NBYTES];
+    redisReader *reader = link->context->reader;
+    reader->fn = (redisReplyObjectFunctions *)(tree ? link->tree_functions : &plain_functions);
+    ssize_t got = recv(link->context->fd, bytes, sizeof bytes, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return true;
+    if (got <= 0) {
+        link_fail(link, "%s", got ? strerror(errno) : "it closed the connection");
+        return false;
+    }
+    link->heard_ms = now_ms();
+    if (redisReaderFeed(reader, bytes, (size_t)got) == REDIS_OK)
+        return true;
+    link_fail(link, "no memory");
+    return false;
+}
+
+static bool is_tree(const struct link *link)
+{
+    return link->context->reader->fn == link->tree_functions;
+}
+
+static void take_tree(struct reply *reply, redisReply *tree)
+{
+    reply->tree = tree;
+    reply->type = tree->type;
+    reply->number = tree->integer;
+    reply->count = tree->elements;
+}
+
+const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
+{
+    void *object = NULL;
+    struct reply *reply = &link->reply;
+    freeReplyObject((void *)reply->tree);
+    reply->tree = NULL;
+    *failed = redisReaderGetReply(link->context->reader, &object) != REDIS_OK;
+    if (*failed) {
+        link_fail(link, "%s", reply->failed ? "no memory" : "it does not speak Redis's protocol");
+        return NULL;
+    }
+    if (!object)
+        return NULL;
+    if (is_tree(link))
+        take_tree(reply, object);
+    if (link_forget(link, entry))
+        return reply;
+    *failed = true;
+    link_fail(link, "it answered what was not asked");
+    return NULL;
+}
