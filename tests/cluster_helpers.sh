@@ -102,6 +102,24 @@ stop_crowd() {
     check "keys were asked" above asked 0
 }
 
+# Somebody who has had a filter open since before something happens: open_asker NAME; then a line to
+# file descriptor 5 makes it ask; then end_asker.
+open_asker() {
+    rm -f go
+    mkfifo go
+    "$program" ask "$(url "$1")" keys=keys wait=1 <go >asked 2>err &
+    asker=$!
+    exec 5>go
+    within 10 grep -q waiting asked
+    check "an asker is connected" grep -q waiting asked
+}
+end_asker() {
+    wait $asker
+    status=$?
+    exec 5>&-
+    cp asked out
+}
+
 # ---- Servers -------------------------------------------------------------------------------
 
 # within SECONDS COMMAND...: waits that long for it to succeed.
@@ -116,7 +134,8 @@ within() {
 }
 
 is_up() { kill -0 "${PIDS[$1]}" 2>/dev/null; }
-role() { server_cli "$1" role 2>/dev/null | head -n 1; }
+# One that is stopped says nothing.
+role() { timeout 2 "$SERVER_CLI" -p "${PORTS[$1]}" role 2>/dev/null | head -n 1; }
 is_master() { [ "$(role "$1")" = master ]; }
 id_of() { server_cli "$1" cluster myid; }
 index_of_port() {
@@ -134,6 +153,18 @@ replica_of() {
     index_of_port "$port"
 }
 
+masters() {
+    local i
+    for i in "${!PORTS[@]}"; do
+        is_master "$i" && echo "$i"
+    done
+}
+
+# enter_elsewhere I: addresses name a server that stays up while I does not.
+enter_elsewhere() {
+    [ "$entry" -ne "$1" ] || entry=$(masters | grep -vx "$1" | head -n 1)
+}
+
 slot_of() { server_cli "$entry" cluster keyslot "$1"; }
 
 # owner_of KEY: the index of the master that has its slot.
@@ -148,17 +179,22 @@ owner_of() {
     index_of_port "$port"
 }
 
-# All that run know all slots and have their masters; a replica of each if replicas are asked.
+# All that run know all slots, and who is whose replica; and replicas have caught up.
 is_whole() {
-    local i
+    local i replicas=0
+    rm -f view[0-9]*
     for i in "${!PORTS[@]}"; do
         is_up "$i" || continue
         server_cli "$i" cluster info 2>/dev/null | tr -d '\r' >info
         grep -q '^cluster_state:ok' info && grep -q '^cluster_slots_pfail:0' info &&
             grep -q '^cluster_slots_fail:0' info || return 1
         server_cli "$i" info replication | grep -q '^master_link_status:down' && return 1
+        is_master "$i" || replicas=$((replicas + 1))
+        server_cli "$i" cluster nodes >"view$i"
     done
-    return 0
+    for i in view[0-9]*; do
+        [ "$(grep -c slave "$i")" -eq $replicas ] || return 1
+    done
 }
 heal() { within 30 is_whole || echo "FAILED: the cluster does not become whole"; }
 

@@ -3,6 +3,7 @@
 # and ask:  cluster_moves_test.sh DRIVER
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
+heal
 
 test_slots_move() {
     local moved asked
@@ -96,7 +97,7 @@ test_master_is_killed() {
     crowd_adds 5000
     old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
     kill_server "$old"
-    [ "$entry" -ne "$old" ] || entry=$new
+    enter_elsewhere "$old"
     check "its replica takes over" within 30 is_master "$new"
     server_again "$old" || exit 1
     heal
@@ -130,7 +131,7 @@ test_master_hangs_long() {
     start_crowd "long?acknowledge=1&timeout=1s" askers=2
     crowd_adds 2000
     kill -STOP "${PIDS[old]}"
-    [ "$entry" -ne "$old" ] || entry=$new
+    enter_elsewhere "$old"
     check "its replica takes over" within 30 is_master "$new"
     kill -CONT "${PIDS[old]}"
     check "the old master becomes a replica" within 30 not is_master "$old"
@@ -144,33 +145,51 @@ test_master_hangs_long() {
 # Who has a connection to the old master from before asks it in the moment in which it goes on,
 # and does not know yet that it was replaced.
 test_old_master_is_asked() {
-    local old new pid
+    local old new
     succeeds "create" create stale capacity=100000 fpr=1e-9 partitions=64
     succeeds "add" add stale count=1000
     printf '1000\n' >keys
     old=$(owner_of 'perhaps:{stale/0}') new=$(replica_of "$old")
-    mkfifo go
-    "$program" ask "$(url stale)" keys=keys wait=1 <go >asked 2>err &
-    pid=$!
-    exec 5>go
-    check "it is connected" within 10 grep -q waiting asked
+    open_asker stale
     kill -STOP "${PIDS[old]}"
-    [ "$entry" -ne "$old" ] || entry=$new
+    enter_elsewhere "$old"
     check "the replica takes over" within 30 is_master "$new"
     succeeds "add to the new master" add stale first=1000 count=5000
     printf '6000\n' >keys
     echo >&5
     sleep 0.2 # the questions to the old master wait in its socket
     kill -CONT "${PIDS[old]}"
-    wait $pid
-    status=$?
-    exec 5>&-
-    cp asked out
+    end_asker
     check "nothing is denied: $(tail -n 1 out)" gives none
     check "all were asked" is asked 6000
     check "the old master becomes a replica" within 30 not is_master "$old"
     heal
     all_there stale
+}
+
+# That a layer is ready must not be lost with the node that was told so, or all keys in it are.
+test_growth_is_acknowledged() {
+    local name old new
+    for name in growth{1..50}; do # of which description and keys are on different nodes
+        old=$(owner_of "perhaps:{$name}")
+        [ "$old" != "$(owner_of "perhaps:{$name/0}")" ] && break
+    done
+    new=$(replica_of "$old")
+    succeeds "create" create "$name" capacity=100 fpr=1e-9 grow=1 partitions=1
+    kill -STOP "${PIDS[new]}"
+    drive add "$name?acknowledge=1&timeout=500ms&patience=1s" count=1000 batch=10
+    check "it cannot grow: $(tail -n 1 out)" gives REPLICAS
+    printf '%s\n' "$(told added)" >keys
+    kill_server "$old"
+    kill -CONT "${PIDS[new]}"
+    enter_elsewhere "$old"
+    check "the replica takes over" within 30 is_master "$new"
+    all_there "$name"
+    server_again "$old" || exit 1
+    heal
+    succeeds "add" add "$name?acknowledge=1" first="$(cat keys)" count=1000
+    printf '%s\n' $(($(cat keys) + 1000)) >keys
+    all_there "$name"
 }
 
 # It has lost its part, and its replica takes that over before anybody notices that it was away.

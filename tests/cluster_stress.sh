@@ -5,18 +5,10 @@
 duration=${2:-300}
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
+heal
 cd "$folder" || exit 2
 
-masters() {
-    local i
-    for i in "${!PORTS[@]}"; do is_master "$i" && echo "$i"; done
-}
 a_master() { masters | shuf -n 1 --random-source=<(yes $RANDOM); }
-
-# An address must be a server's that runs: who opens the filter anew has no other.
-enter_elsewhere() { # than by I
-    [ "$entry" -ne "$1" ] || entry=$(masters | grep -vx "$1" | head -n 1)
-}
 
 fault_move() {
     local from to

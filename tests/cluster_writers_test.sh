@@ -3,6 +3,7 @@
 # there:  cluster_writers_test.sh DRIVER
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 0 "${SETTINGS[@]}" || exit 1
+heal
 
 # writers NAME PROCESSES KEYS [BATCH]: all add the same keys, each in an order of its own.  Ends when
 # all have ended.
