@@ -65,18 +65,39 @@ static bool remove_batch(void *context, struct batch *batch)
     return batch_met(batch, error);
 }
 
+static bool add_to_servers(void *context, struct batch *batch)
+{
+    struct change *change = context;
+    bool ok = remote_add(change->target.remote, batch);
+    atomic_fetch_add(&change->nchanged, batch->ndone);
+    return ok;
+}
+
+/* What servers have been told they have. */
+static int complain_of_servers(const struct change *change, const struct input *input,
+                               const struct batch *last)
+{
+    char outcome[1024];
+    snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
+             grouped(change->nchanged).s, change->target.path,
+             remote_blames_key(last) ? "" : ": adding all again is safe");
+    return remote_complain(change->target.remote, input, last, outcome);
+}
+
 /* Batches change the filter in order, so that it and its errors are the same for any number of
  * threads; in place that cannot be had, since others add meanwhile. */
-static int change_all(struct change *change, struct input *input, bool in_place)
+static int change_all(struct change *change, struct input *input, bool in_order)
 {
     const struct target *target = &change->target;
     struct stage stages[] = {
         { .run = hash_batch, .context = change },
-        { .run = change->batch, .context = change, .in_order = !in_place },
+        { .run = change->batch, .context = change, .in_order = in_order },
     };
     bool hashes = change->batch == add_batch;
     const struct batch *last = input_run(input, stages + !hashes, 1 + hashes);
     change->nkeys = input_nkeys(input);
+    if (target->remote)
+        return complain_of_servers(change, input, last);
     if (last->error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: its kind cannot remove keys: build it with --removable%s",
                         target->path, target->outcome);
@@ -87,7 +108,9 @@ static int report(const struct settings *settings, const struct change *change, 
 {
     const struct target *target = &change->target;
     struct perhaps_stats stats;
-    perhaps_stats(target->filter, &stats);
+    int status = settings->quiet ? 0 : target_stats(target, &stats);
+    if (settings->quiet || status)
+        return status;
     const struct perhaps_plan *plan = &stats.plan;
     bool over = stats.keys > plan->fpr_until && stats.fpr_now > plan->fpr;
     uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
@@ -109,18 +132,25 @@ static int report(const struct settings *settings, const struct change *change, 
                      over ? share(plan->fpr).s : "");
 }
 
-/* Changes the filter by all keys of the inputs, saves it and reports. */
+/* Sees to it that the filter, if it is a file, stays as it is now.  Returns the status. */
+static int keep(const struct change *change, const struct settings *settings, int status)
+{
+    if (change->target.remote)
+        return status;
+    if (settings->in_place)
+        return target_sync(&change->target, status);
+    return status ? status : target_save(&change->target);
+}
+
+/* Changes the filter by all keys of the inputs, keeps it and reports. */
 static int change_filter(struct change *change, const struct settings *settings, double started)
 {
     struct input *input = NULL;
     int status = input_open(settings, change->doing, false, &input);
     if (!status)
-        status = change_all(change, input, settings->in_place);
+        status = change_all(change, input, !settings->in_place && !change->target.remote);
     input_close(input);
-    if (settings->in_place)
-        status = target_sync(&change->target, status);
-    else if (!status)
-        status = target_save(&change->target);
+    status = keep(change, settings, status);
     return status ? status : report(settings, change, seconds_now() - started);
 }
 
@@ -173,6 +203,8 @@ int verb_build(const struct settings *settings)
 static int open_existing(struct target *target, const struct settings *settings)
 {
     const char *path = settings->filter;
+    if (is_remote(path))
+        return target_open(target, path, settings, WITH_SECRET);
     if (settings->in_place) {
         int status = target_open_in_place(target, path, settings);
         return status ? status : refuse_itself(settings, path);
@@ -188,6 +220,8 @@ static int change_existing(const struct settings *settings, struct change *chang
     double started = seconds_now();
     stop_on_signals();
     int status = open_existing(&change->target, settings);
+    if (change->target.remote)
+        change->batch = add_to_servers; /* options_read() lets no other verb come here */
     if (!status)
         status = change_filter(change, settings, started);
     target_close(&change->target);

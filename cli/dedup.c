@@ -38,17 +38,38 @@ static bool print_batch(void *context, struct batch *batch)
     return output_write(&dedup->output, batch);
 }
 
-/* Saves the state, if one is wanted.  Returns 0 or the exit status. */
+static bool is_saved(const struct dedup *dedup)
+{
+    return dedup->settings->state && !dedup->seen.target.remote;
+}
+
+/* Saves the state, if it is a file.  Returns 0 or the exit status. */
 static int remember(struct dedup *dedup)
 {
-    return dedup->settings->state ? target_save(&dedup->seen.target) : 0;
+    return is_saved(dedup) ? target_save(&dedup->seen.target) : 0;
 }
 
 /* What an error leaves, once remember() has made it true. */
-static const char *outcome_of(const struct dedup *dedup)
+static int complain_of(const struct dedup *dedup, const struct batch *last)
 {
-    return dedup->settings->state ? "; the lines so far are done and remembered"
-                                  : "; the lines so far are done";
+    uint64_t nunsure = dedup->seen.nunsure;
+    char outcome[128];
+    snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
+             dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
+             nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
+    return dedup->seen.target.remote
+               ? remote_complain(dedup->seen.target.remote, dedup->input, last, outcome)
+               : input_complain(dedup->input, last, outcome);
+}
+
+/* Servers remember at once. */
+static int complain_of_output(const struct dedup *dedup)
+{
+    return output_complain(&dedup->output,
+                           is_saved(dedup) ? dedup->seen.target.outcome
+                           : dedup->seen.target.remote
+                               ? "; what could not be printed is remembered all the same"
+                               : "");
 }
 
 static int dedup_all(struct dedup *dedup)
@@ -59,38 +80,42 @@ static int dedup_all(struct dedup *dedup)
     stages[n++] = (struct stage){ .run = print_batch, .context = dedup, .in_order = true };
     const struct batch *last = input_run(dedup->input, stages, n);
     if (dedup->output.error)
-        return output_complain(&dedup->output, dedup->seen.target.outcome);
+        return complain_of_output(dedup);
     int status = remember(dedup);
-    return status ? status : input_complain(dedup->input, last, outcome_of(dedup));
+    return status ? status : complain_of(dedup, last);
 }
 
 static int report(const struct dedup *dedup, double seconds)
 {
     const struct settings *s = dedup->settings;
     uint64_t nrepeated = dedup->nlines - dedup->nnew;
-    double losses = seen_expected_losses(&dedup->seen, dedup->nnew);
-    struct seen_facts seen = seen_facts(&dedup->seen);
-    double bits = seen.keys ? 8.0 * (double)seen.memory_nbytes / (double)seen.keys : 0;
+    struct seen_facts seen;
     if (s->count)
         printf("lines\t%ju\nnew\t%ju\nrepeated\t%ju\n", (uintmax_t)dedup->nlines,
                (uintmax_t)dedup->nnew, (uintmax_t)nrepeated);
-    json_t *facts =
-        json_pack("{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f}", "verb",
-                  s->verb->name, "state", s->state ? json_path(s->state) : NULL, "lines",
-                  (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
-                  (json_int_t)nrepeated, "keys_in_filter", (json_int_t)seen.keys, "body_bytes",
-                  (json_int_t)seen.memory_nbytes, "bits_per_key", bits, "fpr_asked", seen.fpr,
-                  "fpr_now", seen.fpr_now, "expected_lost", losses, "seconds", seconds);
-    return summarize(s, facts,
-                     "%s lines, %s new, %s repeated; %s new lines may have been taken "
-                     "for old; %s, %s, %s, %s%s%s%s%s",
-                     grouped(dedup->nlines).s, grouped(dedup->nnew).s, grouped(nrepeated).s,
-                     expectation(losses).s, scaled((double)seen.memory_nbytes, "B").s,
-                     scaled(bits, " bits a key").s, duration(seconds).s,
-                     scaled((double)dedup->nlines / seconds, " lines/s").s,
-                     seen.over ? "; the rate is now " : "",
-                     seen.over ? share(seen.fpr_now).s : "", seen.over ? ", above the " : "",
-                     seen.over ? share(seen.fpr).s : "");
+    int status = s->quiet ? 0 : seen_facts(&dedup->seen, dedup->nnew, &seen);
+    if (status || s->quiet)
+        return status;
+    double bits = seen.keys ? 8.0 * (double)seen.memory_nbytes / (double)seen.keys : 0;
+    json_t *facts = json_pack(
+        "{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "verb",
+        s->verb->name, "state", s->state ? json_path(dedup->seen.target.path) : NULL, "lines",
+        (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
+        (json_int_t)nrepeated, "keys_in_filter", (json_int_t)seen.keys, "body_bytes",
+        (json_int_t)seen.memory_nbytes, "bits_per_key", bits, "fpr_asked", seen.fpr, "fpr_now",
+        seen.fpr_now, "expected_lost", seen.expected_losses, "doubtful",
+        (json_int_t)seen.doubtful, "seconds", seconds);
+    return summarize(
+        s, facts,
+        "%s lines, %s new, %s repeated; %s new lines may have been taken "
+        "for old; %s%s%s, %s, %s, %s%s%s%s%s",
+        grouped(dedup->nlines).s, grouped(dedup->nnew).s, grouped(nrepeated).s,
+        expectation(seen.expected_losses).s, seen.doubtful ? grouped(seen.doubtful).s : "",
+        seen.doubtful ? " old ones for new, since connections broke; " : "",
+        scaled((double)seen.memory_nbytes, "B").s, scaled(bits, " bits a key").s,
+        duration(seconds).s, scaled((double)dedup->nlines / seconds, " lines/s").s,
+        seen.over ? "; the rate is now " : "", seen.over ? share(seen.fpr_now).s : "",
+        seen.over ? ", above the " : "", seen.over ? share(seen.fpr).s : "");
 }
 
 static int refuse_overlap(const struct settings *settings)

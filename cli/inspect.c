@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "facts.h"
 #include "numbers.h"
@@ -97,11 +98,54 @@ static int print_info(const struct settings *settings, const struct target *targ
                   parts_of(target->filter)));
 }
 
+/* "2026-11-21T19:38:06Z". */
+static json_t *moment_of(uint64_t seconds)
+{
+    char text[32];
+    struct tm parts;
+    time_t moment = (time_t)seconds;
+    if (!seconds || !gmtime_r(&moment, &parts) ||
+        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+        return json_null();
+    return json_string(text);
+}
+
+/* On servers. */
+static int print_remote_info(const struct settings *settings, const struct remote *remote)
+{
+    struct perhaps_cluster_stats stats;
+    int error = perhaps_cluster_stats(remote_handle(remote), &stats);
+    if (error)
+        return remote_settle(remote, error, "");
+    const struct perhaps_plan *plan = &stats.plan;
+    double bits = stats.keys ? 8.0 * (double)stats.memory_nbytes / (double)stats.keys : 0;
+    return print_facts(
+        settings,
+        json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:I, "
+                  "s:I, s:I, s:I, s:s, s:o, s:o}",
+                  "filter", json_path(remote_name(remote)), "layout", stats.layout, "kind",
+                  plan->kind, "keys", (json_int_t)stats.keys, "keys_estimated",
+                  (json_int_t)stats.keys_estimated, "capacity", (json_int_t)plan->capacity,
+                  "load", stats.load, "bits_per_key", bits, "fpr_asked", plan->fpr,
+                  "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now, "fpr_until",
+                  fact_until(settings, plan), "body_bytes", (json_int_t)stats.memory_nbytes,
+                  "layers", (json_int_t)stats.layers, "partitions",
+                  (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes,
+                  "largest_node_bytes", (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
+                  (json_int_t)stats.smallest_nbytes, "hash", stats.hash, "created",
+                  moment_of(stats.created), "geometry", fact_geometry(plan)));
+}
+
 int verb_info(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
     struct stat file = { 0 };
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
+    if (!status && target.remote) {
+        status = print_remote_info(settings, target.remote);
+        target_close(&target);
+        return status;
+    }
     if (!status && stat(settings->filter, &file) != 0)
         status = complain("%s: %s", settings->filter, strerror(errno));
     if (!status)
@@ -134,12 +178,34 @@ static int verify(const struct target *target)
     return STATUS_YES;
 }
 
+/* Bits that were lost without a trace show as fewer keys than were counted. */
+static int verify_remote(const struct remote *remote)
+{
+    struct perhaps_cluster_verdict verdict;
+    const char *name = remote_name(remote);
+    int error = perhaps_cluster_verify(remote_handle(remote), &verdict);
+    if (error == PERHAPS_ERR_LOST) {
+        complain("%s: %s of %s partitions are lost, the first is number %s: delete it and make "
+                 "it anew",
+                 name, grouped(verdict.lost).s, grouped(verdict.partitions).s,
+                 grouped(verdict.first_lost).s);
+        return STATUS_NO;
+    }
+    if (error)
+        return remote_settle(remote, error, "");
+    printf("%s: ok, %s partition%s; about %s keys by a sample of %s\n", name,
+           grouped(verdict.partitions).s, verdict.partitions == 1 ? "" : "s",
+           grouped((uint64_t)verdict.keys_estimated).s,
+           scaled((double)verdict.sampled_nbytes, "B").s);
+    return STATUS_YES;
+}
+
 int verb_verify(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
     if (!status)
-        status = verify(&target);
+        status = target.remote ? verify_remote(target.remote) : verify(&target);
     else if (target.error == PERHAPS_ERR_DAMAGED)
         status = STATUS_NO;
     target_close(&target);

@@ -15,15 +15,22 @@ static const struct verb verbs[] = {
       "Without -n the keys are counted first where the input can be read twice; for a pipe "
       "the\n"
       "filter grows with them, as it does under --grow." },
+    { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
+      "make an empty filter F, a file or on servers",
+      "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
+      "a\n"
+      "cluster, of which the host is any.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
       "F is replaced when all keys are in; after an error it is as it was, but for "
-      "--in-place." },
+      "--in-place\n"
+      "and on servers (F is redis://host:port/name), where each key is in at once." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which --removable built",
       "Remove only keys that were added: another one may take a stranger's entry with it." },
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
-      "Exit status: 0 if a key was selected, 1 if none, 2 after an error." },
+      "Exit status: 0 if a key was selected, 1 if none, 2 after an error.\n"
+      "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
       "Prints the line, a tab and the count: never too low, but " TEXT(
@@ -38,10 +45,13 @@ static const struct verb verbs[] = {
       "be\n"
       "read twice; for a pipe the filter grows with them.  A --state that exists keeps its "
       "size,\n"
-      "rate, kind, window and hash.\n"
+      "rate, kind, window and hash.  One on servers (redis://host:port/name) must exist, and "
+      "any\n"
+      "number of jobs may share it: of all of them one prints a line.\n"
       "Under --window a line is printed again when it comes later than W after it was last\n"
       "printed; a repeat in between does not renew its time." },
-    { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F", NULL },
+    { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
+      "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
       "tell what filter 'build' would make, its size, and what others there are",
       "-n may be left out with --grow and --window." },
@@ -53,7 +63,15 @@ static const struct verb verbs[] = {
       "build\n"
       "a new filter from those." },
     { VERIFY, true, false, "verify", verb_verify, "F", "check every page of F",
+      "On servers (F is redis://host:port/name): whether every partition is there and whole.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
+    { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
+      "copy a filter from a file to servers, or back",
+      "One is a file, the other redis://host:port/name.  A file may be there, and is replaced "
+      "when\n"
+      "all is copied; on servers nothing of that name may be there yet." },
+    { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
+      "F is redis://host:port/name.  One that somebody began to make or to delete goes, too." },
 };
 
 #define NVERBS (sizeof verbs / sizeof *verbs)
@@ -96,11 +114,11 @@ static int help_verb(const struct verb *verb)
     printf("usage: perhaps %s %s\n%s: %s.\n\n", verb->name, verb->usage, verb->name,
            verb->summary);
     options_help(verb, stdout);
-    if (verb->bit & (BUILD | DEDUP | PLAN))
+    if (verb->bit & (BUILD | CREATE | DEDUP | PLAN))
         print_kinds();
     if (verb->notes)
         printf("\n%s\n", verb->notes);
-    if (verb->takes_inputs && verb->bit != MERGE)
+    if (verb->takes_inputs && !(verb->bit & (MERGE | CONVERT)))
         puts(
             "\nINPUT: files, or - for standard input, which is the default; gzip and zstd are\n"
             "unpacked.  A key is a line without its newline: any bytes, of any length.");

@@ -6,15 +6,23 @@
 #include <string.h>
 
 #include "numbers.h"
+#include "remote.h"
 #include "report.h"
 
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
-#define SIZED (BUILD | DEDUP | PLAN)
-#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY)
-#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE)
+#define SIZED (BUILD | DEDUP | PLAN | CREATE)
+#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT)
+#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT)
+
+/* Verbs that work on filters on servers too, and options that do not, or do only there. */
+#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT)
+#define FILES   (1U << 30)
+#define SERVERS (1U << 31)
 
 #define THREADS_MAX 1024
 #define FIELD_MAX   1000000
+
+#define PARTITIONS_MAX (UINT64_C(1) << 32) /* the servers' memory is full long before */
 
 #define FACTOR_MAX      8 /* as perhaps.h says */
 #define GENERATIONS_MAX 64
@@ -64,6 +72,12 @@ static const char *read_threads(const char *value, void *slot)
 static const char *read_field(const char *value, void *slot)
 {
     return read_between(value, 1, FIELD_MAX, slot, "not a field: the first field is 1");
+}
+
+static const char *read_partitions(const char *value, void *slot)
+{
+    return read_between(value, 1, PARTITIONS_MAX, slot,
+                        "not a number of partitions: give a whole number, such as 4096");
 }
 
 static const char *read_factor(const char *value, void *slot)
@@ -157,46 +171,48 @@ static const struct row {
     { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output), "the filter file to write" },
     { 'n', SIZED, "capacity", "N", read_capacity, SLOT(capacity),
       "room for N different keys: 5000000, 5e9, 10M, 2G" },
-    { 'p', BUILD | PLAN, "fpr", "P", read_fpr, SLOT(fpr),
+    { 'p', BUILD | PLAN | CREATE, "fpr", "P", read_fpr, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
     { 'p', DEDUP, "fpr", "P", read_fpr, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
-    { 0, SIZED, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
-    { 0, SIZED, "base", "K", read_kind, SLOT(base),
+    { 0, SIZED | FILES, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
+    { 0, SIZED | FILES, "base", "K", read_kind, SLOT(base),
       "of a kind that is made of filters: the kind of those" },
-    { 0, BUILD | PLAN, "removable", NULL, read_flag, SLOT(removable),
+    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, read_flag, SLOT(removable),
       "a kind whose keys can be removed" },
-    { 0, BUILD | PLAN, "count", NULL, read_flag, SLOT(counts),
+    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, read_flag, SLOT(counts),
       "a kind that tells how often a key was added" },
     { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
     { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
       "a kind that takes more than N keys; N, if given, is what it begins with" },
-    { 0, SIZED, "until", "N", read_capacity, SLOT(until),
+    { 0, SIZED | FILES, "until", "N", read_capacity, SLOT(until),
       "grow, and keep the rate up to N keys, where the kind must know that" },
     { 0, SIZED, "factor", "N", read_factor, SLOT(factor),
       "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, DEDUP | PLAN, "window", "W", read_window, SLOT(window),
+    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", read_partitions, SLOT(partitions),
+      "spread it over N parts, which all servers share [as many as it takes]" },
+    { 0, DEDUP | PLAN | FILES, "window", "W", read_window, SLOT(window),
       "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
-    { 0, DEDUP | PLAN, "generations", "G", read_generations, SLOT(generations),
+    { 0, DEDUP | PLAN | FILES, "generations", "G", read_generations, SLOT(generations),
       "the window is kept in G parts: up to W/(G-1) more is remembered [5]" },
-    { 0, DEDUP, "time-field", "N", read_field, SLOT(time_field),
+    { 0, DEDUP | FILES, "time-field", "N", read_field, SLOT(time_field),
       "the time is the N-th field of the line, not the clock's: 1795290000.5, or\n"
       "                       2026-11-21T19:38:06[.123][Z|+hh:mm]" },
     { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
     { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
-    { 0, BUILD | DEDUP, "hash", "H", read_text, SLOT(hash),
+    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_text, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
-    { 0, BUILD, "key-file", "K", read_text, SLOT(key_file),
+    { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),
       "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
     { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
       "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT, "key-file", "K", read_text, SLOT(key_file),
-      "the secret that F was built with" },
-    { 0, BUILD, "seed", "S", read_seed, SLOT(seed),
+    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
+      "the secret that the filter was built with" },
+    { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
     { 0, DEDUP, "state", "F", read_text, SLOT(state),
-      "remember the lines in F from run to run; made if missing" },
-    { 0, ADD, "in-place", NULL, read_flag, SLOT(in_place),
+      "remember the lines in F from run to run; made if missing, but on servers" },
+    { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
       "add to the file itself: others may do so too, and find the keys at once" },
     { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
@@ -307,11 +323,40 @@ static int check_together(const struct settings *s)
     return 0;
 }
 
+/* Whether the filter that the verb works on lies on servers. */
+static bool is_on_servers(const struct settings *s)
+{
+    return (s->filter && is_remote(s->filter)) || (s->state && is_remote(s->state)) ||
+           (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
+}
+
+/* What only files can, or only filters on servers. */
+static int check_place(const struct settings *s, const bool given[NROWS])
+{
+    const char *verb = s->verb->name;
+    bool served = is_on_servers(s);
+    if (s->output && is_remote(s->output))
+        return complain(
+            "%s: writes files only: make a filter on servers with 'perhaps create', "
+            "and fill it with 'perhaps add'",
+            verb);
+    for (size_t i = 0; i < s->ninputs && s->verb->bit != CONVERT; i++)
+        if (is_remote(s->inputs[i]))
+            return complain("%s: takes files, not what lies on servers, as inputs", verb);
+    if (served && !(s->verb->bit & SERVED))
+        return complain("%s: works on filters in files only, not on servers", verb);
+    for (size_t i = 0; i < NROWS; i++)
+        if (given[i] && rows[i].verbs & (served ? FILES : SERVERS))
+            return complain("--%s: not of a filter %s: leave it out", rows[i].name,
+                            served ? "on servers" : "in a file");
+    return 0;
+}
+
 static int take_operands(int argc, char **argv, struct settings *s)
 {
     if (s->verb->takes_filter) {
         if (argc == 0)
-            return complain("%s: which filter file? see 'perhaps help %s'", s->verb->name,
+            return complain("%s: which filter? see 'perhaps help %s'", s->verb->name,
                             s->verb->name);
         s->filter = *argv++;
         argc--;
@@ -328,6 +373,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
 {
     char letters[2 * NROWS + 2];
     struct option names[NROWS + 1];
+    bool given[NROWS] = { false };
     int code, status;
     *settings = (struct settings){ .verb = verb, .fpr = verb->bit == DEDUP ? FPR_DEDUP : FPR };
     make_tables(verb, letters, names);
@@ -338,13 +384,15 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
             return complain_option(verb, code, argv[optind - 1]);
         if ((status = read_value(row, settings)))
             return status;
+        given[row - rows] = true;
     }
     if (settings->help)
         return 0;
     if ((status = check_together(settings)))
         return status;
     settings->window.generations = (unsigned)settings->generations;
-    return take_operands(argc - optind, argv + optind, settings);
+    status = take_operands(argc - optind, argv + optind, settings);
+    return status ? status : check_place(settings, given);
 }
 
 void options_help(const struct verb *verb, FILE *to)

@@ -18,7 +18,7 @@
 /* What was asked.  Zero or NULL: not given, the verb has its default. */
 struct settings {
     const struct verb *verb;
-    const char *filter; /* the file that the verb is about, if it takes one */
+    const char *filter; /* what the verb is about, if it takes one */
     char **inputs;
     size_t ninputs;
 
@@ -31,6 +31,7 @@ struct settings {
     const char *base;
     bool removable, counts, fixed, grow; /* what is needed of the kind */
     uint64_t factor, until;              /* how it grows */
+    uint64_t partitions;                 /* on servers */
     struct perhaps_window window;        /* times in milliseconds */
     uint64_t generations;
     uint64_t time_field; /* from 1 on */

@@ -19,8 +19,7 @@ void progress_start(struct progress *progress, const char *doing, uint64_t total
     };
 }
 
-static void draw(const struct progress *progress, uint64_t nkeys, uint64_t nbytes,
-                 double seconds)
+static void draw(const struct progress *progress, uint64_t nbytes, double seconds)
 {
     fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
     if (progress->total_nbytes > 0 && nbytes > 0) {
@@ -29,21 +28,41 @@ static void draw(const struct progress *progress, uint64_t nkeys, uint64_t nbyte
         fprintf(stderr, " %3.0f %%, %s left", share * 100,
                 duration(ceil(seconds * (1 - share) / share)).s);
     }
+}
+
+/* Returns for how many seconds the work has gone on, if it is time to draw; else 0. */
+static double time_to_draw(struct progress *progress)
+{
+    if (!progress->wanted)
+        return 0;
+    double now = seconds_now();
+    if (now - progress->started < PATIENCE_S || now - progress->drawn < REDRAW_S)
+        return 0;
+    progress->drawn = now;
+    on_screen = true;
+    return now - progress->started;
+}
+
+void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
+{
+    double seconds = time_to_draw(progress);
+    if (seconds <= 0)
+        return;
+    draw(progress, nbytes, seconds);
     fprintf(stderr, ", %s keys, %s", grouped(nkeys).s,
             scaled((double)nkeys / seconds, " keys/s").s);
     fflush(stderr);
 }
 
-void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
+void progress_show_bytes(struct progress *progress, uint64_t nbytes)
 {
-    if (!progress->wanted)
+    double seconds = time_to_draw(progress);
+    if (seconds <= 0)
         return;
-    double now = seconds_now();
-    if (now - progress->started < PATIENCE_S || now - progress->drawn < REDRAW_S)
-        return;
-    draw(progress, nkeys, nbytes, now - progress->started);
-    progress->drawn = now;
-    on_screen = true;
+    draw(progress, nbytes, seconds);
+    fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
+            scaled((double)nbytes / seconds, "B/s").s);
+    fflush(stderr);
 }
 
 void progress_erase(void)

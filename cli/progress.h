@@ -18,6 +18,9 @@ void progress_start(struct progress *progress, const char *doing, uint64_t total
 /* Draws, if the work has lasted a second and the last drawing is old enough. */
 void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes);
 
+/* The same for work whose bytes are all there is to tell. */
+void progress_show_bytes(struct progress *progress, uint64_t nbytes);
+
 /* Takes the line away, if there is one. */
 void progress_erase(void);
 

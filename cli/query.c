@@ -19,8 +19,13 @@ static bool ask_batch(void *context, struct batch *batch)
 {
     const struct query *query = context;
     const struct settings *s = query->settings;
+    const struct target *target = &query->target;
     struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
-    size_t npresent = perhaps_contains_many(query->target.filter, &keys, batch->answer);
+    size_t npresent;
+    if (!target->remote)
+        npresent = perhaps_contains_many(target->filter, &keys, batch->answer);
+    else if (!remote_ask(target->remote, batch, &npresent))
+        return false;
     batch->nselected = s->invert ? batch->count - npresent : npresent;
     if (s->quiet || s->count)
         return true;
@@ -63,7 +68,8 @@ static int query_all(struct query *query)
         return output_complain(&query->output, "");
     if (query->settings->quiet && query->nselected)
         return 0;
-    return input_complain(query->input, last, "");
+    return query->target.remote ? remote_complain(query->target.remote, query->input, last, "")
+                                : input_complain(query->input, last, "");
 }
 
 static void report(const struct query *query, double seconds)

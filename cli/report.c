@@ -14,12 +14,26 @@
 #include "progress.h"
 #include "stop.h"
 
+/* Of an address as it was typed: what stands before its last @ is nobody's business. */
+static void hide_password(char *line)
+{
+    static const char scheme[] = "://";
+    for (char *begin = line; (begin = strstr(begin, scheme));) {
+        begin += strlen(scheme);
+        size_t length = strcspn(begin, " \n");
+        const char *at = memrchr(begin, '@', length);
+        if (at)
+            memmove(begin, at + 1, strlen(at + 1) + 1);
+    }
+}
+
 static void print_line(const char *format, va_list arguments)
 {
     char line[8192];
     int length = vsnprintf(line, sizeof line, format, arguments);
     if (length < 0)
         return;
+    hide_password(line);
     for (char *c = line; *c; c++) /* a path may hold newlines and terminal controls */
         if (iscntrl((unsigned char)*c))
             *c = '?';

@@ -64,7 +64,7 @@ bool request_may_grow(const struct settings *settings)
 
 /* A window needs not grow itself: its generations do.  A kind that forgets, and is not told
  * when, remembers as many keys as it has room for. */
-static struct perhaps_options options_of(const struct settings *settings, struct size size)
+struct perhaps_options request_options(const struct settings *settings, struct size size)
 {
     bool window = request_window(settings);
     bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_FORGET);
@@ -144,7 +144,7 @@ static int complain_plan(const struct settings *settings, const struct perhaps_o
 int request_plan(const struct settings *settings, struct size size, const char *name,
                  struct perhaps_options *options, struct perhaps_plan *plan)
 {
-    *options = options_of(settings, size);
+    *options = request_options(settings, size);
     int error =
         settings->kind ? perhaps_plan(options, plan) : choose_kind(settings, options, plan);
     if (error)

@@ -26,7 +26,10 @@ bool request_may_grow(const struct settings *settings);
 /* What the options say of its size, for which no input need be read: 0 keys if nothing. */
 struct size request_size(const struct settings *settings);
 
-/* The options for it, but for its hash, and its plan.  An option that the kind would not heed
+/* The options for it, but for its hash. */
+struct perhaps_options request_options(const struct settings *settings, struct size size);
+
+/* The same, and its plan.  An option that the kind would not heed
  * (--factor where there are no layers) is an error; with no --kind it chooses one that heeds
  * it. Returns 0, or the exit status, having complained about 'name'. */
 int request_plan(const struct settings *settings, struct size size, const char *name,

@@ -69,20 +69,12 @@ static bool write_file(const char *path, const char *text, size_t nbytes)
     return ok;
 }
 
-int secret_write(const char *path, const perhaps_filter *filter, bool quiet)
+int secret_write(const char *path, const uint8_t secret[SECRET_NBYTES])
 {
-    uint8_t secret[SECRET_NBYTES];
     char text[HEX_NBYTES + 2];
-    int error = perhaps_secret(filter, secret);
-    if (error)
-        return complain("%s: %s", path, why(error));
     for (size_t i = 0; i < SECRET_NBYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", secret[i]);
     text[HEX_NBYTES] = '\n';
-    if (!write_file(path, text, HEX_NBYTES + 1))
-        return complain("%s: %s", path, strerror(errno));
-    if (!quiet)
-        complain("%s: made with a new secret: keep it, the filter cannot be asked without",
-                 path);
-    return 0;
+    return write_file(path, text, HEX_NBYTES + 1) ? 0
+                                                  : complain("%s: %s", path, strerror(errno));
 }

@@ -2,7 +2,6 @@
 #ifndef SECRET_H
 #define SECRET_H
 
-#include <perhaps.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -13,8 +12,8 @@
  * Returns 0, or the exit status, having complained. */
 int secret_read(const char *path, uint8_t secret[SECRET_NBYTES], bool *missing);
 
-/* Writes the secret of the filter to a new file, which only its owner can read, and says so
- * unless 'quiet'.  Returns 0, or the exit status, having complained. */
-int secret_write(const char *path, const perhaps_filter *filter, bool quiet);
+/* Writes the secret to a new file, which only its owner can read.  Returns 0, or the exit
+ * status, having complained. */
+int secret_write(const char *path, const uint8_t secret[SECRET_NBYTES]);
 
 #endif

@@ -37,6 +37,19 @@ static bool add_batch(void *context, struct batch *batch)
     return !batch->error;
 }
 
+/* Lines whose keys may be in, and were not told to be new, would be lost: they count as new. */
+static bool add_to_servers(void *context, struct batch *batch)
+{
+    struct seen *seen = context;
+    if (remote_add(seen->target.remote, batch))
+        return true;
+    if (!remote_blames_key(batch)) {
+        seen->nunsure = batch->count - batch->ndone;
+        batch->ndone = batch->count;
+    }
+    return false;
+}
+
 /* ---- Parts ------------------------------------------------------------------------- */
 
 typedef uint8_t hash_bytes[PERHAPS_HASH_NBYTES];
@@ -124,6 +137,10 @@ static bool add_to_part(void *context, struct batch *batch)
 
 size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX])
 {
+    if (seen->target.remote) {
+        stages[0] = (struct stage){ .run = add_to_servers, .context = seen, .in_order = true };
+        return 1;
+    }
     if (seen->nparts == 0) {
         size_t n = 0;
         if (window_reads(&seen->window))
@@ -200,6 +217,8 @@ static int open_state(struct seen *seen, const struct settings *settings)
 int seen_open(struct seen *seen, const struct settings *settings)
 {
     struct size size;
+    if (settings->state && is_remote(settings->state))
+        return target_open(&seen->target, settings->state, settings, WITH_SECRET);
     int status = target_reserve(&seen->target, settings->state);
     if (!status && settings->state && access(settings->state, F_OK) == 0)
         return open_state(seen, settings);
@@ -248,19 +267,9 @@ static void add_facts(struct seen_facts *facts, const struct target *target)
     facts->over |= stats.keys > stats.plan.fpr_until && stats.fpr_now > stats.plan.fpr;
 }
 
-struct seen_facts seen_facts(const struct seen *seen)
-{
-    struct seen_facts facts = { 0 };
-    if (seen->nparts == 0)
-        add_facts(&facts, &seen->target);
-    for (size_t i = 0; i < seen->nparts; i++)
-        add_facts(&facts, &seen->part[i].target);
-    return facts;
-}
-
 /* What a window holds in the end tells nothing about how much it held before: it is taken to
  * have been as full all the time. */
-double seen_expected_losses(const struct seen *seen, uint64_t nnew)
+static double expected_losses_of(const struct seen *seen, uint64_t nnew)
 {
     double sum = 0;
     struct perhaps_stats stats;
@@ -273,4 +282,35 @@ double seen_expected_losses(const struct seen *seen, uint64_t nnew)
     for (size_t i = 0; i < seen->nparts; i++)
         sum += expected_losses(seen->part[i].target.filter, 0, nnew / seen->nparts);
     return sum;
+}
+
+/* Others add to it, too: it is taken to have been as full all the time. */
+static int facts_of_servers(const struct remote *remote, uint64_t nnew,
+                            struct seen_facts *facts)
+{
+    struct perhaps_cluster_stats stats;
+    int error = perhaps_cluster_stats(remote_handle(remote), &stats);
+    if (!error)
+        *facts = (struct seen_facts){ .keys = stats.keys,
+                                      .memory_nbytes = stats.memory_nbytes,
+                                      .fpr_now = stats.fpr_now,
+                                      .fpr = stats.plan.fpr,
+                                      .over = stats.keys > stats.plan.fpr_until &&
+                                              stats.fpr_now > stats.plan.fpr,
+                                      .expected_losses = (double)nnew * stats.fpr_now,
+                                      .doubtful = stats.doubtful };
+    return remote_settle(remote, error, "; all lines are done and remembered");
+}
+
+int seen_facts(const struct seen *seen, uint64_t nnew, struct seen_facts *facts)
+{
+    *facts = (struct seen_facts){ 0 };
+    if (seen->target.remote)
+        return facts_of_servers(seen->target.remote, nnew, facts);
+    if (seen->nparts == 0)
+        add_facts(facts, &seen->target);
+    for (size_t i = 0; i < seen->nparts; i++)
+        add_facts(facts, &seen->part[i].target);
+    facts->expected_losses = expected_losses_of(seen, nnew);
+    return 0;
 }

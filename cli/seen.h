@@ -13,7 +13,8 @@
 struct seen {
     struct target target; /* the state, or one filter that forgets or whose hash was asked */
     struct window window;
-    uint64_t nkeys_before; /* that it held at the start */
+    uint64_t nkeys_before; /* that it held at the start; not of one on servers */
+    uint64_t nunsure;      /* lines of which servers that failed did not tell: taken for new */
 
     /* Else: each part is told the keys whose hash says so, all in order, in a stage of its own;
      * so several threads add at once. */
@@ -38,17 +39,18 @@ int seen_open(struct seen *seen, const struct settings *settings);
  * Returns how many. */
 size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX]);
 
-/* What all filters together are. */
+/* What all filters together are, and what they did. */
 struct seen_facts {
     uint64_t keys, memory_nbytes;
     double fpr_now, fpr;
-    bool over; /* more keys came than the asked rate was to be kept for */
+    bool over;              /* more keys came than the asked rate was to be kept for */
+    double expected_losses; /* lines that were taken for old though they were new */
+    uint64_t doubtful;      /* that were taken for new and may have been old: see
+                               perhaps_cluster_add_many() */
 };
-struct seen_facts seen_facts(const struct seen *seen);
 
-/* How many lines may have been taken for old though they were new, in expectation, if 'nnew'
- * were found to be new. */
-double seen_expected_losses(const struct seen *seen, uint64_t nnew);
+/* When 'nnew' lines were found to be new.  Returns 0 or the exit status, having complained. */
+int seen_facts(const struct seen *seen, uint64_t nnew, struct seen_facts *facts);
 
 void seen_close(struct seen *seen);
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static atomic_int caught;
+static atomic_llong first_s;     /* when */
 static int wake[2] = { -1, -1 }; /* never drained: once readable, always readable */
 
 static void make_pipe(void)
@@ -31,7 +32,6 @@ static void ensure_pipe(void)
  * may handle the two at the same time. */
 static void on_signal(int number)
 {
-    static atomic_llong first_s;
     int saved = errno;
     long long now_s = time(NULL), seen_s = 0;
     if (atomic_compare_exchange_strong(&first_s, &seen_s, now_s)) {
@@ -59,6 +59,11 @@ void stop_on_signals(void)
 int stop_signal(void)
 {
     return atomic_load(&caught);
+}
+
+bool stop_overdue(void)
+{
+    return stop_signal() && time(NULL) - atomic_load(&first_s) > 1;
 }
 
 void stop_waiting(void)

@@ -11,6 +11,9 @@ void stop_on_signals(void);
 /* The signal that asked to stop, or 0. */
 int stop_signal(void);
 
+/* Whether a signal asked for it so long ago that what was on its way should be done. */
+bool stop_overdue(void);
+
 /* Makes every stop_wait() that waits now or is called later return false. */
 void stop_waiting(void);
 

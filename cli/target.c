@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "hashing.h"
 #include "numbers.h"
 #include "report.h"
-#include "secret.h"
 #include "stop.h"
 
 static int init(struct target *target, const char *path, const char *format)
@@ -28,6 +28,7 @@ static int init(struct target *target, const char *path, const char *format)
 void target_close(struct target *target)
 {
     perhaps_free(target->filter);
+    remote_close(target->remote);
     free(target->outcome);
     if (target->lock >= 0)
         close(target->lock);
@@ -113,58 +114,27 @@ int target_reserve(struct target *target, const char *path)
 
 /* ---- Making one -------------------------------------------------------------------- */
 
-/* Which hash --hash and --key-file ask for. */
-static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
-{
-    static const char *const names[] = {
-        [PERHAPS_XXH3] = "xxh3", [PERHAPS_SIP] = "sip", [PERHAPS_NONE] = "none"
-    };
-    const char *name = settings->hash ? settings->hash
-                                      : names[settings->key_file ? PERHAPS_SIP : PERHAPS_XXH3];
-    size_t i = 0, n = sizeof names / sizeof *names;
-    while (i < n && strcmp(names[i], name) != 0)
-        i++;
-    if (i == n)
-        return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
-    *hash = (enum perhaps_hash)i;
-    if (*hash == PERHAPS_SIP && !settings->key_file)
-        return complain("--hash sip: needs a secret, to ask the filter later: give "
-                        "--key-file K, which is made if it does not exist");
-    if (*hash != PERHAPS_SIP && settings->key_file)
-        return complain("--hash %s: takes no secret: leave out --key-file", name);
-    if (*hash != PERHAPS_XXH3 && settings->seed)
-        return complain("--hash %s: takes no seed: leave out --seed", name);
-    return 0;
-}
-
 int target_create(struct target *target, const struct settings *settings, struct size size)
 {
-    uint8_t secret[SECRET_NBYTES];
-    bool new_secret = false;
+    struct hashing hashing;
     struct perhaps_options options;
     struct perhaps_plan plan;
-    enum perhaps_hash hash = PERHAPS_XXH3;
-    int status = choose_hash(settings, &hash);
+    int status = hashing_choose(&hashing, settings);
     if (!status)
         status = request_plan(settings, size, target->path, &options, &plan);
-    if (!status && settings->key_file)
-        status = secret_read(settings->key_file, secret, &new_secret);
     if (status)
         return status;
-    options.hashing = (struct perhaps_hashing){
-        .hash = hash,
-        .seed = settings->seed,
-        .secret = settings->key_file && !new_secret ? secret : NULL,
-    };
+    options.hashing = hashing.chosen;
     int error = perhaps_create(&options, &target->filter);
     if (error == PERHAPS_ERR_MEMORY)
         return complain("%s: %s: it takes %s", target->path, why(error),
                         scaled((double)plan.body_nbytes, "B").s);
     if (error)
         return complain("%s: %s", target->path, why(error));
-    if (!new_secret)
-        return 0;
-    return secret_write(settings->key_file, target->filter, settings->quiet || settings->json);
+    status = hashing_keep(&hashing, settings);
+    if (!status)
+        hashing_tell(&hashing, settings);
+    return status;
 }
 
 /* ---- Opening one ------------------------------------------------------------------- */
@@ -173,31 +143,38 @@ static int complain_open(const char *path, const struct settings *settings, int 
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         return complain("%s: its kind cannot be changed in place: leave out --in-place", path);
-    if (error != PERHAPS_ERR_KEY)
-        return complain("%s: %s", path, why(error));
-    if (settings->key_file)
-        return complain("%s: %s is not the key file that it was built with", path,
-                        settings->key_file);
-    return complain("%s: was built with a secret: give it with --key-file", path);
+    if (error == PERHAPS_ERR_KEY)
+        return hashing_complain(settings, path);
+    return complain("%s: %s", path, why(error));
 }
 
 static int open_file(struct target *target, const char *path, const struct settings *settings,
                      struct perhaps_open_options options)
 {
-    uint8_t secret[SECRET_NBYTES];
-    if (settings->key_file) {
-        int status = secret_read(settings->key_file, secret, NULL);
-        if (status)
-            return status;
-        options.hashing.secret = secret;
-    }
+    struct hashing hashing;
+    int status = hashing_read(&hashing, settings);
+    if (status)
+        return status;
+    options.hashing = hashing.chosen;
     target->error = perhaps_open(path, &options, &target->filter);
     return target->error ? complain_open(path, settings, target->error) : 0;
+}
+
+static int open_remote(struct target *target, const char *address,
+                       const struct settings *settings)
+{
+    *target = (struct target)TARGET_NONE;
+    int status = remote_new(address, settings, "opening", &target->remote);
+    if (!status)
+        target->path = remote_name(target->remote);
+    return status ? status : remote_open(target->remote);
 }
 
 int target_open(struct target *target, const char *path, const struct settings *settings,
                 enum secrecy secrecy)
 {
+    if (is_remote(path))
+        return open_remote(target, path, settings);
     struct perhaps_open_options options = { .without_secret = secrecy == WITHOUT_SECRET };
     int status = init(target, path, outcome_at(path));
     return status ? status : open_file(target, path, settings, options);
@@ -239,6 +216,32 @@ int target_save(const struct target *target)
 {
     int error = perhaps_save(target->filter, target->path);
     return error ? complain("%s: %s%s", target->path, why(error), target->outcome) : 0;
+}
+
+/* Of one on servers, in the words of one in memory. */
+static void translate(const struct perhaps_cluster_stats *from, struct perhaps_stats *to)
+{
+    *to = (struct perhaps_stats){ .plan = from->plan,
+                                  .hash = from->hash,
+                                  .keys = from->keys,
+                                  .load = from->load,
+                                  .memory_nbytes = from->memory_nbytes,
+                                  .fpr_now = from->fpr_now };
+    if (to->keys)
+        to->bits_per_key = 8.0 * (double)to->memory_nbytes / (double)to->keys;
+}
+
+int target_stats(const struct target *target, struct perhaps_stats *stats)
+{
+    struct perhaps_cluster_stats all;
+    if (target->filter) {
+        perhaps_stats(target->filter, stats);
+        return 0;
+    }
+    int error = perhaps_cluster_stats(remote_handle(target->remote), &all);
+    if (!error)
+        translate(&all, stats);
+    return remote_settle(target->remote, error, "");
 }
 
 int target_sync(const struct target *target, int status)

@@ -1,17 +1,20 @@
-/* target.h - the filter that a verb works on: where it is, its secret, its lock. */
+/* target.h - the filter that a verb works on: where it is, its secret, its lock.  It is where
+ * it is: in a file, or on servers. */
 #ifndef TARGET_H
 #define TARGET_H
 
 #include <perhaps.h>
 
+#include "remote.h"
 #include "request.h"
 
 struct target {
-    perhaps_filter *filter;
-    const char *path;
-    int lock;      /* descriptor whose file is locked; -1: none */
-    int error;     /* the perhaps_error for which it could not be opened */
-    char *outcome; /* "; F is unchanged": what an error leaves, to end its message */
+    perhaps_filter *filter; /* NULL: it lies on servers */
+    struct remote *remote;  /* NULL: it does not */
+    const char *path;       /* or address, for messages */
+    int lock;               /* descriptor whose file is locked; -1: none */
+    int error;              /* the perhaps_error for which it could not be opened */
+    char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
 };
 
 /* A target that target_close() may be called on. */
@@ -24,7 +27,7 @@ enum secrecy { WITH_SECRET, WITHOUT_SECRET };
 
 /* All below return 0, or the exit status, having complained. */
 
-/* Opens the filter at 'path' read-only. */
+/* Opens the filter at 'path' read-only; one on servers, to be added to as well. */
 int target_open(struct target *target, const char *path, const struct settings *settings,
                 enum secrecy secrecy);
 
@@ -46,6 +49,9 @@ int target_open_in_place(struct target *target, const char *path,
                          const struct settings *settings);
 
 int target_save(const struct target *target);
+
+/* As perhaps_stats().  0, or the exit status, having complained, for one on servers. */
+int target_stats(const struct target *target, struct perhaps_stats *stats);
 
 /* Sees to it that what was changed in place is on the disk, after a failure too, and returns
  * then its 'status'. */

@@ -18,11 +18,14 @@ enum verb_bit {
     MERGE = 128,
     VERIFY = 256,
     COUNT = 512,
+    CREATE = 1024,
+    DELETE = 2048,
+    CONVERT = 4096,
 };
 
 struct verb {
     unsigned bit;
-    bool takes_filter; /* the first operand is a filter file */
+    bool takes_filter; /* the first operand is a filter */
     bool takes_inputs; /* further operands are allowed */
     const char *name;
     int (*run)(const struct settings *settings); /* returns the exit status */
@@ -31,6 +34,7 @@ struct verb {
     const char *notes; /* more for 'perhaps help VERB', or NULL */
 };
 
+int verb_create(const struct settings *settings);
 int verb_build(const struct settings *settings);
 int verb_add(const struct settings *settings);
 int verb_remove(const struct settings *settings);
@@ -41,5 +45,7 @@ int verb_info(const struct settings *settings);
 int verb_plan(const struct settings *settings);
 int verb_merge(const struct settings *settings);
 int verb_verify(const struct settings *settings);
+int verb_convert(const struct settings *settings);
+int verb_delete(const struct settings *settings);
 
 #endif

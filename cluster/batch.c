@@ -146,15 +146,16 @@ static int take_other(struct batch *b, size_t i, const struct reply *reply)
     if (reply->type == REDIS_REPLY_STRING && reply->text_nbytes == ID_DIGITS &&
         memcmp(reply->text, c->about.id, ID_DIGITS) == 0)
         return 0;
-    return cluster_fail(c, reply->type == REDIS_REPLY_NIL ? PERHAPS_ERR_MISSING
-                                                          : PERHAPS_ERR_CHANGED,
-                        "was deleted%s since it was opened",
-                        reply->type == REDIS_REPLY_NIL ? "" : " and made anew");
+    return cluster_fail(
+        c, reply->type == REDIS_REPLY_NIL ? PERHAPS_ERR_MISSING : PERHAPS_ERR_CHANGED,
+        "was deleted%s since it was opened",
+        reply->type == REDIS_REPLY_NIL ? "" : " and made anew");
 }
 
 static int run_batch(struct batch *b, struct exchange *exchange)
 {
     perhaps_cluster *c = b->c;
+    c->work->nsuspects = 0;
     locate_all(b);
     choose_watches(b);
     exchange->count = c->work->npending + b->nwatches + (b->asks ? ASKS : 0);
@@ -164,6 +165,27 @@ static int run_batch(struct batch *b, struct exchange *exchange)
     if (!error && b->lost)
         error = partitions_fail_lost(c, (unsigned)(b->layer - c->layer), b->lost_partition);
     return error ? error : partitions_check_new(c);
+}
+
+/* ---- Suspects -------------------------------------------------------------------------- */
+
+static int compare_partitions(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* What was made by adding to a lost partition is removed by who adds, so that nobody takes it
+ * for the real one. */
+static int look_at_suspects(perhaps_cluster *c, const struct layer *layer, bool adds)
+{
+    struct work *w = c->work;
+    size_t n = 0;
+    qsort(w->suspect, w->nsuspects, sizeof *w->suspect, compare_partitions);
+    for (size_t i = 0; i < w->nsuspects; i++)
+        if (i == 0 || w->suspect[i] != w->suspect[i - 1])
+            w->suspect[n++] = w->suspect[i];
+    return n ? partitions_look(c, layer, w->suspect, n, adds) : 0;
 }
 
 /* ---- Asking ---------------------------------------------------------------------------- */
@@ -191,6 +213,24 @@ static bool has_all(const char *block, const struct perhaps_bits *bits)
     return !missing;
 }
 
+/* Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
+ * until whoever added has looked at it, and removed it.  So the partition of a block that has
+ * the bits of a few keys at most is looked at before it is believed: in a filter that is a
+ * third full that is one block in some hundreds. */
+enum { KEYS_BELIEVED = 2 };
+
+static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
+{
+    const unsigned most = KEYS_BELIEVED * nbits;
+    unsigned nset = 0;
+    for (size_t i = 0; i < layer->block_nbytes && nset <= most; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, block + i, sizeof word);
+        nset += (unsigned)__builtin_popcountll(word);
+    }
+    return nset <= most;
+}
+
 static int take_block(void *context, size_t i, const struct reply *reply, bool again)
 {
     struct batch *b = context;
@@ -206,6 +246,8 @@ static int take_block(void *context, size_t i, const struct reply *reply, bool a
     perhaps_layout_locate(b->layer->layout, &w->hash[w->pending[i]], &bits);
     if (has_all(reply->text, &bits))
         w->answer[w->pending[i]] = PRESENT;
+    else if (is_sparse(reply->text, b->layer, bits.nbits))
+        w->suspect[w->nsuspects++] = w->partition[i];
     return 0;
 }
 
@@ -213,9 +255,9 @@ static int take_block(void *context, size_t i, const struct reply *reply, bool a
 int work_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
 {
     struct batch b = { .c = c, .layer = layer, .asks = true };
-    struct exchange exchange = {
-        .write = write_getrange, .take = take_block, .replicas = c->replicas
-    };
+    struct exchange exchange = { .write = write_getrange,
+                                 .take = take_block,
+                                 .replicas = c->replicas };
     int error = run_batch(&b, &exchange);
     if (error == PERHAPS_ERR_LOST && c->replicas) {
         b = (struct batch){ .c = c, .layer = layer, .asks = true };
@@ -223,6 +265,8 @@ int work_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
         error = run_batch(&b, &exchange);
     }
     *changed = b.changed;
+    if (!error)
+        error = look_at_suspects(c, layer, false);
     if (!error)
         work_sift(c->work);
     return error;
@@ -273,7 +317,7 @@ static int take_old_bits(void *context, size_t i, const struct reply *reply, boo
         nset += reply->numbers[k] == 1;
     uint8_t *answer = &w->answer[w->pending[i]];
     bool all = nset == reply->count;
-    if (nset == 0)
+    if (nset == 0 && w->nsuspects < CHUNK_KEYS) /* a request may be taken twice */
         w->suspect[w->nsuspects++] = w->partition[i];
     if (*answer != UNKNOWN)
         return 0;
@@ -282,33 +326,12 @@ static int take_old_bits(void *context, size_t i, const struct reply *reply, boo
     return 0;
 }
 
-static int compare_partitions(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Adding to a partition that is lost makes a new one, short and empty.  So where a key found no
- * bit set the partition is looked at; and what was made by mistake is removed, so that nobody
- * takes it for the real one. */
-static int look_at_suspects(perhaps_cluster *c, const struct layer *layer)
-{
-    struct work *w = c->work;
-    size_t n = 0;
-    qsort(w->suspect, w->nsuspects, sizeof *w->suspect, compare_partitions);
-    for (size_t i = 0; i < w->nsuspects; i++)
-        if (i == 0 || w->suspect[i] != w->suspect[i - 1])
-            w->suspect[n++] = w->suspect[i];
-    return n ? partitions_look(c, layer, w->suspect, n) : 0;
-}
-
 int work_add(perhaps_cluster *c, const struct layer *layer)
 {
     struct batch b = { .c = c, .layer = layer };
-    struct exchange exchange = {
-        .write = write_bitfield, .take = take_old_bits, .acknowledge = c->acknowledge
-    };
-    c->work->nsuspects = 0;
+    struct exchange exchange = { .write = write_bitfield,
+                                 .take = take_old_bits,
+                                 .acknowledge = c->acknowledge };
     int error = run_batch(&b, &exchange);
-    return error ? error : look_at_suspects(c, layer);
+    return error ? error : look_at_suspects(c, layer, true);
 }

@@ -73,8 +73,7 @@ static void take_names(perhaps_cluster *c)
     else
         snprintf(c->key, sizeof c->key, "perhaps:{%s}", a->name);
     c->slot = slot_of(c->key, strlen(c->key));
-    c->prefix_nbytes =
-        (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
+    c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
 }
 
 int perhaps_cluster_new(const struct perhaps_cluster_options *options,
@@ -188,17 +187,28 @@ static int take_description(void *context, size_t i, const redisReply *reply, bo
                             "there is no filter of that name: make it with 'perhaps create', "
                             "or is it on another server?");
     const char *problem = description_read(reply, describing->about);
+    if (problem == description_unfinished)
+        return cluster_fail(c, PERHAPS_ERR_UNFINISHED, "%s", problem);
     return problem ? cluster_fail(c, PERHAPS_ERR_VERSION, "%s", problem) : 0;
 }
 
 int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
+    *about = (struct description){ 0 };
     struct talk talk = { 1, write_describe, take_description, &describing };
     return cluster_talk(c, &talk);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------- */
+
+void cluster_name_layer(const perhaps_cluster *c, struct layer *layer, unsigned index)
+{
+    int nbytes = index ? snprintf(layer->suffix, sizeof layer->suffix, "}:%s.%u", c->about.id,
+                                  index % PERHAPS_LAYERS_MAX)
+                       : snprintf(layer->suffix, sizeof layer->suffix, "}:%s", c->about.id);
+    layer->suffix_nbytes = (size_t)nbytes;
+}
 
 int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
                           uint64_t partitions)
@@ -214,12 +224,8 @@ int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned inde
         (layer->blocks + partitions - 1) / partitions > most)
         return PERHAPS_ERR_LIMIT;
     layer->partition_blocks = (layer->blocks + partitions - 1) / partitions;
-    layer->partitions =
-        (layer->blocks + layer->partition_blocks - 1) / layer->partition_blocks;
-    int nbytes = index ? snprintf(layer->suffix, sizeof layer->suffix, "}:%s.%u", c->about.id,
-                                  index % PERHAPS_LAYERS_MAX)
-                       : snprintf(layer->suffix, sizeof layer->suffix, "}:%s", c->about.id);
-    layer->suffix_nbytes = (size_t)nbytes;
+    layer->partitions = (layer->blocks + layer->partition_blocks - 1) / layer->partition_blocks;
+    cluster_name_layer(c, layer, index);
     return partitions_find_slots(c, layer->partitions);
 }
 

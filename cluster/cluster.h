@@ -37,7 +37,7 @@ struct perhaps_cluster {
     char key[REDIS_KEY_NBYTES];    /* of the description */
     char prefix[REDIS_KEY_NBYTES]; /* of the names of partitions: "perhaps:{NAME/" */
     size_t prefix_nbytes;
-    unsigned slot;                 /* of the description */
+    unsigned slot; /* of the description */
     bool open;
     struct description about;
     unsigned nlayers;
@@ -49,7 +49,7 @@ struct perhaps_cluster {
     uint64_t doubtful;
 
     struct redisson redisson; /* of a filter that Redisson made */
-    struct work *work; /* room for a chunk of keys */
+    struct work *work;        /* room for a chunk of keys */
 };
 
 /* cluster.c: notes "NAME: ..." and returns the error. */
@@ -65,6 +65,9 @@ int cluster_describe(perhaps_cluster *c, struct description *about);
 
 /* cluster.c: opens the layers that are ready and not open yet. */
 int cluster_open_layers(perhaps_cluster *c, const struct description *about);
+
+/* cluster.c: the suffix of a layer. */
+void cluster_name_layer(const perhaps_cluster *c, struct layer *layer, unsigned index);
 
 /* cluster.c: the size and the suffix of a layer whose layout is there. */
 int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
@@ -126,10 +129,10 @@ int partitions_check(perhaps_cluster *c, struct census *census);
  * broken off all connections, and so has one whose place another took. */
 int partitions_check_new(perhaps_cluster *c);
 
-/* Looks at n of them.  Those that are lost are removed: what is there was made by adding to
- * what was not there any more. */
+/* Looks at n of them; and may remove those that are lost, where what is there was made by
+ * adding to what was not there any more. */
 int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
-                    size_t n);
+                    size_t n, bool remove);
 
 /* What to say about a lost one. */
 int partitions_fail_lost(perhaps_cluster *c, unsigned layer, uint64_t partition);
@@ -139,7 +142,8 @@ int partitions_fail_lost(perhaps_cluster *c, unsigned layer, uint64_t partition)
 int foreign_open(perhaps_cluster *c);
 int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, bool *was_present,
                 size_t *done);
-int foreign_contains(perhaps_cluster *c, const struct perhaps_keys *keys, bool *present);
+int foreign_contains(perhaps_cluster *c, const struct perhaps_keys *keys, bool *present,
+                     size_t *npresent);
 int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 
 #endif

@@ -12,6 +12,9 @@ const char *const state_name[STATES] = { "creating", "ready", "deleting" };
 static const char *const hash_name[] = { "xxh3", "sip", "none", "custom" };
 enum { HASHES = sizeof hash_name / sizeof *hash_name };
 
+const char description_unfinished[] =
+    "somebody was making or deleting it: 'perhaps delete' it if nobody is any more";
+
 static const char strange[] =
     "its description is not one that this version of perhaps understands: use a newer one";
 
@@ -23,8 +26,9 @@ void description_field(char field[FIELD_NBYTES], const char *what, unsigned laye
 void description_layer(char text[LAYER_NBYTES], const struct layer_description *layer)
 {
     const struct perhaps_description *d = &layer->layout;
-    int n = snprintf(text, LAYER_NBYTES, "kind=%s capacity=%ju fpr=%.17g partitions=%ju fields=",
-                     d->kind, (uintmax_t)d->capacity, d->fpr, (uintmax_t)layer->partitions);
+    int n = snprintf(text, LAYER_NBYTES,
+                     "kind=%s capacity=%ju fpr=%.17g partitions=%ju fields=", d->kind,
+                     (uintmax_t)d->capacity, d->fpr, (uintmax_t)layer->partitions);
     for (unsigned i = 0; i < PERHAPS_FIELDS_MAX; i++)
         n += snprintf(text + n, LAYER_NBYTES - (size_t)n, "%s%ju", i ? "," : "",
                       (uintmax_t)d->field[i]);
@@ -116,8 +120,7 @@ static bool read_layer(const char *text, struct layer_description *layer)
     layer->layout.kind = "blocked"; /* no other has a layout */
     layer->planned = true;
     return number_of(capacity, 10, &layer->layout.capacity) &&
-           share_of(fpr, &layer->layout.fpr) &&
-           number_of(partitions, 10, &layer->partitions) &&
+           share_of(fpr, &layer->layout.fpr) && number_of(partitions, 10, &layer->partitions) &&
            read_fields(text + length, &layer->layout);
 }
 
@@ -212,6 +215,8 @@ const char *description_read(const redisReply *fields, struct description *descr
             !read_field(description, field->str, value->str, &has))
             return strange;
     }
+    if (!(has & HAS_VERSION))
+        return description_unfinished;
     if (has != HAS_ALL || !description->layer[0].planned)
         return strange;
     for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++) {

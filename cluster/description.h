@@ -34,7 +34,9 @@ struct description {
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 
-/* Reads the answer to HGETALL.  Returns NULL, or what is wrong with it. */
+/* Reads the answer to HGETALL.  Returns NULL, or what is wrong with it: description_unfinished,
+ * or that it is of another version, or nonsense. */
+extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);
 
 /* Writes HSET with all but the layers. */

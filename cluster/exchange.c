@@ -70,11 +70,7 @@ static bool is_open(struct run *run, struct link *link)
 static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
 {
     if (!link) {
-        snprintf(run->trouble, sizeof run->trouble,
-                 "%s:%u: the cluster has nobody for slot %u", run->nodes->seed.host,
-                 run->nodes->seed.port, run->exchange->slot(run->exchange->context, i));
-        run->nodes->stale = true;
-        put_off(run, i);
+        run->error = nodes_fail(run->nodes, PERHAPS_ERR_MEMORY, "no memory");
         return;
     }
     if (!is_open(run, link)) {
@@ -98,19 +94,31 @@ static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
     put_off(run, i);
 }
 
-struct link *nodes_any(struct nodes *nodes, unsigned slot);
-struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica);
+/* Nobody has the slot: a master died a moment ago, or its part of the cluster is lost. */
+static void put_off_slot(struct run *run, unsigned slot, uint32_t i)
+{
+    const struct endpoint *seed = &run->nodes->seed;
+    snprintf(run->trouble, sizeof run->trouble, "%s:%u: the cluster has nobody for slot %u",
+             seed->host, seed->port, slot);
+    run->nodes->stale = true;
+    put_off(run, i);
+}
 
 static void send_request(struct run *run, uint32_t i)
 {
-    struct exchange *exchange = run->exchange;
-    struct link *link = exchange->only;
-    if (!link) {
-        unsigned slot = exchange->slot(exchange->context, i);
-        link = exchange->replicas ? nodes_any(run->nodes, slot)
-                                  : nodes_master(run->nodes, slot);
+    const struct exchange *exchange = run->exchange;
+    if (!exchange->slot) {
+        send_to(run, exchange->only, i, false);
+        return;
     }
-    send_to(run, link, i, false);
+    unsigned slot = exchange->slot(exchange->context, i);
+    if (run->nodes->map.master[slot] == NOBODY)
+        put_off_slot(run, slot, i);
+    else
+        send_to(run,
+                exchange->replicas ? nodes_any(run->nodes, slot)
+                                   : nodes_master(run->nodes, slot),
+                i, false);
 }
 
 /* ---- Taking ---------------------------------------------------------------------------- */
@@ -353,7 +361,7 @@ static int wait_for_replicas(struct run *run, struct link *link)
 static void repeat(struct run *run, const struct link *link)
 {
     struct exchange *exchange = run->exchange;
-    for (size_t i = 0; i < exchange->count; i++)
+    for (size_t i = 0; exchange->slot && i < exchange->count; i++)
         if (run->state[i] & TAKEN &&
             nodes_master(run->nodes, exchange->slot(exchange->context, i)) == link) {
             run->state[i] = SENT;
@@ -411,15 +419,62 @@ static int wait_a_while(struct run *run, unsigned tries)
     return stopped(nodes) ? fail_stopped(nodes) : 0;
 }
 
-/* Nobody who could tell the map is reached: what was tried counts as put off, as all else. */
+/* Nobody who could tell the map is reached: what was tried counts as put off, as all else; but
+ * an address that never answered is wrong rather than down. */
 static int refresh(struct run *run)
 {
     struct nodes *nodes = run->nodes;
     int error = nodes_refresh(nodes);
-    if (error != PERHAPS_ERR_UNREACHABLE)
+    if (error != PERHAPS_ERR_UNREACHABLE || !nodes->known)
         return error;
     if (nodes->problem[0])
         snprintf(run->trouble, sizeof run->trouble, "%.599s", nodes->problem);
+    return 0;
+}
+
+/* ---- Fences ---------------------------------------------------------------------------- */
+
+/* A master that hung, and in whose place its replica was put meanwhile, answers what it finds
+ * in its connections as if nothing had happened, before it learns of it: measured on Redis
+ * 7.0, to one PING, and in one case of three to what came behind it; never behind two, each
+ * awaited.  Replacing it takes a silence of the cluster's node timeout (15 s, if not set), so
+ * whoever heard it in the last second need not ask. */
+enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
+
+static void write_ping(void *context, size_t i, struct resp *out)
+{
+    (void)context;
+    (void)i;
+    resp_command(out, 1, 16);
+    resp_text(out, "PING");
+}
+
+static int take_pong(void *context, size_t i, const struct reply *reply, bool again)
+{
+    (void)context;
+    (void)i;
+    (void)reply;
+    (void)again;
+    return 0;
+}
+
+/* One that does not answer is closed, and found out about when it is needed. */
+static int fence(struct nodes *nodes)
+{
+    int64_t now = now_ms();
+    for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        struct exchange ping = {
+            .count = 1, .write = write_ping, .take = take_pong, .only = link
+        };
+        if (!link->context || now - link->heard_ms < SILENCE_MS)
+            continue;
+        for (int k = 0; k < FENCE_PINGS && link->context; k++) {
+            int error = exchange_run(nodes, &ping);
+            if (error && error != PERHAPS_ERR_UNREACHABLE)
+                return error;
+        }
+    }
     return 0;
 }
 
@@ -457,7 +512,9 @@ static int run_until_done(struct run *run)
         }
         if (!run->error)
             run->error = refresh(run);
-        if (run->error || !nodes->known)
+        if (!run->error)
+            run->error = fence(nodes);
+        if (run->error)
             continue;
         send_all(run);
         pump(run);

@@ -8,7 +8,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { RECEIVE_NBYTES = 64 << 10, REST_MS = 100 };
+/* hiredis moves what it has not read yet to the front of its buffer with every kilobyte that it
+ * reads: given little at a time, it moves little. */
+enum { FEED_NBYTES = 4 << 10, REST_MS = 100 };
 
 int64_t now_ms(void)
 {
@@ -96,6 +98,7 @@ static void close_link(struct link *link)
     link->context = NULL;
     link->reply.tree = NULL;
     link->out_sent = 0;
+    link->in_at = link->in_nbytes = 0;
     resp_clear(&link->out);
 }
 
@@ -149,6 +152,7 @@ bool link_open(struct link *link, const char *user, const char *password)
     link->context = context;
     link->tree_functions = context->reader->fn;
     context->reader->privdata = &link->reply;
+    context->reader->maxbuf = 0; /* its buffer stays as it is between replies */
     link->heard_ms = now_ms();
     link->trouble[0] = '\0';
     return greet(link, user, password);
@@ -232,10 +236,9 @@ bool link_send(struct link *link)
 
 bool link_receive(struct link *link, bool tree)
 {
-    char bytes[RECEIVE_NBYTES];
     redisReader *reader = link->context->reader;
     reader->fn = (redisReplyObjectFunctions *)(tree ? link->tree_functions : &plain_functions);
-    ssize_t got = recv(link->context->fd, bytes, sizeof bytes, 0);
+    ssize_t got = recv(link->context->fd, link->in, sizeof link->in, 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return true;
     if (got <= 0) {
@@ -243,9 +246,24 @@ bool link_receive(struct link *link, bool tree)
         return false;
     }
     link->heard_ms = now_ms();
-    if (redisReaderFeed(reader, bytes, (size_t)got) == REDIS_OK)
-        return true;
-    link_fail(link, "no memory");
+    link->in_at = 0;
+    link->in_nbytes = (size_t)got;
+    return true;
+}
+
+/* The next reply that can be made of what was received; NULL: of the next bytes, perhaps. */
+static bool read_reply(struct link *link, void **object)
+{
+    redisReader *reader = link->context->reader;
+    while (redisReaderGetReply(reader, object) == REDIS_OK) {
+        size_t left = link->in_nbytes - link->in_at;
+        if (*object || !left)
+            return true;
+        size_t nbytes = left < FEED_NBYTES ? left : FEED_NBYTES;
+        if (redisReaderFeed(reader, link->in + link->in_at, nbytes) != REDIS_OK)
+            return false;
+        link->in_at += nbytes;
+    }
     return false;
 }
 
@@ -268,9 +286,10 @@ const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
     struct reply *reply = &link->reply;
     freeReplyObject((void *)reply->tree);
     reply->tree = NULL;
-    *failed = redisReaderGetReply(link->context->reader, &object) != REDIS_OK;
+    *failed = !read_reply(link, &object);
     if (*failed) {
-        link_fail(link, "%s", reply->failed ? "no memory" : "it does not speak Redis's protocol");
+        link_fail(link, "%s",
+                  reply->failed ? "no memory" : "it does not speak Redis's protocol");
         return NULL;
     }
     if (!object)

@@ -31,13 +31,15 @@ enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 
 struct link {
     struct endpoint at;
-    bool replica; /* is to be asked though it is one */
+    bool replica;          /* is to be asked though it is one */
     redisContext *context; /* NULL: closed */
     const redisReplyObjectFunctions *tree_functions;
     struct resp out;
     size_t out_sent;
     uint32_t *queue; /* what was sent, or is to be, and not answered: a ring */
     size_t first, waiting, room;
+    char in[64 << 10]; /* what was received, and not given to hiredis yet */
+    size_t in_at, in_nbytes;
     struct reply reply;
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */

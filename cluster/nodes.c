@@ -41,7 +41,6 @@ static struct link *new_link(struct nodes *nodes, const struct endpoint *at, boo
     return links[nodes->nlinks++] = link;
 }
 
-/* The link to a server, made if there is none yet, and not opened.  NULL: no memory. */
 struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica)
 {
     for (size_t i = 0; i < nodes->nlinks; i++)
@@ -56,7 +55,6 @@ struct link *nodes_master(struct nodes *nodes, unsigned slot)
     return master == NOBODY ? NULL : nodes_link(nodes, &nodes->map.nodes[master].at, false);
 }
 
-/* The master and its replicas in turn. */
 struct link *nodes_any(struct nodes *nodes, unsigned slot)
 {
     uint16_t master = nodes->map.master[slot];

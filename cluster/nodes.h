@@ -19,7 +19,7 @@ struct nodes {
     bool cluster; /* it is one */
     struct link **links;
     size_t nlinks;
-    unsigned turn; /* of replicas */
+    unsigned turn;   /* of replicas */
     uint64_t opened; /* connections that were made */
     uint64_t commands, retries, redirections;
     char problem[900];
@@ -28,11 +28,12 @@ struct nodes {
 /* Many requests at once, numbered from 0 on.  Each is written, perhaps several times, and taken
  * once, in any order. */
 struct exchange {
-    size_t count; /* less than QUEUE_ASKING */
-    unsigned (*slot)(void *context, size_t i);
+    size_t count;                              /* less than QUEUE_ASKING */
+    unsigned (*slot)(void *context, size_t i); /* NULL: all go to 'only' */
     void (*write)(void *context, size_t i, struct resp *out);
-    /* Returns 0, or an error that ends the exchange, for which nodes_fail() was called.  'again':
-     * it was sent before, over a connection that broke, and nobody knows whether it was done. */
+    /* Returns 0, or an error that ends the exchange, for which nodes_fail() was called.
+     * 'again': it was sent before, over a connection that broke, and nobody knows whether it
+     * was done. */
     int (*take)(void *context, size_t i, const struct reply *reply, bool again);
     /* The error to return for an error reply that is not dealt with here; or NULL. */
     int (*refuse)(void *context, size_t i, const struct reply *reply);
@@ -53,8 +54,13 @@ int nodes_fail(struct nodes *nodes, int error, const char *format, ...)
 /* Reads the map from whoever answers, if it is stale.  Returns 0 or an error. */
 int nodes_refresh(struct nodes *nodes);
 
-/* The link to the master of a slot, as far as is known; NULL: nobody. */
+/* The link to the master of a slot, or in turn to it and its replicas; NULL: nobody is known to
+ * have it, or no memory. */
 struct link *nodes_master(struct nodes *nodes, unsigned slot);
+struct link *nodes_any(struct nodes *nodes, unsigned slot);
+
+/* The link to a server, made if there is none yet, and not opened.  NULL: no memory. */
+struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica);
 
 void nodes_release(struct nodes *nodes);
 

@@ -165,10 +165,10 @@ static int take_strlen(void *context, size_t i, const struct reply *reply, bool 
     const struct visit *visit = context;
     struct census *census = visit->census;
     uint64_t partition = partition_at(visit, i);
+    size_t nbytes = partition_nbytes(visit->layer, partition) + FOOTER_NBYTES;
     (void)again;
     census->looked_at++;
-    if (reply->type == REDIS_REPLY_INTEGER &&
-        reply->number == (long long)(partition_nbytes(visit->layer, partition) + FOOTER_NBYTES))
+    if (reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes)
         return 0;
     if (!census->lost++ || partition < census->first_lost) {
         census->first_lost = partition;
@@ -249,7 +249,7 @@ static int take_look(void *context, size_t i, const struct reply *reply, bool ag
 }
 
 int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
-                    size_t n)
+                    size_t n, bool remove)
 {
     struct census census = { 0 };
     struct looking looking = {
@@ -263,7 +263,7 @@ int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_
                                  .context = &looking };
     int error = looking.lost ? exchange_run(&c->nodes, &exchange)
                              : cluster_fail_plainly(c, PERHAPS_ERR_MEMORY);
-    if (!error && looking.nlost) {
+    if (!error && looking.nlost && remove) {
         looking.visit.partition = looking.lost;
         error = remove_some(c, &looking.visit, looking.nlost);
     }

@@ -152,24 +152,27 @@ static const redisReply *find_ip(const redisReply *node)
 {
     const redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
     for (size_t i = 0; has(pairs, i + 2); i += 2) {
-        const redisReply *name = pairs->element[i], *value = pairs->element[i + 1];
-        if (is(name, REDIS_REPLY_STRING) && is(value, REDIS_REPLY_STRING) &&
-            strcmp(name->str, "ip") == 0 && value->len)
-            return value;
+        const redisReply *name = pairs->element[i];
+        if (is(name, REDIS_REPLY_STRING) && strcmp(name->str, "ip") == 0)
+            return pairs->element[i + 1];
     }
     return NULL;
 }
 
-static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
+/* A server that does not know its own address tells none. */
+static bool set_told(struct endpoint *at, const redisReply *host, const struct endpoint *asked)
 {
-    const redisReply *host = node->element[0], *ip;
     if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
         return endpoint_set_host(at, asked->host, strlen(asked->host));
-    if (!is(host, REDIS_REPLY_STRING) || !endpoint_set_host(at, host->str, host->len))
+    return is(host, REDIS_REPLY_STRING) && endpoint_set_host(at, host->str, host->len);
+}
+
+static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
+{
+    const redisReply *ip;
+    if (!set_told(at, node->element[0], asked))
         return false;
-    if (endpoint_is_unknown(at) && (ip = find_ip(node)))
-        return endpoint_set_host(at, ip->str, ip->len);
-    return true;
+    return !endpoint_is_unknown(at) || !(ip = find_ip(node)) || set_told(at, ip, asked);
 }
 
 /* Finds or adds a node, and sets *index to where, or to NOBODY if its host is not known. */

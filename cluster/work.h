@@ -13,8 +13,9 @@ struct work {
 
     uint32_t pending[CHUNK_KEYS]; /* the keys that are still to be dealt with, in order */
     size_t npending;
-    uint32_t partition[CHUNK_KEYS]; /* of each pending one's block, in the layer that is asked */
-    uint32_t offset[CHUNK_KEYS];    /* and its first byte there */
+    uint32_t
+        partition[CHUNK_KEYS];   /* of each pending one's block, in the layer that is asked */
+    uint32_t offset[CHUNK_KEYS]; /* and its first byte there */
 
     uint32_t suspect[CHUNK_KEYS]; /* partitions to be looked at */
     size_t nsuspects;

@@ -491,8 +491,9 @@ PERHAPS_API int perhaps_read(const perhaps_filter *filter, uint64_t offset, void
 typedef int perhaps_reader(void *context, uint64_t offset, void *buffer, size_t nbytes);
 
 /* Saves as perhaps_save() a filter of that layout, which holds 'keys' keys, and the bytes of
- * which are got, in their order, piece by piece.  Errors as perhaps_save(), and those of the
- * reader. */
+ * which are got, in their order, piece by piece, of at most PERHAPS_PAGE_NBYTES.  Errors as
+ * perhaps_save(), those of the reader, and PERHAPS_ERR_ARGUMENT for more than twice the keys
+ * that it can hold; the old file is as it was. */
 PERHAPS_API int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys,
                                     perhaps_reader *reader, void *context, const char *path);
 

@@ -243,7 +243,7 @@ static int check_geometry(struct section *s)
             return PERHAPS_ERR_VERSION;
     if (s->kind->set_geometry(&derived) || derived.body_nbytes != s->geometry.body_nbytes)
         return PERHAPS_ERR_DAMAGED;
-    if (s->counters.keys / 2 > derived.key_limit) /* half: the limit is a computed one */
+    if (!section_may_hold(&derived, s->counters.keys))
         return PERHAPS_ERR_DAMAGED;
     s->geometry = derived;
     return 0;

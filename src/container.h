@@ -33,6 +33,13 @@ struct section {
     uint64_t body_offset;
 };
 
+/* Whether a filter can hold so many: half of it is looked at, since the limit is computed, and
+ * others may compute it a little differently. */
+static inline bool section_may_hold(const struct geometry *g, uint64_t keys)
+{
+    return keys / 2 <= g->key_limit;
+}
+
 /* Where a live file's counters lie. */
 enum { COUNTERS_OFFSET = 144 };
 

@@ -9,6 +9,7 @@
 
 #include "alloc.h"
 #include "bytes.h"
+#include "file.h"
 #include "plan.h"
 
 struct perhaps_layout {
@@ -192,4 +193,25 @@ int perhaps_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t 
         return PERHAPS_ERR_ARGUMENT;
     copy_beside(buffer, f->body + offset, nbytes);
     return 0;
+}
+
+/* ---- The bytes of one that has not --------------------------------------------------------
+ */
+
+int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_reader *reader,
+                        void *context, const char *path)
+{
+    perhaps_filter *f;
+    if (!section_may_hold(&layout->geometry, keys))
+        return PERHAPS_ERR_ARGUMENT;
+    int error = filter_make(layout->kind, &layout->geometry, &layout->hasher,
+                            &layout->allocator, false, false, &f);
+    if (error)
+        return error;
+    f->counters->keys = keys;
+    error = filter_save_read(f, reader, context, path);
+    int saved = errno;
+    perhaps_free(f);
+    errno = saved;
+    return error;
 }

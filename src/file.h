@@ -30,6 +30,11 @@ int head_read(int fd, uint64_t file_nbytes, const struct perhaps_allocator *allo
               struct head *head);
 void head_release(struct head *head, const struct perhaps_allocator *allocator);
 
+/* Saves a filter without parts that has no body; 'reader' gives the bytes of that.  Returns as
+ * perhaps_layout_save(). */
+int filter_save_read(const perhaps_filter *f, perhaps_reader *reader, void *context,
+                     const char *path);
+
 /* Unmaps the file of a mapped filter; the last who wrote it in place gives it its checksums. */
 void mapping_release(perhaps_filter *f);
 

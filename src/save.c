@@ -26,6 +26,13 @@ static int write_all(int fd, const uint8_t *bytes, uint64_t nbytes)
     return 0;
 }
 
+/* What is saved: a filter; and who gives the bytes of its body, where it has none. */
+struct source {
+    const perhaps_filter *f;
+    perhaps_reader *reader; /* or NULL */
+    void *context;
+};
+
 /* Bytes on their way into a file, checksums of their pages on their way into the table. */
 struct writer {
     int fd;
@@ -64,6 +71,20 @@ static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
     return error;
 }
 
+/* A body that comes from elsewhere is the only one, and begins with a page. */
+static int write_read(struct writer *w, const struct source *s)
+{
+    uint64_t nbytes = s->f->geometry.body_nbytes;
+    int error = 0;
+    for (uint64_t at = 0; at < nbytes && !error; at += PAGE_NBYTES) {
+        uint64_t n = nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES;
+        error = s->reader(s->context, at, w->page, (size_t)n);
+        if (!error)
+            error = write_page(w, w->page, n);
+    }
+    return error;
+}
+
 /* The bodies of a filter and its parts, each beginning at a multiple of HEADER_NBYTES. */
 static int write_bodies(struct writer *w, const perhaps_filter *f)
 {
@@ -79,10 +100,10 @@ static int write_bodies(struct writer *w, const perhaps_filter *f)
     return error;
 }
 
-static int write_all_of(const perhaps_filter *f, const struct header *h, struct writer *w)
+static int write_all_of(const struct source *s, const struct header *h, struct writer *w)
 {
     uint64_t nbytes = h->table_offset - h->nbytes;
-    int error = write_bodies(w, f);
+    int error = s->reader ? write_read(w, s) : write_bodies(w, s->f);
     if (!error && w->npage)
         error = write_page(w, w->page, w->npage);
     if (error)
@@ -91,8 +112,9 @@ static int write_all_of(const perhaps_filter *f, const struct header *h, struct 
     return write_all(w->fd, w->table, container_table_nbytes(nbytes));
 }
 
-static int write_filter(const perhaps_filter *f, int fd)
+static int write_source(const struct source *s, int fd)
 {
+    const perhaps_filter *f = s->f;
     struct header h;
     struct writer w = { .fd = fd };
     container_plan(f, &h);
@@ -103,7 +125,7 @@ static int write_filter(const perhaps_filter *f, int fd)
         container_encode(f, &h, head);
         error = write_all(fd, head, h.nbytes);
         if (!error)
-            error = write_all_of(f, &h, &w);
+            error = write_all_of(s, &h, &w);
     }
     int saved = errno;
     release(&f->allocator, w.table, table_nbytes);
@@ -224,7 +246,7 @@ static int sync_folder(const char *folder)
 }
 
 /* Writes, syncs, renames, syncs the folder.  'old' is what is replaced, or NULL. */
-static int save_beside(const perhaps_filter *f, const char *target, const struct stat *old)
+static int save_beside(const struct source *s, const char *target, const struct stat *old)
 {
     struct draft draft;
     if (draft_open(&draft, target))
@@ -236,7 +258,7 @@ static int save_beside(const perhaps_filter *f, const char *target, const struct
         if (fchmod(draft.fd, old->st_mode & 07777))
             return draft_failed(&draft);
     }
-    int error = write_filter(f, draft.fd);
+    int error = write_source(s, draft.fd);
     if (error) {
         draft_failed(&draft);
         return error;
@@ -249,36 +271,47 @@ static int save_beside(const perhaps_filter *f, const char *target, const struct
 }
 
 /* Devices and pipes are written to, never replaced. */
-static int save_into(const perhaps_filter *f, const char *path)
+static int save_into(const struct source *s, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return PERHAPS_ERR_IO;
-    int error = write_filter(f, fd);
+    int error = write_source(s, fd);
     if (!error && fsync(fd) && errno != EINVAL && errno != EROFS)
         error = PERHAPS_ERR_IO;
     close_keeping_errno(fd);
     return error;
 }
 
-int perhaps_save(const perhaps_filter *f, const char *path)
+static int save(const struct source *s, const char *path)
 {
     struct stat old;
     char target[PATH_MAX];
     if (stat(path, &old)) {
         if (errno != ENOENT)
             return PERHAPS_ERR_IO;
-        return save_beside(f, path, NULL);
+        return save_beside(s, path, NULL);
     }
     if (S_ISDIR(old.st_mode)) {
         errno = EISDIR;
         return PERHAPS_ERR_IO;
     }
     if (!S_ISREG(old.st_mode))
-        return save_into(f, path);
+        return save_into(s, path);
     if (access(path, W_OK)) /* a rename would need the folder's permission only */
         return PERHAPS_ERR_IO;
     if (!realpath(path, target)) /* what a symbolic link names, not the link */
         return PERHAPS_ERR_IO;
-    return save_beside(f, target, &old);
+    return save_beside(s, target, &old);
+}
+
+int perhaps_save(const perhaps_filter *f, const char *path)
+{
+    return save(&(struct source){ .f = f }, path);
+}
+
+int filter_save_read(const perhaps_filter *f, perhaps_reader *reader, void *context,
+                     const char *path)
+{
+    return save(&(struct source){ .f = f, .reader = reader, .context = context }, path);
 }

@@ -26,7 +26,7 @@ static void test_small_sizes(void **state)
     struct rng rng = rng_for(__func__);
     struct perhaps_keys pool = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (size_t capacity = 1; capacity <= 70; capacity++)
             for (unsigned r = 0; r < RATES; r++)
                 fill_exactly(kind, &pool, capacity, rates[r], &rng);
@@ -42,7 +42,7 @@ static void test_odd_sizes(void **state)
     struct rng rng = rng_for(__func__);
     struct perhaps_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned s = 0; s < SIZES; s++) {
             double step = s + (double)rng_below(&rng, 1000) / 1000;
             size_t capacity = (size_t)(smallest * pow(largest / smallest, step / SIZES));
@@ -69,7 +69,7 @@ static void test_beyond_capacity(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned r = 0; r < RATES && gets_full(kind); r++) {
             check_beyond(kind, 1, rates[r]);
             check_beyond(kind, 3000, rates[r]);
@@ -82,7 +82,7 @@ static void test_known_keys_when_full(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!gets_full(kind))
             continue;
         scene("%s", kind->name);
@@ -113,7 +113,7 @@ static void test_rate_until_full(void **state)
     const double noise = 3 / sqrt(CAPACITY); /* of the fill, from seed to seed */
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned r = 0; r < RATES; r++) {
             perhaps_filter *f = make_filter(kind, CAPACITY, rates[r], test_seed());
             scene("%s at %g", kind->name, rates[r]);
@@ -131,7 +131,7 @@ static void test_refill(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!removes(kind))
             continue;
         scene("%s", kind->name);

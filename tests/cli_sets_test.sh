@@ -234,7 +234,7 @@ test_count() {
     run count missing keys
     refused "count: missing" "missing: No such file"
     run count
-    refused "count: no filter" "which filter file"
+    refused "count: no filter" "which filter?"
 }
 
 # ---- Windows -------------------------------------------------------------------------

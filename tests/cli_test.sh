@@ -59,7 +59,7 @@ test_bad_options() {
     refuses "give -o F" merge keys
     refuses "which filters" merge -o f
     refuses "give -n N" plan
-    refuses "which filter file" query
+    refuses "which filter?" query
     refuses "operand too many" info a b
     refuses "operand too many" plan -n 1 a
     refuses "--label: " query --label -v f keys

@@ -56,7 +56,7 @@ static void test_every_length(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct bytes file = small_file(kind);
         file.at = realloc(file.at, file.nbytes + 64);
         expect(file.at);
@@ -115,7 +115,7 @@ static void test_every_bit(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct bytes file = small_file(kind);
         /* of large files and when it takes long every bit of a byte has its turn */
         size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 7 : 1);
@@ -143,7 +143,7 @@ static void test_many_pages(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
         perhaps_filter *f = make_filter(kind, 300 * 1000, 0.001, test_seed());
         fill(f, &keys);
@@ -199,7 +199,7 @@ static void test_later_versions(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
         expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
         expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
@@ -262,7 +262,7 @@ static void test_huge_claims(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned claim = 0; claim < 2; claim++) {
             struct perhaps_options options =
                 options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
@@ -332,7 +332,7 @@ static void test_hostile_headers(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct bytes file = small_file(kind);
         size_t end = at_section(AT_KIND, number_at(&file, AT_SECTIONS, 4));
         size_t numbers = (end - AT_FILE_NBYTES) / 8;
@@ -410,7 +410,7 @@ static void test_noisy_pages(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct bytes file = small_file(kind);
         uint8_t *noisy = malloc(file.nbytes);
         uint64_t end = number_at(&file, AT_TABLE_OFFSET, 8);

@@ -72,7 +72,7 @@ static void measure_all(enum key_shape shape)
     const struct perhaps_kind *kind;
     printf("%-10s %8s %8s %12s %12s %12s\n", "kind", "keys", "asked", "predicted", "fpr now",
            "measured");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned r = 0; r < RATES; r++) {
             struct perhaps_keys some = some_keys(&strangers, 0, queries_for(rates[r]));
             struct tally t = measure(kind, rates[r], &members, &some, &rng);
@@ -113,7 +113,7 @@ static void test_predicted_fill(void **state)
     struct rng rng = rng_for(__func__);
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         double now = 0, predicted = 0;
         if (forgets(kind))
             continue;

@@ -33,18 +33,24 @@ static inline int golden_fill(perhaps_filter *f)
     return error;
 }
 
-/* One of each kind, and at last a window of chains.  What grows has to; a window has been
- * rotated twice, and has lost nothing.  Returns false from the first index that is none. */
+/* One of each kind, and at last a window of chains and a blocked filter with two lines
+ * together. What grows has to; a window has been rotated twice, and has lost nothing.  Returns
+ * false from the first index that is none. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
     const struct perhaps_kind *kind = perhaps_kind(index);
-    bool is_last = !kind && (index == 0 || perhaps_kind(index - 1));
+    bool of_chains = !kind && perhaps_kind(index - 1);
+    bool together = !kind && !of_chains && perhaps_kind(index - 2);
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
-    *name = options->kind = kind ? kind->name : "window";
-    if (is_last) {
+    *name = options->kind = kind ? kind->name : together ? "blocked" : "window";
+    if (together) {
+        *name = "blocked-together";
+        options->preference = PERHAPS_COMPACT;
+        options->together = true;
+    } else if (of_chains) {
         *name = "window-of-chains";
         options->capacity = GOLDEN_KEYS / 5;
         options->window.time = 4 * GOLDEN_KEYS;
@@ -53,7 +59,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     } else if (kind && kind->abilities & PERHAPS_GROW) {
         options->capacity = GOLDEN_KEYS / 5;
     }
-    return kind || is_last;
+    return kind || of_chains || together;
 }
 
 #endif

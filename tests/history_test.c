@@ -401,7 +401,7 @@ static void test_histories(void **state)
     struct rng rng = rng_for(__func__);
     unsigned kinds = 0, kinds_at_once = 0;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!removes(kind) || !takes_threads(kind))
             continue;
         unsigned overlapping = 0;

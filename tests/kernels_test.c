@@ -30,7 +30,8 @@ static void set_bit(uint8_t *body, uint64_t bit)
 struct shape {
     uint64_t size;  /* part_lines, nbits or nbuckets */
     unsigned parts; /* blocked */
-    unsigned bits;  /* line_bits, key_bits or fingerprint_bits */
+    bool together;
+    unsigned bits; /* line_bits, key_bits or fingerprint_bits */
 };
 
 /* Writes the bits of a key to bit[]; returns how many. */
@@ -42,8 +43,10 @@ static unsigned blocked_bits(const struct shape *s, struct keyhash key, uint64_t
         0x67332667, 0x8eb44a87, 0xdb0c2e0d, 0x47b5481d,
     };
     unsigned n = 0;
+    uint64_t block = scale(key.place, s->size);
     for (unsigned part = 0; part < s->parts; part++) {
-        uint64_t line = part * s->size + scale(key.place, s->size);
+        uint64_t line =
+            s->together ? block * s->parts + part : part * s->size + scale(key.place, s->size);
         uint32_t a = (uint32_t)(key.mark >> 32);
         unsigned start = (unsigned)(key.mark >> 28) & 15;
         unsigned stride = 2 * ((unsigned)(key.mark >> 25) & 7) + 1;
@@ -256,22 +259,24 @@ static void check_bloom_kind(const struct loops *loops, const struct loops *atom
  */
 
 /* Of a kind of lines. */
-static void shape_lines(struct trial *t, struct rng *rng)
+static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
 {
     struct shape *s = &t->shape;
     s->parts = 1 + (unsigned)rng_below(rng, rng_below(rng, 2) ? 1 : 8);
+    s->together = may_lie_together && s->parts > 1 && rng_below(rng, 2);
     s->bits = 1 + (unsigned)rng_below(rng, 16);
     s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
-    const uint64_t field[] = { s->size, s->parts, s->bits };
+    const uint64_t field[] = { s->size, s->parts, s->bits, s->together };
     memcpy(t->field, field, sizeof field);
     place_body(t, s->parts * s->size * 64);
 }
 
 static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
 {
-    shape_lines(t, rng);
-    scene("%s, blocked: %u parts of %llu lines, %u bits", k->name, t->shape.parts,
-          (unsigned long long)t->shape.size, t->shape.bits);
+    shape_lines(t, true, rng);
+    scene("%s, blocked: %u parts of %llu lines, %u bits%s", k->name, t->shape.parts,
+          (unsigned long long)t->shape.size, t->shape.bits,
+          t->shape.together ? ", together" : "");
     check_bloom_kind(&k->blocked, &kernels_atomic.blocked, t, blocked_bits);
 }
 
@@ -391,7 +396,7 @@ static void check_change(const struct kernels *k, struct trial *t, enum count_ch
 /* Bodies in which counters of 0, 1, 14 and 15 are frequent. */
 static void try_counting(const struct kernels *k, struct trial *t, struct rng *rng)
 {
-    shape_lines(t, rng);
+    shape_lines(t, false, rng);
     scene("%s, counting: %u parts of %llu lines, %u counters", k->name, t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits);
     uint64_t number[128];

@@ -69,44 +69,516 @@ static void custom_hash(void *context, const void *key, size_t key_nbytes,
     memcpy(hash, words, sizeof words);
 }
 
+static const uint8_t a_secret[16] = "sixteen secrets";
+static uint64_t custom_context;
+
+enum { HASHES = 4 };
+
+static struct perhaps_hashing hashing_number(unsigned number, struct rng *rng)
+{
+    const struct perhaps_hashing hashings[HASHES] = {
+        { .hash = PERHAPS_XXH3, .seed = 1 + rng_next(rng) / 2 },
+        { .hash = PERHAPS_SIP, .secret = a_secret },
+        { .hash = PERHAPS_NONE },
+        { .hash = PERHAPS_CUSTOM, .function = custom_hash, .context = &custom_context },
+    };
+    return hashings[number];
+}
+
+/* Those that give one line to four. */
+static struct perhaps_options any_options(struct rng *rng)
+{
+    static const struct {
+        double fpr;
+        enum perhaps_preference preference;
+    } rates[] = {
+        { 0.3, PERHAPS_BALANCED },  { 0.01, PERHAPS_BALANCED }, { 0.001, PERHAPS_BALANCED },
+        { 0.01, PERHAPS_COMPACT },  { 1e-5, PERHAPS_BALANCED }, { 1e-6, PERHAPS_FAST },
+        { 1e-8, PERHAPS_BALANCED }, { 1e-7, PERHAPS_COMPACT },
+    };
+    uint64_t rate = rng_below(rng, sizeof rates / sizeof *rates);
+    custom_context = rng_next(rng);
+    return (struct perhaps_options){ .capacity = 1 + rng_below(rng, 2000),
+                                     .fpr = rates[rate].fpr,
+                                     .preference = rates[rate].preference,
+                                     .kind = "blocked",
+                                     .together = true,
+                                     .hashing = hashing_number((unsigned)rng_below(rng, HASHES),
+                                                               rng) };
+}
+
+static void random_key(struct rng *rng, uint8_t key[PERHAPS_HASH_NBYTES])
+{
+    for (size_t i = 0; i < PERHAPS_HASH_NBYTES; i++)
+        key[i] = (uint8_t)rng_next(rng);
+}
+
 static void test_bits(void **state)
 {
     (void)state;
-    const uint8_t secret[16] = "sixteen secrets";
-    const double rates[] = { 0.3, 0.01, 0.001 };
     struct rng rng = rng_for(__func__);
-    uint64_t context = rng_next(&rng);
-    const struct perhaps_hashing hashings[] = {
-        { .hash = PERHAPS_XXH3, .seed = rng_next(&rng) },
-        { .hash = PERHAPS_SIP, .secret = secret },
-        { .hash = PERHAPS_NONE },
-        { .hash = PERHAPS_CUSTOM, .function = custom_hash, .context = &context },
+    unsigned with_lines[5] = { 0 };
+    for (unsigned round = 0; round < many(2000); round++) {
+        uint8_t key[PERHAPS_HASH_NBYTES];
+        struct perhaps_options options = any_options(&rng);
+        scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)options.capacity,
+              options.fpr, (int)options.hashing.hash);
+        perhaps_filter *f = make_with(&options);
+        perhaps_layout *layout = layout_of(f);
+        for (unsigned i = 0; i < 5; i++) {
+            random_key(&rng, key);
+            compare_bits(f, layout, key, sizeof key);
+        }
+        with_lines[plan_of(layout).field[1]]++;
+        perhaps_layout_free(layout);
+        perhaps_free(f);
+    }
+    for (unsigned lines = 1; lines <= 4; lines++)
+        expect(with_lines[lines] > 0);
+}
+
+/* ---- Which filters have one ------------------------------------------------------------ */
+
+static void expect_no_layout(const perhaps_filter *f, int error)
+{
+    uint8_t byte;
+    perhaps_layout *layout = (perhaps_layout *)&byte;
+    expect_error(perhaps_layout_of(f, &layout), error);
+    expect(!layout);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        expect_error(perhaps_read(f, 0, &byte, 1), PERHAPS_ERR_UNSUPPORTED);
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+        for (unsigned preference = 0; preference <= PERHAPS_COMPACT; preference++) {
+            struct perhaps_options options = options_for(kind, 100, 1e-5, 1);
+            options.preference = (enum perhaps_preference)preference;
+            scene("%s, preference %u", kind->name, preference);
+            perhaps_filter *f = make_with(&options);
+            struct perhaps_plan plan = stats_of(f).plan;
+            if (!strcmp(kind->name, "blocked") && (options.together || plan.field[1] == 1))
+                perhaps_layout_free(layout_of(f));
+            else
+                expect_no_layout(f, PERHAPS_ERR_UNSUPPORTED);
+            perhaps_free(f);
+        }
+}
+
+static void test_without_secret(void **state)
+{
+    (void)state;
+    struct path path = temp_path("sip");
+    struct perhaps_options options = { .capacity = 10,
+                                       .fpr = 0.01,
+                                       .hashing = { .hash = PERHAPS_SIP } };
+    struct perhaps_open_options blind = { .without_secret = true };
+    perhaps_filter *f = make_with(&options);
+    expect_success(perhaps_save(f, path.text));
+    perhaps_free(f);
+    expect_success(perhaps_open(path.text, &blind, &f));
+    expect_no_layout(f, PERHAPS_ERR_KEY);
+    uint8_t byte;
+    expect_success(perhaps_read(f, 0, &byte, 1)); /* that are no secret */
+    perhaps_free(f);
+}
+
+static void test_read(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
+    for (int shared = 0; shared < 2; shared++) {
+        struct perhaps_options options = {
+            .capacity = keys.count, .fpr = 1e-4, .together = true, .shared = shared
+        };
+        perhaps_filter *f = make_with(&options);
+        fill(f, &keys);
+        size_t nbytes = stats_of(f).plan.body_nbytes;
+        uint8_t *whole = body_of(f, nbytes), *piece = malloc(nbytes);
+        expect(piece);
+        for (unsigned round = 0; round < 1000; round++) {
+            size_t from = rng_below(&rng, nbytes + 1), n = rng_below(&rng, nbytes - from + 1);
+            memset(piece, 0xaa, nbytes);
+            expect_success(perhaps_read(f, from, piece, n));
+            expect(!memcmp(piece, whole + from, n));
+            expect(n == nbytes || piece[n] == 0xaa);
+        }
+        expect_error(perhaps_read(f, 0, piece, nbytes + 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, nbytes, piece, 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, UINT64_MAX, piece, 2), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
+        free(whole);
+        free(piece);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+/* ---- Descriptions ---------------------------------------------------------------------- */
+
+static perhaps_layout *create(const struct perhaps_options *options)
+{
+    perhaps_layout *layout;
+    expect_success(perhaps_layout_create(options, &layout));
+    return layout;
+}
+
+static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, struct rng *rng)
+{
+    uint8_t key[PERHAPS_HASH_NBYTES];
+    random_key(rng, key);
+    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = sizeof key };
+    struct perhaps_hashed hashed[2];
+    struct perhaps_bits bits[2];
+    memset(bits, 0, sizeof bits);
+    expect_success(perhaps_layout_hash_many(a, &keys, &hashed[0]));
+    expect_success(perhaps_layout_hash_many(b, &keys, &hashed[1]));
+    perhaps_layout_locate(a, &hashed[0], &bits[0]);
+    perhaps_layout_locate(b, &hashed[1], &bits[1]);
+    expect(!memcmp(&bits[0], &bits[1], sizeof *bits));
+}
+
+static void test_restored(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    for (unsigned round = 0; round < many(1000); round++) {
+        struct perhaps_options options = any_options(&rng);
+        struct perhaps_description d, again;
+        perhaps_layout *made = create(&options), *restored;
+        perhaps_layout_describe(made, &d);
+        scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)d.capacity,
+              d.fpr, (int)d.hash);
+        expect(d.capacity == options.capacity && d.fpr == options.fpr);
+        expect_success(perhaps_layout_restore(&d, &options.hashing, &restored));
+        perhaps_layout_describe(restored, &again);
+        expect(!strcmp(d.kind, again.kind) && d.capacity == again.capacity &&
+               d.fpr == again.fpr && d.hash == again.hash && d.seed == again.seed &&
+               d.check == again.check && !memcmp(d.field, again.field, sizeof d.field));
+        expect_same_bits(made, restored, &rng);
+        perhaps_layout_free(made);
+        perhaps_layout_free(restored);
+    }
+}
+
+/* One number of a description, and what comes of it. */
+struct hostile {
+    const char *what;
+    size_t offset;
+    uint64_t value;
+    int error;
+};
+
+#define IN_FIELD(n) (offsetof(struct perhaps_description, field) + (n) * sizeof(uint64_t))
+
+static uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+static void test_hostile_numbers(void **state)
+{
+    (void)state;
+    const size_t capacity = offsetof(struct perhaps_description, capacity);
+    const size_t fpr = offsetof(struct perhaps_description, fpr);
+    const struct hostile cases[] = {
+        { "no keys", capacity, 0, PERHAPS_ERR_LIMIT },
+        { "too many keys", capacity, PERHAPS_CAPACITY_MAX + 1, PERHAPS_ERR_LIMIT },
+        { "fpr 0", fpr, bits_of(0), PERHAPS_ERR_LIMIT },
+        { "fpr 1", fpr, bits_of(1), PERHAPS_ERR_LIMIT },
+        { "fpr NaN", fpr, bits_of(NAN), PERHAPS_ERR_LIMIT },
+        { "no lines", IN_FIELD(0), 0, PERHAPS_ERR_LIMIT },
+        { "2^64 lines", IN_FIELD(0), UINT64_MAX, PERHAPS_ERR_LIMIT },
+        { "no parts", IN_FIELD(1), 0, PERHAPS_ERR_LIMIT },
+        { "one part, together", IN_FIELD(1), 1, PERHAPS_ERR_LIMIT },
+        { "9 parts", IN_FIELD(1), 9, PERHAPS_ERR_LIMIT },
+        { "2^32 + 2 parts", IN_FIELD(1), (UINT64_C(1) << 32) + 2, PERHAPS_ERR_LIMIT },
+        { "no bits", IN_FIELD(2), 0, PERHAPS_ERR_LIMIT },
+        { "17 bits", IN_FIELD(2), 17, PERHAPS_ERR_LIMIT },
+        { "apart", IN_FIELD(3), 0, PERHAPS_ERR_UNSUPPORTED },
+        { "together twice", IN_FIELD(3), 2, PERHAPS_ERR_LIMIT },
+        { "together 2^64 times", IN_FIELD(3), UINT64_MAX, PERHAPS_ERR_LIMIT },
+        { "an unknown field", IN_FIELD(4), 1, PERHAPS_ERR_VERSION },
+        { "the last field", IN_FIELD(PERHAPS_FIELDS_MAX - 1), 1, PERHAPS_ERR_VERSION },
+        { "check", offsetof(struct perhaps_description, check), 1, PERHAPS_ERR_KEY },
+        { "seed", offsetof(struct perhaps_description, seed), 1, PERHAPS_ERR_KEY },
     };
-    for (size_t h = 0; h < sizeof hashings / sizeof *hashings; h++)
-        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
-            for (unsigned round = 0; round < many(300); round++) {
-                uint64_t capacity = 1 + rng_below(&rng, 2000);
-                uint8_t key[PERHAPS_HASH_NBYTES];
-                struct perhaps_options options = { .capacity = capacity,
-                                                   .fpr = rates[r],
-                                                   .kind = "blocked",
-                                                   .together = true,
-                                                   .hashing = hashings[h] };
-                scene("%s, %u keys at %g", "blocked", (unsigned)capacity, rates[r]);
-                for (size_t i = 0; i < sizeof key; i++)
-                    key[i] = (uint8_t)rng_next(&rng);
-                perhaps_filter *f = make_with(&options);
-                perhaps_layout *layout = layout_of(f);
-                compare_bits(f, layout, key, sizeof key);
-                perhaps_layout_free(layout);
-                perhaps_free(f);
-            }
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 1e-5,
+                                       .hashing = { .seed = test_seed() } };
+    struct perhaps_description sound, d;
+    perhaps_layout *layout = create(&options);
+    perhaps_layout_describe(layout, &sound);
+    perhaps_layout_free(layout);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scene("%s", cases[i].what);
+        d = sound;
+        memcpy((char *)&d + cases[i].offset, &cases[i].value, sizeof cases[i].value);
+        expect_error(perhaps_layout_restore(&d, NULL, &layout), cases[i].error);
+        expect(!layout);
+    }
+    expect_success(perhaps_layout_restore(&sound, NULL, &layout));
+    perhaps_layout_free(layout);
+}
+
+static void test_hostile_names(void **state)
+{
+    (void)state;
+    const struct {
+        const char *kind;
+        unsigned hash;
+        int error;
+    } cases[] = {
+        { NULL, 0, PERHAPS_ERR_ARGUMENT },
+        { "", 0, PERHAPS_ERR_VERSION },
+        { "Blocked", 0, PERHAPS_ERR_VERSION },
+        { "cuckoo", 0, PERHAPS_ERR_UNSUPPORTED },
+        { "chain", 0, PERHAPS_ERR_UNSUPPORTED },
+        { "blocked", 4, PERHAPS_ERR_VERSION },
+        { "blocked", ~0U, PERHAPS_ERR_VERSION },
+        { "blocked", PERHAPS_SIP, PERHAPS_ERR_KEY },
+        { "blocked", PERHAPS_CUSTOM, PERHAPS_ERR_KEY },
+    };
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
+    struct perhaps_description d;
+    perhaps_layout *layout = create(&options);
+    perhaps_layout_describe(layout, &d);
+    perhaps_layout_free(layout);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scene("kind %s, hash %u", cases[i].kind ? cases[i].kind : "NULL", cases[i].hash);
+        d.kind = cases[i].kind;
+        d.hash = (enum perhaps_hash)cases[i].hash;
+        expect_error(perhaps_layout_restore(&d, NULL, &layout), cases[i].error);
+        expect(!layout);
+    }
+}
+
+static void test_wrong_secret(void **state)
+{
+    (void)state;
+    const uint8_t other_secret[16] = "another secret.";
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 0.01,
+                                       .hashing = { .hash = PERHAPS_SIP, .secret = a_secret } };
+    struct perhaps_hashing wrong = { .secret = other_secret };
+    struct perhaps_description d;
+    perhaps_layout *layout = create(&options);
+    perhaps_layout_describe(layout, &d);
+    perhaps_layout_free(layout);
+    expect_error(perhaps_layout_restore(&d, &wrong, &layout), PERHAPS_ERR_KEY);
+    expect_error(perhaps_layout_restore(&d, NULL, &layout), PERHAPS_ERR_KEY);
+    expect_success(perhaps_layout_restore(&d, &options.hashing, &layout));
+    perhaps_layout_free(layout);
+}
+
+/* Whatever is not refused is safe: every bit that it tells lies in the body. */
+static void test_any_numbers(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    unsigned accepted = 0;
+    struct perhaps_options options = { .capacity = 1, .fpr = 0.5, .hashing = { .seed = 1 } };
+    struct perhaps_description sound;
+    perhaps_layout *first = create(&options);
+    perhaps_layout_describe(first, &sound);
+    perhaps_layout_free(first);
+    for (unsigned round = 0; round < many(2000); round++) {
+        struct perhaps_description d = { .kind = "blocked",
+                                         .capacity = rng_next(&rng) >> rng_below(&rng, 64),
+                                         .fpr = exp2(-(double)rng_below(&rng, 60)),
+                                         .hash = PERHAPS_XXH3,
+                                         .seed = sound.seed,
+                                         .check = sound.check };
+        for (unsigned i = 0; i < 4; i++)
+            d.field[i] = rng_next(&rng) >> (rng_below(&rng, 2) ? 60 : rng_below(&rng, 64));
+        d.field[3] %= 3;
+        perhaps_layout *layout;
+        scene("round %u: %llu lines, %llu parts, %llu bits, together %llu", round,
+              (unsigned long long)d.field[0], (unsigned long long)d.field[1],
+              (unsigned long long)d.field[2], (unsigned long long)d.field[3]);
+        if (perhaps_layout_restore(&d, NULL, &layout)) {
+            expect(!layout);
+            continue;
+        }
+        accepted++;
+        for (unsigned i = 0; i < 100; i++) {
+            struct perhaps_hashed key;
+            struct perhaps_bits bits;
+            random_key(&rng, key.bytes);
+            if (i < 2)
+                memset(key.bytes, i ? 0xff : 0, sizeof key.bytes);
+            perhaps_layout_locate(layout, &key, &bits);
+            expect(bits.nlines == d.field[1] && bits.block < d.field[0]);
+            expect(bits.nbits == d.field[1] * d.field[2] && bits.nbits <= PERHAPS_BITS_MAX);
+            for (unsigned b = 0; b < bits.nbits; b++)
+                expect(bits.bit[b] / (8 * PERHAPS_LINE_NBYTES) == b / d.field[2]);
+        }
+        perhaps_layout_free(layout);
+    }
+    expect(accepted > 0);
+}
+
+/* ---- Plans ----------------------------------------------------------------------------- */
+
+static void test_create(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.3, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 1e-12 };
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        struct perhaps_options options = { .capacity = 12345,
+                                           .fpr = rates[r],
+                                           .needs = PERHAPS_GROW,
+                                           .kind = "chain",
+                                           .base = "cuckoo" };
+        scene("fpr %g", rates[r]);
+        perhaps_layout *layout = create(&options);
+        struct perhaps_plan plan = plan_of(layout), wanted;
+        struct perhaps_options blocked = {
+            .capacity = 12345, .fpr = rates[r], .kind = "blocked", .together = true
+        };
+        expect_success(perhaps_plan(&blocked, &wanted));
+        expect(!strcmp(plan.kind, "blocked") && plan.body_nbytes == wanted.body_nbytes);
+        expect(!memcmp(plan.field, wanted.field, sizeof plan.field) && !*plan.why);
+        expect(plan.fpr_predicted == wanted.fpr_predicted && plan.fpr_predicted <= rates[r]);
+        expect(perhaps_layout_predict_fpr(layout, 12345) == plan.fpr_predicted);
+        expect(rates[r] < 1e-3 || plan.field[1] == 1);
+        perhaps_layout_free(layout);
+    }
+}
+
+static void test_create_refused(void **state)
+{
+    (void)state;
+    struct ledger ledger = { .failing = true };
+    struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    const struct {
+        struct perhaps_options options;
+        int error;
+    } cases[] = {
+        { { .capacity = 0, .fpr = 0.01 }, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 1, .fpr = 1 }, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 1, .fpr = 0.1, .needs = PERHAPS_REMOVE }, PERHAPS_ERR_UNSUPPORTED },
+        { { .capacity = 1, .fpr = 0.1, .hashing.hash = PERHAPS_CUSTOM }, PERHAPS_ERR_KEY },
+        { { .capacity = 1, .fpr = 0.1, .allocator = &allocator }, PERHAPS_ERR_MEMORY },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        perhaps_layout *layout = (perhaps_layout *)&ledger;
+        scene("case %zu", i);
+        expect_error(perhaps_layout_create(&cases[i].options, &layout), cases[i].error);
+        expect(!layout);
+    }
+    ledger.failing = false;
+    perhaps_layout_free(create(&cases[4].options));
+    expect(ledger.calls == 2 && !ledger.live && !ledger.live_nbytes);
+    perhaps_layout_free(NULL);
+}
+
+/* ---- How many keys --------------------------------------------------------------------- */
+
+static void test_estimate(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    const double rates[] = { 0.1, 0.001, 1e-5, 1e-8 };
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, rng_next(&rng), 0, 40000);
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
+        for (size_t count = keys.count / 8; count <= keys.count; count *= 2) {
+            struct perhaps_options options = { .capacity = keys.count,
+                                               .fpr = rates[r],
+                                               .together = true };
+            perhaps_filter *f = make_with(&options);
+            perhaps_layout *layout = layout_of(f);
+            struct perhaps_keys some = some_keys(&keys, 0, count);
+            fill(f, &some);
+            double keys_in = perhaps_layout_estimate_keys(layout, stats_of(f).load);
+            scene("%zu keys at %g: estimated %g", count, rates[r], keys_in);
+            expect(fabs(keys_in / (double)count - 1) < 0.02);
+            expect(perhaps_layout_predict_fpr(layout, count) == perhaps_predict_fpr(f, count));
+            expect(perhaps_layout_estimate_keys(layout, 0) == 0);
+            expect(perhaps_layout_estimate_keys(layout, NAN) == 0);
+            expect(isfinite(perhaps_layout_estimate_keys(layout, 1)));
+            expect(perhaps_layout_estimate_keys(layout, 1) > keys_in);
+            perhaps_layout_free(layout);
+            perhaps_free(f);
+        }
+    free_keys(&keys);
+}
+
+/* ---- Layers ---------------------------------------------------------------------------- */
+
+/* All together stay under the rate, and are those that a chain has. */
+static void test_layers(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
+    for (unsigned factor = 0; factor <= 8; factor++) {
+        struct perhaps_options options = {
+            .capacity = 300, .fpr = 0.01, .kind = "chain", .growth.factor = factor
+        };
+        struct perhaps_options layer;
+        perhaps_filter *f = make_with(&options);
+        fill(f, &keys);
+        uint64_t parts = stats_of(f).parts;
+        double sum = 0;
+        for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++) {
+            struct perhaps_stats part;
+            scene("factor %u, layer %u", factor, i);
+            expect_success(perhaps_layer_options(&options, i, &layer));
+            sum += layer.fpr;
+            if (i >= parts)
+                continue;
+            expect(perhaps_part(f, parts - 1 - i, &part));
+            expect(part.plan.capacity == layer.capacity && part.plan.fpr == layer.fpr);
+        }
+        expect(sum <= options.fpr && sum > 0.99 * options.fpr && parts > 2);
+        expect_error(perhaps_layer_options(&options, PERHAPS_LAYERS_MAX, &layer),
+                     PERHAPS_ERR_LAYERS);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+static void test_layers_refused(void **state)
+{
+    (void)state;
+    const struct perhaps_options sound = { .capacity = 300, .fpr = 0.01 };
+    struct perhaps_options options = sound, layer = { .capacity = 77 };
+    expect_success(perhaps_layer_options(&sound, 0, &layer));
+    layer.capacity = 77;
+    options.growth.factor = 9;
+    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
+    options = sound;
+    options.capacity = 0;
+    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
+    options = sound;
+    options.fpr = NAN;
+    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
+    options.fpr = 2 * PERHAPS_FPR_MIN;
+    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_LIMIT);
+    options = sound;
+    expect_error(perhaps_layer_options(&options, UINT_MAX, &layer), PERHAPS_ERR_LAYERS);
+    expect(layer.capacity == 77);
+    options.capacity = PERHAPS_CAPACITY_MAX;
+    expect_success(perhaps_layer_options(&options, 63, &layer));
+    expect(layer.capacity == PERHAPS_CAPACITY_MAX);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_bits),           cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_without_secret), cmocka_unit_test(test_read),
+        cmocka_unit_test(test_restored),       cmocka_unit_test(test_hostile_numbers),
+        cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_wrong_secret),
+        cmocka_unit_test(test_any_numbers),    cmocka_unit_test(test_create),
+        cmocka_unit_test(test_create_refused), cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_layers),         cmocka_unit_test(test_layers_refused),
     };
     return run_group(tests);
 }

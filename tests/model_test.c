@@ -323,7 +323,7 @@ static void test_model(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         rng_next(&rng);
         if (!forgets(kind))
             run_kind(kind, false, rng);
@@ -335,7 +335,7 @@ static void test_shared(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         rng_next(&rng);
         if (takes_threads(kind) && !forgets(kind))
             run_kind(kind, true, rng);

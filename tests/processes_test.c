@@ -93,7 +93,7 @@ static void test_open(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = new_file(kind);
         struct bytes before = read_file(path.text);
         perhaps_filter *f;
@@ -127,7 +127,7 @@ static void test_not_writable(void **state)
     (void)state;
     struct path path = { { 0 } };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (shares(kind))
             path = new_file(kind);
     if (!*path.text || chmod(path.text, 0444))
@@ -162,7 +162,7 @@ static void test_wrong_secret(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = temp_path("secret");
         struct perhaps_options options = {
             .capacity = 100, .fpr = 0.01, .kind = kind->name, .hashing = { .hash = PERHAPS_SIP }
@@ -189,7 +189,7 @@ static void test_damaged(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!shares(kind))
             continue;
         struct path path = new_file(kind);
@@ -218,7 +218,7 @@ static void test_sync_of_others(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = new_file(kind);
         for (int writable = 0; writable < 2; writable++) {
             perhaps_filter *f =
@@ -265,7 +265,7 @@ static void test_in_place(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (shares(kind))
             check_in_place(kind);
 }
@@ -277,7 +277,7 @@ static void test_merge(void **state)
     struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
     struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!shares(kind) || !(kind->abilities & PERHAPS_MERGE))
             continue;
         struct path path = new_file(kind);
@@ -330,7 +330,7 @@ static void test_twice(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (shares(kind))
             check_twice(kind);
 }
@@ -342,7 +342,7 @@ static void test_replaced(void **state)
     (void)state;
     struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!shares(kind))
             continue;
         struct path path = new_file(kind);
@@ -410,7 +410,7 @@ static void test_forked(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (int release = 0; shares(kind) && release < 2; release++)
             check_forked(kind, release);
 }
@@ -421,7 +421,7 @@ static void test_full(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * KEYS);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!shares(kind))
             continue;
         struct path path = new_file(kind);
@@ -592,7 +592,7 @@ static void test_children(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (shares(kind))
             check_children(kind, CHILDREN);
 }
@@ -601,7 +601,7 @@ static void test_one_is_killed(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (uint32_t killed = 0; shares(kind) && killed < CHILDREN; killed++)
             check_children(kind, killed);
 }
@@ -612,7 +612,7 @@ static void test_last_one_closes(void **state)
     (void)state;
     struct perhaps_keys keys = all_keys();
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = new_file(kind);
         pid_t pid[CHILDREN];
         int ends[2];
@@ -654,7 +654,7 @@ static void test_coming_and_going(void **state)
     (void)state;
     struct perhaps_keys keys = all_keys();
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = new_file(kind);
         pid_t pid[CHILDREN];
         if (!shares(kind))
@@ -727,7 +727,7 @@ static void test_crash(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (shares(kind))
             check_crash(kind);
 }
@@ -737,7 +737,7 @@ static void test_use_after_crash(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         if (!shares(kind))
             continue;
         struct perhaps_keys keys = all_keys();

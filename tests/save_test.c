@@ -73,7 +73,7 @@ static void test_file_size_limit(void **state)
     (void)state;
     signal(SIGXFSZ, SIG_IGN);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = fresh_path();
         perhaps_filter *old = some_filter(kind, 10), *large = some_filter(kind, 100 * 1000);
         struct stat st;
@@ -353,7 +353,7 @@ static void test_pipe(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct reader reader = { .path = fresh_path() };
         perhaps_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
         struct bytes wanted = saved_bytes(f);

@@ -20,7 +20,7 @@ static perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t c
 static const struct perhaps_kind *shared_kind(size_t index)
 {
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (takes_threads(kind) && index-- == 0)
             break;
     return kind;

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: stress [SECONDS [KIND]]\n");
         return 2;
     }
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = kind_to_test(i)); i++)
         if (takes_threads(kind) && (!only || !strcmp(only, kind->name)))
             right &= run_kind(kind, seconds);
     return right ? 0 : 1;

@@ -159,6 +159,16 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
 
 /* ---- Kinds ----------------------------------------------------------------------------- */
 
+static struct perhaps_kind together;
+
+const struct perhaps_kind *kind_to_test(size_t index)
+{
+    if (perhaps_kind(index) || (index > 0 && !perhaps_kind(index - 1)))
+        return perhaps_kind(index);
+    together = kind_by_name("blocked")->about;
+    return &together;
+}
+
 bool removes(const struct perhaps_kind *kind)
 {
     return kind->abilities & PERHAPS_REMOVE;
@@ -215,9 +225,13 @@ int too_many(const struct perhaps_kind *kind)
 struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
                                    double fpr, uint64_t seed)
 {
+    bool of_lines = kind == &together; /* two at least */
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = kind->name,
+                                     .together = of_lines,
+                                     .preference =
+                                         of_lines ? PERHAPS_COMPACT : PERHAPS_BALANCED,
                                      .window = { .keys = forgets(kind) ? capacity : 0 },
                                      .hashing = { .seed = seed } };
 }

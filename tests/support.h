@@ -106,6 +106,10 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
 
 /* ---- Kinds: what a test has to know of one, here and nowhere else ------------------------ */
 
+/* Those that there are, and behind them a kind once more, made in another way: blocked with
+ * several lines together.  options_for() knows which one it is given. */
+const struct perhaps_kind *kind_to_test(size_t index);
+
 bool removes(const struct perhaps_kind *kind);
 bool merges(const struct perhaps_kind *kind);
 bool grows(const struct perhaps_kind *kind);   /* 'capacity' is but a beginning */

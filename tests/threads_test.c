@@ -75,7 +75,7 @@ static void test_readers(void **state)
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = temp_path("threads");
         perhaps_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
         scene("%s", kind->name);
@@ -114,7 +114,7 @@ static void test_writers(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct writer writers[THREADS];
         scene("%s", kind->name);
         for (unsigned t = 0; t < THREADS; t++) {

@@ -2,7 +2,8 @@
  * Bloom Filters, WEA 2007): all bits of a key lie in one cache line, or in a few.
  *
  *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
- *          so that its lines always differ.
+ *          so that its lines always differ.  Or, together: part_lines blocks of 'parts' lines;
+          a key has one block, which is read at once where each read costs much.
  *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
  *
  *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:
@@ -22,7 +23,8 @@
 #include "lines.h"
 #include "owners.h"
 
-static const char *const field_names[] = { "part_lines", "parts", "line_bits", NULL };
+static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
+                                           NULL };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
@@ -47,15 +49,19 @@ static double keys_held(const struct geometry *g)
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     unsigned parts = lines_preferred_parts(usual_parts(g->fpr), options->preference);
+    g->field[TOGETHER] = options->together;
     int error = lines_plan(g, WORD_NBITS, parts, keys_held);
     if (error)
         return error;
     parts = (unsigned)g->field[PARTS];
-    snprintf(
-        why, WHY_NBYTES,
-        "keys are added and asked, none removed: %u bits in %s, the fewest memory accesses",
-        (unsigned)g->field[LINE_BITS] * parts,
-        parts == 1 ? "one cache line" : "a few cache lines");
+    g->field[TOGETHER] = options->together && parts > 1;
+    snprintf(why, WHY_NBYTES,
+             "keys are added and asked, none removed: %u bits in %s, the fewest %s",
+             (unsigned)g->field[LINE_BITS] * parts,
+             parts == 1           ? "one cache line"
+             : g->field[TOGETHER] ? "cache lines side by side"
+                                  : "a few cache lines",
+             options->together ? "bytes and bits to fetch and set" : "memory accesses");
     return 0;
 }
 
@@ -95,8 +101,7 @@ static void bind(perhaps_filter *f)
 
 static size_t sync_nbytes(const struct geometry *g)
 {
-    (void)g;
-    return sizeof(struct owners);
+    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds do without */
 }
 
 /* One part after the other, each like a filter of its own: the lines that a key has in several
@@ -104,7 +109,7 @@ static size_t sync_nbytes(const struct geometry *g)
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
     const uint64_t *field = f->geometry.field;
-    const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS] };
+    const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS], 0 };
     struct keyhash moved[BATCH_MOST];
     bool was_there[BATCH_MOST];
     uint8_t *body = f->body;
@@ -137,19 +142,24 @@ _Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header s
 
 static bool in_blocks(const struct geometry *g)
 {
-    return g->field[PARTS] == 1;
+    return g->field[PARTS] == 1 || g->field[TOGETHER];
 }
 
 static void locate(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits)
 {
-    unsigned line_bits = (unsigned)g->field[LINE_BITS];
-    struct blocked_walk walk = blocked_walk_start(key.mark);
+    unsigned line_bits = (unsigned)g->field[LINE_BITS], line_nbits = LINE_WORDS * WORD_NBITS;
+    uint16_t *bit = bits->bit;
     bits->block = scale64(key.place, g->field[PART_LINES]);
-    bits->nlines = 1;
-    bits->nbits = line_bits;
-    for (unsigned i = 0; i < line_bits; i++) {
-        bits->bit[i] = (uint16_t)(walk.word * WORD_NBITS + blocked_bit(walk.factor, i));
-        walk.word = (walk.word + walk.stride) % LINE_WORDS;
+    bits->nlines = (unsigned)g->field[PARTS];
+    bits->nbits = bits->nlines * line_bits;
+    for (unsigned line = 0; line < bits->nlines; line++) {
+        struct blocked_walk walk = blocked_walk_start(key.mark);
+        for (unsigned i = 0; i < line_bits; i++) {
+            unsigned in_line = walk.word * WORD_NBITS + blocked_bit(walk.factor, i);
+            *bit++ = (uint16_t)(line * line_nbits + in_line);
+            walk.word = (walk.word + walk.stride) % LINE_WORDS;
+        }
+        key = blocked_next_part(key);
     }
 }
 

@@ -15,7 +15,14 @@ bool lines_in_range(const struct geometry *g)
     uint64_t parts = g->field[PARTS];
     uint64_t marks = g->field[LINE_BITS];
     return part_lines >= 1 && part_lines < UINT64_MAX / LINE_NBYTES / LINES_PARTS_MAX &&
-           parts >= 1 && parts <= LINES_PARTS_MAX && marks >= 1 && marks <= WORDS;
+           parts >= 1 && parts <= LINES_PARTS_MAX && marks >= 1 && marks <= WORDS &&
+           g->field[TOGETHER] <= (parts > 1);
+}
+
+/* How many lines of a key, one behind the other, are shared by the same keys. */
+static unsigned block_lines(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
 }
 
 uint64_t lines_nbytes(const struct geometry *g)
@@ -116,6 +123,13 @@ static void exact_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cel
             rate[i] = fmin(1.002 * rate[i], 1);
 }
 
+/* The lines of a block have the same keys, but each of these its own marks in each of them. */
+static void raise_to_block(double rate[LOAD_MAX], unsigned lines)
+{
+    for (unsigned i = 0; i < LOAD_MAX && lines > 1; i++)
+        rate[i] = pow(rate[i], lines);
+}
+
 struct moments {
     double weight;
     double first;
@@ -152,27 +166,30 @@ static struct moments mix_loads(const double *rate, uint64_t keys, uint64_t line
     return m;
 }
 
+/* 'rate' is that of a block, of one line or more: its loads differ as one, its lines each for
+ * itself. */
 static struct rate mixed_rate(const struct geometry *g, const double *rate, unsigned cells,
                               double keys)
 {
     double lines = (double)g->field[PART_LINES];
-    double parts = (double)g->field[PARTS];
     double marks = (double)g->field[LINE_BITS];
+    double together = block_lines(g), apart = (double)g->field[PARTS] / together;
     struct moments m = mix_loads(rate, (uint64_t)fmin(keys, 1e18), g->field[PART_LINES]);
     double mean = m.first / m.weight;
     if (mean <= 0)
         return (struct rate){ 0 };
     double loads = fmax(m.second / m.weight / (mean * mean) - 1, 0);
     struct occupancy line = plan_occupancy(WORDS * cells, marks * keys / lines);
-    double within = marks * marks * line.variance / (line.mean * line.mean);
-    double total = pow(mean, parts);
-    return (struct rate){ .mean = total, .sd = total * sqrt(parts * (loads + within) / lines) };
+    double within = together * marks * marks * line.variance / (line.mean * line.mean);
+    double total = pow(mean, apart);
+    return (struct rate){ .mean = total, .sd = total * sqrt(apart * (loads + within) / lines) };
 }
 
 struct rate lines_predict(const struct geometry *g, unsigned cells, double keys)
 {
     double rate[LOAD_MAX];
     exact_line_rates(rate, (unsigned)g->field[LINE_BITS], cells);
+    raise_to_block(rate, block_lines(g));
     return mixed_rate(g, rate, cells, keys);
 }
 
@@ -193,26 +210,47 @@ static bool fits(void *context, uint64_t part_lines)
                      trial->g.fpr);
 }
 
-/* The fewest lines for this number of parts, over all numbers of marks; false if none will do.
- */
+/* How many lines a part needs with this number of marks; 0 if none will do. */
+static uint64_t lines_needed(const struct geometry *g, unsigned cells,
+                             double (*keys)(const struct geometry *g))
+{
+    uint64_t most = 64 * g->capacity + 4096; /* far beyond the useful */
+    struct trial trial = { .g = *g, .cells = cells, .keys = keys };
+    exact_line_rates(trial.rate, (unsigned)g->field[LINE_BITS], cells);
+    raise_to_block(trial.rate, block_lines(g));
+    return plan_smallest(most, fits, &trial);
+}
+
+/* What memory fewer marks may cost, where each of them costs much: 3 %. */
+static const double thrift = 1.03;
+
+/* The fewest lines for this number of parts, over all numbers of marks; or, together, the
+ * fewest marks that do with hardly more lines.  False if none will do. */
 static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
                        double (*keys)(const struct geometry *g))
 {
-    uint64_t most = 64 * g->capacity + 4096; /* far beyond the useful */
-    uint64_t best = 0;
-    double usual = fmin(ceil(-log2(g->fpr) / parts), WORDS);
-    for (unsigned marks = (unsigned)fmax(usual - 4, 1); marks <= usual; marks++) {
-        struct trial trial = { .g = *g, .cells = cells, .keys = keys };
-        trial.g.field[PARTS] = parts;
-        trial.g.field[LINE_BITS] = marks;
-        exact_line_rates(trial.rate, marks, cells);
-        uint64_t part_lines = plan_smallest(most, fits, &trial);
-        if (!part_lines || (best && part_lines >= best))
+    enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* marks than usual */
+    uint64_t needed[FEWER_TOGETHER + 1] = { 0 }, best = 0;
+    struct geometry trial = *g;
+    unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / parts), WORDS);
+    unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
+    unsigned least = most > fewer ? most - fewer : 1;
+    trial.field[PARTS] = parts;
+    for (unsigned marks = least; marks <= most; marks++) {
+        trial.field[LINE_BITS] = marks;
+        uint64_t lines = needed[marks - least] = lines_needed(&trial, cells, keys);
+        if (lines && (!best || lines < best))
+            best = lines;
+    }
+    double enough = (double)best * (g->field[TOGETHER] ? thrift : 1);
+    for (unsigned marks = least; marks <= most && best; marks++) {
+        uint64_t lines = needed[marks - least];
+        if (!lines || (double)lines > enough)
             continue;
-        best = part_lines;
-        g->field[PART_LINES] = part_lines;
+        g->field[PART_LINES] = lines;
         g->field[PARTS] = parts;
         g->field[LINE_BITS] = marks;
+        break;
     }
     return best != 0;
 }
@@ -242,6 +280,7 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
     struct trial trial = { .g = *g, .cells = cells };
     /* the quick formula is good enough here */
     fill_line_rates(trial.rate, (unsigned)g->field[LINE_BITS], cells);
+    raise_to_block(trial.rate, block_lines(g));
     return plan_key_limit(g->capacity, rate_at, &trial);
 }
 
@@ -292,20 +331,27 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells,
                           unsigned (*marked)(uint32_t word))
 {
     const struct geometry *g = &f->geometry;
-    unsigned marks = (unsigned)g->field[LINE_BITS];
-    double rate[LINES_PARTS_MAX] = { 0 }, lines[LINES_PARTS_MAX] = { 0 }, all_marked = 0;
-    for (struct sample s = sample_begin(lines_nbytes(g)); sample_next(&s);)
-        for (uint64_t at = s.offset; at < s.end; at += LINE_NBYTES) {
-            uint64_t part = at / LINE_NBYTES / g->field[PART_LINES];
-            rate[part] += line_rate(f->body + at, marks, cells, marked, &all_marked);
-            lines[part]++;
+    unsigned marks = (unsigned)g->field[LINE_BITS], together = block_lines(g);
+    uint64_t block_nbytes = together * LINE_NBYTES;
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES];
+    double rate[LINES_PARTS_MAX] = { 0 }, blocks[LINES_PARTS_MAX] = { 0 }, all_marked = 0;
+    for (struct sample s = sample_begin(lines_nbytes(g)); sample_next(&s);) {
+        uint64_t first = (s.offset + block_nbytes - 1) / block_nbytes;
+        for (uint64_t at = first * block_nbytes; at < s.end; at += block_nbytes) {
+            double block = 1;
+            for (unsigned i = 0; i < together; i++)
+                block *= line_rate(f->body + at + i * LINE_NBYTES, marks, cells, marked,
+                                   &all_marked);
+            rate[at / part_nbytes] += block;
+            blocks[at / part_nbytes]++;
         }
+    }
     struct fill fill = { .fpr = 1 };
     double all = 0;
-    for (unsigned part = 0; part < g->field[PARTS]; part++) {
-        fill.fpr *= lines[part] > 0 ? rate[part] / lines[part] : 1;
-        all += lines[part];
+    for (unsigned part = 0; part < g->field[PARTS] / together; part++) {
+        fill.fpr *= blocks[part] > 0 ? rate[part] / blocks[part] : 1;
+        all += blocks[part];
     }
-    fill.load = all_marked / (all * WORDS * cells);
+    fill.load = all_marked / (all * together * WORDS * cells);
     return fill;
 }

@@ -3,7 +3,12 @@
  *
  * A word has 'cells' cells: bits, or counters that take several bits each.  The fields are
  * those of blocked (kernels/layout.h): PART_LINES, PARTS, and LINE_BITS, the marks of a key in
- * a line. */
+ * a line.
+ *
+ * With field TOGETHER the lines of a key are one block instead, that of number 'place' of
+ * part_lines blocks of 'parts' lines: read at once, and a little more often wrong, since a
+ * block that many keys have is full in all its lines.  Kinds that have no such field have 0
+ * there. */
 #ifndef LINES_H
 #define LINES_H
 
@@ -24,7 +29,8 @@ struct rate lines_predict(const struct geometry *g, unsigned cells, double keys)
 unsigned lines_preferred_parts(unsigned usual, enum perhaps_preference preference);
 
 /* Chooses the fewest lines, in this number of parts or the next that will do, with which
- * g->fpr is kept when keys(g) keys are in.  Returns 0 or PERHAPS_ERR_LIMIT. */
+ * g->fpr is kept when keys(g) keys are in; if they lie together, 3 % more for fewer marks.
+ * Returns 0 or PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
                double (*keys)(const struct geometry *g));
 

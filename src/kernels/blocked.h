@@ -11,73 +11,115 @@
 
 #include "layout.h"
 
-static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, uint64_t part_lines,
-                                         uint64_t parts, struct keyhash key)
+/* Where the lines of keys lie: one in each part, or together.  The loops are inlined with what
+ * the caller knows of it, so that none looks at it for each key. */
+struct places {
+    uint64_t part_lines;
+    uint64_t parts;
+    bool together;
+};
+
+static ALWAYS_INLINE struct places places_in_one(const uint64_t *field)
 {
-    for (uint64_t part = 0; part < parts; part++) {
-        PREFETCH(body + blocked_line_offset(key, part_lines));
-        body += part_lines * LINE_NBYTES;
+    return (struct places){ .part_lines = field[PART_LINES], .parts = 1 };
+}
+
+static ALWAYS_INLINE struct places places_in_parts(const uint64_t *field)
+{
+    return (struct places){ .part_lines = field[PART_LINES], .parts = field[PARTS] };
+}
+
+static ALWAYS_INLINE struct places places_together(const uint64_t *field)
+{
+    return (struct places){ .part_lines = field[PART_LINES],
+                            .parts = field[PARTS],
+                            .together = true };
+}
+
+static ALWAYS_INLINE uint64_t first_line_offset(struct keyhash key, struct places at)
+{
+    return at.together ? blocked_block_offset(key, at.part_lines, at.parts)
+                       : blocked_line_offset(key, at.part_lines);
+}
+
+/* From line 'part' of a key, which is now the key of the next part, to that. */
+static ALWAYS_INLINE uint64_t next_line_offset(uint64_t offset, struct keyhash key,
+                                               struct places at, uint64_t part)
+{
+    return at.together
+               ? offset + LINE_NBYTES
+               : part * at.part_lines * LINE_NBYTES + blocked_line_offset(key, at.part_lines);
+}
+
+static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, struct places at,
+                                         struct keyhash key)
+{
+    uint64_t offset = first_line_offset(key, at);
+    PREFETCH(body + offset);
+    for (uint64_t part = 1; part < at.parts; part++) {
         key = blocked_next_part(key);
+        offset = next_line_offset(offset, key, at, part);
+        PREFETCH(body + offset);
     }
 }
 
 /* line_has(), or another question of this form. */
 typedef bool line_test(const uint8_t *line, uint64_t mark, const struct line_rule *rule);
 
-static ALWAYS_INLINE bool lines_have(const uint8_t *body, uint64_t part_lines, uint64_t parts,
+static ALWAYS_INLINE bool lines_have(const uint8_t *body, struct places at,
                                      const struct line_rule *rule, struct keyhash key,
                                      line_test *has)
 {
-    bool all = has(body + blocked_line_offset(key, part_lines), key.mark, rule);
-    if (LIKELY(parts == 1))
+    uint64_t offset = first_line_offset(key, at);
+    bool all = has(body + offset, key.mark, rule);
+    if (LIKELY(at.parts == 1))
         return all;
-    for (uint64_t part = 1; part < parts; part++) {
-        body += part_lines * LINE_NBYTES;
+    for (uint64_t part = 1; part < at.parts; part++) {
         key = blocked_next_part(key);
-        all &= has(body + blocked_line_offset(key, part_lines), key.mark, rule);
+        offset = next_line_offset(offset, key, at, part);
+        all &= has(body + offset, key.mark, rule);
     }
     return all;
 }
 
-static ALWAYS_INLINE bool lines_add(uint8_t *body, uint64_t part_lines, uint64_t parts,
+static ALWAYS_INLINE bool lines_add(uint8_t *body, struct places at,
                                     const struct line_rule *rule, struct keyhash key)
 {
-    bool all = line_add(body + blocked_line_offset(key, part_lines), key.mark, rule);
-    if (LIKELY(parts == 1))
+    uint64_t offset = first_line_offset(key, at);
+    bool all = line_add(body + offset, key.mark, rule);
+    if (LIKELY(at.parts == 1))
         return all;
-    for (uint64_t part = 1; part < parts; part++) {
-        body += part_lines * LINE_NBYTES;
+    for (uint64_t part = 1; part < at.parts; part++) {
         key = blocked_next_part(key);
-        all &= line_add(body + blocked_line_offset(key, part_lines), key.mark, rule);
+        offset = next_line_offset(offset, key, at, part);
+        all &= line_add(body + offset, key.mark, rule);
     }
     return all;
 }
 
-static ALWAYS_INLINE size_t contains_in_parts(const uint8_t *body, uint64_t part_lines,
-                                              uint64_t parts, unsigned bits,
-                                              const struct keyhash *keys,
-                                              const struct keyhash *ahead, size_t n,
-                                              bool *answer, line_test *has)
+static ALWAYS_INLINE size_t contains_in(const uint8_t *body, struct places at, unsigned bits,
+                                        const struct keyhash *keys, const struct keyhash *ahead,
+                                        size_t n, bool *answer, line_test *has)
 {
     struct line_rule rule = line_rule(bits);
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, part_lines, parts, ahead[i]);
-        answer[i] = lines_have(body, part_lines, parts, &rule, keys[i], has);
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = lines_have(body, at, &rule, keys[i], has);
         found += answer[i];
     }
     return found;
 }
 
-static ALWAYS_INLINE size_t add_in_parts(uint8_t *body, uint64_t part_lines, uint64_t parts,
-                                         unsigned bits, const struct keyhash *keys,
-                                         const struct keyhash *ahead, size_t n, bool *answer)
+static ALWAYS_INLINE size_t add_in(uint8_t *body, struct places at, unsigned bits,
+                                   const struct keyhash *keys, const struct keyhash *ahead,
+                                   size_t n, bool *answer)
 {
     struct line_rule rule = line_rule(bits);
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, part_lines, parts, ahead[i]);
-        answer[i] = lines_add(body, part_lines, parts, &rule, keys[i]);
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = lines_add(body, at, &rule, keys[i]);
         found += answer[i];
     }
     return found;
@@ -86,60 +128,78 @@ static ALWAYS_INLINE size_t add_in_parts(uint8_t *body, uint64_t part_lines, uin
 static void blocked_prefetch(const uint8_t *body, const uint64_t *field,
                              const struct keyhash *keys, size_t n)
 {
+    struct places at = field[TOGETHER] ? places_together(field) : places_in_parts(field);
     for (size_t i = 0; i < n; i++)
-        prefetch_lines(body, field[PART_LINES], field[PARTS], keys[i]);
+        prefetch_lines(body, at, keys[i]);
 }
 
-/* One loop for filters of one part, which are most, and one for those of several. */
+/* One loop for filters of one part, which are most, and two for those of several. */
 static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
                                const struct keyhash *keys, const struct keyhash *ahead,
                                size_t n, bool *answer)
 {
-    uint64_t part_lines = field[PART_LINES], parts = field[PARTS];
-#define IN_ONE(bits)                                                                           \
-    contains_in_parts(body, part_lines, 1, bits, keys, ahead, n, answer, line_has)
-#define IN_PARTS(bits)                                                                         \
-    contains_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer, line_has)
-    if (parts == 1)
-        RETURN_FOR_BITS(field[LINE_BITS], IN_ONE)
-    RETURN_FOR_BITS(field[LINE_BITS], IN_PARTS)
+#define CONTAINED(places, bits)                                                                \
+    contains_in(body, places(field), bits, keys, ahead, n, answer, line_has)
+#define CONTAINED_IN_ONE(bits)   CONTAINED(places_in_one, bits)
+#define CONTAINED_IN_PARTS(bits) CONTAINED(places_in_parts, bits)
+#define CONTAINED_TOGETHER(bits) CONTAINED(places_together, bits)
+    if (field[PARTS] == 1)
+        RETURN_FOR_BITS(field[LINE_BITS], CONTAINED_IN_ONE)
+    if (field[TOGETHER])
+        RETURN_FOR_BITS(field[LINE_BITS], CONTAINED_TOGETHER)
+    RETURN_FOR_BITS(field[LINE_BITS], CONTAINED_IN_PARTS)
 }
 
 static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
                           const struct keyhash *ahead, size_t n, bool *answer)
 {
-    uint64_t part_lines = field[PART_LINES], parts = field[PARTS];
-#define TO_ONE(bits)   add_in_parts(body, part_lines, 1, bits, keys, ahead, n, answer)
-#define TO_PARTS(bits) add_in_parts(body, part_lines, parts, bits, keys, ahead, n, answer)
-    if (parts == 1)
-        RETURN_FOR_BITS(field[LINE_BITS], TO_ONE)
-    RETURN_FOR_BITS(field[LINE_BITS], TO_PARTS)
+#define ADDED(places, bits)  add_in(body, places(field), bits, keys, ahead, n, answer)
+#define ADDED_TO_ONE(bits)   ADDED(places_in_one, bits)
+#define ADDED_TO_PARTS(bits) ADDED(places_in_parts, bits)
+#define ADDED_TOGETHER(bits) ADDED(places_together, bits)
+    if (field[PARTS] == 1)
+        RETURN_FOR_BITS(field[LINE_BITS], ADDED_TO_ONE)
+    if (field[TOGETHER])
+        RETURN_FOR_BITS(field[LINE_BITS], ADDED_TOGETHER)
+    RETURN_FOR_BITS(field[LINE_BITS], ADDED_TO_PARTS)
 }
 
-static ALWAYS_INLINE bool one_has(const uint8_t *body, const uint64_t *field, unsigned bits,
-                                  struct keyhash key, line_test *has)
+static ALWAYS_INLINE bool one_in(const uint8_t *body, struct places at, unsigned bits,
+                                 struct keyhash key, line_test *has)
 {
     struct line_rule rule = line_rule(bits);
-    return lines_have(body, field[PART_LINES], field[PARTS], &rule, key, has);
+    return lines_have(body, at, &rule, key, has);
 }
 
 static bool blocked_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
-#define ONE_HAS(bits) one_has(body, field, bits, key, line_has)
-    RETURN_FOR_BITS(field[LINE_BITS], ONE_HAS)
+#define ONE_IN_ONE(bits)   one_in(body, places_in_one(field), bits, key, line_has)
+#define ONE_IN_PARTS(bits) one_in(body, places_in_parts(field), bits, key, line_has)
+#define ONE_TOGETHER(bits) one_in(body, places_together(field), bits, key, line_has)
+    if (LIKELY(field[PARTS] == 1))
+        RETURN_FOR_BITS(field[LINE_BITS], ONE_IN_ONE)
+    if (field[TOGETHER])
+        RETURN_FOR_BITS(field[LINE_BITS], ONE_TOGETHER)
+    RETURN_FOR_BITS(field[LINE_BITS], ONE_IN_PARTS)
 }
 
-static ALWAYS_INLINE bool one_added(uint8_t *body, const uint64_t *field, unsigned bits,
-                                    struct keyhash key)
+static ALWAYS_INLINE bool add_one_in(uint8_t *body, struct places at, unsigned bits,
+                                     struct keyhash key)
 {
     struct line_rule rule = line_rule(bits);
-    return lines_add(body, field[PART_LINES], field[PARTS], &rule, key);
+    return lines_add(body, at, &rule, key);
 }
 
 static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
 {
-#define ONE_ADDED(bits) one_added(body, field, bits, key)
-    RETURN_FOR_BITS(field[LINE_BITS], ONE_ADDED)
+#define ADD_ONE_TO_ONE(bits)   add_one_in(body, places_in_one(field), bits, key)
+#define ADD_ONE_TO_PARTS(bits) add_one_in(body, places_in_parts(field), bits, key)
+#define ADD_ONE_TOGETHER(bits) add_one_in(body, places_together(field), bits, key)
+    if (LIKELY(field[PARTS] == 1))
+        RETURN_FOR_BITS(field[LINE_BITS], ADD_ONE_TO_ONE)
+    if (field[TOGETHER])
+        RETURN_FOR_BITS(field[LINE_BITS], ADD_ONE_TOGETHER)
+    RETURN_FOR_BITS(field[LINE_BITS], ADD_ONE_TO_PARTS)
 }
 
 #define BLOCKED_LOOPS                                                                          \

@@ -11,34 +11,33 @@
 
 #include "blocked.h"
 
-static ALWAYS_INLINE void lines_count(uint8_t *body, uint64_t part_lines, uint64_t parts,
+static ALWAYS_INLINE void lines_count(uint8_t *body, struct places at,
                                       const struct line_rule *rule, struct keyhash key, bool up,
                                       bool moves, struct line_tally *tally)
 {
-    for (uint64_t part = 0; part < parts; part++) {
-        line_count(body + blocked_line_offset(key, part_lines), key.mark, rule, up, moves,
+    for (uint64_t part = 0; part < at.parts; part++) {
+        line_count(body + blocked_line_offset(key, at.part_lines), key.mark, rule, up, moves,
                    tally);
-        body += part_lines * LINE_NBYTES;
+        body += at.part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
     }
 }
 
 /* A key that does not move its counters writes them as they are: that is no branch. */
 static ALWAYS_INLINE size_t change_in_parts(uint8_t *body, const uint64_t *field,
-                                            uint64_t parts, const struct keyhash *keys,
+                                            const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n,
                                             enum count_change change, bool *answer,
                                             struct count_tally *tally)
 {
-    uint64_t part_lines = field[PART_LINES];
+    struct places at = places_in_parts(field);
     struct line_rule rule = line_rule((unsigned)field[LINE_BITS]);
     struct line_tally all = { 0 };
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, part_lines, parts, ahead[i]);
-        answer[i] = change != COUNT_UP &&
-                    lines_have(body, part_lines, parts, &rule, keys[i], counters_have);
-        lines_count(body, part_lines, parts, &rule, keys[i], change != COUNT_DOWN,
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = change != COUNT_UP && lines_have(body, at, &rule, keys[i], counters_have);
+        lines_count(body, at, &rule, keys[i], change != COUNT_DOWN,
                     answer[i] == (change == COUNT_DOWN), &all);
         found += answer[i];
     }
@@ -50,8 +49,7 @@ static size_t counting_change(uint8_t *body, const uint64_t *field, const struct
                               const struct keyhash *ahead, size_t n, enum count_change change,
                               bool *answer, struct count_tally *tally)
 {
-    uint64_t parts = field[PARTS];
-#define CHANGE(how) change_in_parts(body, field, parts, keys, ahead, n, how, answer, tally)
+#define CHANGE(how) change_in_parts(body, field, keys, ahead, n, how, answer, tally)
     switch (change) {
     case COUNT_UP:
         return CHANGE(COUNT_UP);
@@ -67,12 +65,11 @@ static size_t counting_contains(const uint8_t *body, const uint64_t *field,
                                 const struct keyhash *keys, const struct keyhash *ahead,
                                 size_t n, bool *answer)
 {
-    uint64_t lines = field[PART_LINES], parts = field[PARTS];
-#define COUNTED_IN(parts, marks)                                                               \
-    contains_in_parts(body, lines, parts, marks, keys, ahead, n, answer, counters_have)
-#define COUNTED_IN_ONE(marks)   COUNTED_IN(1, marks)
-#define COUNTED_IN_PARTS(marks) COUNTED_IN(parts, marks)
-    if (parts == 1)
+#define COUNTED_IN(places, marks)                                                              \
+    contains_in(body, places(field), marks, keys, ahead, n, answer, counters_have)
+#define COUNTED_IN_ONE(marks)   COUNTED_IN(places_in_one, marks)
+#define COUNTED_IN_PARTS(marks) COUNTED_IN(places_in_parts, marks)
+    if (field[PARTS] == 1)
         RETURN_FOR_BITS(field[LINE_BITS], COUNTED_IN_ONE)
     RETURN_FOR_BITS(field[LINE_BITS], COUNTED_IN_PARTS)
 }
@@ -80,8 +77,8 @@ static size_t counting_contains(const uint8_t *body, const uint64_t *field,
 static bool counting_contains_one(const uint8_t *body, const uint64_t *field,
                                   struct keyhash key)
 {
-#define ONE_COUNTED(marks) one_has(body, field, marks, key, counters_have)
-    RETURN_FOR_BITS(field[LINE_BITS], ONE_COUNTED)
+#define COUNTED(marks) one_in(body, places_in_parts(field), marks, key, counters_have)
+    RETURN_FOR_BITS(field[LINE_BITS], COUNTED)
 }
 
 #define COUNTING_LOOPS                                                                         \

@@ -33,7 +33,7 @@
 
 /* ---- blocked ----------------------------------------------------------------------- */
 
-enum { PART_LINES, PARTS, LINE_BITS }; /* its fields */
+enum { PART_LINES, PARTS, LINE_BITS, TOGETHER }; /* its fields */
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
 /* The key's line in each part: the n-th from the hash multiplied n times. */
@@ -45,6 +45,14 @@ static inline struct keyhash blocked_next_part(struct keyhash key)
 static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lines)
 {
     return scale64(key.place, part_lines) * LINE_NBYTES;
+}
+
+/* The first of its lines if they lie together, one behind the other: in a block of as many as a
+ * key has.  Their marks are those of the parts. */
+static inline uint64_t blocked_block_offset(struct keyhash key, uint64_t blocks,
+                                            uint64_t block_lines)
+{
+    return scale64(key.place, blocks) * block_lines * LINE_NBYTES;
 }
 
 /* The bits of a key in a line: an odd stride walks through the 16 words without meeting one

@@ -1,0 +1,241 @@
+#include "remote.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "progress.h"
+#include "report.h"
+#include "stop.h"
+
+struct handle {
+    perhaps_cluster *cluster;
+    bool open;
+    bool busy; /* somebody works with it; or it failed, and its problem is still to be told */
+    struct handle *next;
+};
+
+struct remote {
+    const struct settings *settings;
+    char *name;                             /* for messages */
+    struct perhaps_cluster_options options; /* of all handles */
+    struct hashing hashing;
+    struct progress progress;
+    struct handle first;
+    pthread_mutex_t lock; /* of what is in the list */
+};
+
+bool is_remote(const char *path)
+{
+    static const char *const schemes[] = { "redis://", "rediss://", "valkey://", "valkeys://" };
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* ---- Making ready, closing --------------------------------------------------------- */
+
+/* What is on its way shall be finished, so that dedup can print what it has added; unless a
+ * server takes long. */
+static bool is_stopped(void *context)
+{
+    (void)context;
+    return stop_overdue();
+}
+
+static void show_progress(void *context, uint64_t done, uint64_t total)
+{
+    struct remote *remote = context;
+    remote->progress.total_nbytes = total;
+    progress_show_bytes(&remote->progress, done);
+}
+
+/* The address, without a password; of one that is none, what is surely behind a password. */
+static char *name_of(const perhaps_cluster *cluster, const char *address)
+{
+    const char *name = cluster ? perhaps_cluster_name(cluster) : NULL;
+    const char *at = strrchr(address, '@');
+    return strdup(name ? name : at ? at + 1 : address);
+}
+
+int remote_new(const char *address, const struct settings *settings, const char *doing,
+               struct remote **remote)
+{
+    struct remote *r = *remote = calloc(1, sizeof *r);
+    if (!r)
+        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    pthread_mutex_init(&r->lock, NULL);
+    r->settings = settings;
+    int status = settings->verb->bit == CREATE ? hashing_choose(&r->hashing, settings)
+                                               : hashing_read(&r->hashing, settings);
+    if (status)
+        return status;
+    r->options = (struct perhaps_cluster_options){ .url = address,
+                                                   .password = getenv("REDISCLI_AUTH"),
+                                                   .hashing = r->hashing.chosen,
+                                                   .stopped = is_stopped,
+                                                   .progress = show_progress,
+                                                   .context = r };
+    progress_start(&r->progress, doing, 0,
+                   isatty(STDERR_FILENO) && !settings->quiet && !settings->json);
+    int error = perhaps_cluster_new(&r->options, &r->first.cluster);
+    r->name = name_of(r->first.cluster, address);
+    if (!r->name)
+        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    return remote_settle(r, error, "");
+}
+
+void remote_close(struct remote *remote)
+{
+    if (!remote)
+        return;
+    perhaps_cluster_free(remote->first.cluster);
+    for (struct handle *handle = remote->first.next, *next; handle; handle = next) {
+        next = handle->next;
+        perhaps_cluster_free(handle->cluster);
+        free(handle);
+    }
+    pthread_mutex_destroy(&remote->lock);
+    free(remote->name);
+    free(remote);
+}
+
+const char *remote_name(const struct remote *remote)
+{
+    return remote->name;
+}
+
+const struct hashing *remote_hashing(const struct remote *remote)
+{
+    return &remote->hashing;
+}
+
+perhaps_cluster *remote_handle(const struct remote *remote)
+{
+    return remote->first.cluster;
+}
+
+int remote_settle(const struct remote *remote, int error, const char *outcome)
+{
+    progress_erase();
+    if (!error)
+        return 0;
+    if (error == PERHAPS_ERR_STOPPED)
+        return complain_interrupted(outcome);
+    if (error == PERHAPS_ERR_KEY)
+        return hashing_complain(remote->settings, remote->name);
+    return complain("%s: %s%s", remote->name, perhaps_cluster_problem(remote->first.cluster),
+                    outcome);
+}
+
+int remote_open(struct remote *remote)
+{
+    int error = perhaps_cluster_open(remote->first.cluster);
+    remote->first.open = !error;
+    return remote_settle(remote, error, "");
+}
+
+/* ---- Batches ----------------------------------------------------------------------- */
+
+/* One that nobody works with, or a new one.  Returns NULL if there is no memory. */
+static struct handle *take(struct remote *remote)
+{
+    pthread_mutex_lock(&remote->lock);
+    struct handle *handle = &remote->first;
+    while (handle && handle->busy)
+        handle = handle->next;
+    if (!handle && (handle = calloc(1, sizeof *handle))) {
+        handle->next = remote->first.next;
+        remote->first.next = handle;
+    }
+    if (handle)
+        handle->busy = true;
+    pthread_mutex_unlock(&remote->lock);
+    return handle;
+}
+
+static int open_handle(struct remote *remote, struct handle *handle)
+{
+    struct perhaps_cluster_options options = remote->options;
+    if (handle->open)
+        return 0;
+    options.progress = NULL; /* is of the first, alone */
+    int error = perhaps_cluster_new(&options, &handle->cluster);
+    if (!error)
+        error = perhaps_cluster_open(handle->cluster);
+    handle->open = !error;
+    return error;
+}
+
+/* One that failed is not given back: its problem is the batch's. */
+static bool give_back(struct remote *remote, struct handle *handle, struct batch *batch,
+                      int error)
+{
+    if (error) {
+        batch->problem = perhaps_cluster_problem(handle->cluster);
+        return batch_met(batch, error);
+    }
+    pthread_mutex_lock(&remote->lock);
+    handle->busy = false;
+    pthread_mutex_unlock(&remote->lock);
+    return true;
+}
+
+/* Returns NULL, having noted why in the batch, if it has no keys or cannot be worked on. */
+static struct handle *begin(struct remote *remote, struct batch *batch)
+{
+    if (batch->count)
+        memset(batch->answer, 0, batch->count * sizeof *batch->answer);
+    if (batch->count == 0 || batch->error)
+        return NULL;
+    struct handle *handle = take(remote);
+    int error = handle ? open_handle(remote, handle) : PERHAPS_ERR_MEMORY;
+    if (!error)
+        return handle;
+    batch->ndone = 0;
+    if (handle)
+        give_back(remote, handle, batch, error);
+    batch_met(batch, error);
+    return NULL;
+}
+
+bool remote_ask(struct remote *remote, struct batch *batch, size_t *npresent)
+{
+    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
+    struct handle *handle = begin(remote, batch);
+    *npresent = 0;
+    if (!handle)
+        return !batch->error;
+    int error = perhaps_cluster_contains_many(handle->cluster, &keys, batch->answer, npresent);
+    if (error)
+        batch->ndone = *npresent = 0;
+    return give_back(remote, handle, batch, error);
+}
+
+bool remote_add(struct remote *remote, struct batch *batch)
+{
+    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
+    struct handle *handle = begin(remote, batch);
+    if (!handle)
+        return !batch->error;
+    int error = perhaps_cluster_add_many(handle->cluster, &keys, batch->answer, &batch->ndone);
+    return give_back(remote, handle, batch, error);
+}
+
+bool remote_blames_key(const struct batch *batch)
+{
+    return batch->error == PERHAPS_ERR_FULL || batch->error == PERHAPS_ERR_ARGUMENT;
+}
+
+int remote_complain(const struct remote *remote, const struct input *input,
+                    const struct batch *last, const char *outcome)
+{
+    if (!last->error || remote_blames_key(last))
+        return input_complain(input, last, outcome);
+    if (last->error == PERHAPS_ERR_STOPPED)
+        return complain_interrupted(outcome);
+    return complain("%s: %s%s", remote->name, last->problem ? last->problem : why(last->error),
+                    outcome);
+}

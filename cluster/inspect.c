@@ -1,0 +1,209 @@
+/* inspect.c - what is to be known of a filter on servers. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers.h"
+
+/* What is sampled of a layer, in pieces from partitions that are spread evenly. */
+enum { SAMPLES = 64, SAMPLE_NBYTES = 64 << 10 };
+
+struct sampling {
+    perhaps_cluster *c;
+    const struct layer *layer;
+    size_t count;
+    uint64_t nbits, nset;
+    double moment; /* of the loads of samples: for the deviation */
+    double sum;
+    uint32_t lost[SAMPLES];
+    size_t nlost;
+};
+
+static uint64_t sample_partition(const struct sampling *s, size_t i)
+{
+    return i * s->layer->partitions / s->count;
+}
+
+static unsigned sample_slot(void *context, size_t i)
+{
+    const struct sampling *s = context;
+    return s->c->partition_slot[sample_partition(s, i)];
+}
+
+static void write_sample(void *context, size_t i, struct resp *out)
+{
+    const struct sampling *s = context;
+    uint64_t partition = sample_partition(s, i);
+    size_t nbytes = partition_nbytes(s->layer, partition);
+    resp_command(out, 4, 128);
+    resp_text(out, "GETRANGE");
+    partition_name(s->c, s->layer, partition, out);
+    resp_text(out, "0");
+    resp_number(out, (nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES) - 1);
+}
+
+static int take_sample(void *context, size_t i, const struct reply *reply, bool again)
+{
+    struct sampling *s = context;
+    uint64_t set = 0;
+    (void)again;
+    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes == 0)
+        return partitions_fail_lost(s->c, (unsigned)(s->layer - s->c->layer),
+                                    sample_partition(s, i));
+    for (size_t k = 0; k < reply->text_nbytes; k++)
+        set += (unsigned)__builtin_popcount((unsigned char)reply->text[k]);
+    double load = (double)set / (8.0 * (double)reply->text_nbytes);
+    s->sum += load;
+    s->moment += load * load;
+    s->nset += set;
+    s->nbits += 8 * reply->text_nbytes;
+    return 0;
+}
+
+static int sample(struct sampling *s)
+{
+    struct exchange exchange = {
+        .slot = sample_slot, .write = write_sample, .take = take_sample, .context = s
+    };
+    s->count = s->layer->partitions < SAMPLES ? (size_t)s->layer->partitions : SAMPLES;
+    exchange.count = s->count;
+    return exchange_run(&s->c->nodes, &exchange);
+}
+
+static double load_of(const struct sampling *s)
+{
+    return s->nbits ? (double)s->nset / (double)s->nbits : 0;
+}
+
+/* Of the number of keys that the load tells: from the bits of one key to the next they are as
+ * random as in a throw of so many dice. */
+static double relative_deviation(const struct sampling *s)
+{
+    double load = load_of(s);
+    return load > 0 && s->nbits ? 1 / sqrt(load * (double)s->nbits) : 0;
+}
+
+/* ---- Statistics ------------------------------------------------------------------------ */
+
+static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    const struct slot_map *map = &c->nodes.map;
+    uint64_t *held = calloc(map->nnodes + 1, sizeof *held);
+    bool *is_master = calloc(map->nnodes + 1, sizeof *is_master);
+    if (held && is_master) {
+        for (unsigned i = 0; i < c->nlayers; i++)
+            for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
+                uint16_t node = map->master[c->partition_slot[p]];
+                if (node != NOBODY)
+                    held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
+            }
+        for (unsigned slot = 0; slot < SLOTS; slot++)
+            if (map->master[slot] != NOBODY)
+                is_master[map->master[slot]] = true;
+        stats->smallest_nbytes = UINT64_MAX;
+        for (size_t n = 0; n < map->nnodes; n++) {
+            if (!is_master[n])
+                continue;
+            stats->nodes++;
+            if (held[n] > stats->largest_nbytes)
+                stats->largest_nbytes = held[n];
+            if (held[n] < stats->smallest_nbytes)
+                stats->smallest_nbytes = held[n];
+        }
+    }
+    free(held);
+    free(is_master);
+}
+
+static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    double none = 1; /* the chance that no layer answers falsely */
+    for (unsigned i = 0; i < c->nlayers; i++) {
+        const struct layer *layer = &c->layer[i];
+        uint64_t keys = c->about.layer[i].keys;
+        stats->keys += keys;
+        stats->partitions += layer->partitions;
+        stats->memory_nbytes += layer->plan.body_nbytes + layer->partitions * FOOTER_NBYTES;
+        none *= 1 - perhaps_layout_predict_fpr(layer->layout, keys);
+    }
+    stats->fpr_now = 1 - none;
+}
+
+static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    const struct description *about = &c->about;
+    stats->plan = c->layer[c->nlayers - 1].plan;
+    stats->plan.fpr = about->fpr;
+    stats->plan.capacity = about->capacity;
+    if (!about->factor)
+        return;
+    stats->plan.base = stats->plan.kind;
+    stats->plan.kind = "chain";
+    stats->plan.fpr_until = UINT64_MAX;
+    stats->plan.fpr_predicted = about->fpr;
+}
+
+int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    static const char *const hash_names[] = { "xxh3", "sip", "none", "custom" };
+    *stats = (struct perhaps_cluster_stats){ .layout = "perhaps" };
+    if (c->address.redisson)
+        return foreign_stats(c, stats);
+    if (!c->open)
+        return cluster_fail(c, PERHAPS_ERR_ARGUMENT, "is not open");
+    int error = layers_renew(c);
+    struct sampling s = { .c = c, .layer = &c->layer[c->nlayers - 1] };
+    if (!error)
+        error = sample(&s);
+    if (!error)
+        error = partitions_check_new(c);
+    if (error)
+        return error;
+    stats->hash = hash_names[c->about.hash];
+    stats->layers = c->nlayers;
+    stats->created = c->about.created;
+    stats->load = load_of(&s);
+    double newest = perhaps_layout_estimate_keys(s.layer->layout, stats->load);
+    add_layers(c, stats);
+    stats->keys_estimated =
+        stats->keys - c->about.layer[c->nlayers - 1].keys + (uint64_t)newest;
+    add_plan(c, stats);
+    add_nodes(c, stats);
+    stats->commands = c->nodes.commands;
+    stats->retries = c->nodes.retries;
+    stats->redirections = c->nodes.redirections;
+    stats->doubtful = c->doubtful;
+    return 0;
+}
+
+/* ---- Verify ---------------------------------------------------------------------------- */
+
+int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+{
+    struct census census = { 0 };
+    *verdict = (struct perhaps_cluster_verdict){ 0 };
+    if (c->address.redisson)
+        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
+                            "a filter of Redisson's has nothing to compare its bits with");
+    int error = cluster_describe(c, &c->about);
+    if (!error)
+        error = cluster_open_layers(c, &c->about);
+    if (!error)
+        error = partitions_check(c, &census);
+    if (!error || error == PERHAPS_ERR_LOST) {
+        verdict->partitions = census.looked_at;
+        verdict->lost = census.lost;
+        verdict->first_lost = census.first_lost;
+    }
+    for (unsigned i = 0; i < c->nlayers && !error; i++) {
+        struct sampling s = { .c = c, .layer = &c->layer[i] };
+        error = sample(&s);
+        if (error)
+            break;
+        double keys = perhaps_layout_estimate_keys(s.layer->layout, load_of(&s));
+        verdict->sampled_nbytes += s.nbits / 8;
+        verdict->keys_estimated += keys;
+        verdict->keys_deviation += keys * relative_deviation(&s);
+    }
+    return error;
+}

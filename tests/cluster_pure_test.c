@@ -1,0 +1,414 @@
+/* cluster_pure_test.c - what the cluster client knows without a server: addresses, slots, what
+ * errors ask for. */
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "address.h"
+#include "failing_memory.h"
+#include "slots.h"
+
+/* ---- Addresses -------------------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static void expect_empty(const struct address *a)
+{
+    expect(!a->host && !a->user && !a->password && !a->name);
+    expect(a->port == 0 && !a->redisson && a->timeout_ms == 0 && a->patience_ms == 0);
+    expect(!a->replicas_given && !a->replicas && !a->acknowledge_given && a->acknowledge == 0);
+}
+
+static void expect_address(const char *url, const struct address *wanted)
+{
+    struct address a;
+    scene("%s", url);
+    const char *problem = address_read(url, &a);
+    if (problem)
+        fail_msg("%s: %s", url, problem);
+    expect(same_text(a.host, wanted->host) && a.port == wanted->port);
+    expect(same_text(a.user, wanted->user) && same_text(a.password, wanted->password));
+    expect(same_text(a.name, wanted->name) && a.redisson == wanted->redisson);
+    expect(a.timeout_ms == wanted->timeout_ms && a.patience_ms == wanted->patience_ms);
+    expect(a.replicas_given == wanted->replicas_given && a.replicas == wanted->replicas);
+    expect(a.acknowledge_given == wanted->acknowledge_given);
+    expect(a.acknowledge == wanted->acknowledge);
+    address_release(&a);
+    expect_empty(&a);
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *url;
+        struct address wanted;
+    } good[] = {
+        { "redis://h/n", { .host = "h", .port = 6379, .name = "n" } },
+        { "redis://127.0.0.1:7000/urls",
+          { .host = "127.0.0.1", .port = 7000, .name = "urls" } },
+        { "redis://[::1]/n", { .host = "::1", .port = 6379, .name = "n" } },
+        { "redis://[fe80::1%25eth0]:1/n", { .host = "fe80::1%eth0", .port = 1, .name = "n" } },
+        { "redis://:p@h:65535/n",
+          { .host = "h", .port = 65535, .password = "p", .name = "n" } },
+        { "redis://u:@h/n",
+          { .host = "h", .port = 6379, .user = "u", .password = "", .name = "n" } },
+        { "redis://u%3a%40:a%2Fb%3a:c@d@h/n",
+          { .host = "h", .port = 6379, .user = "u:@", .password = "a/b::c@d", .name = "n" } },
+        { "redis://h/a%3Fb%25c", { .host = "h", .port = 6379, .name = "a?b%c" } },
+        { "redis://h/%c3%a4", { .host = "h", .port = 6379, .name = "\xc3\xa4" } },
+        { "redis://h/n?timeout=2s&patience=1m",
+          { .host = "h",
+            .port = 6379,
+            .name = "n",
+            .timeout_ms = 2000,
+            .patience_ms = 60000 } },
+        { "redis://h/n?patience=24h&timeout=1ms",
+          { .host = "h",
+            .port = 6379,
+            .name = "n",
+            .timeout_ms = 1,
+            .patience_ms = 24 * 3600 * 1000 } },
+        { "redis://h/n?replicas=yes&acknowledge=16",
+          { .host = "h",
+            .port = 6379,
+            .name = "n",
+            .replicas_given = true,
+            .replicas = true,
+            .acknowledge_given = true,
+            .acknowledge = 16 } },
+        { "redis://h/n?acknowledge=0&replicas=no&layout=perhaps",
+          { .host = "h",
+            .port = 6379,
+            .name = "n",
+            .replicas_given = true,
+            .acknowledge_given = true } },
+        { "redis://h/a/{b} c%20?layout=redisson",
+          { .host = "h", .port = 6379, .name = "a/{b} c ", .redisson = true } },
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        expect_address(good[i].url, &good[i].wanted);
+}
+
+static void expect_refusal(const char *url, const char *about)
+{
+    struct address a;
+    memset(&a, 0xa5, sizeof a);
+    scene("%s", url);
+    const char *problem = address_read(url, &a);
+    if (!problem || !strstr(problem, about))
+        fail_msg("%s: %s; not about: %s", url, problem ? problem : "taken", about);
+    expect(!strchr(problem, '\n'));
+    expect_empty(&a);
+}
+
+static void test_bad_addresses(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        { "", "begins with redis://" },
+        { "http://h/n", "begins with redis://" },
+        { "redis:/h/n", "begins with redis://" },
+        { "rediss://h/n", "TLS" },
+        { "redis://", "no host" },
+        { "redis:///n", "no host" },
+        { "redis://:6379/n", "no host" },
+        { "redis://:p@/n", "no host" },
+        { "redis://[]/n", "no host" },
+        { "redis://h%20h/n", "a host has letters" },
+        { "redis://h]/n", "a host has letters" },
+        { "redis://h%c3%a4/n", "a host has letters" },
+        { "redis://h%2f/n", "a host has letters" },
+        { "redis://[::1/n", "the ]" },
+        { "redis://[::1]7000/n", "behind the ]" },
+        { "redis://h:/n", "no port" },
+        { "redis://h:0/n", "no port" },
+        { "redis://h:65536/n", "no port" },
+        { "redis://h:18446744073709557999/n", "no port" },
+        { "redis://h:+1/n", "no port" },
+        { "redis://h:1 /n", "no port" },
+        { "redis://::1/n", "no port" },
+        { "redis://u@h/n", "no password" },
+        { "redis://@h/n", "no password" },
+        { "redis://:@h/n", "neither user nor password" },
+        { "redis://h", "no name" },
+        { "redis://h/", "no name" },
+        { "redis://h/?layout=redisson", "no name" },
+        { "redis://h/a%", "two hexadecimal digits" },
+        { "redis://h/a%4", "two hexadecimal digits" },
+        { "redis://h/a%4g", "two hexadecimal digits" },
+        { "redis://h/a%g4", "two hexadecimal digits" },
+        { "redis://:a%zz@h/n", "two hexadecimal digits" },
+        { "redis://a%:b@h/n", "two hexadecimal digits" },
+        { "redis://h%/n", "two hexadecimal digits" },
+        { "redis://h/a%00b", "%00" },
+        { "redis://:%00@h/n", "%00" },
+        { "redis://h/a/b", "none of / { }" },
+        { "redis://h/a%2fb", "none of / { }" },
+        { "redis://h/{a", "none of / { }" },
+        { "redis://h/a}", "none of / { }" },
+        { "redis://h/a b", "none of / { }" },
+        { "redis://h/a%0ab", "control" },
+        { "redis://h/a%7f", "control" },
+        { "redis://h/a%1f?layout=redisson", "control" },
+        { "redis://h/n?", "settings" },
+        { "redis://h/n?Timeout=2s", "settings" },
+        { "redis://h/n?timeout=2s&", "settings" },
+        { "redis://h/n?&timeout=2s", "settings" },
+        { "redis://h/n?time=2s", "settings" },
+        { "redis://h/n?timeout=2s&timeout=2s", "twice" },
+        { "redis://h/n?timeout", "unit" },
+        { "redis://h/n?timeout=", "unit" },
+        { "redis://h/n?timeout=2", "unit" },
+        { "redis://h/n?timeout=s", "unit" },
+        { "redis://h/n?timeout=0s", "unit" },
+        { "redis://h/n?timeout=2 s", "unit" },
+        { "redis://h/n?timeout=1.5s", "unit" },
+        { "redis://h/n?timeout=-1s", "unit" },
+        { "redis://h/n?timeout=1d", "unit" },
+        { "redis://h/n?patience=25h", "unit" },
+        { "redis://h/n?patience=18446744073709551617ms", "unit" },
+        { "redis://h/n?replicas", "yes or no" },
+        { "redis://h/n?replicas=maybe", "yes or no" },
+        { "redis://h/n?acknowledge=17", "0 to 16" },
+        { "redis://h/n?acknowledge=", "0 to 16" },
+        { "redis://h/n?acknowledge=-1", "0 to 16" },
+        { "redis://h/n?layout=Redisson", "perhaps or redisson" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_refusal(bad[i][0], bad[i][1]);
+}
+
+/* A text of 'nbytes' times 'x' between two others. */
+static const char *padded(const char *before, size_t nbytes, const char *behind)
+{
+    static char text[2000];
+    snprintf(text, sizeof text, "%s%0*d%s", before, (int)nbytes, 0, behind);
+    return text;
+}
+
+static void test_longest(void **state)
+{
+    (void)state;
+    struct address a;
+    expect(!address_read(padded("redis://h/", 200, ""), &a) && strlen(a.name) == 200);
+    address_release(&a);
+    expect_refusal(padded("redis://h/", 201, ""), "200 bytes");
+    expect(!address_read(padded("redis://h/", 1000, "?layout=redisson"), &a));
+    expect(strlen(a.name) == 1000);
+    address_release(&a);
+    expect_refusal(padded("redis://h/", 1001, "?layout=redisson"), "1000 bytes");
+    expect(!address_read(padded("redis://", 255, "/n"), &a) && strlen(a.host) == 255);
+    address_release(&a);
+    expect_refusal(padded("redis://", 256, "/n"), "255 characters");
+}
+
+/* Any bytes but 0, encoded, come back. */
+static void test_encoded(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    for (unsigned trial = 0; trial < many(2000); trial++) {
+        char plain[21] = "", url[100] = "redis://:", *to = url + strlen(url);
+        size_t nbytes = 1 + (size_t)rng_below(&rng, 20);
+        for (size_t i = 0; i < nbytes; i++) {
+            plain[i] = (char)(1 + rng_below(&rng, 255));
+            to +=
+                sprintf(to, rng_below(&rng, 2) ? "%%%02x" : "%%%02X", (unsigned char)plain[i]);
+        }
+        strcpy(to, "@h/n");
+        expect_address(url, &(struct address){
+                                .host = "h", .port = 6379, .password = plain, .name = "n" });
+    }
+}
+
+static void test_address_memory(void **state)
+{
+    (void)state;
+    struct address a;
+    const char *problem = no_memory;
+    unsigned number = 0;
+    for (; problem == no_memory && number < 20; number++) {
+        scene("call %u", number + 1);
+        fail_memory(number + 1);
+        problem = address_read("redis://u:p@h/n", &a);
+        fail_memory(0);
+        if (problem)
+            expect_empty(&a);
+    }
+    expect(!problem && number == 5); /* four texts */
+    expect(same_text(a.user, "u") && same_text(a.password, "p") && same_text(a.name, "n"));
+    address_release(&a);
+}
+
+/* ---- Slots ------------------------------------------------------------------------------ */
+
+/* As Redis 7.0 tells them (CLUSTER KEYSLOT). */
+static void test_known_slots(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key;
+        unsigned slot;
+    } known[] = {
+        { "", 0 },
+        { "123456789", 12739 },
+        { "perhaps:{urls}", 2283 },
+        { "perhaps:{urls/0}", 10411 },
+        { "perhaps:{urls/1023}:1", 7874 },
+        { "{}a", 10875 },
+        { "{}{a}", 13650 },
+        { "a{b", 13340 },
+        { "a{b}{c}", 3300 },
+        { "a}b{c}", 7365 },
+        { "{{a}}", 10276 },
+        { "foo{}{bar}", 8363 },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        scene("%s", known[i].key);
+        expect(slot_of(known[i].key, strlen(known[i].key)) == known[i].slot);
+    }
+}
+
+/* Long division, a bit at a time: x^16 times the message, modulo x^16 + x^12 + x^5 + 1. */
+static unsigned remainder_of(const char *bytes, size_t nbytes)
+{
+    unsigned rest = 0;
+    for (size_t bit = 0; bit < 8 * (nbytes + 2); bit++) {
+        unsigned in = bit / 8 < nbytes ? (unsigned)bytes[bit / 8] >> (7 - bit % 8) & 1 : 0;
+        rest = rest << 1 | in;
+        if (rest & 0x10000)
+            rest ^= 0x11021;
+    }
+    return rest;
+}
+
+static void test_any_slots(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    for (unsigned trial = 0; trial < many(20000); trial++) {
+        char tag[16], key[64];
+        size_t ntag = 1 + (size_t)rng_below(&rng, sizeof tag);
+        for (size_t i = 0; i < ntag; i++)
+            do
+                tag[i] = (char)rng_next(&rng);
+            while (tag[i] == '{' || tag[i] == '}');
+        unsigned wanted = remainder_of(tag, ntag) % 16384;
+        expect(slot_of(tag, ntag) == wanted);
+        size_t n = (size_t)sprintf(key, "perhaps:{");
+        memcpy(key + n, tag, ntag);
+        n += ntag;
+        expect(slot_of(key, n) == remainder_of(key, n) % 16384);
+        n += (size_t)sprintf(key + n, "}:{%u}", trial % 100);
+        expect(slot_of(key, n) == wanted);
+    }
+}
+
+/* ---- What errors ask for ---------------------------------------------------------------- */
+
+static void test_errors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        struct redirection wanted;
+    } known[] = {
+        { "MOVED 3999 127.0.0.1:6381", { REPLY_MOVED, true, 3999, { "127.0.0.1", 6381 } } },
+        { "MOVED 0 ::1:1", { REPLY_MOVED, true, 0, { "::1", 1 } } },
+        { "MOVED 16383 a.example:65535", { REPLY_MOVED, true, 16383, { "a.example", 65535 } } },
+        { "MOVED 1 :7000", { REPLY_MOVED, true, 1, { "", 7000 } } },
+        { "MOVED 1 ?:7000", { .verdict = REPLY_AGAIN, .refresh = true } },
+        { "ASK 3999 127.0.0.1:6381", { REPLY_ASK, false, 3999, { "127.0.0.1", 6381 } } },
+        { "ASK 1 :7000", { REPLY_ASK, false, 1, { "", 7000 } } },
+        { "ASK 1 ?:7000", { .verdict = REPLY_AGAIN, .refresh = true } },
+        { "MOVED", { .verdict = REPLY_STRANGE } },
+        { "MOVED ", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a:", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a:0", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a:65536", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a:70 0", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a b:700", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1 a\x1b:700", { .verdict = REPLY_STRANGE } },
+        { "MOVED 1:700", { .verdict = REPLY_STRANGE } },
+        { "MOVED 16384 a:1", { .verdict = REPLY_STRANGE } },
+        { "MOVED -1 a:1", { .verdict = REPLY_STRANGE } },
+        { "MOVED x a:1", { .verdict = REPLY_STRANGE } },
+        { "MOVEDX 1 a:1", { .verdict = REPLY_STRANGE } },
+        { "ASK 99999999999999999999 a:1", { .verdict = REPLY_STRANGE } },
+        { "ASKING 1 a:1", { .verdict = REPLY_STRANGE } },
+        { "TRYAGAIN Multiple keys request during rehashing of slot",
+          { .verdict = REPLY_AGAIN } },
+        { "CLUSTERDOWN Hash slot not served", { .verdict = REPLY_AGAIN, .refresh = true } },
+        { "LOADING Redis is loading the dataset in memory", { .verdict = REPLY_AGAIN } },
+        { "MASTERDOWN Link with MASTER is down", { .verdict = REPLY_AGAIN, .refresh = true } },
+        { "BUSY Redis is busy running a script.", { .verdict = REPLY_AGAIN } },
+        { "BUSYKEY Target key name already exists.", { .verdict = REPLY_STRANGE } },
+        { "READONLY You can't write against a read only replica.",
+          { .verdict = REPLY_AGAIN, .refresh = true } },
+        { "ERR max number of clients reached", { .verdict = REPLY_AGAIN } },
+        { "ERR max number of clients + cluster connections reached",
+          { .verdict = REPLY_AGAIN } },
+        { "OOM command not allowed when used memory > 'maxmemory'.",
+          { .verdict = REPLY_FULL } },
+        { "WRONGTYPE Operation against a key holding the wrong kind",
+          { .verdict = REPLY_WRONGTYPE } },
+        { "NOAUTH Authentication required.", { .verdict = REPLY_REFUSED } },
+        { "WRONGPASS invalid username-password pair", { .verdict = REPLY_REFUSED } },
+        { "NOPERM this user has no permissions", { .verdict = REPLY_REFUSED } },
+        { "DENIED Redis is running in protected mode", { .verdict = REPLY_REFUSED } },
+        { "MISCONF Redis is configured to save RDB snapshots", { .verdict = REPLY_REFUSED } },
+        { "NOREPLICAS Not enough good replicas to write.", { .verdict = REPLY_REFUSED } },
+        { "ERR unknown command 'foo', with args beginning with: ",
+          { .verdict = REPLY_REFUSED } },
+        { "ERR unknown subcommand 'foo'. Try CLUSTER HELP.", { .verdict = REPLY_REFUSED } },
+        { "ERR This instance has cluster support disabled", { .verdict = REPLY_REFUSED } },
+        { "ERR invalid password", { .verdict = REPLY_REFUSED } },
+        { "ERR syntax error", { .verdict = REPLY_STRANGE } },
+        { "ERR", { .verdict = REPLY_STRANGE } },
+        { "OO", { .verdict = REPLY_STRANGE } },
+        { "", { .verdict = REPLY_STRANGE } },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t nbytes = strlen(known[i].text);
+        struct redirection r, wanted = known[i].wanted;
+        char *text = malloc(nbytes + !nbytes); /* that nothing behind it is read */
+        expect(text);
+        memcpy(text, known[i].text, nbytes);
+        scene("%s", known[i].text);
+        redirection_read(text, nbytes, &r);
+        free(text);
+        expect(r.verdict == wanted.verdict && r.refresh == wanted.refresh);
+        expect(r.slot == wanted.slot && endpoint_equal(&r.to, &wanted.to));
+    }
+}
+
+static void test_long_hosts(void **state)
+{
+    (void)state;
+    struct redirection r;
+    const char *text = padded("MOVED 1 ", 255, ":7000");
+    redirection_read(text, strlen(text), &r);
+    expect(r.verdict == REPLY_MOVED && strlen(r.to.host) == 255);
+    text = padded("MOVED 1 ", 256, ":7000");
+    redirection_read(text, strlen(text), &r);
+    expect(r.verdict == REPLY_STRANGE && r.to.port == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_addresses),      cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_longest),        cmocka_unit_test(test_encoded),
+        cmocka_unit_test(test_address_memory), cmocka_unit_test(test_known_slots),
+        cmocka_unit_test(test_any_slots),      cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_long_hosts),
+    };
+    return run_group(tests);
+}

@@ -1,0 +1,234 @@
+/* layout_save_test.c - bytes from elsewhere become the file that perhaps_save() would write;
+ * or, if they fail to come, nothing. */
+#include "support.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "filter.h"
+
+/* Where the bytes are, and what was asked of them. */
+struct elsewhere {
+    const perhaps_filter *f;
+    uint64_t next; /* offset that must be asked for */
+    unsigned pieces;
+    unsigned fail_at; /* number of the piece that does not come, from 1 on; 0: none */
+    int error;
+};
+
+static int read_piece(void *context, uint64_t offset, void *buffer, size_t nbytes)
+{
+    struct elsewhere *e = context;
+    expect(offset == e->next && nbytes > 0 && nbytes <= PERHAPS_PAGE_NBYTES);
+    e->next += nbytes;
+    if (++e->pieces == e->fail_at) {
+        errno = ESTALE;
+        return e->error;
+    }
+    return perhaps_read(e->f, offset, buffer, nbytes);
+}
+
+static perhaps_layout *layout_of(const perhaps_filter *f)
+{
+    perhaps_layout *layout;
+    expect_success(perhaps_layout_of(f, &layout));
+    return layout;
+}
+
+static int save_elsewhere(const perhaps_layout *layout, struct elsewhere *e, const char *path)
+{
+    return perhaps_layout_save(layout, e->f->counters->keys, read_piece, e, path);
+}
+
+static perhaps_filter *some_filter(uint64_t capacity, double fpr, bool together,
+                                   const struct perhaps_hashing *hashing)
+{
+    struct perhaps_options options = {
+        .capacity = capacity, .fpr = fpr, .together = together, .hashing = *hashing
+    };
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)capacity);
+    perhaps_filter *f = make_with(&options);
+    fill(f, &keys);
+    free_keys(&keys);
+    return f;
+}
+
+static void expect_same_file(const perhaps_filter *f, const char *path)
+{
+    struct bytes saved = read_file(path), wanted = saved_bytes(f);
+    expect(saved.nbytes == wanted.nbytes && !memcmp(saved.at, wanted.at, wanted.nbytes));
+    free(saved.at);
+    free(wanted.at);
+}
+
+static void test_same_file(void **state)
+{
+    (void)state;
+    const uint8_t secret[16] = "sixteen secrets";
+    const struct perhaps_hashing hashings[] = {
+        { .seed = test_seed() },
+        { .hash = PERHAPS_SIP, .secret = secret },
+    };
+    const struct {
+        double capacity, fpr;
+        bool together;
+    } cases[] = {
+        { 1, 0.5, false },     { 100, 0.001, false }, { 1000, 1e-4, true },
+        { 50000, 1e-6, true }, { 60000, 0.01, true }, { 123456, 1e-8, true },
+    };
+    struct path path = temp_path("elsewhere");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (size_t h = 0; h < sizeof hashings / sizeof *hashings; h++) {
+            scene("%g keys at %g, hash %zu", cases[i].capacity, cases[i].fpr, h);
+            perhaps_filter *f = some_filter((uint64_t)cases[i].capacity, cases[i].fpr,
+                                            cases[i].together, &hashings[h]);
+            struct perhaps_open_options options = { .writable = true, .hashing = hashings[h] };
+            struct elsewhere e = { .f = f };
+            perhaps_layout *layout = layout_of(f);
+            perhaps_filter *opened;
+            expect_success(save_elsewhere(layout, &e, path.text));
+            expect(e.next == stats_of(f).plan.body_nbytes);
+            expect_same_file(f, path.text);
+            expect_success(perhaps_open(path.text, &options, &opened));
+            expect(perhaps_equal(f, opened));
+            expect_same_counters(f, opened);
+            perhaps_free(opened);
+            perhaps_layout_free(layout);
+            perhaps_free(f);
+        }
+}
+
+/* A file that is a page more than a multiple of pages long, and less, and one exactly. */
+static void test_any_size(void **state)
+{
+    (void)state;
+    const uint64_t page_lines = PERHAPS_PAGE_NBYTES / PERHAPS_LINE_NBYTES;
+    const uint64_t lines[] = { 1, page_lines - 1, page_lines, page_lines + 1, 3 * page_lines };
+    struct path path = temp_path("any size");
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct perhaps_options options = { .capacity = 1000, .fpr = 0.3 };
+        struct perhaps_description d;
+        perhaps_layout *layout;
+        scene("%u lines", (unsigned)lines[i]);
+        expect_success(perhaps_layout_create(&options, &layout));
+        perhaps_layout_describe(layout, &d);
+        perhaps_layout_free(layout);
+        d.field[0] = lines[i];
+        expect_success(perhaps_layout_restore(&d, NULL, &layout));
+        perhaps_filter *source, *opened;
+        struct perhaps_open_options writable = { .writable = true };
+        options.capacity = 200000;
+        options.fpr = 0.001;
+        source = make_with(&options); /* empty; its first bytes are taken */
+        struct elsewhere e = { .f = source };
+        expect_success(save_elsewhere(layout, &e, path.text));
+        expect(e.pieces == (lines[i] + page_lines - 1) / page_lines);
+        expect_success(perhaps_open(path.text, &writable, &opened));
+        expect(stats_of(opened).plan.field[0] == lines[i] && stats_of(opened).keys == 0);
+        perhaps_free(opened);
+        perhaps_free(source);
+        perhaps_layout_free(layout);
+    }
+}
+
+/* Whichever piece does not come: the error passes, and the old file stays, alone. */
+static void test_failing_reader(void **state)
+{
+    (void)state;
+    const struct perhaps_hashing hashing = { .seed = 1 };
+    struct path folder = temp_path("failing reader");
+    expect(!mkdir(folder.text, 0777));
+    struct path path = path_below(folder, "filter");
+    perhaps_filter *old = some_filter(100, 0.01, false, &hashing);
+    perhaps_filter *f = some_filter(200000, 1e-4, true, &hashing);
+    perhaps_layout *layout = layout_of(f);
+    struct elsewhere e = { .f = f };
+    expect_success(perhaps_save(old, path.text));
+    expect_success(save_elsewhere(layout, &e, path_below(folder, "whole").text));
+    expect(e.pieces > 3 && !remove(path_below(folder, "whole").text));
+    for (unsigned piece = 1, pieces = e.pieces; piece <= pieces; piece++) {
+        scene("piece %u", piece);
+        e = (struct elsewhere){ .f = f, .fail_at = piece, .error = -70 - (int)piece };
+        errno = 0;
+        expect(save_elsewhere(layout, &e, path.text) == e.error && errno == ESTALE);
+        expect(e.pieces == piece && count_beside(path.text) == 1);
+        expect_same_file(old, path.text);
+        e.pieces = 0;
+        e.next = 0;
+        expect(save_elsewhere(layout, &e, path_below(folder, "new").text) == e.error);
+        expect(count_beside(path.text) == 1);
+    }
+    perhaps_layout_free(layout);
+    perhaps_free(old);
+    perhaps_free(f);
+}
+
+static void test_too_many_keys(void **state)
+{
+    (void)state;
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
+    struct path path = temp_path("too many");
+    perhaps_filter *f = make_with(&options), *opened;
+    perhaps_layout *layout = layout_of(f);
+    struct elsewhere e = { .f = f };
+    const uint64_t sound[] = { 0, 1, 1000, 1900 };
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
+        e.next = 0;
+        expect_success(perhaps_layout_save(layout, sound[i], read_piece, &e, path.text));
+        expect_success(perhaps_open(path.text, NULL, &opened));
+        expect(stats_of(opened).keys == sound[i]);
+        perhaps_free(opened);
+    }
+    const uint64_t wrong[] = { 3000, UINT64_MAX };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        expect_error(perhaps_layout_save(layout, wrong[i], read_piece, &e, path.text),
+                     PERHAPS_ERR_ARGUMENT);
+    perhaps_layout_free(layout);
+    perhaps_free(f);
+}
+
+/* The body passes through: what is allocated is a header and the table of checksums. */
+static void test_memory(void **state)
+{
+    (void)state;
+    struct ledger ledger = { 0 };
+    struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    struct perhaps_options options = {
+        .capacity = 2000000, .fpr = 1e-4, .together = true, .allocator = &allocator
+    };
+    struct path path = temp_path("memory");
+    perhaps_filter *f = make_with(&options);
+    perhaps_layout *layout = layout_of(f);
+    struct elsewhere e = { .f = f };
+    uint64_t body_nbytes = stats_of(f).plan.body_nbytes, live = ledger.live;
+    ledger.largest_nbytes = 0;
+    expect_success(save_elsewhere(layout, &e, path.text));
+    expect(body_nbytes > 5000000 && ledger.largest_nbytes < 16384 && ledger.live == live);
+    for (uint64_t number = 1; number <= 3; number++) { /* filter, header, table */
+        scene("allocation %u fails", (unsigned)number);
+        ledger.fail_at = ledger.calls + number;
+        e.next = 0;
+        expect_error(save_elsewhere(layout, &e, path.text), PERHAPS_ERR_MEMORY);
+        expect(ledger.live == live);
+    }
+    ledger.fail_at = 0;
+    e.next = 0;
+    uint64_t calls = ledger.calls;
+    expect_success(save_elsewhere(layout, &e, path.text));
+    expect(ledger.calls == calls + 3);
+    perhaps_layout_free(layout);
+    perhaps_free(f);
+    expect(ledger.live == 0 && ledger.live_nbytes == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_file),      cmocka_unit_test(test_any_size),
+        cmocka_unit_test(test_failing_reader), cmocka_unit_test(test_too_many_keys),
+        cmocka_unit_test(test_memory),
+    };
+    return run_group(tests);
+}

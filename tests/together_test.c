@@ -1,0 +1,107 @@
+/* together_test.c - the lines of a key side by side: fewer bits for hardly more memory, and the
+ * rate that was asked, counted and computed.  What all filters owe the other tests look at, to
+ * whom these are one kind more. */
+#include "support.h"
+
+#include <math.h>
+
+/* Fewer bits than where memory alone counts, for hardly more of it. */
+static void test_thrift(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.1, 0.01, 0.001 };
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        struct perhaps_options options = { .capacity = 1000000, .fpr = rates[r] };
+        struct perhaps_plan plan, together;
+        scene("fpr %g", rates[r]);
+        expect_success(perhaps_plan(&options, &plan));
+        options.together = true;
+        expect_success(perhaps_plan(&options, &together));
+        expect(together.field[1] == 1 && together.field[3] == 0);
+        expect((double)together.body_nbytes <= 1.03 * (double)plan.body_nbytes);
+        expect(together.field[2] < plan.field[2] || rates[r] > 0.01);
+    }
+}
+
+/* ---- Rates ----------------------------------------------------------------------------- */
+
+static void measure(double fpr, const struct perhaps_keys *members,
+                    const struct perhaps_keys *strangers, struct rng *rng)
+{
+    enum { SEEDS = 4 };
+    double found = 0, now = 0, queries = SEEDS * (double)strangers->count;
+    for (unsigned seed = 0; seed < SEEDS; seed++) {
+        struct perhaps_options options = { .capacity = members->count,
+                                           .fpr = fpr,
+                                           .together = true,
+                                           .hashing = { .seed = 1 + rng_next(rng) / 2 } };
+        perhaps_filter *f = make_with(&options);
+        fill(f, members);
+        expect_all_found(f, members);
+        found += (double)perhaps_contains_many(f, strangers, NULL);
+        now += stats_of(f).fpr_now / SEEDS;
+        scene("fpr %g: of %g queries %g were found, fpr now %g, predicted %g", fpr, queries,
+              found, now, stats_of(f).plan.fpr_predicted);
+        expect(stats_of(f).plan.fpr_predicted <= fpr && stats_of(f).fpr_now <= fpr);
+        perhaps_free(f);
+    }
+    double expected = fpr * queries;
+    expect(found <= expected + 5 * sqrt(expected));
+    expect(fabs(found - now * queries) <= 0.02 * expected + 5 * sqrt(expected));
+}
+
+static void test_rates(void **state)
+{
+    (void)state;
+    const double rates[] = { 0.1, 0.01, 0.001, 1e-4, 1e-6 };
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 50000);
+    struct perhaps_keys strangers =
+        make_keys(RANDOM_KEYS, rng_next(&rng), members.count, many(5000000));
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        double enough = 20000 / rates[r];
+        struct perhaps_keys some = some_keys(
+            &strangers, 0, enough < (double)strangers.count ? (size_t)enough : strangers.count);
+        measure(rates[r], &members, &some, &rng);
+    }
+    free_keys(&members);
+    free_keys(&strangers);
+}
+
+/* What is predicted agrees with what the bits say, closer than can be counted. */
+static void test_predicted(void **state)
+{
+    (void)state;
+    enum { KEYS = SANITIZED ? 50000 : 300000, FILTERS = 10 };
+    const double rates[] = { 0.001, 1e-4, 1e-6, 1e-8 };
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
+    for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        double now = 0, predicted = 0;
+        for (unsigned seed = 0; seed < FILTERS; seed++) {
+            struct perhaps_options options = { .capacity = KEYS,
+                                               .fpr = rates[r],
+                                               .together = true,
+                                               .hashing = { .seed = 1 + rng_next(&rng) / 2 } };
+            perhaps_filter *f = make_with(&options);
+            fill(f, &keys);
+            now += stats_of(f).fpr_now / FILTERS;
+            predicted = stats_of(f).plan.fpr_predicted;
+            perhaps_free(f);
+        }
+        scene("fpr %g: predicted %g, is %g", rates[r], predicted, now);
+        double sd = (rates[r] - predicted) / 3 / sqrt(FILTERS); /* the plan leaves three */
+        expect(fabs(now - predicted) < 5 * sd + 0.005 * predicted);
+    }
+    free_keys(&keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_thrift),
+        cmocka_unit_test(test_rates),
+        cmocka_unit_test(test_predicted),
+    };
+    return run_group(tests);
+}
