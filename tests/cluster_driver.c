@@ -25,7 +25,7 @@
 
 enum { BATCH = 500, DENIED = 3 };
 
-double now_ms(void)
+double clock_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);

@@ -36,7 +36,7 @@ const char *name_of_error(size_t index);
 /* NULL if there is no memory. */
 perhaps_cluster *handle_for(const struct settings *settings);
 
-double now_ms(void);
+double clock_ms(void);
 
 /* The verb 'run'. */
 int run_workers(const struct settings *settings);

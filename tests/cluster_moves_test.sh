@@ -6,14 +6,14 @@ servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal
 
 test_slots_move() {
-    local moved asked
+    local moved asked m=($(masters))
     succeeds "create" create moves capacity=3000000 fpr=1e-4 partitions=4096
     moved=$(errorstat MOVED) asked=$(errorstat ASK)
     start_crowd moves askers=2
     crowd_adds 2000
-    move_slots 0 1 300
-    move_slots 1 2 300
-    move_slots 2 0 300
+    move_slots "${m[0]}" "${m[1]}" 300
+    move_slots "${m[1]}" "${m[2]}" 300
+    move_slots "${m[2]}" "${m[0]}" 300
     crowd_adds 2000
     stop_crowd
     check "no errors" is errors 0
@@ -29,57 +29,61 @@ test_slot_between_nodes() {
     succeeds "create" create between capacity=200 fpr=1e-6 grow=1 partitions=1
     succeeds "add" add between count=1000
     printf '3000\n' >keys
-    key='perhaps:{between/0}'
-    slot=$(slot_of "$key") from=$(owner_of "$key")
-    to=$(((from + 1) % 3))
-    server_cli $to cluster setslot "$slot" importing "$(id_of "$from")" >/dev/null
-    server_cli "$from" cluster setslot "$slot" migrating "$(id_of $to)" >/dev/null
+    slot=$(slot_of 'perhaps:{between/0}') from=$(owner_of 'perhaps:{between/0}')
+    to=$(masters | grep -vx "$from" | head -n 1)
+    check "there are several keys in the slot" [ "$(keys_in "$from" "$slot" | wc -l)" -gt 1 ]
+    server_cli "$to" cluster setslot "$slot" importing "$(id_of "$from")" >/dev/null
+    server_cli "$from" cluster setslot "$slot" migrating "$(id_of "$to")" >/dev/null
     asked=$(errorstat ASK)
-    check "one key moves" [ "$(server_cli "$from" migrate 127.0.0.1 "${PORTS[to]}" "$key" 0 5000)" = OK ]
+    move_key "$from" "$to" "$(keys_in "$from" "$slot" | head -n 1)"
     succeeds "add while it is between them" add between first=1000 count=2000
     check "all were new" is told_new 2000
-    check "it has grown" above layers 1
+    check "it has grown" above layers 3
     all_there between
     check "ASK was answered" [ "$(errorstat ASK)" -gt "$asked" ]
-    for key in $(server_cli "$from" cluster getkeysinslot "$slot" 100); do
-        server_cli "$from" migrate 127.0.0.1 "${PORTS[to]}" "$key" 0 5000 >/dev/null
+    for key in $(keys_in "$from" "$slot"); do
+        move_key "$from" "$to" "$key"
     done
-    server_cli $to cluster setslot "$slot" node "$(id_of $to)" >/dev/null
-    server_cli "$from" cluster setslot "$slot" node "$(id_of $to)" >/dev/null
+    server_cli "$to" cluster setslot "$slot" node "$(id_of "$to")" >/dev/null
+    server_cli "$from" cluster setslot "$slot" node "$(id_of "$to")" >/dev/null
     all_there between
     heal
 }
+keys_in() { server_cli "$1" cluster getkeysinslot "$2" 100; } # SERVER SLOT
+move_key() { # FROM TO KEY
+    check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
+}
 
 test_node_is_added() {
-    local new
+    local new m=($(masters))
     succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
     start_crowd added askers=2
     crowd_adds 2000
     server_start --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
         "${SETTINGS[@]}" || exit 1
     new=$((${#PORTS[@]} - 1))
-    "$SERVER_CLI" --cluster add-node "127.0.0.1:${PORTS[new]}" "127.0.0.1:${PORTS[0]}" >added 2>&1
+    "$SERVER_CLI" --cluster add-node "127.0.0.1:${PORTS[new]}" "127.0.0.1:${PORTS[entry]}" >added 2>&1
     check "it joins: $(tail -n 2 added)" [ $? -eq 0 ]
     heal
-    move_slots 0 $new 200
-    move_slots 1 $new 200
+    move_slots "${m[0]}" $new 200
+    move_slots "${m[1]}" $new 200
     crowd_adds 2000
     stop_crowd
     check "no errors" is errors 0
     all_there added
     check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
-    move_slots $new 0 400
+    move_slots $new "${m[0]}" 400
     heal
     all_there added
 }
 
 test_connections_break() {
-    local i
+    local i m=($(masters))
     succeeds "create" create breaks capacity=3000000 fpr=1e-4
     start_crowd breaks adders=2 askers=2
     for i in $(seq 10); do
         crowd_adds 500
-        server_cli $((i % 3)) client kill type normal skipme yes >/dev/null
+        server_cli "${m[i % 3]}" client kill type normal skipme yes >/dev/null
     done
     crowd_adds 500
     stop_crowd
@@ -167,16 +171,23 @@ test_old_master_is_asked() {
     all_there stale
 }
 
+# name_apart PREFIX: the name of a filter whose description and partition 0 are on different nodes.
+name_apart() {
+    local name
+    for name in "$1"{1..50}; do
+        [ "$(owner_of "perhaps:{$name}")" = "$(owner_of "perhaps:{$name/0}")" ] || break
+    done
+    echo "$name"
+}
+
 # That a layer is ready must not be lost with the node that was told so, or all keys in it are.
 test_growth_is_acknowledged() {
     local name old new
-    for name in growth{1..50}; do # of which description and keys are on different nodes
-        old=$(owner_of "perhaps:{$name}")
-        [ "$old" != "$(owner_of "perhaps:{$name/0}")" ] && break
-    done
-    new=$(replica_of "$old")
+    name=$(name_apart growth)
+    old=$(owner_of "perhaps:{$name}") new=$(replica_of "$old")
     succeeds "create" create "$name" capacity=100 fpr=1e-9 grow=1 partitions=1
     kill -STOP "${PIDS[new]}"
+    server_cli "$old" client kill type replica >/dev/null # what is sent now it will never get
     drive add "$name?acknowledge=1&timeout=500ms&patience=1s" count=1000 batch=10
     check "it cannot grow: $(tail -n 1 out)" gives REPLICAS
     printf '%s\n' "$(told added)" >keys
@@ -194,24 +205,41 @@ test_growth_is_acknowledged() {
 
 # It has lost its part, and its replica takes that over before anybody notices that it was away.
 test_master_comes_back_empty() {
-    local node
-    succeeds "create" create empty capacity=3000000 fpr=1e-4 partitions=1024
-    node=$(owner_of 'perhaps:{empty/0}')
-    start_crowd empty adders=2 askers=2
+    local name node
+    name=$(name_apart empty)
+    node=$(owner_of "perhaps:{$name/0}")
+    succeeds "create" create "$name" capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "$name" adders=2 askers=2
     crowd_adds 5000
     kill_server "$node"
     server_again "$node" || exit 1
     check "it is still master" is_master "$node"
     check "it is noticed" within 30 grep -q LOST crowd
-    within 5 false # time for askers to meet what adders do to it
+    within 2 false # time for askers to meet what adders do to it
     stop_crowd
     check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
     heal
-    fails "open" LOST open empty
-    succeeds "delete" delete empty
-    succeeds "create again" create empty capacity=1000 fpr=1e-4
-    succeeds "add" add empty count=1000
+    fails "open" LOST open "$name"
+    succeeds "delete" delete "$name"
+    succeeds "create again" create "$name" capacity=1000 fpr=1e-4
+    succeeds "add" add "$name" count=1000
     check "all were new" above told_new 990
+}
+
+# What it is, is lost, and its partitions are not.
+test_description_is_lost() {
+    local name node
+    name=$(name_apart nameless)
+    node=$(owner_of "perhaps:{$name}")
+    succeeds "create" create "$name" capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "$name" adders=2 askers=2
+    crowd_adds 5000
+    server_cli "$node" del "perhaps:{$name}" >/dev/null
+    check "it is noticed" within 30 grep -q MISSING crowd
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" is errors "$(told MISSING)"
+    fails "open" MISSING open "$name"
+    succeeds "create" create "$name" capacity=1000 fpr=1e-4
 }
 
 run_tests

@@ -70,7 +70,7 @@ static void count(struct crowd *crowd, enum count which, uint64_t n)
 
 static void count_longest(struct crowd *crowd, enum count which, double began_ms)
 {
-    uint64_t took = (uint64_t)(now_ms() - began_ms),
+    uint64_t took = (uint64_t)(clock_ms() - began_ms),
              longest = atomic_load(&crowd->counts[which]);
     while (took > longest &&
            !atomic_compare_exchange_weak(&crowd->counts[which], &longest, took))
@@ -133,7 +133,7 @@ static void *add_keys(void *context)
         uint64_t added = atomic_load(&crowd->added[worker->index]), told_new = 0;
         struct perhaps_keys keys = packed_keys(worker->keys, batch);
         size_t done = 0;
-        double began_ms = now_ms();
+        double began_ms = clock_ms();
         for (size_t i = 0; i < batch; i++)
             worker->keys[i] = key_of(worker->index, added + i);
         error = perhaps_cluster_add_many(worker->cluster, &keys, worker->answers, &done);
@@ -198,7 +198,7 @@ static void *ask_keys(void *context)
             usleep(NAP_US);
             continue;
         }
-        double began_ms = now_ms();
+        double began_ms = clock_ms();
         int error =
             perhaps_cluster_contains_many(worker->cluster, &keys, worker->answers, NULL);
         if (error) {

@@ -72,12 +72,12 @@ test_while_it_grows() {
 }
 
 test_while_slots_move() {
-    succeeds "create" create moving capacity=1000 fpr=1e-9 grow=1 partitions=100
+    succeeds "create" create moving capacity=1000 fpr=1e-9 grow=1
     writers moving 4 40000 &
     wait_for=$!
-    move_slots 0 1 300
-    move_slots 1 2 300
-    move_slots 2 0 300
+    move_slots 0 1 1500
+    move_slots 1 2 1500
+    move_slots 2 0 1500
     wait $wait_for
     cat writer[0-9]* | grep '^{' >out
     each_once moving 40000
