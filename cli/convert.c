@@ -32,18 +32,12 @@ static int upload(const struct target *file, const struct remote *remote,
     snprintf(outcome, sizeof outcome, "; %s was not made", remote_name(remote));
     int error =
         perhaps_cluster_upload(remote_handle(remote), file->filter, settings->partitions);
-    if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: its kind cannot lie on servers: build one with --kind blocked",
-                        file->path);
     return remote_settle(remote, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
 }
 
 static int download(const struct target *file, const struct remote *remote)
 {
     int error = perhaps_cluster_download(remote_handle(remote), file->path);
-    if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: has grown, or was made by others: it cannot be a file",
-                        remote_name(remote));
     return remote_settle(remote, error, file->outcome);
 }
 

@@ -52,7 +52,10 @@ static int report_remote(const struct settings *settings, const struct remote *r
     if (error)
         return remote_settle(remote, error, "");
     const struct perhaps_plan *plan = &stats.plan;
-    double largest = (double)stats.largest_nbytes / (double)stats.memory_nbytes;
+    char largest[32] = "";
+    if (stats.nodes > 1)
+        snprintf(largest, sizeof largest, ", at most %.0f %% on one",
+                 100.0 * (double)stats.largest_nbytes / (double)stats.memory_nbytes);
     json_t *facts = json_pack(
         "{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:f}", "verb",
         settings->verb->name, "filter", json_path(remote_name(remote)), "kind", plan->kind,
@@ -61,14 +64,12 @@ static int report_remote(const struct settings *settings, const struct remote *r
         (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes, "largest_node_bytes",
         (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
         (json_int_t)stats.smallest_nbytes, "seconds", seconds);
-    return summarize(settings, facts,
-                     "%s made, for %s keys: %s, %s, %s partitions on %u node%s, of which one "
-                     "has %s at most, %s",
-                     remote_name(remote), grouped(plan->capacity).s,
-                     scaled((double)stats.memory_nbytes, "B").s,
-                     scaled(plan->bits_per_key, " bits a key").s, grouped(stats.partitions).s,
-                     stats.nodes, stats.nodes == 1 ? "" : "s", share(largest).s,
-                     duration(seconds).s);
+    return summarize(
+        settings, facts, "%s made, for %s keys: %s, %s, %s partition%s on %u node%s%s, %s",
+        remote_name(remote), grouped(plan->capacity).s,
+        scaled((double)stats.memory_nbytes, "B").s, scaled(plan->bits_per_key, " bits a key").s,
+        grouped(stats.partitions).s, stats.partitions == 1 ? "" : "s", stats.nodes,
+        stats.nodes == 1 ? "" : "s", largest, duration(seconds).s);
 }
 
 /* The secret is written first: without it nobody could ask the filter. */

@@ -178,34 +178,44 @@ static int verify(const struct target *target)
     return STATUS_YES;
 }
 
-/* Bits that were lost without a trace show as fewer keys than were counted. */
+/* Of one that cannot be opened, since parts are lost, too. */
 static int verify_remote(const struct remote *remote)
 {
     struct perhaps_cluster_verdict verdict;
     const char *name = remote_name(remote);
     int error = perhaps_cluster_verify(remote_handle(remote), &verdict);
     if (error == PERHAPS_ERR_LOST) {
-        complain("%s: %s of %s partitions are lost, the first is number %s: delete it and make "
-                 "it anew",
-                 name, grouped(verdict.lost).s, grouped(verdict.partitions).s,
-                 grouped(verdict.first_lost).s);
+        complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
+                 grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(remote)));
         return STATUS_NO;
     }
     if (error)
         return remote_settle(remote, error, "");
-    printf("%s: ok, %s partition%s; about %s keys by a sample of %s\n", name,
+    printf("%s: ok, %s partition%s; about %s keys, by a sample of %s\n", name,
            grouped(verdict.partitions).s, verdict.partitions == 1 ? "" : "s",
            grouped((uint64_t)verdict.keys_estimated).s,
            scaled((double)verdict.sampled_nbytes, "B").s);
     return STATUS_YES;
 }
 
+static int verify_on_servers(const struct settings *settings)
+{
+    struct remote *remote;
+    int status = remote_new(settings->filter, settings, "verifying", &remote);
+    if (!status)
+        status = verify_remote(remote);
+    remote_close(remote);
+    return status;
+}
+
 int verb_verify(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
+    if (is_remote(settings->filter))
+        return verify_on_servers(settings);
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
     if (!status)
-        status = target.remote ? verify_remote(target.remote) : verify(&target);
+        status = verify(&target);
     else if (target.error == PERHAPS_ERR_DAMAGED)
         status = STATUS_NO;
     target_close(&target);

@@ -35,7 +35,7 @@ struct settings {
     struct perhaps_window window;        /* times in milliseconds */
     uint64_t generations;
     uint64_t time_field; /* from 1 on */
-    bool fast, compact;
+    bool fast, compact, together;
     const char *hash;
     const char *key_file;
     uint64_t seed;

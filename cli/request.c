@@ -83,16 +83,19 @@ struct perhaps_options request_options(const struct settings *settings, struct s
         .base = settings->base,
         .growth = { .factor = (unsigned)settings->factor, .fpr_until = settings->until },
         .window = untold ? (struct perhaps_window){ .keys = size.capacity } : settings->window,
-        .preference = preference
+        .preference = preference,
+        .together = settings->together,
     };
 }
 
-/* Whether the kind that was planned heeds --base and --factor. */
+/* Whether the kind that was planned heeds --base, --factor and --together. */
 static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
 {
     uint64_t value;
     bool layers = !settings->factor || request_window(settings);
-    return (!settings->base || plan->base) && (layers || planned_field(plan, "factor", &value));
+    bool together = !settings->together || planned_field(plan, "together", &value);
+    return (!settings->base || plan->base) && together &&
+           (layers || planned_field(plan, "factor", &value));
 }
 
 /* Plans the kinds in turn until one heeds all, and reaches the rate: the first may not, where a
@@ -133,6 +136,9 @@ static int complain_plan(const struct settings *settings, const struct perhaps_o
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->kind)
         return complain("--kind %s: cannot do all that is asked: leave it out, or a need",
                         settings->kind);
+    if (error == PERHAPS_ERR_UNSUPPORTED && settings->together)
+        return complain("--together: is of filters of a fixed size to which keys are added: "
+                        "leave it out, or the other needs, and give -n N");
     if (error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: there is no kind that can do all that: leave out a need%s", name,
                         options->needs & PERHAPS_GROW
@@ -149,9 +155,10 @@ int request_plan(const struct settings *settings, struct size size, const char *
         settings->kind ? perhaps_plan(options, plan) : choose_kind(settings, options, plan);
     if (error)
         return complain_plan(settings, options, name, error);
-    if (!heeds(settings, plan))
-        return complain("--kind %s: is not made of %s", settings->kind,
-                        settings->base ? "other filters: leave out --base"
-                                       : "layers: leave out --factor");
-    return 0;
+    if (heeds(settings, plan))
+        return 0;
+    return complain("--kind %s: is not made of %s", settings->kind,
+                    settings->base       ? "other filters: leave out --base"
+                    : settings->together ? "lines of bits: leave out --together"
+                                         : "layers: leave out --factor");
 }

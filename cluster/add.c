@@ -53,11 +53,17 @@ static int check_open(perhaps_cluster *c)
                : cluster_fail(c, PERHAPS_ERR_ARGUMENT, "is not open");
 }
 
-/* Of kind 'none', each key must have 16 bytes; work_begin() tells. */
-static size_t chunk_size(const struct perhaps_keys *keys, size_t at)
+/* Up to and without a key that the hash does not take, unless it is the first. */
+static size_t chunk_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
 {
-    size_t left = keys->count - at;
-    return left < CHUNK_KEYS ? left : CHUNK_KEYS;
+    size_t left = keys->count - at, n = 1;
+    if (left > CHUNK_KEYS)
+        left = CHUNK_KEYS;
+    if (c->about.hash != PERHAPS_NONE || !keys->each)
+        return left;
+    while (n < left && keys->each[at + n].nbytes == PERHAPS_HASH_NBYTES)
+        n++;
+    return n;
 }
 
 int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
@@ -68,7 +74,7 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
     if (!error && c->address.redisson)
         return foreign_contains(c, keys, present, npresent);
     for (size_t at = 0; at < keys->count && !error; at += n) {
-        n = chunk_size(keys, at);
+        n = chunk_size(c, keys, at);
         error = work_begin(c, keys, at, n);
         if (!error)
             error = ask_chunk(c);
@@ -261,7 +267,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
         return foreign_add(c, keys, was_present, done);
     while (at < keys->count && !error) {
         n = 0;
-        error = work_begin(c, keys, at, chunk_size(keys, at));
+        error = work_begin(c, keys, at, chunk_size(c, keys, at));
         if (!error)
             error = add_chunk(c, &n);
         for (size_t i = 0; i < n && was_present; i++)

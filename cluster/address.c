@@ -95,15 +95,13 @@ static const char *read_login(struct part *authority, struct address *address)
         return NULL;
     struct part login = { authority->at, (size_t)(at - authority->at) };
     *authority = behind(*authority, login.nbytes + 1);
-    size_t colon = find(login, ':');
-    if (colon == login.nbytes)
-        return "before the @ stands no password: write :password@ or user:password@";
-    if (login.nbytes == 1)
-        return "before the @ stands neither user nor password: leave the :@ away";
-    struct part user = cut(&login, ':');
+    bool has_password = find(login, ':') < login.nbytes;
+    if (login.nbytes <= has_password)
+        return "before the @ stands neither user nor password: leave it away";
+    struct part user = has_password ? cut(&login, ':') : login;
     if (user.nbytes)
         problem = decode(user, &address->user);
-    return problem ? problem : decode(login, &address->password);
+    return problem || !has_password ? problem : decode(login, &address->password);
 }
 
 static const char *read_port(struct part port, struct address *address)

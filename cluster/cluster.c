@@ -43,7 +43,7 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
 {
     const struct address *a = &c->address;
     struct nodes *nodes = &c->nodes;
-    nodes->user = a->password ? a->user : options->user;
+    nodes->user = a->user || a->password ? a->user : options->user;
     nodes->password = a->password ? a->password : options->password;
     nodes->timeout_ms = a->timeout_ms ? a->timeout_ms : options->timeout_ms;
     nodes->patience_ms = a->patience_ms ? a->patience_ms : options->patience_ms;
@@ -53,6 +53,7 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
         nodes->patience_ms = PATIENCE_MS;
     c->replicas = a->replicas_given ? a->replicas : options->replicas;
     c->acknowledge = a->acknowledge_given ? a->acknowledge : options->acknowledge;
+    c->without_secret = options->without_secret;
     c->hashing = options->hashing;
     if (c->hashing.secret) {
         memcpy(c->secret, c->hashing.secret, sizeof c->secret);
@@ -233,7 +234,8 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
 {
     struct layer *layer = &c->layer[index];
     const struct layer_description *d = &about->layer[index];
-    int error = perhaps_layout_restore(&d->layout, &c->hashing, &layer->layout);
+    int error = perhaps_layout_restore(&d->layout, c->without_secret ? NULL : &c->hashing,
+                                       &layer->layout);
     if (error == PERHAPS_ERR_KEY)
         return cluster_fail(c, error,
                             c->hashing.secret

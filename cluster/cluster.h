@@ -28,6 +28,7 @@ struct perhaps_cluster {
     char *shown; /* the address without its password */
     struct perhaps_hashing hashing;
     uint8_t secret[16]; /* that hashing points to */
+    bool without_secret;
     bool replicas;
     unsigned acknowledge;
     bool (*stopped)(void *context);

@@ -3,7 +3,7 @@
 #ifndef DESCRIPTION_H
 #define DESCRIPTION_H
 
-#include <hiredis/hiredis.h>
+#include <hiredis.h>
 #include <perhaps.h>
 
 #include "resp.h"

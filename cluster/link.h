@@ -2,7 +2,7 @@
 #ifndef LINK_H
 #define LINK_H
 
-#include <hiredis/hiredis.h>
+#include <hiredis.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

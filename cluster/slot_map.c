@@ -151,7 +151,8 @@ static bool has(const redisReply *reply, size_t elements)
 static const redisReply *find_ip(const redisReply *node)
 {
     const redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
-    for (size_t i = 0; has(pairs, i + 2); i += 2) {
+    size_t n = pairs && pairs->type == REDIS_REPLY_ARRAY ? pairs->elements : 0;
+    for (size_t i = 0; i + 1 < n; i += 2) {
         const redisReply *name = pairs->element[i];
         if (is(name, REDIS_REPLY_STRING) && strcmp(name->str, "ip") == 0)
             return pairs->element[i + 1];

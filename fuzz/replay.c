@@ -8,15 +8,15 @@
 #include <sys/stat.h>
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
-fuzzer container_fuzz, numbers_fuzz, blocks_fuzz;
+fuzzer container_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz;
 
 static const struct {
     const char *name;
     fuzzer *run;
 } fuzzers[] = {
-    { "container_fuzz", container_fuzz },
-    { "numbers_fuzz", numbers_fuzz },
-    { "blocks_fuzz", blocks_fuzz },
+    { "container_fuzz", container_fuzz }, { "numbers_fuzz", numbers_fuzz },
+    { "blocks_fuzz", blocks_fuzz },       { "address_fuzz", address_fuzz },
+    { "replies_fuzz", replies_fuzz },
 };
 
 static int run_file(fuzzer *run, const char *path)

@@ -175,8 +175,9 @@ struct perhaps_options {
     struct perhaps_window window;
     enum perhaps_preference preference;
     bool together; /* blocked: the lines of a key lie side by side, so that one read fetches
-                      them, and fewer bits are set for at most 3 % more memory: for bodies on a
-                      disk or a server, where each costs much */
+                      them, and fewer bits are set: for bodies on a disk or a server, where each
+                      costs much.  It takes 3 % more memory, with several lines a tenth or more
+                    */
     bool shared;   /* several threads add or remove at once: see Threads above */
     struct perhaps_hashing hashing;
     const struct perhaps_allocator *allocator; /* NULL: the system's; copied */

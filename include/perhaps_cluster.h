@@ -53,17 +53,19 @@ enum perhaps_cluster_error {
 
 /* Zero is the default in every member but 'url'. */
 struct perhaps_cluster_options {
-    /* redis://[[user]:password@]host[:port]/name, of any node; parts with special characters
+    /* redis://[user][:password]@host[:port]/name, or without the @, of any node; parts with
+     * special characters
      * %-encoded.  Behind it, after a '?' and separated by '&', may stand settings that take
      * precedence: timeout=2s, patience=1m, replicas=yes, acknowledge=1, and layout=redisson
      * for a filter that Redisson's RBloomFilter made there. */
     const char *url;
-    const char *user, *password; /* for a URL that has none */
+    const char *user, *password; /* where the URL has none */
     unsigned timeout_ms;  /* for a connection, and for a server to go on answering; 0: 3000 */
     unsigned patience_ms; /* for an operation to go on after failures; 0: 30000 */
     bool replicas;        /* questions go to replicas too, which may not have the last adds */
     unsigned acknowledge; /* replicas that must have an add before it returns; 0: none */
     struct perhaps_hashing hashing; /* the secret or function, if it needs one */
+    bool without_secret;            /* to inspect or verify only: needs none */
     bool (*stopped)(void *context); /* true ends what is going on; asked ten times a second */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes, of long work */
     void *context;
@@ -84,7 +86,7 @@ PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
  * NULL (of a handle that is NULL: no memory). */
 PERHAPS_API const char *perhaps_cluster_problem(const perhaps_cluster *cluster);
 
-/* redis://host:port/name, without a password, for messages. */
+/* redis://host:port/name, without a password, for messages; NULL after PERHAPS_ERR_ADDRESS. */
 PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* ---- Make and delete ------------------------------------------------------------------- */

@@ -92,7 +92,7 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     int error = check_description(d, &kind, &g);
     if (!error)
         error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
-                               hashing ? hashing : &nothing, false);
+                               hashing ? hashing : &nothing, !hashing);
     return error ? error : make(kind, &g, &hasher, NULL, layout);
 }
 

@@ -627,6 +627,27 @@ test_info_and_plan() {
     fi
 }
 
+test_together() {
+    seq 2000 >in
+    run build -p 1e-5 --together -o f in
+    check "build --together" exits 0
+    run info f
+    check "info: together" tells "^together +1\$"
+    check "info: several lines" tells "^parts +2\$"
+    run query -c f in
+    check "query: together" prints "2000
+"
+    run plan -n 1M -p 1% --together
+    check "plan --together: one line" tells "^together +0\$"
+    run plan -n 1M --together --kind cuckoo
+    refused "--together: of another kind" "--kind cuckoo: is not made of lines of bits"
+    run plan -n 1M --together --removable
+    refused "--together: with a need" "--together: "
+    run build --together -o g < <(seq 2000)
+    refused "--together: of unknown size" "give -n N"
+    check "--together: nothing was written" [ ! -e g ]
+}
+
 # ---- Dedup ---------------------------------------------------------------------------
 
 test_dedup() {

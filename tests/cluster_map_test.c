@@ -91,7 +91,7 @@ static void expect_sound(const struct slot_map *map)
         const struct node *node = &map->nodes[i];
         expect(slot_map_find(map, &node->at) == i);
         masters += node->master == i;
-        expect(node->master == i || node->nreplicas == 0);
+        expect(node->master == i ? node->next == NOBODY : node->nreplicas == 0);
         for (unsigned r = 0; r < node->nreplicas; r++) {
             uint16_t replica = slot_map_replica(map, (uint16_t)i, r);
             expect(replica < map->nnodes && map->nodes[replica].master == i);
@@ -368,6 +368,9 @@ static void test_commands(void **state)
     resp_written(&resp, "$2\r\nu1\r\n", 8);
     resp_bytes(&resp, "", 0);
     expect_bytes(&resp, "*12\r\n$2\r\nu1\r\n$0\r\n\r\n");
+    static const char long_text[100000] = "long";
+    resp_bytes(&resp, long_text, sizeof long_text);
+    expect(resp.nbytes == 5 + 8 + 6 + 9 + sizeof long_text + 2 && resp.room >= resp.nbytes);
     resp_release(&resp);
     expect(!resp.bytes && resp.nbytes == 0 && resp.room == 0);
 }

@@ -55,13 +55,13 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
         return error;
     parts = (unsigned)g->field[PARTS];
     g->field[TOGETHER] = options->together && parts > 1;
-    snprintf(why, WHY_NBYTES,
-             "keys are added and asked, none removed: %u bits in %s, the fewest %s",
-             (unsigned)g->field[LINE_BITS] * parts,
-             parts == 1           ? "one cache line"
-             : g->field[TOGETHER] ? "cache lines side by side"
-                                  : "a few cache lines",
-             options->together ? "bytes and bits to fetch and set" : "memory accesses");
+    const char *lines = parts == 1           ? "one cache line"
+                        : g->field[TOGETHER] ? "cache lines side by side"
+                                             : "a few cache lines";
+    snprintf(why, WHY_NBYTES, "keys are added and asked, none removed: %u bits in %s, %s",
+             (unsigned)g->field[LINE_BITS] * parts, lines,
+             options->together ? "for one read and few bits to set"
+                               : "the fewest memory accesses");
     return 0;
 }
 

@@ -1,0 +1,155 @@
+/* replies_fuzz.c - what a server may answer: an error that asks for something, the slots of a
+ * cluster, the config of Redisson's filter in four lines. */
+#include <hiredis.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "redisson.h"
+#include "slots.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void check_host(const char *host)
+{
+    check(strnlen(host, HOST_NBYTES_MOST + 1) <= HOST_NBYTES_MOST);
+    for (; *host; host++)
+        check(*host > 32 && *host < 127);
+}
+
+static void read_error(const char *text, size_t nbytes)
+{
+    struct redirection r;
+    redirection_read(text, nbytes, &r);
+    check_host(r.to.host);
+    if (r.verdict == REPLY_MOVED || r.verdict == REPLY_ASK)
+        check(r.slot < SLOTS && r.to.port >= 1 && r.to.port <= 65535);
+    else
+        check(r.slot == 0 && r.to.port == 0 && !*r.to.host);
+}
+
+/* ---- The slots of a cluster ------------------------------------------------------------- */
+
+static void check_map(const struct slot_map *map)
+{
+    size_t masters = 0, replicas = 0;
+    check(map->nnodes <= NODES_MOST);
+    for (unsigned slot = 0; slot < SLOTS; slot++) {
+        uint16_t master = map->master[slot];
+        check(master == NOBODY ||
+              (master < map->nnodes && map->nodes[master].master == master));
+    }
+    for (size_t n = 0; n < map->nnodes; n++) {
+        uint16_t i = (uint16_t)n;
+        const struct node *node = &map->nodes[i];
+        check_host(node->at.host);
+        check(*node->at.host && node->at.port >= 1 && node->at.port <= 65535);
+        check(slot_map_find(map, &node->at) == i);
+        masters += node->master == i;
+        replicas += node->nreplicas;
+        for (unsigned r = 0; r < node->nreplicas; r++)
+            check(map->nodes[slot_map_replica(map, i, r)].master == i);
+        check(slot_map_replica(map, i, node->nreplicas) == NOBODY);
+    }
+    check(masters + replicas == map->nnodes);
+}
+
+static void read_slots(const redisReply *reply)
+{
+    const struct endpoint asked = { "asked", 7000 };
+    struct slot_map map;
+    slot_map_init(&map);
+    check(!slot_map_single(&map, &asked));
+    if (slot_map_read(&map, reply, &asked))
+        check(map.nnodes == 1 && map.master[0] == 0 && map.master[SLOTS - 1] == 0);
+    for (size_t i = 0; i < map.nnodes; i++) {
+        struct endpoint to = map.nodes[i].at;
+        check(!slot_map_move(&map, (unsigned)i, &to) && map.master[i] == i);
+    }
+    check_map(&map);
+    slot_map_release(&map);
+}
+
+static redisReplyObjectFunctions functions;
+static void *(*create_array)(const redisReadTask *task, int elements);
+
+/* hiredis takes memory for as many as are announced; a reader that has none ends there. */
+static void *create_small_array(const redisReadTask *task, int elements)
+{
+    return elements > 20000 ? NULL : create_array(task, elements);
+}
+
+static void read_reply(const char *bytes, size_t nbytes)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply;
+    check(reader);
+    functions = *reader->fn;
+    create_array = functions.createArray;
+    functions.createArray = create_small_array;
+    reader->fn = &functions;
+    redisReaderFeed(reader, bytes, nbytes);
+    if (redisReaderGetReply(reader, &reply) == REDIS_OK && reply) {
+        const redisReply *r = reply;
+        if (r->type == REDIS_REPLY_ERROR)
+            read_error(r->str, r->len);
+        else
+            read_slots(r);
+        freeReplyObject(reply);
+    }
+    redisReaderFree(reader);
+}
+
+/* ---- The config of Redisson's filter ----------------------------------------------------- */
+
+static void check_config(const struct redisson *config)
+{
+    char written[REDISSON_FIELDS][REDISSON_VALUE_NBYTES];
+    struct redisson_value values[REDISSON_FIELDS];
+    uint64_t bits[REDISSON_HASHES_MOST];
+    struct redisson again;
+    check(config->nbits >= 1 && config->nbits <= REDISSON_BITS_MOST);
+    check(config->nhashes >= 1 && config->nhashes <= REDISSON_HASHES_MOST);
+    check(config->fpr >= 0 && config->fpr <= 1);
+    redisson_format(config, written);
+    for (unsigned i = 0; i < REDISSON_FIELDS; i++)
+        values[i] = (struct redisson_value){ written[i], strlen(written[i]) };
+    check(!redisson_read(values, &again));
+    check(again.nbits == config->nbits && again.nhashes == config->nhashes);
+    check(again.capacity == config->capacity && again.fpr == config->fpr);
+    redisson_bits(config, written, sizeof written[0], bits);
+    for (unsigned i = 0; i < config->nhashes; i++)
+        check(bits[i] < config->nbits);
+}
+
+static void read_config(const char *bytes, size_t nbytes)
+{
+    struct redisson_value values[REDISSON_FIELDS] = { { 0 } };
+    struct redisson config = { .nbits = 4711 };
+    for (unsigned i = 0; i < REDISSON_FIELDS && nbytes; i++) {
+        const char *end = memchr(bytes, '\n', nbytes);
+        size_t n = end ? (size_t)(end - bytes) : nbytes, cut = end ? n + 1 : n;
+        values[i] = (struct redisson_value){ bytes, n };
+        bytes += cut;
+        nbytes -= cut;
+    }
+    if (redisson_read(values, &config))
+        check(config.nbits == 4711);
+    else
+        check_config(&config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
+{
+    const char *bytes = (const char *)data;
+    read_error(bytes, nbytes);
+    read_reply(bytes, nbytes);
+    read_config(bytes, nbytes);
+    return 0;
+}

@@ -1,0 +1,621 @@
+#!/usr/bin/env bash
+# End-to-end tests of the command line for filters on servers: cli_cluster_test.sh PROGRAM, as
+# cli_test.sh.  It starts one server, and a cluster of three.
+tests=$(realpath "$(dirname "$0")")
+. "$tests/cli_helpers.sh"
+. "$tests/servers.sh"
+
+servers_start_single || exit 1
+servers_start_cluster 3 0 || exit 1
+one=redis://127.0.0.1:${PORTS[0]} all=redis://127.0.0.1:${PORTS[2]}
+
+# ask_server ARGUMENT...: redis-cli, to whoever of the servers at $at has the key.
+ask_server() {
+    local i=0
+    [ "$at" = "$all" ] && i=2
+    server_cli $i -c "$@"
+}
+
+# id NAME: what the names of a filter's partitions end in.
+id() { ask_server hget "perhaps:{$1}" id; }
+
+# is_gone NAME: nothing of the filter is left on any server.
+is_gone() {
+    local i
+    for i in 0 1 2 3; do
+        [ -z "$(server_cli $i --raw keys "perhaps:{$1[/}]*")" ] || return 1
+    done
+}
+
+# both FUNCTION: calls it for the server and for the cluster, each $at.
+both() { for at in "$one" "$all"; do "$1"; done; }
+
+# ---- What is refused before a server is asked ----------------------------------------
+
+test_elsewhere_only() {
+    local url=$one/none verb
+    run build -o f keys
+    refuses "remove: works on filters in files only" remove $url keys
+    refuses "count: works on filters in files only" count $url keys
+    refuses "merge: writes files only: make a filter on servers with 'perhaps create'" merge -o $url f
+    refuses "merge: takes files, not what lies on servers" merge -o g f $url
+    refuses "build: writes files only: make a filter on servers with 'perhaps create'" build -o $url keys
+    refuses "query: takes files, not what lies on servers" query f $url
+    refuses "--in-place: not of a filter on servers" add --in-place $url keys
+    refuses "--kind: not of a filter on servers" create $url -n 5 --kind bloom
+    refuses "--removable: not of a filter on servers" create $url -n 5 --removable
+    refuses "--count: not of a filter on servers" create $url -n 5 --count
+    refuses "--until: not of a filter on servers" create $url --until 5
+    refuses "--window: not of a filter on servers" dedup --state $url --window 1h keys
+    refuses "--kind: not of a filter on servers" dedup --state $url --kind bloom keys
+    refuses "--partitions: not of a filter in a file" create g -n 5 --partitions 4
+    refuses "--key-file: not of a filter in a file" info f --key-file keys
+    refuses "--partitions 0: not a number of partitions" create $url -n 5 --partitions 0
+    refuses "--partitions x: not a number of partitions" create $url -n 5 --partitions x
+    refuses "create: for how many keys? give -n N" create $url
+    refuses "create: which filter?" create
+    refuses "one operand too many" create $url keys
+    refuses "leave out --key-file" create $url -n 5 --hash xxh3 --key-file k
+    refuses "keys: is a file: remove it with rm" delete keys
+    refuses "convert: from where to where?" convert $url
+    refuses "convert: from where to where?" convert f g $url
+    refuses "convert: both are files" convert f g
+    refuses "convert: both lie on servers" convert $url $all/none
+    refuses "--partitions: not of a filter in a file" convert $url g --partitions 4
+    for verb in create add query info verify delete convert; do
+        run help $verb
+        check "help $verb" exits 0
+        check "help $verb" tells "redis://host:port/name"
+    done
+    check "nothing was made" [ ! -e g ]
+}
+
+test_addresses() {
+    local url
+    for url in redis:// redis://h redis://h/ redis://h:x/n redis://h:99999/n redis:///n \
+        redis://h/a%zz "redis://h/a b" redis://h/a/b redis://h/{a} redis://h/n?x=1 \
+        redis://h/n?timeout=5 redis://:@h/n redis://@h/n rediss://h/n valkey://h/n; do
+        run info "$url"
+        refused "$url" "${url#*@}: "
+    done
+    run info "redis://me:top secret@h/a/b"
+    refused "a password is not shown" "h/a/b: "
+    check "a password is not shown" not says secret
+    run query keys redis://me:secret@h/n
+    check "a password is not shown in an input" not says secret
+    run info redis://:secret@h/n redis://:secret@h/m
+    refused "a password is not shown in what is too many" "operand too many"
+    check "a password is not shown in what is too many" not says secret
+    run info redis://127.0.0.1:1/n?patience=200ms
+    refused "nobody there" "redis://127.0.0.1:1/n: 127.0.0.1:1: "
+    run info redis://no-such-host.invalid/n?patience=200ms
+    refused "no such host" "redis://no-such-host.invalid:6379/n: no-such-host.invalid:6379: "
+}
+
+# ---- Create, delete ------------------------------------------------------------------
+
+test_create_file() {
+    run create f -n 1M -p 1e-4
+    check "create: a file" exits 0
+    check "create: a file: summary" says "perhaps: f made, for 1,000,000 keys: "
+    run info --json f
+    check "create: a file: size" [ "$(field capacity out) $(field keys out)" = "1000000 0" ]
+    cp f f.before
+    refuses "f: is there already" create f -n 10
+    check "create: a file that is there is unchanged" same f f.before
+    mkdir folder
+    refuses "folder: is there already" create folder -n 10
+    refuses "missing/f: cannot be written" create missing/f -n 10
+    run create g -n 100 --json
+    check "create: a file: --json" [ "$(field capacity err)" = 100 ]
+    run create h -n 100 --removable -q
+    check "create: a file: -q" is_silent
+    run add h keys
+    run remove h keys
+    check "create --removable" exits 0
+    run create grown --grow
+    run add grown <(seq 200000)
+    check "create --grow" exits 0
+    run create --key-file K secret -n 100
+    run query --key-file K secret keys
+    check "create --key-file" exits 1
+    check "no temporary files" no_litter
+}
+
+create_at() {
+    local name
+    run create $at/new -n 1M -p 0.001 --partitions 60
+    check "create" exits 0
+    check "create: summary" says "/new made, for 1,000,000 keys: "
+    check "create: summary: partitions" says "60 partitions on "
+    check "create: nothing on stdout" lines out 0
+    check "create: one line" lines err 1
+    refuses "/new: there is a filter of that name" create $at/new -n 5
+    run info --json $at/new
+    check "create: info" [ "$(field capacity out) $(field keys out) $(field partitions out)" = "1000000 0 60" ]
+    run query $at/new keys
+    check "create: holds nothing" exits 1
+    run create $at/told -n 100k --json
+    check "create --json" [ "$(field capacity err) $(field fpr_asked err)" = "100000 0.01" ]
+    run create $at/quiet -n 100k -q --seed 7 --fast
+    check "create -q" is_silent
+    refuses " takes 1 to " create $at/parts -n 100k --partitions 1M
+    refuses " partitions, so that none is larger" create $at/parts -n 100M --partitions 2
+    check "create: refused: nothing is left" is_gone parts
+    ask_server set "perhaps:{string}" x >asked
+    refuses "/string: " create $at/string -n 5
+    check "create: another's key stays" [ "$(ask_server get "perhaps:{string}")" = x ]
+    refuses "/string: " info $at/string
+    refuses "/string: " delete $at/string
+    ask_server del "perhaps:{string}" >asked
+    for name in told quiet; do
+        run delete $at/$name -q
+        check "delete -q" exits 0
+        check "delete -q" is_silent
+        check "delete: all of it" is_gone $name
+    done
+    run delete $at/new
+    check "delete: summary" says "/new deleted"
+    check "delete: all of it" is_gone new
+    refuses "/new: there is no filter of that name" delete $at/new
+}
+test_create() { both create_at; }
+
+# Somebody died while making it.
+half_made_at() {
+    local verb
+    run create $at/half -n 1000 -q
+    ask_server hset "perhaps:{half}" state creating >asked
+    for verb in "info $at/half" "add $at/half keys" "query $at/half keys" "verify $at/half" \
+        "convert $at/half f" "dedup --state $at/half keys"; do
+        refuses "perhaps delete" $verb
+    done
+    refuses "somebody is making a filter of that name" create $at/half -n 5
+    check "half-made: no file was made" [ ! -e f ]
+    run delete $at/half
+    check "half-made: delete" exits 0
+    check "half-made: all of it" is_gone half
+}
+test_half_made() { both half_made_at; }
+
+# ---- Add, query ----------------------------------------------------------------------
+
+add_at() {
+    local j
+    seq 1 30000 >in
+    seq 30001 60000 >not_in
+    run create $at/urls -n 100k -p 0.001 -q
+    run add $at/urls in
+    check "add" exits 0
+    check "add: summary" says "30,000 keys added to redis://127.0.0.1:"
+    check "add: one line" lines err 1
+    "$program" add $at/urls --json <in 2>err
+    check "add --json" [ "$(field keys err)" = 30000 ]
+    check "add --json: nothing was new" [ "$(field keys_in_filter err)" -le 30000 ]
+    run query $at/urls in
+    check "query: all are found" same out in
+    check "query: silent" is_silent
+    run query -c $at/urls not_in
+    check "query: at most 1 % false positives" [ "$(cat out)" -le 300 ]
+    run query -v $at/urls in
+    check "query -v: none" exits 1
+    run query -q $at/urls in
+    check "query -q" exits 0
+    check "query -q: prints nothing" lines out 0
+    run query --label $at/urls <(printf '1\n')
+    check "query --label" prints $'perhaps\t1\n'
+    run query --json $at/urls in
+    check "query --json" [ "$(field keys err) $(field perhaps err) $(field no err)" = "30000 30000 0" ]
+    for j in 1 2 8; do
+        run query -j $j $at/urls in not_in
+        check "query -j $j: order" same <(head -30000 out) in
+        run add -j $j -q $at/urls <(seq ${j}0001 ${j}2000)
+        check "add -j $j" exits 0
+        run query -c $at/urls <(seq ${j}0001 ${j}2000)
+        check "add -j $j: all are in" prints $'2000\n'
+    done
+    printf 'x,one,p\0y,two,q\0' >records
+    run add $at/urls -0 --field 2 -d , -q records
+    run query $at/urls <(printf 'one\ntwo\n')
+    check "-0 --field" lines out 2
+    run add $at/urls --field 2 <(printf 'a\tb\nc\n')
+    refused "a line without the field" ":2: has no such field; 1 of the keys are in redis://"
+    gzip -c not_in >not_in.gz
+    run add -q $at/urls not_in.gz
+    check "gzip" exits 0
+    run query -c $at/urls not_in
+    check "gzip: all are in" prints $'30000\n'
+    refuses "missing: No such file" add $at/urls missing
+    refuses "missing: No such file" query $at/urls missing
+    refuses "/missing: there is no filter of that name: make it with 'perhaps create'" add $at/missing in
+    refuses "/missing: there is no filter of that name" query $at/missing in
+    run delete $at/urls -q
+}
+test_add() { both add_at; }
+
+# A line is answered before the next one is written.
+streaming_at() {
+    local line verb
+    run create $at/query -n 1000 -p 1e-9 -q
+    run create $at/dedup -n 1000 -p 1e-9 -q
+    run add $at/query -q <(seq 3)
+    for verb in "query $at/query" "dedup -q --state $at/dedup"; do
+        mkfifo asked answered
+        "$program" $verb <asked >answered 2>err &
+        exec 5>asked 6<answered
+        for line in 1 2 3; do
+            (echo $line >&5) # alone, should the program have gone
+            read -r -t 5 answer <&6
+            check "$verb: answers at once" [ "$answer" = $line ]
+        done
+        exec 5>&-
+        wait $!
+        status=$?
+        check "$verb: ends" exits 0
+        exec 6<&-
+        rm asked answered
+    done
+    run delete -q $at/query
+    run delete -q $at/dedup
+}
+test_streaming() { both streaming_at; }
+
+# ---- Dedup ---------------------------------------------------------------------------
+
+dedup_at() {
+    printf 'b\na\nb\nc\na\nb\n' >in
+    refuses "/seen: there is no filter of that name: make it with 'perhaps create'" dedup --state $at/seen in
+    run create $at/seen -n 100k -p 1e-9 -q
+    run dedup --state $at/seen in
+    check "dedup: first ones, in order" prints $'b\na\nc\n'
+    check "dedup: summary" says "6 lines, 3 new, 3 repeated; "
+    run dedup -n 5 --state $at/seen in
+    check "dedup: all are old" lines out 0
+    run dedup -d --state $at/seen <(printf 'a\nx\nx\n')
+    check "dedup -d" prints $'a\nx\n'
+    run dedup -c --state $at/seen <(seq 1000)
+    check "dedup -c" prints $'lines\t1000\nnew\t1000\nrepeated\t0\n'
+    run dedup --json --state $at/seen <(seq 500 1499)
+    check "dedup --json" [ "$(field new err) $(field repeated err) $(field doubtful err)" = "499 501 0" ]
+    run dedup -q --field 2 --state $at/seen <(printf 'p\t7\nq\tnew\n')
+    check "dedup --field" prints $'q\tnew\n'
+    run dedup --field 2 --state $at/seen <(printf 'p\tnewer\nq\n')
+    refused "dedup: a line without the field" ":2: has no such field; the lines so far are done and remembered"
+    check "dedup: what comes before is printed" prints $'p\tnewer\n'
+    run dedup -q --state $at/seen in <(seq 90000 150000) <(seq 100000 120000)
+    check "dedup: more than a batch" same out <(seq 90000 150000)
+    "$program" dedup --state $at/seen <(seq 10 20 ) <(seq 5000 5010) >/dev/full 2>err
+    status=$?
+    refused "dedup: full disk" "standard output: No space left on device; what could not be printed is remembered"
+    run delete -q $at/seen
+}
+test_dedup() { both dedup_at; }
+
+# Many jobs share a state: each line is printed by one of them, once.
+dedups_at_once_at() {
+    local i pids=
+    run create $at/shared -n 100k -p 1e-9 -q
+    for i in 1 2 3 4; do
+        seq 30000 | shuf >in$i
+        "$program" dedup -q --state $at/shared in$i >out$i 2>err$i &
+        pids="$pids $!"
+    done
+    wait $pids
+    check "four dedups at once: each line once" same <(cat out[1-4] | sort -n) <(seq 30000)
+    check "four dedups at once: silent" [ -z "$(cat err[1-4])" ]
+    run delete -q $at/shared
+}
+test_dedups_at_once() { both dedups_at_once_at; }
+
+# ---- Info, verify, convert -----------------------------------------------------------
+
+info_at() {
+    local fact partition
+    run create $at/urls -n 100k -p 0.001 -q
+    run add -q $at/urls <(seq 50000)
+    run info $at/urls
+    for fact in 'filter +redis://127.0.0.1:[0-9]+/urls' 'layout +perhaps' 'kind +blocked' 'capacity +100,000' \
+        'keys +[45][0-9],[0-9]{3}' 'keys estimated +[45][0-9],[0-9]{3}' 'fpr asked +0.001' 'layers +1' \
+        'nodes +[13]' 'hash +xxh3' 'created +20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z' \
+        'largest node bytes +[0-9,]+ .*' 'smallest node bytes +[0-9,]+ .*'; do
+        check "info" tells "^$fact\$"
+    done
+    run info --json $at/urls
+    check "info --json: one line" lines out 1
+    check "info --json: nodes" [ "$(field largest_node_bytes out)" -le "$(field body_bytes out)" ]
+    check "info --json: nodes" [ "$(field smallest_node_bytes out)" -le "$(field largest_node_bytes out)" ]
+    run verify $at/urls
+    check "verify" exits 0
+    check "verify" tells "^redis://127.0.0.1:[0-9]+/urls: ok, [0-9]+ partitions; about [45][0-9],"
+    partition="perhaps:{urls/5}:$(id urls)"
+    ask_server append "$partition" x >asked
+    run verify $at/urls
+    check "verify: another length" exits 1
+    ask_server del "$partition" >asked
+    run verify $at/urls
+    check "verify: lost" exits 1
+    check "verify: lost: one line" lines err 1
+    check "verify: lost: says" says "/urls: 1 of "
+    check "verify: lost: which" says " has lost partition 5 "
+    for verb in "info $at/urls" "add $at/urls keys" "query $at/urls keys" "convert $at/urls f" \
+        "dedup --state $at/urls keys"; do
+        refuses " has lost partition 5 " $verb
+    done
+    check "lost: nothing is answered" lines out 0
+    run delete -q $at/urls
+    check "lost: delete" exits 0
+    refuses "/urls: there is no filter of that name" info $at/urls
+    refuses "/urls: there is no filter of that name" verify $at/urls
+}
+test_info() { both info_at; }
+
+convert_at() {
+    local kind
+    seq 20000 >in
+    run build --kind blocked -p 0.001 -o f in
+    run convert f $at/moved --partitions 37
+    check "convert: up" exits 0
+    check "convert: up: summary" says "f copied to redis://127.0.0.1:"
+    run query $at/moved in
+    check "convert: up: all are in" same out in
+    run info --json $at/moved
+    check "convert: up: partitions" [ "$(field partitions out)" = 37 ]
+    run convert $at/moved g --json
+    check "convert: down" exits 0
+    check "convert: down: --json" [ "$(field keys_in_filter err)" -ge 19900 ]
+    check "convert: down: the same bytes" same f g
+    run verify g
+    check "convert: down: verify" exits 0
+    run query g in
+    check "convert: down: all are in" same out in
+    refuses "/moved: there is a filter of that name" convert f $at/moved
+    run query -c $at/moved in
+    check "convert: what is there stays" prints $'20000\n'
+    run add -q $at/moved <(echo more)
+    run convert -q $at/moved g
+    check "convert: replaces a file" exits 0
+    check "convert -q" is_silent
+    run query g <(echo more)
+    check "convert: replaces a file" exits 0
+    refuses "missing/g: cannot be written" convert $at/moved missing/g
+    refuses "missing: No such file" convert missing $at/other
+    run build --kind blocked -p 1e-7 -o h in
+    refuses "/other: a filter of kind blocked, or with several lines a key apart" convert h $at/other
+    run build --together -p 1e-7 -o h in
+    run convert -q h $at/sharp
+    check "convert: --together" exits 0
+    run query $at/sharp <(seq 40000)
+    check "convert: --together: all are in, and no others" same out in
+    run delete -q $at/sharp
+    for kind in bloom cuckoo chain; do
+        run build --kind $kind -o h keys
+        refuses "/other: a filter of kind $kind" convert h $at/other
+        check "convert: a kind that cannot: nothing is left" is_gone other
+    done
+    refuses "/none: there is no filter of that name" convert $at/none h
+    run delete -q $at/moved
+    check "no temporary files" no_litter
+}
+test_convert() { both convert_at; }
+
+# ---- Secrets, growth, full -----------------------------------------------------------
+
+secret_at() {
+    rm -f K
+    run create $at/sip -n 1000 --key-file K
+    check "--key-file: made" exits 0
+    check "--key-file: says so" says "K: made with a new secret"
+    check "--key-file: for its owner" [ "$(stat -c %a K)" = 600 ]
+    cp K K.before
+    refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file K
+    check "--key-file: stays" same K K.before
+    refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file L
+    check "--key-file: not made for a filter that was not" [ ! -e L ]
+    run add -q --key-file K $at/sip keys
+    check "--key-file: add" exits 0
+    run query -c --key-file K $at/sip keys
+    check "--key-file: query" prints $'10\n'
+    for verb in add query; do
+        refuses "/sip: was built with a secret: give it with --key-file" $verb $at/sip keys
+    done
+    printf '%032d' 1 >hex
+    refuses "/sip: hex is not the key file" query --key-file hex $at/sip keys
+    refuses "missing: No such file" query --key-file missing $at/sip keys
+    refuses "keys: not a key file" query --key-file keys $at/sip keys
+    run info --key-file K $at/sip
+    check "--key-file: info" tells "^hash +sip\$"
+    run convert --key-file K $at/sip f
+    run query -c --key-file K f keys
+    check "--key-file: convert" prints $'10\n'
+    run convert --key-file K f $at/sip2
+    run query -c --key-file K $at/sip2 keys
+    check "--key-file: convert back" prints $'10\n'
+    run create $at/hashed -n 1000 --hash none -p 1e-6 -q
+    run add -q $at/hashed <(printf '0123456789abcdef\n')
+    check "--hash none" exits 0
+    refuses ":2: not 16 bytes" add $at/hashed <(printf '0123456789abcdef\nshort\n')
+    for name in sip sip2 hashed; do
+        run delete -q $at/$name
+        check "delete needs no secret" exits 0
+    done
+}
+test_secret() { both secret_at; }
+
+growth_at() {
+    run create $at/grown --grow -n 1000 -p 0.001 -q
+    run add -q $at/grown <(seq 20000)
+    check "--grow: add" exits 0
+    run query -c $at/grown <(seq 20000)
+    check "--grow: all are in" prints $'20000\n'
+    run query -c $at/grown <(seq 20001 40000)
+    check "--grow: at most 0.2 % false positives" [ "$(cat out)" -le 40 ]
+    run info --json $at/grown
+    check "--grow: layers" [ "$(field layers out)" -ge 4 ]
+    run verify $at/grown
+    check "--grow: verify" exits 0
+    run dedup -q --state $at/grown <(seq 19000 25000)
+    check "--grow: dedup" [ "$(wc -l <out)" -ge 4980 ]
+    refuses "/grown: " convert $at/grown f
+    check "--grow: no file" [ ! -e f ]
+    run delete -q $at/grown
+    check "--grow: delete: all of it" is_gone grown
+    run create $at/steep --grow --factor 8 -n 1000 -q
+    run add -q $at/steep <(seq 20000)
+    run info --json $at/steep
+    check "--grow --factor" [ "$(field layers out)" -le 3 ]
+    run delete -q $at/steep
+}
+test_growth() { both growth_at; }
+
+full_at() {
+    run create $at/small -n 1000 -p 1e-9 -q
+    seq 5000 >in
+    run add -j 1 $at/small in
+    refused "full" "in:1001: the filter is full: make it anew with a larger -n; 1,000 of the keys are in redis://"
+    run query -c $at/small <(seq 1000)
+    check "full: what was in is in" prints $'1000\n'
+    run add -q $at/small <(seq 1000)
+    check "full: what is in can be added" exits 0
+    run create $at/state -n 1000 -p 1e-9 -q
+    run dedup --state $at/state in
+    refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n; the lines so far are done"
+    check "dedup: full: the lines so far are printed" same out <(seq 1000)
+    run dedup -q --state $at/state <(seq 1000)
+    check "dedup: full: and remembered" lines out 0
+    run delete -q $at/small
+    run delete -q $at/state
+}
+test_full() { both full_at; }
+
+# ---- Servers that refuse, or do not answer -------------------------------------------
+
+test_passwords() {
+    local at=$one secret=${one/:\/\//://:s3cret@}
+    run create $at/urls -n 1000 -q
+    server_cli 0 config set requirepass s3cret >asked
+    refuses "/urls: 127.0.0.1:${PORTS[0]}: NOAUTH" add $at/urls keys
+    check "no password: says what to do" says REDISCLI_AUTH
+    refuses ": WRONGPASS" add ${one/:\/\//://:wrong@}/urls keys
+    check "a wrong password is not shown" not says wrong@
+    run add $secret/urls keys
+    check "password in the address" exits 0
+    check "password in the address: is not shown" not says s3cret
+    check "password in the address: summary" says "10 keys added to $at/urls: "
+    REDISCLI_AUTH=s3cret run query -c $at/urls keys
+    check "REDISCLI_AUTH" prints $'10\n'
+    REDISCLI_AUTH=wrong run query -c $secret/urls keys
+    check "the address has precedence" prints $'10\n'
+    REDISCLI_AUTH=wrong run query -c $at/urls keys
+    refused "REDISCLI_AUTH: wrong" ": WRONGPASS"
+    REDISCLI_AUTH=s3cret server_cli 0 config set requirepass "" >asked
+    server_cli 0 acl setuser reader on '>pa@ss' '~perhaps:*' +@read +@connection +cluster >asked
+    secret=${one/:\/\//://reader:pa%40ss@}
+    run query -c $secret/urls keys
+    check "a user who may read" prints $'10\n'
+    run info $secret/urls
+    check "a user who may read: info" exits 0
+    check "a user who may read: info: address" tells "^filter +$at/urls\$"
+    refuses "/urls: 127.0.0.1:${PORTS[0]}: NOPERM" add $secret/urls <(echo new)
+    refuses ": NOPERM" create $secret/more -n 5
+    check "a user who may read: nothing is made" is_gone more
+    refuses ": NOPERM" delete $secret/urls
+    server_cli 0 acl deluser reader >asked
+    run delete -q $at/urls
+}
+
+test_maxmemory() {
+    local at=$one used n
+    run create $at/urls -n 100k -q
+    used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
+    server_cli 0 config set maxmemory $((used + 5000000)) >asked
+    run create $at/large -n 100M
+    refused "maxmemory" "/large: 127.0.0.1:${PORTS[0]}: OOM "
+    check "maxmemory: says what to do" says "raise its maxmemory"
+    check "maxmemory: nothing is left" is_gone large
+    server_cli 0 config set maxmemory 1 >asked
+    refuses ": OOM " add $at/urls keys
+    check "maxmemory: add: says what is in" says "; 0 of the keys are in $at/urls: adding all again is safe"
+    refuses ": OOM " dedup --state $at/urls keys
+    n=$(wc -l <out) # of the ten as many as were read at once
+    check "maxmemory: dedup: what is not known to be old is printed" [ "$n" -gt 0 ]
+    check "maxmemory: dedup: says so" says "; the lines so far are done and remembered, but the last $n may come again"
+    run query -c $at/urls keys
+    check "maxmemory: query" exits 1
+    server_cli 0 config set maxmemory-policy allkeys-lru maxmemory 1gb >asked
+    refuses "would throw parts of a filter away" create $at/large -n 5
+    server_cli 0 config set maxmemory-policy noeviction maxmemory 0 >asked
+    run add -q $at/urls keys
+    check "maxmemory: afterwards" exits 0
+    run delete -q $at/urls
+}
+
+test_interrupted() {
+    local at=$one
+    run create $at/urls -n 1000 -p 1e-9 -q
+    interrupted INT 0 add $at/urls
+    check "add, SIGINT" exits 130
+    check "add, SIGINT: says" says "perhaps: interrupted; "
+    check "add, SIGINT: says what is in" says " of the keys are in $at/urls: adding all again is safe"
+    interrupted TERM 0 dedup --state $at/urls
+    check "dedup, SIGTERM" exits 143
+    check "dedup, SIGTERM: says" says "perhaps: interrupted; the lines so far are done and remembered"
+    run delete -q $at/urls
+}
+
+# One that does not answer any more, in the middle.
+test_silent_server() {
+    local at=$one pid url="$one/urls?timeout=300ms&patience=500ms"
+    run create $at/urls -n 10000 -p 1e-9 -q
+    mkfifo slow
+    "$program" add "$url" <slow >out 2>err &
+    pid=$!
+    exec 5>slow
+    seq 10 >&5
+    until_true "$program" query -q $at/urls <(echo 10)
+    kill -STOP ${PIDS[0]}
+    seq 11 20 >&5
+    wait $pid
+    status=$?
+    exec 5>&-
+    refused "a silent server" "/urls: 127.0.0.1:${PORTS[0]}: "
+    check "a silent server: says what is in" says "; 10 of the keys are in $at/urls: adding all again is safe"
+    refuses "/urls: 127.0.0.1:${PORTS[0]}: " query "$url" keys
+    env --default-signal "$program" add $at/urls <slow >out 2>err &
+    pid=$!
+    exec 5>slow
+    until_true catches $pid "$(kill -l INT)"
+    kill -INT $pid
+    wait $pid
+    status=$?
+    exec 5>&-
+    check "a silent server: SIGINT" exits 130
+    kill -CONT ${PIDS[0]}
+    run query -c $at/urls <(seq 10)
+    check "a silent server: goes on" prints $'10\n'
+    run delete -q $at/urls
+}
+
+# ---- A filter that Redisson made -----------------------------------------------------
+
+redisson_at() {
+    local url="$at/theirs?layout=redisson" i
+    refuses "/theirs: " query "$url" keys
+    ask_server hset "{theirs}:config" size 95850 hashIterations 7 expectedInsertions 10000 falseProbability 0.01 >asked
+    run add -q "$url" keys
+    check "redisson: add" exits 0
+    run query "$url" keys
+    check "redisson: query" same out keys
+    run dedup -q --state "$url" <(seq 5 12)
+    check "redisson: dedup" prints $'11\n12\n'
+    run info "$url"
+    check "redisson: info" tells "^layout +redisson\$"
+    refuses "let Redisson make its filters" create "$url" -n 5
+    refuses "let Redisson delete its filters" delete "$url"
+    refuses "/theirs: " verify "$url"
+    refuses "/theirs: " convert "$url" f
+    ask_server del "{theirs}:config" >asked
+    ask_server del theirs >asked
+}
+test_redisson() { both redisson_at; }
+
+run_tests
