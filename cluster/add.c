@@ -110,7 +110,7 @@ static void write_reserving(void *context, size_t i, struct resp *out)
         snprintf(number, sizeof number, "%lld", repeats ? 0 : r->change);
         resp_command(out, 4, 128);
         resp_text(out, "HINCRBY");
-        resp_text(out, r->c->key);
+        resp_text(out, r->c->counts);
         resp_text(out, field);
         resp_text(out, number);
         return;
@@ -135,12 +135,36 @@ static int take_reserving(void *context, size_t i, const redisReply *reply, bool
     return 0;
 }
 
+static void write_unlink(void *context, size_t i, struct resp *out)
+{
+    const struct reserving *r = context;
+    (void)i;
+    resp_command(out, 2, 64);
+    resp_text(out, "UNLINK");
+    resp_text(out, r->c->counts);
+}
+
+static int take_unlink(void *context, size_t i, const redisReply *reply, bool again)
+{
+    (void)context;
+    (void)i;
+    (void)reply;
+    (void)again;
+    return 0;
+}
+
+/* Counting for a filter that was deleted makes its counts again: they are removed. */
 static int reserve(struct reserving *r, long long change)
 {
     struct talk talk = { 3, write_reserving, take_reserving, r };
+    struct talk unlink = { 1, write_unlink, take_unlink, r };
     r->change = change;
     r->nwritten = 0;
-    return cluster_talk(r->c, &talk);
+    int error = cluster_talk(r->c, &talk);
+    if (error != PERHAPS_ERR_CHANGED)
+        return error;
+    cluster_talk(r->c, &unlink);
+    return cluster_fail(r->c, error, "was deleted since it was opened");
 }
 
 /* Reserves room for up to n keys: *granted. */

@@ -7,7 +7,7 @@
 /* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
  * deletes by hand is missed even if nobody asks for it: one for each server, since a server may
  * have been emptied as a whole, and some more. */
-enum { KEYS_A_WATCH = 256, WATCHES_MOST = NODES_MOST + CHUNK_KEYS / KEYS_A_WATCH };
+enum { KEYS_A_WATCH = 256, WATCHES_MOST = CHUNK_KEYS };
 
 int work_begin(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first, size_t count)
 {
@@ -69,8 +69,39 @@ static void locate_all(struct batch *b)
     }
 }
 
+/* A partition's length is looked at behind the questions to it, on the same connection.
+ *
+ * Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
+ * until whoever added has looked at it, and removed it.  In a small filter one chunk puts
+ * several keys into each block, so that those look as good as any: there all partitions that
+ * are asked are looked at.  In a large one it is those whose block has the bits of a few keys
+ * at most (see is_sparse()): when it is a third full, one block in some hundreds. */
+enum { CHUNKS_AT_ONCE = 16, KEYS_BELIEVED = 3 };
+
+static bool is_small(const struct layer *layer)
+{
+    return layer->blocks < (uint64_t)CHUNKS_AT_ONCE * CHUNK_KEYS;
+}
+
+static int compare_partitions(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts, and drops repeats.  Returns how many are left. */
+static size_t make_unique(uint32_t *partition, size_t count)
+{
+    size_t n = 0;
+    qsort(partition, count, sizeof *partition, compare_partitions);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || partition[i] != partition[i - 1])
+            partition[n++] = partition[i];
+    return n;
+}
+
 /* The next partitions in turn, until each server has one, and some more. */
-static void choose_watches(struct batch *b)
+static void choose_in_turn(struct batch *b)
 {
     perhaps_cluster *c = b->c;
     bool seen[NODES_MOST] = { false };
@@ -85,6 +116,17 @@ static void choose_watches(struct batch *b)
         if (node < NODES_MOST)
             seen[node] = true;
         b->watch[b->nwatches++] = partition;
+    }
+}
+
+static void choose_watches(struct batch *b)
+{
+    const struct work *w = b->c->work;
+    if (b->asks && is_small(b->layer)) {
+        memcpy(b->watch, w->partition, w->npending * sizeof *b->watch);
+        b->nwatches = make_unique(b->watch, w->npending);
+    } else {
+        choose_in_turn(b);
     }
 }
 
@@ -169,22 +211,12 @@ static int run_batch(struct batch *b, struct exchange *exchange)
 
 /* ---- Suspects -------------------------------------------------------------------------- */
 
-static int compare_partitions(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* What was made by adding to a lost partition is removed by who adds, so that nobody takes it
  * for the real one. */
 static int look_at_suspects(perhaps_cluster *c, const struct layer *layer, bool adds)
 {
     struct work *w = c->work;
-    size_t n = 0;
-    qsort(w->suspect, w->nsuspects, sizeof *w->suspect, compare_partitions);
-    for (size_t i = 0; i < w->nsuspects; i++)
-        if (i == 0 || w->suspect[i] != w->suspect[i - 1])
-            w->suspect[n++] = w->suspect[i];
+    size_t n = make_unique(w->suspect, w->nsuspects);
     return n ? partitions_look(c, layer, w->suspect, n, adds) : 0;
 }
 
@@ -213,12 +245,6 @@ static bool has_all(const char *block, const struct perhaps_bits *bits)
     return !missing;
 }
 
-/* Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
- * until whoever added has looked at it, and removed it.  So the partition of a block that has
- * the bits of a few keys at most is looked at before it is believed: in a filter that is a
- * third full that is one block in some hundreds. */
-enum { KEYS_BELIEVED = 2 };
-
 static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
 {
     const unsigned most = KEYS_BELIEVED * nbits;
@@ -246,7 +272,7 @@ static int take_block(void *context, size_t i, const struct reply *reply, bool a
     perhaps_layout_locate(b->layer->layout, &w->hash[w->pending[i]], &bits);
     if (has_all(reply->text, &bits))
         w->answer[w->pending[i]] = PRESENT;
-    else if (is_sparse(reply->text, b->layer, bits.nbits))
+    else if (!is_small(b->layer) && is_sparse(reply->text, b->layer, bits.nbits))
         w->suspect[w->nsuspects++] = w->partition[i];
     return 0;
 }

@@ -77,6 +77,19 @@ static void take_names(perhaps_cluster *c)
     c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
 }
 
+/* The address without its password; of one that is none, what is surely behind a password. */
+static char *show(const struct address *a, const char *url)
+{
+    char *shown;
+    const char *at = strrchr(url, '@');
+    if (!a->host)
+        return strdup(at ? at + 1 : url);
+    bool is_ipv6 = strchr(a->host, ':');
+    int length = asprintf(&shown, "redis://%s%s%s:%u/%s", is_ipv6 ? "[" : "", a->host,
+                          is_ipv6 ? "]" : "", a->port, a->name);
+    return length < 0 ? NULL : shown;
+}
+
 int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                         perhaps_cluster **cluster)
 {
@@ -86,15 +99,12 @@ int perhaps_cluster_new(const struct perhaps_cluster_options *options,
     slot_map_init(&c->nodes.map);
     const char *problem = address_read(options->url, &c->address);
     if (!problem) {
-        const char *bracket = strchr(c->address.host, ':') ? "[" : "";
         take_settings(c, options);
         take_names(c);
-        if (asprintf(&c->shown, "redis://%s%s%s:%u/%s", bracket, c->address.host,
-                     *bracket ? "]" : "", c->address.port, c->address.name) < 0)
-            c->shown = NULL;
     }
+    c->shown = show(&c->address, options->url);
     c->work = calloc(1, sizeof *c->work);
-    if (problem == no_memory || !c->work || (!problem && !c->shown)) {
+    if (problem == no_memory || !c->work || !c->shown) {
         perhaps_cluster_free(c);
         *cluster = NULL;
         return PERHAPS_ERR_MEMORY;
@@ -193,12 +203,39 @@ static int take_description(void *context, size_t i, const redisReply *reply, bo
     return problem ? cluster_fail(c, PERHAPS_ERR_VERSION, "%s", problem) : 0;
 }
 
+static void write_counts(void *context, size_t i, struct resp *out)
+{
+    const struct describing *describing = context;
+    char counts[sizeof describing->c->counts];
+    (void)i;
+    cluster_counts_key(describing->c, describing->about->id, counts);
+    resp_command(out, 2, 64);
+    resp_text(out, "HGETALL");
+    resp_text(out, counts);
+}
+
+static int take_counts(void *context, size_t i, const redisReply *reply, bool again)
+{
+    const struct describing *describing = context;
+    (void)i;
+    (void)again;
+    const char *problem = counts_read(reply, describing->about);
+    return problem ? cluster_fail(describing->c, PERHAPS_ERR_VERSION, "%s", problem) : 0;
+}
+
+void cluster_counts_key(const perhaps_cluster *c, const char *id, char *counts)
+{
+    snprintf(counts, sizeof c->counts, "%s:%s", c->key, id);
+}
+
 int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
     *about = (struct description){ 0 };
     struct talk talk = { 1, write_describe, take_description, &describing };
-    return cluster_talk(c, &talk);
+    struct talk counts = { 1, write_counts, take_counts, &describing };
+    int error = cluster_talk(c, &talk);
+    return error ? error : cluster_talk(c, &counts);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------- */
@@ -258,6 +295,7 @@ int cluster_open_layers(perhaps_cluster *c, const struct description *about)
         return cluster_fail(c, PERHAPS_ERR_CHANGED,
                             "was deleted and made anew since it was opened: open it again");
     c->about = *about;
+    cluster_counts_key(c, about->id, c->counts);
     while (c->nlayers < PERHAPS_LAYERS_MAX && about->layer[c->nlayers].ready) {
         int error = open_layer(c, about, c->nlayers);
         if (error)

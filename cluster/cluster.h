@@ -35,7 +35,8 @@ struct perhaps_cluster {
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
 
-    char key[REDIS_KEY_NBYTES];    /* of the description */
+    char key[REDIS_KEY_NBYTES]; /* of the description; of the counts: */
+    char counts[REDIS_KEY_NBYTES + ID_DIGITS + 1];
     char prefix[REDIS_KEY_NBYTES]; /* of the names of partitions: "perhaps:{NAME/" */
     size_t prefix_nbytes;
     unsigned slot; /* of the description */
@@ -59,6 +60,9 @@ int cluster_fail(perhaps_cluster *c, int error, const char *format, ...)
 
 /* cluster.c: the same for an error of perhaps.h, whose text is perhaps_strerror()'s. */
 int cluster_fail_plainly(perhaps_cluster *c, int error);
+
+/* cluster.c: the key of the counts of a filter with that id: of a size as c->counts. */
+void cluster_counts_key(const perhaps_cluster *c, const char *id, char *counts);
 
 /* cluster.c: reads the description anew.  PERHAPS_ERR_MISSING where there is none; what the
  * handle has open is left alone. */

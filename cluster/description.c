@@ -143,13 +143,7 @@ static bool read_layers(struct description *d, const char *field, const char *va
         return read_layer(value, layer);
     if ((layer = layer_of(d, field, "ready")))
         return layer->ready = strcmp(value, "1") == 0;
-    if (!(layer = layer_of(d, field, "keys")))
-        return true; /* of no importance to us */
-    if (*value == '-') {
-        layer->keys = 0; /* given back twice, after a failover that had lost the reserving */
-        return true;
-    }
-    return number_of(value, 10, &layer->keys);
+    return true; /* of no importance to us */
 }
 
 /* What must be there. */
@@ -224,6 +218,28 @@ const char *description_read(const redisReply *fields, struct description *descr
         layout->hash = description->hash;
         layout->seed = description->seed;
         layout->check = description->check;
+    }
+    return NULL;
+}
+
+/* Given back twice, after a failover that had lost the reserving, a count may be below 0. */
+static bool read_count(struct description *d, const char *field, const char *value)
+{
+    struct layer_description *layer = layer_of(d, field, "keys");
+    if (!layer || *value == '-')
+        return true;
+    return number_of(value, 10, &layer->keys);
+}
+
+const char *counts_read(const redisReply *fields, struct description *description)
+{
+    if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2)
+        return strange;
+    for (size_t i = 0; i < fields->elements; i += 2) {
+        const redisReply *field = fields->element[i], *value = fields->element[i + 1];
+        if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING ||
+            !read_count(description, field->str, value->str))
+            return strange;
     }
     return NULL;
 }

@@ -14,7 +14,7 @@ enum { ID_DIGITS = 12 };
 struct layer_description {
     struct perhaps_description layout; /* hash, seed and check are the filter's */
     uint64_t partitions;
-    uint64_t keys; /* reserved so far */
+    uint64_t keys; /* reserved so far: of another Redis hash */
     bool planned, ready;
 };
 
@@ -38,6 +38,9 @@ struct description {
  * or that it is of another version, or nonsense. */
 extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);
+
+/* Reads the answer to HGETALL of the counts.  Returns NULL, or what is wrong with it. */
+const char *counts_read(const redisReply *fields, struct description *description);
 
 /* Writes HSET with all but the layers. */
 void description_write(const struct description *description, const char *key,

@@ -1,5 +1,6 @@
 /* exchange.c - requests go to whoever holds their slots, all servers work at once, and what
  * came to nothing is tried again: elsewhere, or later. */
+#include <ctype.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -135,6 +136,9 @@ static void note_reply(struct run *run, const struct link *link, const struct re
     const char *text = text_of(reply, &nbytes);
     snprintf(run->trouble, sizeof run->trouble, "%s:%u: %.*s", link->at.host, link->at.port,
              (int)(nbytes < 200 ? nbytes : 200), text);
+    for (char *at = run->trouble; *at; at++) /* one line, whatever a server says */
+        if (iscntrl((unsigned char)*at))
+            *at = '?';
 }
 
 static int fail_reply(struct run *run, int error, const char *advice)
@@ -142,11 +146,17 @@ static int fail_reply(struct run *run, int error, const char *advice)
     return nodes_fail(run->nodes, error, "%s%s", run->trouble, advice);
 }
 
+static bool begins_with(const char *text, size_t nbytes, const char *word)
+{
+    size_t length = strlen(word);
+    return nbytes >= length && memcmp(text, word, length) == 0;
+}
+
 static int refused(struct run *run, const struct reply *reply)
 {
     size_t nbytes;
     const char *text = text_of(reply, &nbytes);
-    bool secret = strncmp(text, "NOAUTH", 6) == 0 || strncmp(text, "WRONGPASS", 9) == 0;
+    bool secret = begins_with(text, nbytes, "NOAUTH") || begins_with(text, nbytes, "WRONGPASS");
     return fail_reply(run, PERHAPS_ERR_REFUSED,
                       secret ? ": give user and password in the address, or REDISCLI_AUTH"
                              : "");
@@ -172,6 +182,10 @@ static void redirect(struct run *run, struct link *link, uint32_t i, const struc
         if (to.verdict == REPLY_MOVED)
             slot_map_move(&run->nodes->map, to.slot, &to.to);
         send_to(run, nodes_link(run->nodes, &to.to, false), i, to.verdict == REPLY_ASK);
+        return;
+    }
+    if (!run->nodes->cluster && begins_with(text, nbytes, "READONLY")) {
+        run->error = fail_reply(run, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
         return;
     }
     switch (to.verdict) {

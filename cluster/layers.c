@@ -231,7 +231,7 @@ static int claim_name(perhaps_cluster *c)
 {
     struct claim claim = { .c = c };
     struct talk talk = { CLAIMS, write_claim, take_claim, &claim };
-    snprintf(claim.beside, sizeof claim.beside, "%s:%s", c->key, c->about.id);
+    snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
     int error = cluster_talk(c, &talk);
     if (error)
         return error;
@@ -253,9 +253,12 @@ static void write_mark(void *context, size_t i, struct resp *out)
     char ready[FIELD_NBYTES];
     (void)i;
     if (marking->remove) {
-        resp_command(out, 2, 64);
+        char counts[sizeof marking->c->counts];
+        cluster_counts_key(marking->c, marking->c->about.id, counts);
+        resp_command(out, 3, 128);
         resp_text(out, "UNLINK");
         resp_text(out, marking->c->key);
+        resp_text(out, counts);
         return;
     }
     bool is_ready = marking->state == STATE_READY;

@@ -86,12 +86,21 @@ static void release_nothing(void *reply)
 static const redisReplyObjectFunctions plain_functions = { take_text, take_array, take_number,
                                                            take_nil, release_nothing };
 
+/* hiredis takes memory for as many elements as a server announces. */
+enum { ELEMENTS_MOST = 1 << 20 };
+
+static void *take_tree_array(const redisReadTask *task, int count)
+{
+    const struct reply *reply = task->privdata;
+    return count > ELEMENTS_MOST ? NULL : reply->new_array(task, count);
+}
+
 /* ---- Opening and closing --------------------------------------------------------------- */
 
 static void close_link(struct link *link)
 {
     if (link->context) {
-        link->context->reader->fn = (redisReplyObjectFunctions *)link->tree_functions;
+        link->context->reader->fn = &link->tree_functions;
         freeReplyObject((void *)link->reply.tree);
         redisFree(link->context);
     }
@@ -150,7 +159,9 @@ bool link_open(struct link *link, const char *user, const char *password)
         return false;
     }
     link->context = context;
-    link->tree_functions = context->reader->fn;
+    link->tree_functions = *context->reader->fn;
+    link->reply.new_array = link->tree_functions.createArray;
+    link->tree_functions.createArray = take_tree_array;
     context->reader->privdata = &link->reply;
     context->reader->maxbuf = 0; /* its buffer stays as it is between replies */
     link->heard_ms = now_ms();
@@ -237,7 +248,7 @@ bool link_send(struct link *link)
 bool link_receive(struct link *link, bool tree)
 {
     redisReader *reader = link->context->reader;
-    reader->fn = (redisReplyObjectFunctions *)(tree ? link->tree_functions : &plain_functions);
+    reader->fn = tree ? &link->tree_functions : (redisReplyObjectFunctions *)&plain_functions;
     ssize_t got = recv(link->context->fd, link->in, sizeof link->in, 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return true;
@@ -269,7 +280,7 @@ static bool read_reply(struct link *link, void **object)
 
 static bool is_tree(const struct link *link)
 {
-    return link->context->reader->fn == link->tree_functions;
+    return link->context->reader->fn == &link->tree_functions;
 }
 
 static void take_tree(struct reply *reply, redisReply *tree)

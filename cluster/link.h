@@ -24,6 +24,7 @@ struct reply {
     size_t text_nbytes, text_room;
     bool failed; /* no memory */
     const redisReply *tree;
+    void *(*new_array)(const redisReadTask *task, int count); /* hiredis's own */
 };
 
 /* Entries of the queue that are no requests. */
@@ -33,7 +34,7 @@ struct link {
     struct endpoint at;
     bool replica;          /* is to be asked though it is one */
     redisContext *context; /* NULL: closed */
-    const redisReplyObjectFunctions *tree_functions;
+    redisReplyObjectFunctions tree_functions;
     struct resp out;
     size_t out_sent;
     uint32_t *queue; /* what was sent, or is to be, and not answered: a ring */

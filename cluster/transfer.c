@@ -82,7 +82,7 @@ static int read_pieces(struct transfer *t, size_t *n)
 }
 
 struct setting_keys {
-    perhaps_cluster *c;
+    char counts[sizeof((perhaps_cluster *)NULL)->counts];
     uint64_t keys;
 };
 
@@ -92,7 +92,7 @@ static void write_keys(void *context, size_t i, struct resp *out)
     (void)i;
     resp_command(out, 4, 128);
     resp_text(out, "HSET");
-    resp_text(out, setting->c->key);
+    resp_text(out, setting->counts);
     resp_text(out, "keys.0");
     resp_number(out, setting->keys);
 }
@@ -109,11 +109,12 @@ static int take_keys(void *context, size_t i, const redisReply *reply, bool agai
 static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
-    struct setting_keys setting = { c, t->keys };
+    struct setting_keys setting = { .keys = t->keys };
     struct talk talk = { 1, write_keys, take_keys, &setting };
     struct exchange exchange = {
         .slot = piece_slot, .write = write_piece, .take = take_written, .context = t
     };
+    cluster_counts_key(c, c->about.id, setting.counts);
     t->layer = &c->layer[0];
     for (;;) {
         int error = read_pieces(t, &exchange.count);

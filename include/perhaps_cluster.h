@@ -8,7 +8,7 @@
  *     if (!error)
  *         error = perhaps_cluster_add_many(seen, &keys, was_present, NULL);
  *     if (error)
- *         errx(2, "%s", perhaps_cluster_problem(seen));
+ *         errx(2, "%s: %s", perhaps_cluster_name(seen), perhaps_cluster_problem(seen));
  *     perhaps_cluster_free(seen);
  *
  * The key's hash chooses one of many partitions, each a Redis string of at most 16 MiB, and in
@@ -82,11 +82,11 @@ PERHAPS_API int perhaps_cluster_new(const struct perhaps_cluster_options *option
 /* Closes the connections.  NULL is allowed. */
 PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
 
-/* One line about the last error of this handle: which server, what, and what to do.  Never
- * NULL (of a handle that is NULL: no memory). */
+/* One line about the last error of this handle, to stand behind the filter's name: what, which
+ * server, and what to do.  Never NULL (of a handle that is NULL: no memory). */
 PERHAPS_API const char *perhaps_cluster_problem(const perhaps_cluster *cluster);
 
-/* redis://host:port/name, without a password, for messages; NULL after PERHAPS_ERR_ADDRESS. */
+/* redis://host:port/name, without a password, for messages. */
 PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* ---- Make and delete ------------------------------------------------------------------- */

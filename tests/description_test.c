@@ -34,14 +34,11 @@ static void put_layer(struct resp *out, unsigned index, const struct layer_descr
     char field[FIELD_NBYTES], text[LAYER_NBYTES];
     description_layer(text, layer);
     description_field(field, "layer", index);
-    resp_command(out, layer->ready ? 8 : 6, 0);
+    resp_command(out, layer->ready ? 6 : 4, 0);
     resp_text(out, "HSET");
     resp_text(out, "key");
     resp_text(out, field);
     resp_text(out, text);
-    description_field(field, "keys", index);
-    resp_text(out, field);
-    resp_number(out, layer->keys);
     if (!layer->ready)
         return;
     description_field(field, "ready", index);
@@ -72,7 +69,6 @@ static struct description random_description(struct rng *rng)
                         .seed = d.seed,
                         .check = d.check },
             .partitions = rng_next(rng),
-            .keys = rng_next(rng),
             .planned = true,
             .ready = rng_next(rng) % 2,
         };
@@ -94,7 +90,7 @@ static void expect_same_layer(const struct layer_description *a,
                               const struct layer_description *b)
 {
     expect(a->planned == b->planned && a->ready == b->ready);
-    expect(a->partitions == b->partitions && a->keys == b->keys);
+    expect(a->partitions == b->partitions);
     if (!a->planned)
         return;
     expect(strcmp(a->layout.kind, b->layout.kind) == 0);
@@ -155,7 +151,6 @@ static void test_what_is_strange_is_refused(void **state)
         { "hash", NULL },
         { "seed", "0x1" },
         { "check", "g" },
-        { "keys.0", "many" },
         { "layer.0", NULL },
         { "layer.0", "" },
         { "layer.0",
@@ -211,6 +206,44 @@ static void test_what_is_strange_is_refused(void **state)
     }
 }
 
+static redisReply *counts_of(const char *field, const char *value)
+{
+    struct resp out = { 0 };
+    resp_command(&out, 6, 0);
+    const char *const words[] = { "HSET", "key", "keys.0", "17", field, value };
+    for (size_t i = 0; i < 6; i++)
+        resp_text(&out, words[i]);
+    redisReply *answer = answer_to(&out);
+    resp_release(&out);
+    return answer;
+}
+
+static void test_counts(void **state)
+{
+    static const struct {
+        const char *field, *value;
+        bool sound;
+        uint64_t keys; /* of layer 1 */
+    } rows[] = {
+        { "keys.1", "18446744073709551615", true, UINT64_MAX },
+        { "keys.1", "0", true, 0 },
+        { "keys.1", "-3", true, 0 },
+        { "keys.64", "5", true, 0 },
+        { "other", "x", true, 0 },
+        { "keys.1", "x", false, 0 },
+        { "keys.1", "", false, 0 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct description d = { 0 };
+        redisReply *answer = counts_of(rows[i].field, rows[i].value);
+        scene("%s=%s", rows[i].field, rows[i].value);
+        expect((counts_read(answer, &d) == NULL) == rows[i].sound);
+        expect(d.layer[0].keys == 17 && d.layer[1].keys == rows[i].keys);
+        freeReplyObject(answer);
+    }
+}
+
 /* A name without the rest: left by one who made a filter that another deleted meanwhile. */
 static void test_unfinished(void **state)
 {
@@ -232,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_written_is_read),
         cmocka_unit_test(test_what_is_strange_is_refused),
+        cmocka_unit_test(test_counts),
         cmocka_unit_test(test_unfinished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
