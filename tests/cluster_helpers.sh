@@ -97,6 +97,7 @@ stop_crowd() {
     status=$?
     cp crowd out
     cp crowd_err err
+    check "it ends well: $(tail -n 3 err)" exits "$(above denied 0 && echo 3 || echo 0)"
     check "nothing acknowledged was denied: $(tail -n 1 out) $(grep denied err | head -n 3)" \
         is denied 0
     check "keys were asked" above asked 0
@@ -198,11 +199,24 @@ is_whole() {
 }
 heal() { within 30 is_whole || echo "FAILED: the cluster does not become whole"; }
 
-# move_slots FROM TO NUMBER
-move_slots() {
-    "$SERVER_CLI" --cluster reshard "127.0.0.1:${PORTS[$1]}" --cluster-from "$(id_of "$1")" \
-        --cluster-to "$(id_of "$2")" --cluster-slots "$3" --cluster-yes >reshard 2>&1
-    check "$3 slots move: $(tail -n 2 reshard)" [ $? -eq 0 ]
+# cluster_does NAME ARGUMENT...: redis-cli --cluster does it.
+cluster_does() {
+    local name=$1
+    shift
+    "$SERVER_CLI" --cluster "$@" >cluster_out 2>&1
+    local ended=$?
+    check "$name: $(tail -n 2 cluster_out)" [ $ended -eq 0 ]
+}
+move_slots() { # FROM TO NUMBER
+    cluster_does "$3 slots move" reshard "127.0.0.1:${PORTS[$1]}" --cluster-from "$(id_of "$1")" \
+        --cluster-to "$(id_of "$2")" --cluster-slots "$3" --cluster-yes
+}
+
+# taken_over KEY I: whether its slot has another master than server I.
+taken_over() {
+    local owner
+    owner=$(owner_of "$1")
+    [ -n "$owner" ] && [ "$owner" != "$2" ] && is_master "$owner"
 }
 
 # errorstat NAME: how many such errors all servers have given so far.

@@ -94,6 +94,7 @@ crowd_adds 5000
 chaos
 stop_crowd
 echo "crowd: $(tail -n 1 out)"
+cat err
 all_there chaos
 echo "at the end: $(tail -n 1 out)"
 

@@ -80,8 +80,8 @@ test_while_slots_move() {
     move_slots 2 0 1500
     wait $wait_for
     cat writer[0-9]* | grep '^{' >out
-    each_once moving 40000
     check "all have ended well" [ "$(grep -c '"error":"none"' out)" = 4 ]
+    each_once moving 40000
 }
 
 # One is killed in the middle: what it had been told is lost with it, and all keys are there.
@@ -110,8 +110,8 @@ test_connections_break() {
     done
     wait $pid
     cat writer[0-9]* | grep '^{' >out
-    each_once broken 30000
     check "all have ended well" [ "$(grep -c '"error":"none"' out)" = 3 ]
+    each_once broken 30000
 }
 
 run_tests
