@@ -26,7 +26,8 @@ enum { BATCH_KEYS = 65536, RING = 128 };
  * of the smallest second-level cache that servers have. */
 enum { PIECE_KEYS = BATCH_KEYS, PIECE_NBYTES = 512 << 10 };
 
-/* ---- Tasks: options.c ---------------------------------------------------------------- */
+/* ---- Tasks: options.c, numbers.c
+ * ---------------------------------------------------------------- */
 
 enum { LIST_MAX = 16, THREADS_MAX = 1024 };
 
@@ -49,6 +50,12 @@ struct settings {
     size_t piece;  /* keys */
     size_t rounds; /* pieces of queries a pass, in each thread */
 };
+
+/* Read "1M", or "0.1%,1%": one number, or a list of them and how many.  End the program after a
+ * message that names the option, if there is another one or one out of range. */
+double option_one(const char *option, const char *text, double least, double most);
+size_t option_list(const char *option, const char *text, double least, double most,
+                   double list[LIST_MAX]);
 
 /* Ends the program after --help, or after a message about what is wrong. */
 void settings_read(int argc, char **argv, struct settings *settings);

@@ -32,64 +32,17 @@ static const char usage[] =
     "  --quick           a try, not a measurement: few keys and queries, one pass\n"
     "  --help\n";
 
-/* What follows a number multiplies it. */
-static const struct {
-    const char *suffix;
-    double factor;
-} units[] = {
-    { "", 1 },    { "%", 0.01 },     { "k", 1e3 },      { "M", 1e6 },
-    { "G", 1e9 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
-};
-
-/* Reads "1M" or "0.1%", ended by 'end' or a comma; *text moves behind it. */
-static double read_number(const char *option, const char **text, double least, double most)
-{
-    char *suffix;
-    double value = strtod(*text, &suffix);
-    size_t length = strcspn(suffix, ",");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        if (strlen(units[i].suffix) != length || strncmp(suffix, units[i].suffix, length) != 0)
-            continue;
-        value *= units[i].factor;
-        if (suffix == *text || !(value >= least && value <= most))
-            break;
-        *text = suffix + length + (suffix[length] == ',');
-        return value;
-    }
-    errx(2, "--%s %s: not a number from %g to %g", option, *text, least, most);
-}
-
-static size_t read_list(const char *option, const char *text, double least, double most,
-                        double list[LIST_MAX])
-{
-    size_t count = 0;
-    do {
-        if (count == LIST_MAX)
-            errx(2, "--%s: more than %d numbers", option, LIST_MAX);
-        list[count++] = read_number(option, &text, least, most);
-    } while (*text);
-    return count;
-}
-
-static double read_one(const char *option, const char *text, double least, double most)
-{
-    double list[LIST_MAX];
-    if (read_list(option, text, least, most, list) > 1)
-        errx(2, "--%s %s: one number, please", option, text);
-    return list[0];
-}
-
 static void read_keys(const char *text, struct settings *settings)
 {
     double list[LIST_MAX];
-    settings->nkeys = read_list("keys", text, 1000, 1e12, list);
+    settings->nkeys = option_list("keys", text, 1000, 1e12, list);
     for (size_t i = 0; i < settings->nkeys; i++)
         settings->keys[i] = (uint64_t)list[i];
 }
 
 static void read_key_nbytes(const char *text, struct settings *settings)
 {
-    uint64_t nbytes = (uint64_t)read_one("key-bytes", text, 1, 1024);
+    uint64_t nbytes = (uint64_t)option_one("key-bytes", text, 1, 1024);
     if (nbytes != 8 && nbytes != 16 && nbytes != 20 && nbytes != 32)
         errx(2, "--key-bytes %s: give 8, 16, 20 or 32", text);
     settings->key_nbytes = nbytes;
@@ -98,7 +51,7 @@ static void read_key_nbytes(const char *text, struct settings *settings)
 static void read_threads(const char *text, struct settings *settings)
 {
     double list[LIST_MAX];
-    settings->nthreads = read_list("threads", text, 1, THREADS_MAX, list);
+    settings->nthreads = option_list("threads", text, 1, THREADS_MAX, list);
     for (size_t i = 0; i < settings->nthreads; i++)
         settings->threads[i] = (size_t)list[i];
 }
@@ -152,10 +105,10 @@ static void complete(struct settings *settings)
     if (!settings->nkeys)
         read_keys(settings->quick ? "200k" : "1M,10M,100M", settings);
     if (!settings->nfpr)
-        settings->nfpr = read_list("fpr", settings->quick ? "1%" : "1%,0.1%,0.01%",
-                                   PERHAPS_FPR_MIN, 1, settings->fpr);
+        settings->nfpr = option_list("fpr", settings->quick ? "1%" : "1%,0.1%,0.01%",
+                                     PERHAPS_FPR_MIN, 1, settings->fpr);
     if (!settings->nload)
-        settings->nload = read_list("load", "0.95", 0, 1, settings->load);
+        settings->nload = option_list("load", "0.95", 0, 1, settings->load);
     if (!settings->repeat)
         settings->repeat = settings->quick ? 1 : 5;
     if (!settings->nthreads)
@@ -175,16 +128,16 @@ static void read_option(int code, const char *value, struct settings *settings)
         read_keys(value, settings);
         break;
     case 'p':
-        settings->nfpr = read_list("fpr", value, PERHAPS_FPR_MIN, 0.999, settings->fpr);
+        settings->nfpr = option_list("fpr", value, PERHAPS_FPR_MIN, 0.999, settings->fpr);
         break;
     case 'l':
-        settings->nload = read_list("load", value, 0, 1, settings->load);
+        settings->nload = option_list("load", value, 0, 1, settings->load);
         break;
     case 'b':
-        settings->body_nbytes = (uint64_t)read_one("body", value, 1e5, 1e12);
+        settings->body_nbytes = (uint64_t)option_one("body", value, 1e5, 1e12);
         break;
     case 's':
-        settings->start = (uint64_t)read_one("start", value, 1, 1e12);
+        settings->start = (uint64_t)option_one("start", value, 1, 1e12);
         break;
     case 't':
         read_threads(value, settings);
@@ -202,7 +155,7 @@ static void read_option(int code, const char *value, struct settings *settings)
         settings->hashed = true;
         break;
     case 'r':
-        settings->repeat = (uint64_t)read_one("repeat", value, 1, 1000);
+        settings->repeat = (uint64_t)option_one("repeat", value, 1, 1000);
         break;
     case 'j':
         settings->json = value;

@@ -210,8 +210,6 @@ static const struct row {
       "hash with the secret in K, which is made if missing and --state is new" },
     { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
       "the secret that the filter was built with" },
-    { 0, INFO | VERIFY | SERVERS, "key-file", "K", read_text, SLOT(key_file),
-      "the secret that a filter on servers was made with" },
     { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
     { 0, DEDUP, "state", "F", read_text, SLOT(state),

@@ -52,14 +52,6 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show_bytes(&remote->progress, done);
 }
 
-/* The address, without a password; of one that is none, what is surely behind a password. */
-static char *name_of(const perhaps_cluster *cluster, const char *address)
-{
-    const char *name = cluster ? perhaps_cluster_name(cluster) : NULL;
-    const char *at = strrchr(address, '@');
-    return strdup(name ? name : at ? at + 1 : address);
-}
-
 int remote_new(const char *address, const struct settings *settings, const char *doing,
                struct remote **remote)
 {
@@ -68,22 +60,23 @@ int remote_new(const char *address, const struct settings *settings, const char 
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     pthread_mutex_init(&r->lock, NULL);
     r->settings = settings;
-    int status = settings->verb->bit == CREATE ? hashing_choose(&r->hashing, settings)
-                                               : hashing_read(&r->hashing, settings);
+    const unsigned verb = settings->verb->bit;
+    int status = verb == CREATE ? hashing_choose(&r->hashing, settings)
+                                : hashing_read(&r->hashing, settings);
     if (status)
         return status;
     r->options = (struct perhaps_cluster_options){ .url = address,
                                                    .password = getenv("REDISCLI_AUTH"),
                                                    .hashing = r->hashing.chosen,
+                                                   .without_secret = verb & (INFO | VERIFY),
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
                                                    .context = r };
     progress_start(&r->progress, doing, 0,
                    isatty(STDERR_FILENO) && !settings->quiet && !settings->json);
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
-    r->name = name_of(r->first.cluster, address);
-    if (!r->name)
-        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    if (error == PERHAPS_ERR_MEMORY)
+        return complain("%s", perhaps_strerror(error));
     return remote_settle(r, error, "");
 }
 
@@ -98,13 +91,12 @@ void remote_close(struct remote *remote)
         free(handle);
     }
     pthread_mutex_destroy(&remote->lock);
-    free(remote->name);
     free(remote);
 }
 
 const char *remote_name(const struct remote *remote)
 {
-    return remote->name;
+    return perhaps_cluster_name(remote->first.cluster);
 }
 
 const struct hashing *remote_hashing(const struct remote *remote)
@@ -125,9 +117,9 @@ int remote_settle(const struct remote *remote, int error, const char *outcome)
     if (error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
     if (error == PERHAPS_ERR_KEY)
-        return hashing_complain(remote->settings, remote->name);
-    return complain("%s: %s%s", remote->name, perhaps_cluster_problem(remote->first.cluster),
-                    outcome);
+        return hashing_complain(remote->settings, remote_name(remote));
+    return complain("%s: %s%s", remote_name(remote),
+                    perhaps_cluster_problem(remote->first.cluster), outcome);
 }
 
 int remote_open(struct remote *remote)
@@ -236,6 +228,6 @@ int remote_complain(const struct remote *remote, const struct input *input,
         return input_complain(input, last, outcome);
     if (last->error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
-    return complain("%s: %s%s", remote->name, last->problem ? last->problem : why(last->error),
-                    outcome);
+    return complain("%s: %s%s", remote_name(remote),
+                    last->problem ? last->problem : why(last->error), outcome);
 }

@@ -130,8 +130,11 @@ static int take_reserving(void *context, size_t i, const redisReply *reply, bool
         r->keys = reply->integer;
     else if (i == 1)
         r->changed = reply->integer != 0;
-    else if (reply->type != REDIS_REPLY_STRING || strcmp(reply->str, r->c->about.id) != 0)
-        return cluster_fail(r->c, PERHAPS_ERR_CHANGED, "was deleted since it was opened");
+    else if (reply->type != REDIS_REPLY_STRING)
+        return cluster_fail(r->c, PERHAPS_ERR_MISSING, "was deleted since it was opened");
+    else if (strcmp(reply->str, r->c->about.id) != 0)
+        return cluster_fail(r->c, PERHAPS_ERR_CHANGED,
+                            "was deleted and made anew since it was opened");
     return 0;
 }
 
@@ -156,15 +159,18 @@ static int take_unlink(void *context, size_t i, const redisReply *reply, bool ag
 /* Counting for a filter that was deleted makes its counts again: they are removed. */
 static int reserve(struct reserving *r, long long change)
 {
-    struct talk talk = { 3, write_reserving, take_reserving, r };
-    struct talk unlink = { 1, write_unlink, take_unlink, r };
+    struct talk talk = { 3, write_reserving, take_reserving, r, NULL };
+    struct talk unlink = { 1, write_unlink, take_unlink, r, NULL };
     r->change = change;
     r->nwritten = 0;
     int error = cluster_talk(r->c, &talk);
-    if (error != PERHAPS_ERR_CHANGED)
-        return error;
-    cluster_talk(r->c, &unlink);
-    return cluster_fail(r->c, error, "was deleted since it was opened");
+    if (error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_MISSING) {
+        char problem[sizeof r->c->nodes.problem];
+        memcpy(problem, r->c->nodes.problem, sizeof problem);
+        cluster_talk(r->c, &unlink);
+        memcpy(r->c->nodes.problem, problem, sizeof problem);
+    }
+    return error;
 }
 
 /* Reserves room for up to n keys: *granted. */
@@ -289,6 +295,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     int error = check_open(c);
     if (!error && c->address.redisson)
         return foreign_add(c, keys, was_present, done);
+    c->adding = true;
     while (at < keys->count && !error) {
         n = 0;
         error = work_begin(c, keys, at, chunk_size(c, keys, at));
@@ -298,6 +305,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
             was_present[at + i] = c->work->answer[i] == PRESENT;
         at += n;
     }
+    c->adding = false;
     if (done)
         *done = at;
     return error;

@@ -277,7 +277,8 @@ static int take_block(void *context, size_t i, const struct reply *reply, bool a
     return 0;
 }
 
-/* A replica that has not got a partition yet says nothing about the master. */
+/* A replica that has not got a partition yet says nothing about the master.  Whoever adds asks
+ * masters, and what these answer counts when their replicas have it, too. */
 int work_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
 {
     struct batch b = { .c = c, .layer = layer, .asks = true };

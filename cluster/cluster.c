@@ -161,6 +161,13 @@ static int take_talk(void *context, size_t i, const struct reply *reply, bool ag
     return talking->talk->take(talking->talk->context, i, reply->tree, again);
 }
 
+static int refuse_talk(void *context, size_t i, const struct reply *reply)
+{
+    const struct talking *talking = context;
+    const struct talk *talk = talking->talk;
+    return talk->refuse ? talk->refuse(talk->context, i, reply->tree) : 1;
+}
+
 int cluster_talk(perhaps_cluster *c, const struct talk *talk)
 {
     struct talking talking = { c, talk };
@@ -168,7 +175,9 @@ int cluster_talk(perhaps_cluster *c, const struct talk *talk)
                                  .slot = description_slot,
                                  .write = write_talk,
                                  .take = take_talk,
+                                 .refuse = refuse_talk,
                                  .context = &talking,
+                                 .acknowledge = c->acknowledge,
                                  .tree = true };
     return exchange_run(&c->nodes, &exchange);
 }
@@ -232,8 +241,8 @@ int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
     *about = (struct description){ 0 };
-    struct talk talk = { 1, write_describe, take_description, &describing };
-    struct talk counts = { 1, write_counts, take_counts, &describing };
+    struct talk talk = { 1, write_describe, take_description, &describing, NULL };
+    struct talk counts = { 1, write_counts, take_counts, &describing, NULL };
     int error = cluster_talk(c, &talk);
     return error ? error : cluster_talk(c, &counts);
 }
@@ -248,16 +257,22 @@ void cluster_name_layer(const perhaps_cluster *c, struct layer *layer, unsigned 
     layer->suffix_nbytes = (size_t)nbytes;
 }
 
+size_t cluster_block_nbytes(const perhaps_layout *layout)
+{
+    struct perhaps_hashed any = { { 0 } };
+    struct perhaps_bits bits;
+    perhaps_layout_locate(layout, &any, &bits);
+    return (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
+}
+
 int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
                           uint64_t partitions)
 {
-    struct perhaps_hashed none = { { 0 } };
-    struct perhaps_bits bits;
     perhaps_layout_plan(layer->layout, &layer->plan);
-    perhaps_layout_locate(layer->layout, &none, &bits);
-    layer->block_nbytes = (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
+    layer->block_nbytes = cluster_block_nbytes(layer->layout);
     layer->blocks = layer->plan.body_nbytes / layer->block_nbytes;
-    const uint64_t most = (PARTITION_NBYTES_MOST - FOOTER_NBYTES) / layer->block_nbytes;
+    const uint64_t most =
+        (PARTITION_NBYTES_MOST - PARTITION_NBYTES_BESIDE) / layer->block_nbytes;
     if (partitions < 1 || partitions > PARTITIONS_MOST || partitions > layer->blocks ||
         (layer->blocks + partitions - 1) / partitions > most)
         return PERHAPS_ERR_LIMIT;

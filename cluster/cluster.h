@@ -10,7 +10,11 @@
 /* The keys that are under way at once. */
 enum { CHUNK_KEYS = 8192 };
 
-enum { FOOTER_NBYTES = 64, PARTITION_NBYTES_MOST = 16 << 20, PARTITIONS_MOST = 1 << 24 };
+enum { FOOTER_NBYTES = 64, PARTITIONS_MOST = 1 << 24 };
+
+/* What a partition takes of a server's memory: its blocks, its footer, and up to 16 bytes that
+ * Redis has in each string. */
+enum { PARTITION_NBYTES_MOST = 16 << 20, PARTITION_NBYTES_BESIDE = FOOTER_NBYTES + 16 };
 enum { NAME_NBYTES_MOST = 1000, REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
 
 struct layer {
@@ -51,6 +55,7 @@ struct perhaps_cluster {
     uint64_t doubtful;
 
     struct redisson redisson; /* of a filter that Redisson made */
+    bool adding;              /* keys, and only asking the older layers for them */
     struct work *work;        /* room for a chunk of keys */
 };
 
@@ -74,6 +79,9 @@ int cluster_open_layers(perhaps_cluster *c, const struct description *about);
 /* cluster.c: the suffix of a layer. */
 void cluster_name_layer(const perhaps_cluster *c, struct layer *layer, unsigned index);
 
+/* cluster.c: the size of a block. */
+size_t cluster_block_nbytes(const perhaps_layout *layout);
+
 /* cluster.c: the size and the suffix of a layer whose layout is there. */
 int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned index,
                           uint64_t partitions);
@@ -81,12 +89,15 @@ int cluster_measure_layer(perhaps_cluster *c, struct layer *layer, unsigned inde
 /* cluster.c: forgets what is open. */
 void cluster_close(perhaps_cluster *c);
 
-/* cluster.c: a few commands to the description, one after the other on one connection. */
+/* cluster.c: a few commands to the description, one after the other on one connection, and
+ * acknowledged as adds are. */
 struct talk {
     size_t count;
     void (*write)(void *context, size_t i, struct resp *out);
     int (*take)(void *context, size_t i, const redisReply *reply, bool again);
     void *context;
+    int (*refuse)(void *context, size_t i, const redisReply *error); /* or NULL: as that of an
+                                                                        exchange */
 };
 int cluster_talk(perhaps_cluster *c, const struct talk *talk);
 

@@ -357,12 +357,27 @@ static int take_wait(void *context, size_t i, const struct reply *reply, bool ag
                       a->nodes->timeout_ms);
 }
 
+/* A master that has just become a replica refuses, or breaks off what it waited for. */
+static int refuse_wait(void *context, size_t i, const struct reply *reply)
+{
+    const struct acknowledgement *a = context;
+    (void)i;
+    a->nodes->stale = true;
+    return nodes_fail(a->nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %.*s", a->link->at.host,
+                      a->link->at.port, (int)(reply->text_nbytes % 200), reply->text);
+}
+
 /* Whether the replicas of a server have what it took in this round. */
 static int wait_for_replicas(struct run *run, struct link *link)
 {
     struct acknowledgement a = { run->nodes, link, run->exchange->acknowledge };
     struct exchange wait = {
-        .count = 1, .write = write_wait, .take = take_wait, .context = &a, .only = link
+        .count = 1,
+        .write = write_wait,
+        .take = take_wait,
+        .refuse = refuse_wait,
+        .context = &a,
+        .only = link,
     };
     unsigned timeout_ms = run->nodes->timeout_ms;
     run->nodes->timeout_ms = timeout_ms + timeout_ms / 2; /* beyond that of WAIT itself */
@@ -371,13 +386,13 @@ static int wait_for_replicas(struct run *run, struct link *link)
     return error;
 }
 
-/* A server that broke off before it could tell is asked to do all of it again. */
-static void repeat(struct run *run, const struct link *link)
+/* A server broke off before it could tell.  What was redirected may have been taken by another
+ * than the map says now, so all is done again. */
+static void repeat(struct run *run)
 {
-    struct exchange *exchange = run->exchange;
-    for (size_t i = 0; exchange->slot && i < exchange->count; i++)
-        if (run->state[i] & TAKEN &&
-            nodes_master(run->nodes, exchange->slot(exchange->context, i)) == link) {
+    snprintf(run->trouble, sizeof run->trouble, "%.599s", run->nodes->problem);
+    for (size_t i = 0; i < run->exchange->count; i++)
+        if (run->state[i] & TAKEN) {
             run->state[i] = SENT;
             put_off(run, (uint32_t)i);
         }
@@ -388,17 +403,21 @@ static void acknowledge(struct run *run)
     struct nodes *nodes = run->nodes;
     if (!run->exchange->acknowledge)
         return;
+    bool broken = false;
     for (size_t i = 0; i < nodes->nlinks && !run->error; i++) {
         struct link *link = nodes->links[i];
         if (!link->chosen)
             continue;
         link->chosen = false;
-        int error = link->context ? wait_for_replicas(run, link) : PERHAPS_ERR_UNREACHABLE;
-        if (error == PERHAPS_ERR_UNREACHABLE)
-            repeat(run, link);
-        else
+        int error = link->context ? wait_for_replicas(run, link)
+                                  : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s",
+                                               link->at.host, link->at.port, link->trouble);
+        broken |= error == PERHAPS_ERR_UNREACHABLE;
+        if (error != PERHAPS_ERR_UNREACHABLE)
             run->error = error;
     }
+    if (broken && !run->error)
+        repeat(run);
 }
 
 /* ---- Again ----------------------------------------------------------------------------- */
@@ -434,12 +453,12 @@ static int wait_a_while(struct run *run, unsigned tries)
 }
 
 /* Nobody who could tell the map is reached: what was tried counts as put off, as all else; but
- * an address that never answered is wrong rather than down. */
+ * an address where nobody answers from the first is wrong rather than down. */
 static int refresh(struct run *run)
 {
     struct nodes *nodes = run->nodes;
     int error = nodes_refresh(nodes);
-    if (error != PERHAPS_ERR_UNREACHABLE || !nodes->known)
+    if (error != PERHAPS_ERR_UNREACHABLE || !(nodes->known || nodes->passing))
         return error;
     if (nodes->problem[0])
         snprintf(run->trouble, sizeof run->trouble, "%.599s", nodes->problem);
@@ -525,10 +544,10 @@ static int run_until_done(struct run *run)
             nodes->retries += run->nlater;
         }
         if (!run->error)
-            run->error = refresh(run);
-        if (!run->error)
             run->error = fence(nodes);
-        if (run->error)
+        if (!run->error)
+            run->error = refresh(run);
+        if (run->error || !nodes->known)
             continue;
         send_all(run);
         pump(run);

@@ -13,19 +13,42 @@ enum { PARTITIONS_USUAL = 1024, PARTITION_NBYTES_USUAL = 4096 };
 
 /* ---- Planning -------------------------------------------------------------------------- */
 
-static uint64_t usual_partitions(uint64_t body_nbytes)
+/* The next smaller size of memory that jemalloc has, the allocator of most servers: four to
+ * each doubling. */
+static uint64_t smaller_size(uint64_t nbytes)
 {
-    const uint64_t most = PARTITION_NBYTES_MOST - 4096; /* room for a footer and whole blocks */
-    uint64_t least = body_nbytes / most + 1, usual = body_nbytes / PARTITION_NBYTES_USUAL;
-    if (usual > PARTITIONS_USUAL)
-        usual = PARTITIONS_USUAL;
-    return usual > least ? usual : least;
+    uint64_t power = UINT64_C(1) << (63 - __builtin_clzll(nbytes - 1));
+    return nbytes - power / 4;
+}
+
+/* The fewest that there should be, and for which strings just fill the memory that they take.
+ */
+static uint64_t usual_partitions(uint64_t body_nbytes, size_t block_nbytes)
+{
+    uint64_t wanted = body_nbytes / PARTITION_NBYTES_USUAL, size = PARTITION_NBYTES_MOST;
+    if (wanted > PARTITIONS_USUAL)
+        wanted = PARTITIONS_USUAL;
+    for (; size >= PARTITION_NBYTES_USUAL; size = smaller_size(size)) {
+        uint64_t room = (size - PARTITION_NBYTES_BESIDE) / block_nbytes * block_nbytes;
+        uint64_t partitions = (body_nbytes + room - 1) / room;
+        if (partitions >= wanted)
+            return partitions;
+    }
+    return wanted;
+}
+
+static uint64_t partitions_of(const perhaps_layout *layout)
+{
+    struct perhaps_plan plan;
+    perhaps_layout_plan(layout, &plan);
+    return usual_partitions(plan.body_nbytes, cluster_block_nbytes(layout));
 }
 
 static int fail_partitions(perhaps_cluster *c, const struct layer *layer)
 {
     uint64_t most = layer->blocks < PARTITIONS_MOST ? layer->blocks : PARTITIONS_MOST;
-    uint64_t least = layer->plan.body_nbytes / (PARTITION_NBYTES_MOST - 4096) + 1;
+    const uint64_t room = PARTITION_NBYTES_MOST - PARTITION_NBYTES_BESIDE;
+    uint64_t least = (layer->blocks - 1) / (room / layer->block_nbytes) + 1;
     return cluster_fail(c, PERHAPS_ERR_ARGUMENT,
                         "a filter of %ju bytes takes %ju to %ju partitions, so that none is "
                         "larger than 16 MiB or smaller than a block",
@@ -37,12 +60,10 @@ static int plan_first(perhaps_cluster *c, perhaps_layout *layout, uint64_t parti
 {
     struct layer *layer = &c->layer[0];
     struct layer_description *d = &c->about.layer[0];
-    struct perhaps_plan plan;
-    perhaps_layout_plan(layout, &plan);
     layer->layout = layout;
     c->nlayers = 1;
     d->planned = true;
-    d->partitions = partitions ? partitions : usual_partitions(plan.body_nbytes);
+    d->partitions = partitions ? partitions : partitions_of(layout);
     int error = cluster_measure_layer(c, layer, 0, d->partitions);
     if (error == PERHAPS_ERR_LIMIT)
         return fail_partitions(c, layer);
@@ -208,6 +229,16 @@ static int take_claim(void *context, size_t i, const redisReply *reply, bool aga
     return 0;
 }
 
+/* Sent again, the renaming finds nothing to rename: who has the name will tell. */
+static int refuse_claim(void *context, size_t i, const redisReply *error)
+{
+    struct claim *claim = context;
+    if (i != CLAIM_RENAME || strcmp(error->str, "ERR no such key") != 0)
+        return 1;
+    claim->taken = true;
+    return 0;
+}
+
 /* Whether the description that is there is the one that we have written: a claim whose answer
  * was lost on the way. */
 static int who_has_it(perhaps_cluster *c)
@@ -230,7 +261,7 @@ static int who_has_it(perhaps_cluster *c)
 static int claim_name(perhaps_cluster *c)
 {
     struct claim claim = { .c = c };
-    struct talk talk = { CLAIMS, write_claim, take_claim, &claim };
+    struct talk talk = { CLAIMS, write_claim, take_claim, &claim, refuse_claim };
     snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
     int error = cluster_talk(c, &talk);
     if (error)
@@ -286,7 +317,7 @@ static int take_mark(void *context, size_t i, const redisReply *reply, bool agai
 static int mark(perhaps_cluster *c, struct marking marking)
 {
     marking.c = c;
-    struct talk talk = { 1, write_mark, take_mark, &marking };
+    struct talk talk = { 1, write_mark, take_mark, &marking, NULL };
     return cluster_talk(c, &talk);
 }
 
@@ -403,19 +434,17 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     struct proposal proposal = { .c = c, .index = index };
     struct perhaps_options chain = chain_of(&c->about, &c->hashing), options;
     struct layer_description d = { .planned = true };
-    struct perhaps_plan plan;
     perhaps_layout *layout;
     int error = perhaps_layer_options(&chain, index, &options);
     if (!error)
         error = perhaps_layout_create(&options, &layout);
     if (error)
         return cluster_fail_plainly(c, error);
-    perhaps_layout_plan(layout, &plan);
     perhaps_layout_describe(layout, &d.layout);
+    d.partitions = partitions_of(layout);
     perhaps_layout_free(layout);
-    d.partitions = usual_partitions(plan.body_nbytes);
     description_layer(proposal.text, &d);
-    struct talk talk = { 1, write_proposal, take_mark, &proposal };
+    struct talk talk = { 1, write_proposal, take_mark, &proposal, NULL };
     return cluster_talk(c, &talk);
 }
 

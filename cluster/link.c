@@ -166,6 +166,7 @@ bool link_open(struct link *link, const char *user, const char *password)
     context->reader->maxbuf = 0; /* its buffer stays as it is between replies */
     link->heard_ms = now_ms();
     link->trouble[0] = '\0';
+    link->closed = false;
     return greet(link, user, password);
 }
 
@@ -216,8 +217,10 @@ static bool has_failed(struct link *link)
     int error = 0;
     socklen_t nbytes = sizeof error;
     getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &nbytes);
-    if (error)
+    if (error) {
+        link->closed = error == ECONNRESET || error == EPIPE;
         link_fail(link, "%s", strerror(error));
+    }
     return error != 0;
 }
 
@@ -253,6 +256,7 @@ bool link_receive(struct link *link, bool tree)
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return true;
     if (got <= 0) {
+        link->closed = true;
         link_fail(link, "%s", got ? strerror(errno) : "it closed the connection");
         return false;
     }

@@ -45,6 +45,7 @@ struct link {
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */
     bool chosen;      /* the caller's */
+    bool closed;      /* it failed since the server has closed it: it is there */
     char trouble[256];
 };
 

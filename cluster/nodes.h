@@ -17,6 +17,7 @@ struct nodes {
     bool known;   /* the map was read */
     bool stale;   /* and is to be read again */
     bool cluster; /* it is one */
+    bool passing; /* whoever did not tell the map may do so in a moment */
     struct link **links;
     size_t nlinks;
     unsigned turn;   /* of replicas */

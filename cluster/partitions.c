@@ -131,7 +131,9 @@ static int take_anything(void *context, size_t i, const struct reply *reply, boo
 int partitions_make(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_footer, .take = take_anything };
+    struct exchange exchange = { .write = write_footer,
+                                 .take = take_anything,
+                                 .acknowledge = c->acknowledge };
     return visit_all(&visit, &exchange, MADE_AT_ONCE, true);
 }
 

@@ -110,10 +110,12 @@ static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
     struct setting_keys setting = { .keys = t->keys };
-    struct talk talk = { 1, write_keys, take_keys, &setting };
-    struct exchange exchange = {
-        .slot = piece_slot, .write = write_piece, .take = take_written, .context = t
-    };
+    struct talk talk = { 1, write_keys, take_keys, &setting, NULL };
+    struct exchange exchange = { .slot = piece_slot,
+                                 .write = write_piece,
+                                 .take = take_written,
+                                 .context = t,
+                                 .acknowledge = c->acknowledge };
     cluster_counts_key(c, c->about.id, setting.counts);
     t->layer = &c->layer[0];
     for (;;) {

@@ -93,8 +93,8 @@ PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* Makes an empty filter and opens it: of 'capacity' keys and rate 'fpr'; under
  * PERHAPS_GROW it begins with so many and takes more, in layers; hashing and preference are
- * heeded.  All its memory is taken at once, 'partitions' strings that all nodes share; 0:
- * what keeps each at 16 MiB or less, and at least 1024 where they can be 4 KiB or more.
+ * heeded.  All its memory is taken at once, 'partitions' strings that all nodes share, or
+ * a few less; 0: what keeps each at 16 MiB or less, and 1024 or more where they can be 4 KiB.
  *
  * Returns 0; an error of perhaps_plan(); PERHAPS_ERR_ARGUMENT for partitions that would be
  * larger than 16 MiB or smaller than a block; PERHAPS_ERR_TAKEN, PERHAPS_ERR_SERVER_FULL and

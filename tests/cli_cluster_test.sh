@@ -49,7 +49,6 @@ test_elsewhere_only() {
     refuses "--window: not of a filter on servers" dedup --state $url --window 1h keys
     refuses "--kind: not of a filter on servers" dedup --state $url --kind bloom keys
     refuses "--partitions: not of a filter in a file" create g -n 5 --partitions 4
-    refuses "--key-file: not of a filter in a file" info f --key-file keys
     refuses "--partitions 0: not a number of partitions" create $url -n 5 --partitions 0
     refuses "--partitions x: not a number of partitions" create $url -n 5 --partitions x
     refuses "create: for how many keys? give -n N" create $url
@@ -422,8 +421,11 @@ secret_at() {
     refuses "/sip: hex is not the key file" query --key-file hex $at/sip keys
     refuses "missing: No such file" query --key-file missing $at/sip keys
     refuses "keys: not a key file" query --key-file keys $at/sip keys
-    run info --key-file K $at/sip
-    check "--key-file: info" tells "^hash +sip\$"
+    run info $at/sip
+    check "info needs no key" tells "^hash +sip\$"
+    check "info needs no key: keys" tells "^keys +10\$"
+    run verify $at/sip
+    check "verify needs no key" exits 0
     run convert --key-file K $at/sip f
     run query -c --key-file K f keys
     check "--key-file: convert" prints $'10\n'
@@ -515,6 +517,10 @@ test_passwords() {
     run info $secret/urls
     check "a user who may read: info" exits 0
     check "a user who may read: info: address" tells "^filter +$at/urls\$"
+    REDISCLI_AUTH=pa@ss run query -c ${one/:\/\//://reader@}/urls keys
+    check "a user in the address, REDISCLI_AUTH" prints $'10\n'
+    REDISCLI_AUTH=wrong run query -c ${one/:\/\//://reader@}/urls keys
+    refused "a user in the address, REDISCLI_AUTH: wrong" ": WRONGPASS"
     refuses "/urls: 127.0.0.1:${PORTS[0]}: NOPERM" add $secret/urls <(echo new)
     refuses ": NOPERM" create $secret/more -n 5
     check "a user who may read: nothing is made" is_gone more

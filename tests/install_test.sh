@@ -22,13 +22,18 @@ prefix=$(dirname "$(dirname "$(find "$root/stage" -path '*/bin/perhaps')")")
 
 [ -x "$prefix/bin/perhaps" ] || fail "no program"
 [ -f "$prefix/share/man/man1/perhaps.1" ] || fail "no man page"
-[ -f "$prefix/include/perhaps.h" ] || fail "no header"
-[ -f "$libdir/libperhaps.a" ] || fail "no static library"
-readelf -d "$libdir/libperhaps.so" | grep -q 'SONAME.*\[libperhaps\.so\.0\]' || fail "wrong soname"
-[ "$(readlink "$libdir/libperhaps.so")" = libperhaps.so.0 ] || fail "libperhaps.so is no link"
-others=$(nm -D --defined-only "$libdir/libperhaps.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
-    grep -v -e '^perhaps_' -e '^__asan' -e '^__odr_asan' || true)
-[ -z "$others" ] || fail "exported beside perhaps_*: $others"
+for header in perhaps.h perhaps_cluster.h; do
+    [ -f "$prefix/include/$header" ] || fail "no header $header"
+done
+for library in libperhaps libperhaps_cluster; do
+    [ -f "$libdir/$library.a" ] || fail "no static library $library"
+    readelf -d "$libdir/$library.so" | grep -q "SONAME.*\[$library\.so\.0\]" ||
+        fail "wrong soname of $library"
+    [ "$(readlink "$libdir/$library.so")" = $library.so.0 ] || fail "$library.so is no link"
+    others=$(nm -D --defined-only "$libdir/$library.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
+        grep -v -e '^perhaps_' -e '^__asan' -e '^__odr_asan' || true)
+    [ -z "$others" ] || fail "$library: exported beside perhaps_*: $others"
+done
 
 # ---- A program
 
@@ -67,6 +72,30 @@ $cc $cflags -o "$root/static" "$root/program.c" \
     $(pkg-config --static --cflags --libs perhaps | sed 's/-lperhaps/-l:libperhaps.a/')
 readelf -d "$root/static" | grep -q 'libperhaps' && fail "linked dynamically"
 "$root/static" || fail "pkg-config: the static program fails"
+
+# Nobody listens at port 1.
+cat >"$root/client.c" <<'C'
+#include <perhaps_cluster.h>
+#include <stdio.h>
+
+int main(void)
+{
+    struct perhaps_cluster_options where = { .url = "redis://127.0.0.1:1/name" };
+    perhaps_cluster *cluster;
+    if (perhaps_cluster_new(&where, &cluster))
+        return 1;
+    int error = perhaps_cluster_open(cluster);
+    printf("%s: %s\n", perhaps_cluster_name(cluster), perhaps_cluster_problem(cluster));
+    perhaps_cluster_free(cluster);
+    return error != PERHAPS_ERR_UNREACHABLE;
+}
+C
+
+# shellcheck disable=SC2046,SC2086
+$cc $cflags -o "$root/client" "$root/client.c" $(pkg-config --cflags --libs perhaps_cluster)
+readelf -d "$root/client" | grep -q 'NEEDED.*\[libperhaps_cluster\.so\.0\]' ||
+    fail "client linked statically"
+LD_LIBRARY_PATH=$libdir "$root/client" || fail "pkg-config: the client fails"
 unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 
 # ---- The same with CMake
@@ -80,10 +109,17 @@ add_executable(consumer_shared ../program.c)
 target_link_libraries(consumer_shared PRIVATE perhaps::shared)
 add_executable(consumer_static ../program.c)
 target_link_libraries(consumer_static PRIVATE perhaps::static)
+add_executable(client_shared ../client.c)
+target_link_libraries(client_shared PRIVATE perhaps::cluster)
+add_executable(client_static ../client.c)
+target_link_libraries(client_static PRIVATE perhaps::cluster_static)
 CMAKE
 {
     cmake -G Ninja -S "$root/project" -B "$root/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
         -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" && cmake --build "$root/project/build"
 } >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+for program in client_shared client_static; do
+    LD_LIBRARY_PATH=$libdir "$root/project/build/$program" || fail "CMake: $program fails"
+done
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
 "$root/project/build/consumer_static" || fail "CMake: the static program fails"

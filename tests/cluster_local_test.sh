@@ -1,0 +1,107 @@
+#!/bin/bash
+# cluster_local_test.sh LOCAL - cluster/local.sh: servers come up, go down, and leave nothing.
+# shellcheck source-path=SCRIPTDIR
+. "$(dirname "$0")/cli_helpers.sh"
+
+tools=redis
+command -v redis-server >/dev/null || tools=valkey
+if ! command -v "$tools-server" >/dev/null; then
+    echo "no redis-server or valkey-server here"
+    exit 77
+fi
+servers=$folder/servers
+trap '"$program" down --folder "$servers"; rm -rf "$folder"' EXIT
+
+local_sh() { run "$@" --folder "$servers"; }
+cli() { "$tools-cli" -h 127.0.0.1 "$@"; }
+pids() { cat "$servers"/*/pid; }
+first_port() { sed -n 's|^redis://127.0.0.1:\([0-9]*\)$|\1|p' out; }
+has_slots() { cli -p "$1" cluster info | grep -q "^cluster_slots_ok:16384"; }
+
+# A process that has ended but was not waited for has no folder any more.
+none_runs() {
+    local pid
+    for pid in "$@"; do
+        [ -z "$(readlink "/proc/$pid/cwd")" ] || return 1
+    done
+}
+
+test_cluster() {
+    local_sh up --port 0
+    check "up" exits 0
+    check "up: prints the address and nothing else" lines out 1
+    local port before
+    port=$(first_port) before=$(pids)
+    # shellcheck disable=SC2086
+    check "up: they run" not none_runs $before
+    check "up: six servers" test "$(echo "$before" | wc -l)" -eq 6
+    check "up: all slots are served" has_slots "$port"
+    cli -c -p "$port" set a-key value >/dev/null
+    check "up: it takes a key" test "$(cli -c -p $((port + 1)) get a-key)" = value
+    check "up: nobody else is listened to" test "$(cli -p "$port" config get bind | tail -n 1)" = 127.0.0.1
+    check "up: nothing is kept" test -z "$(cli -p "$port" config get save | tail -n +2)"
+
+    local_sh up --port 0
+    check "again: no harm" exits 0
+    check "again: the same servers" test "$(pids)" = "$before"
+    check "again: the key is there" test "$(cli -c -p "$port" get a-key)" = value
+    local_sh up --port $((port + 100))
+    check "elsewhere meanwhile: refused" exits 2
+    check "elsewhere meanwhile: says" says "there is one on the ports $port"
+    local_sh status
+    check "status: it is well" exits 0
+    check "status: a row a server" lines out 6
+    check "status: masters" test "$(grep -c ' master ' out)" -eq 3
+
+    run up --port "$port" --folder "$folder/other"
+    check "a port is taken: refused" exits 2
+    check "a port is taken: says which" says "port $port: "
+    check "a port is taken: leaves nothing" test ! -e "$folder/other"
+
+    kill -9 "$(cat "$servers/$((port + 5))/pid")"
+    until_true none_runs "$(cat "$servers/$((port + 5))/pid")"
+    local_sh status
+    check "one has died: status" exits 1
+    check "one has died: which" tells "127.0.0.1:$((port + 5)) *has ended"
+    local_sh up --port 0
+    check "one has died: up" exits 0
+    local_sh status
+    check "it is well again" exits 0
+    before=$(pids)
+
+    local_sh down
+    check "down" exits 0
+    # shellcheck disable=SC2086
+    check "down: none runs" none_runs $before
+    check "down: leaves nothing" test ! -e "$servers"
+    local_sh down
+    check "down twice: no harm" exits 0
+    local_sh status
+    check "none is up" exits 1
+}
+
+test_fewer() {
+    local_sh up --port 0 --replicas 0
+    check "three masters" exits 0
+    check "three masters: no more" test "$(pids | wc -l)" -eq 3
+    local_sh down
+    local_sh up --port 0 --single
+    check "one server" exits 0
+    check "one server: it is no cluster" \
+        test "$(cli -p "$(first_port)" config get cluster-enabled | tail -n 1)" = no
+    local_sh down
+    check "one server: down" test ! -e "$servers"
+}
+
+test_refusals() {
+    local arguments
+    for arguments in "sideways" "up --port x" "up --port" "up --port 99999" "up --replicas 9" \
+        "up --colour red"; do
+        # shellcheck disable=SC2086
+        run $arguments
+        check "'$arguments' is refused" exits 2
+        check "'$arguments': says something" test -s err
+    done
+}
+
+run_tests
