@@ -11,7 +11,10 @@
 
 #include "bench.h"
 
-enum { PARTITION_NBYTES = 16 << 20, FOOTER_NBYTES = 64, SAMPLES = 2000 };
+/* The largest partitions that the client makes by itself, and how many it makes at least where
+ * they do not become smaller than that. */
+enum { PARTITION_NBYTES = (16 << 20) - 4096, PARTITIONS_LEAST = 1024, SMALL_NBYTES = 4096 };
+enum { SAMPLES = 2000 };
 
 static const double rates[] = { 0.01, 0.001, 1e-4, 1e-6 };
 static const char name[] = "urls";
@@ -69,10 +72,16 @@ static void count_key(const struct perhaps_bits *bits, uint64_t partition_blocks
     sizes->asked += (double)argument(sizes->block_nbytes) / SAMPLES;
 }
 
-/* The layout's blocks, in partitions as large as they may be. */
+static uint64_t partitions_of(uint64_t body_nbytes)
+{
+    uint64_t least = body_nbytes / PARTITION_NBYTES + 1, usual = body_nbytes / SMALL_NBYTES;
+    usual = usual < PARTITIONS_LEAST ? usual : PARTITIONS_LEAST;
+    return least > usual ? least : usual;
+}
+
 static struct sizes size_up(const perhaps_layout *layout, const struct perhaps_plan *plan)
 {
-    struct sizes sizes = { 0 };
+    struct sizes sizes = { .partitions = partitions_of(plan->body_nbytes) };
     struct perhaps_bits bits;
     for (uint64_t i = 0; i < SAMPLES; i++) {
         uint64_t half[2] = { random64(2 * i), random64(2 * i + 1) };
@@ -81,9 +90,8 @@ static struct sizes size_up(const perhaps_layout *layout, const struct perhaps_p
         perhaps_layout_locate(layout, &hashed, &bits);
         sizes.nbits = bits.nbits;
         sizes.block_nbytes = (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
-        uint64_t partition_blocks = (PARTITION_NBYTES - FOOTER_NBYTES) / sizes.block_nbytes;
         uint64_t blocks = plan->body_nbytes / sizes.block_nbytes;
-        sizes.partitions = (blocks + partition_blocks - 1) / partition_blocks;
+        uint64_t partition_blocks = (blocks + sizes.partitions - 1) / sizes.partitions;
         count_key(&bits, partition_blocks, &sizes);
     }
     return sizes;
@@ -120,7 +128,7 @@ static void print_classic_row(uint64_t capacity, double fpr)
     double k = ceil(-log2(fpr)), bits = k / log(2);
     double nbytes = bits * (double)capacity / 8;
     double nodes = ceil(nbytes / node_nbytes);
-    uint64_t partitions = (uint64_t)ceil(nbytes / PARTITION_NBYTES);
+    uint64_t partitions = partitions_of((uint64_t)nbytes);
     size_t key = partition_argument(partitions / 2);
     size_t offset = argument(digits(8 * (uint64_t)PARTITION_NBYTES / 2));
     double set = (double)command(4, argument(6) + key + offset + argument(1));

@@ -8,6 +8,9 @@
 
 #include "nodes.h"
 
+/* So much is sent while more is written, so that servers have something to do meanwhile. */
+enum { SEND_NBYTES = 32 << 10 };
+
 enum { POLL_MS = 100, BACKOFF_MS = 10, BACKOFF_MOST_MS = 500, HOPS_MOST = 16 };
 
 /* What is known of a request. */
@@ -89,10 +92,12 @@ static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
     }
     run->exchange->write(run->exchange->context, i, &link->out);
     run->nodes->commands++;
-    if (link_queue(link, i))
-        return;
-    give_up_link(run, link);
-    put_off(run, i);
+    if (!link_queue(link, i)) {
+        give_up_link(run, link);
+        put_off(run, i);
+    } else if (link->out.nbytes - link->out_tried >= SEND_NBYTES && !link_send(link)) {
+        give_up_link(run, link);
+    }
 }
 
 /* Nobody has the slot: a master died a moment ago, or its part of the cluster is lost. */

@@ -1,5 +1,6 @@
 /* foreign.c - filters that Redisson made: one string of bits, and a hash that says what they
  * mean.  Both clients see each other's keys. */
+#include <math.h>
 #include <string.h>
 
 #include "work.h"
@@ -12,6 +13,7 @@ struct foreign {
     size_t first;
     char config_key[NAME_NBYTES_MOST + 16];
     size_t config_key_nbytes;
+    double nset; /* bits */
 };
 
 static int read_config(perhaps_cluster *c, const redisReply *values)
@@ -214,9 +216,50 @@ int foreign_contains(perhaps_cluster *c, const struct perhaps_keys *keys, bool *
 
 /* ---- Statistics ------------------------------------------------------------------------ */
 
+static void write_bitcount(void *context, size_t i, struct resp *out)
+{
+    const struct foreign *f = context;
+    (void)i;
+    resp_command(out, 2, 256);
+    resp_text(out, "BITCOUNT");
+    resp_text(out, f->c->key);
+}
+
+static int take_bitcount(void *context, size_t i, const struct reply *reply, bool again)
+{
+    struct foreign *f = context;
+    (void)i;
+    (void)again;
+    f->nset =
+        reply->type == REDIS_REPLY_INTEGER && reply->number > 0 ? (double)reply->number : 0;
+    return 0;
+}
+
+/* Redisson counts nothing; it estimates the number of keys from the bits as this does
+ * (Swamidass and Baldi, Mathematical Correction for Fingerprint Similarity Measures, 2007). */
+static int estimate(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    struct foreign f = { .c = c };
+    struct exchange exchange = { .count = 1,
+                                 .slot = bits_slot,
+                                 .write = write_bitcount,
+                                 .take = take_bitcount,
+                                 .context = &f };
+    double nbits = (double)c->redisson.nbits, nhashes = c->redisson.nhashes;
+    int error = exchange_run(&c->nodes, &exchange);
+    stats->load = fmin(f.nset / nbits, 1);
+    stats->fpr_now = pow(stats->load, nhashes);
+    stats->keys =
+        (uint64_t)(-nbits / nhashes * log1p(-fmin(stats->load, 1 - 0.5 / nbits)) + .5);
+    stats->keys_estimated = stats->keys;
+    return error;
+}
+
 int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     int error = check_config(c);
+    if (!error)
+        error = estimate(c, stats);
     if (error)
         return error;
     const struct redisson *config = &c->redisson;
@@ -227,11 +270,13 @@ int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
                                          .capacity = config->capacity,
                                          .fpr = config->fpr,
                                          .fpr_predicted = config->fpr,
+                                         .fpr_until = config->capacity,
                                          .body_nbytes = (config->nbits + 7) / 8,
                                          .nfields = 2,
                                          .field_name = { "nbits", "key_bits" },
                                          .field = { config->nbits, config->nhashes } };
     stats->memory_nbytes = stats->plan.body_nbytes;
+    stats->largest_nbytes = stats->smallest_nbytes = stats->memory_nbytes;
     if (config->capacity)
         stats->plan.bits_per_key = (double)config->nbits / (double)config->capacity;
     stats->nodes = 1;

@@ -106,7 +106,7 @@ static void close_link(struct link *link)
     }
     link->context = NULL;
     link->reply.tree = NULL;
-    link->out_sent = 0;
+    link->out_sent = link->out_tried = 0;
     link->in_at = link->in_nbytes = 0;
     resp_clear(&link->out);
 }
@@ -229,6 +229,7 @@ bool link_send(struct link *link)
     struct resp *out = &link->out;
     if (has_failed(link))
         return false;
+    link->out_tried = out->nbytes;
     while (link->out_sent < out->nbytes) {
         ssize_t sent = send(link->context->fd, out->bytes + link->out_sent,
                             out->nbytes - link->out_sent, MSG_NOSIGNAL);
@@ -244,7 +245,7 @@ bool link_send(struct link *link)
         link->heard_ms = now_ms();
     }
     resp_clear(out);
-    link->out_sent = 0;
+    link->out_sent = link->out_tried = 0;
     return true;
 }
 

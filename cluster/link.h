@@ -36,8 +36,8 @@ struct link {
     redisContext *context; /* NULL: closed */
     redisReplyObjectFunctions tree_functions;
     struct resp out;
-    size_t out_sent;
-    uint32_t *queue; /* what was sent, or is to be, and not answered: a ring */
+    size_t out_sent, out_tried; /* of it; and what there was when sending was last tried */
+    uint32_t *queue;            /* what was sent, or is to be, and not answered: a ring */
     size_t first, waiting, room;
     char in[64 << 10]; /* what was received, and not given to hiredis yet */
     size_t in_at, in_nbytes;

@@ -152,7 +152,8 @@ struct perhaps_cluster_stats {
     struct perhaps_plan plan; /* of all layers together; kind "chain" for one that may grow */
     const char *layout;       /* "perhaps", "redisson" */
     const char *hash;
-    uint64_t keys; /* that set a bit; what clients that died had reserved counts too */
+    uint64_t keys; /* that set a bit; what clients that died had reserved counts too; redisson:
+                      estimated */
     uint64_t layers, partitions;
     uint64_t memory_nbytes;  /* of all partitions */
     double load;             /* share of bits set in the newest layer, sampled */

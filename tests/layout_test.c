@@ -186,38 +186,6 @@ static void test_without_secret(void **state)
     perhaps_free(f);
 }
 
-static void test_read(void **state)
-{
-    (void)state;
-    struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
-    for (int shared = 0; shared < 2; shared++) {
-        struct perhaps_options options = {
-            .capacity = keys.count, .fpr = 1e-4, .together = true, .shared = shared
-        };
-        perhaps_filter *f = make_with(&options);
-        fill(f, &keys);
-        size_t nbytes = stats_of(f).plan.body_nbytes;
-        uint8_t *whole = body_of(f, nbytes), *piece = malloc(nbytes);
-        expect(piece);
-        for (unsigned round = 0; round < 1000; round++) {
-            size_t from = rng_below(&rng, nbytes + 1), n = rng_below(&rng, nbytes - from + 1);
-            memset(piece, 0xaa, nbytes);
-            expect_success(perhaps_read(f, from, piece, n));
-            expect(!memcmp(piece, whole + from, n));
-            expect(n == nbytes || piece[n] == 0xaa);
-        }
-        expect_error(perhaps_read(f, 0, piece, nbytes + 1), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, nbytes, piece, 1), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, UINT64_MAX, piece, 2), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
-        free(whole);
-        free(piece);
-        perhaps_free(f);
-    }
-    free_keys(&keys);
-}
-
 /* ---- Descriptions ---------------------------------------------------------------------- */
 
 static perhaps_layout *create(const struct perhaps_options *options)
@@ -593,21 +561,13 @@ static void test_layers_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_unsupported),
-        cmocka_unit_test(test_without_secret),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_inspected_without_secret),
-        cmocka_unit_test(test_restored),
-        cmocka_unit_test(test_hostile_numbers),
-        cmocka_unit_test(test_hostile_names),
-        cmocka_unit_test(test_wrong_secret),
-        cmocka_unit_test(test_any_numbers),
-        cmocka_unit_test(test_create),
-        cmocka_unit_test(test_create_refused),
-        cmocka_unit_test(test_estimate),
-        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_layers_refused),
+        cmocka_unit_test(test_bits),           cmocka_unit_test(test_unsupported),
+        cmocka_unit_test(test_without_secret), cmocka_unit_test(test_inspected_without_secret),
+        cmocka_unit_test(test_restored),       cmocka_unit_test(test_hostile_numbers),
+        cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_wrong_secret),
+        cmocka_unit_test(test_any_numbers),    cmocka_unit_test(test_create),
+        cmocka_unit_test(test_create_refused), cmocka_unit_test(test_estimate),
+        cmocka_unit_test(test_layers),         cmocka_unit_test(test_layers_refused),
     };
     return run_group(tests);
 }

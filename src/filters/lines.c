@@ -19,10 +19,16 @@ bool lines_in_range(const struct geometry *g)
            g->field[TOGETHER] <= (parts > 1);
 }
 
-/* How many lines of a key, one behind the other, are shared by the same keys. */
+/* How many lines of a key, one behind the other, are shared by the same keys; and how often it
+ * has so many. */
 static unsigned block_lines(const struct geometry *g)
 {
     return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
+}
+
+static unsigned separate_parts(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
 }
 
 uint64_t lines_nbytes(const struct geometry *g)
@@ -173,7 +179,7 @@ static struct rate mixed_rate(const struct geometry *g, const double *rate, unsi
 {
     double lines = (double)g->field[PART_LINES];
     double marks = (double)g->field[LINE_BITS];
-    double together = block_lines(g), apart = (double)g->field[PARTS] / together;
+    double together = block_lines(g), apart = separate_parts(g);
     struct moments m = mix_loads(rate, (uint64_t)fmin(keys, 1e18), g->field[PART_LINES]);
     double mean = m.first / m.weight;
     if (mean <= 0)
@@ -348,7 +354,7 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells,
     }
     struct fill fill = { .fpr = 1 };
     double all = 0;
-    for (unsigned part = 0; part < g->field[PARTS] / together; part++) {
+    for (unsigned part = 0; part < separate_parts(g); part++) {
         fill.fpr *= blocks[part] > 0 ? rate[part] / blocks[part] : 1;
         all += blocks[part];
     }

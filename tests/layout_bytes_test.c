@@ -1,13 +1,105 @@
-/* layout_save_test.c - bytes from elsewhere become the file that perhaps_save() would write;
- * or, if they fail to come, nothing. */
+/* layout_bytes_test.c - the bytes of a filter are given away as they are; and bytes from
+ * elsewhere become the file that perhaps_save() would write, or, if they fail to come, nothing.
+ */
 #include "support.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "filter.h"
+
+/* ---- Read ------------------------------------------------------------------------------ */
+
+static void test_read(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for(__func__);
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
+    for (int shared = 0; shared < 2; shared++) {
+        struct perhaps_options options = {
+            .capacity = keys.count, .fpr = 1e-4, .together = true, .shared = shared
+        };
+        perhaps_filter *f = make_with(&options);
+        fill(f, &keys);
+        size_t nbytes = stats_of(f).plan.body_nbytes;
+        uint8_t *whole = malloc(nbytes), *piece = malloc(nbytes);
+        expect(whole && piece);
+        expect_success(perhaps_read(f, 0, whole, nbytes));
+        for (unsigned round = 0; round < 1000; round++) {
+            size_t from = rng_below(&rng, nbytes + 1), n = rng_below(&rng, nbytes - from + 1);
+            memset(piece, 0xaa, nbytes);
+            expect_success(perhaps_read(f, from, piece, n));
+            expect(!memcmp(piece, whole + from, n));
+            expect(n == nbytes || piece[n] == 0xaa);
+        }
+        expect_error(perhaps_read(f, 0, piece, nbytes + 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, nbytes, piece, 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, UINT64_MAX, piece, 2), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
+        free(whole);
+        free(piece);
+        perhaps_free(f);
+    }
+    free_keys(&keys);
+}
+
+struct writer {
+    perhaps_filter *f;
+    const struct perhaps_keys *keys;
+    atomic_bool done;
+};
+
+static void *write_keys(void *context)
+{
+    struct writer *w = context;
+    fill(w->f, w->keys);
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+/* Beside adds no bit that was read once is missing later. */
+static void read_beside(bool together, const struct perhaps_keys *keys)
+{
+    struct perhaps_options options = {
+        .capacity = keys->count, .fpr = 0.001, .together = together, .shared = true
+    };
+    if (together)
+        options.preference = PERHAPS_COMPACT;
+    struct writer w = { .f = make_with(&options), .keys = keys };
+    size_t nbytes = stats_of(w.f).plan.body_nbytes;
+    uint8_t *before = calloc(1, nbytes), *now = malloc(nbytes);
+    pthread_t thread;
+    expect(before && now && !pthread_create(&thread, NULL, write_keys, &w));
+    bool done;
+    do {
+        done = atomic_load(&w.done);
+        expect_success(perhaps_read(w.f, 0, now, nbytes));
+        for (size_t i = 0; i < nbytes; i++)
+            expect(!(before[i] & ~now[i]));
+        memcpy(before, now, nbytes);
+    } while (!done);
+    expect(!pthread_join(thread, NULL));
+    expect_success(perhaps_read(w.f, 0, now, nbytes));
+    expect(!memcmp(before, now, nbytes));
+    free(before);
+    free(now);
+    perhaps_free(w.f);
+}
+
+static void test_read_beside_adds(void **state)
+{
+    (void)state;
+    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, many(300000));
+    for (int together = 0; together < 2; together++)
+        read_beside(together, &keys);
+    free_keys(&keys);
+}
+
+/* ---- Save ------------------------------------------------------------------------------ */
 
 /* Where the bytes are, and what was asked of them. */
 struct elsewhere {
@@ -226,6 +318,7 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read),           cmocka_unit_test(test_read_beside_adds),
         cmocka_unit_test(test_same_file),      cmocka_unit_test(test_any_size),
         cmocka_unit_test(test_failing_reader), cmocka_unit_test(test_too_many_keys),
         cmocka_unit_test(test_memory),
