@@ -68,11 +68,12 @@ all_there() {
 
 # ---- A crowd that adds and asks while something happens --------------------------------------
 
-start_crowd() { # NAME[?SETTINGS] [NAME=VALUE...]
+# start_crowd NAME[?SETTINGS] [NAME=VALUE...]: those keys are in that $added says, of each adder.
+start_crowd() {
     local name=${1%%\?*} settings=
     [ "$name" = "$1" ] || settings=${1#*\?}
     shift
-    rm -f keys
+    printf '%s' "${added:+$added$'\n'}" >keys
     "$program" run "$(url "$name" "$settings")" keys=keys "$@" >crowd 2>crowd_err &
     crowd=$!
 }

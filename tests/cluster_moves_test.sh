@@ -11,9 +11,9 @@ test_slots_move() {
     moved=$(errorstat MOVED) asked=$(errorstat ASK)
     start_crowd moves askers=2
     crowd_adds 2000
-    move_slots "${m[0]}" "${m[1]}" 300
-    move_slots "${m[1]}" "${m[2]}" 300
-    move_slots "${m[2]}" "${m[0]}" 300
+    move_slots "${m[0]}" "${m[1]}" 100
+    move_slots "${m[1]}" "${m[2]}" 100
+    move_slots "${m[2]}" "${m[0]}" 100
     crowd_adds 2000
     stop_crowd
     check "no errors" is errors 0
@@ -65,11 +65,11 @@ test_node_comes_and_goes() {
     new=$((${#PORTS[@]} - 1))
     cluster_does "it joins" add-node "127.0.0.1:${PORTS[new]}" "127.0.0.1:${PORTS[entry]}"
     heal
-    move_slots "${m[0]}" $new 200
-    move_slots "${m[1]}" $new 200
+    move_slots "${m[0]}" $new 50
+    move_slots "${m[1]}" $new 50
     crowd_adds 2000
     check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
-    move_slots $new "${m[0]}" 400
+    move_slots $new "${m[0]}" 100
     crowd_adds 2000
     cluster_does "it leaves" del-node "127.0.0.1:${PORTS[entry]}" "$(id_of $new)"
     kill_server $new
@@ -189,11 +189,12 @@ test_growth_is_acknowledged() {
     name=$(name_apart growth)
     old=$(owner_of "perhaps:{$name}") new=$(replica_of "$old")
     succeeds "create" create "$name" capacity=100 fpr=1e-9 grow=1 partitions=1
+    succeeds "add" add "$name?acknowledge=1" count=50
     kill -STOP "${PIDS[new]}"
     server_cli "$old" client kill type replica >/dev/null # what is sent now it will never get
-    drive add "$name?acknowledge=1&timeout=500ms&patience=1s" count=1000 batch=10
+    drive add "$name?acknowledge=1&timeout=500ms&patience=1s" first=50 count=1000 batch=10
     check "it cannot grow: $(tail -n 1 out)" gives REPLICAS
-    printf '%s\n' "$(told added)" >keys
+    printf '%s\n' $((50 + $(told added))) >keys
     kill_server "$old"
     kill -CONT "${PIDS[new]}"
     enter_elsewhere "$old"

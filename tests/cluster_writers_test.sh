@@ -40,8 +40,8 @@ each_once() {
 
 test_two_writers() {
     succeeds "create" create two capacity=100000 fpr=1e-9
-    writers two 2 50000
-    each_once two 50000
+    writers two 2 30000
+    each_once two 30000
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
 }
 
@@ -73,15 +73,15 @@ test_while_it_grows() {
 
 test_while_slots_move() {
     succeeds "create" create moving capacity=1000 fpr=1e-9 grow=1
-    writers moving 4 40000 &
+    writers moving 4 20000 &
     wait_for=$!
-    move_slots 0 1 1500
-    move_slots 1 2 1500
-    move_slots 2 0 1500
+    move_slots 0 1 700
+    move_slots 1 2 700
+    move_slots 2 0 700
     wait $wait_for
     cat writer[0-9]* | grep '^{' >out
     check "all have ended well" [ "$(grep -c '"error":"none"' out)" = 4 ]
-    each_once moving 40000
+    each_once moving 20000
 }
 
 # One is killed in the middle: what it had been told is lost with it, and all keys are there.
@@ -102,7 +102,7 @@ test_writer_is_killed() {
 test_connections_break() {
     local i pid
     succeeds "create" create broken capacity=100000 fpr=1e-9
-    writers broken 3 30000 &
+    writers broken 3 10000 &
     pid=$!
     while kill -0 $pid 2>/dev/null; do
         for i in 0 1 2; do server_cli $i client kill type normal skipme yes >/dev/null; done
@@ -111,7 +111,7 @@ test_connections_break() {
     wait $pid
     cat writer[0-9]* | grep '^{' >out
     check "all have ended well" [ "$(grep -c '"error":"none"' out)" = 3 ]
-    each_once broken 30000
+    each_once broken 10000
 }
 
 run_tests
