@@ -147,20 +147,11 @@ static void write_unlink(void *context, size_t i, struct resp *out)
     resp_text(out, r->c->counts);
 }
 
-static int take_unlink(void *context, size_t i, const redisReply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 /* Counting for a filter that was deleted makes its counts again: they are removed. */
 static int reserve(struct reserving *r, long long change)
 {
     struct talk talk = { 3, write_reserving, take_reserving, r, NULL };
-    struct talk unlink = { 1, write_unlink, take_unlink, r, NULL };
+    struct talk unlink = { 1, write_unlink, NULL, r, NULL };
     r->change = change;
     r->nwritten = 0;
     int error = cluster_talk(r->c, &talk);

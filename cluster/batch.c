@@ -140,13 +140,6 @@ static unsigned slot_of_request(void *context, size_t i)
     return i < b->nwatches ? b->c->partition_slot[b->watch[i]] : b->c->slot;
 }
 
-static void write_strlen(const struct batch *b, uint32_t partition, struct resp *out)
-{
-    resp_command(out, 2, 96);
-    resp_text(out, "STRLEN");
-    partition_name(b->c, b->layer, partition, out);
-}
-
 static void write_description_question(const struct batch *b, size_t i, struct resp *out)
 {
     char field[FIELD_NBYTES] = "id";
@@ -161,7 +154,7 @@ static void write_description_question(const struct batch *b, size_t i, struct r
 static void write_other(const struct batch *b, size_t i, struct resp *out)
 {
     if (i < b->nwatches)
-        write_strlen(b, b->watch[i], out);
+        partition_strlen(b->c, b->layer, b->watch[i], out);
     else
         write_description_question(b, i - b->nwatches, out);
 }

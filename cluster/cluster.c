@@ -158,7 +158,8 @@ static void write_talk(void *context, size_t i, struct resp *out)
 static int take_talk(void *context, size_t i, const struct reply *reply, bool again)
 {
     const struct talking *talking = context;
-    return talking->talk->take(talking->talk->context, i, reply->tree, again);
+    const struct talk *talk = talking->talk;
+    return talk->take ? talk->take(talk->context, i, reply->tree, again) : 0;
 }
 
 static int refuse_talk(void *context, size_t i, const struct reply *reply)

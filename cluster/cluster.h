@@ -94,12 +94,15 @@ void cluster_close(perhaps_cluster *c);
 struct talk {
     size_t count;
     void (*write)(void *context, size_t i, struct resp *out);
-    int (*take)(void *context, size_t i, const redisReply *reply, bool again);
+    int (*take)(void *context, size_t i, const redisReply *reply, bool again); /* or NULL */
     void *context;
     int (*refuse)(void *context, size_t i, const redisReply *error); /* or NULL: as that of an
                                                                         exchange */
 };
 int cluster_talk(perhaps_cluster *c, const struct talk *talk);
+
+/* inspect.c: what the handle has done so far. */
+void cluster_count_work(const perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 
 /* ---- partitions.c ---------------------------------------------------------------------- */
 
@@ -119,6 +122,10 @@ static inline size_t partition_nbytes(const struct layer *layer, uint64_t partit
 /* Writes the name of a partition as an argument. */
 void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
                     struct resp *out);
+
+/* Writes STRLEN of a partition. */
+void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                      struct resp *out);
 
 /* The first bytes of a partition's footer. */
 void partition_footer(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,

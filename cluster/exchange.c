@@ -241,7 +241,8 @@ static void take(struct run *run, struct link *link, uint32_t i, const struct re
     }
     if (is_error)
         return;
-    run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
+    if (exchange->take)
+        run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
     run->state[i] |= TAKEN;
     link->chosen = true;
 }
@@ -335,7 +336,7 @@ static void pump(struct run *run)
 struct acknowledgement {
     struct nodes *nodes;
     struct link *link;
-    unsigned wanted;
+    unsigned wanted, timeout_ms;
 };
 
 static void write_wait(void *context, size_t i, struct resp *out)
@@ -345,7 +346,7 @@ static void write_wait(void *context, size_t i, struct resp *out)
     resp_command(out, 3, 32);
     resp_text(out, "WAIT");
     resp_number(out, a->wanted);
-    resp_number(out, a->nodes->timeout_ms);
+    resp_number(out, a->timeout_ms);
 }
 
 static int take_wait(void *context, size_t i, const struct reply *reply, bool again)
@@ -359,7 +360,7 @@ static int take_wait(void *context, size_t i, const struct reply *reply, bool ag
                       "%s:%u: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
                       a->link->at.host, a->link->at.port, reply->number, a->wanted,
-                      a->nodes->timeout_ms);
+                      a->timeout_ms);
 }
 
 /* A master that has just become a replica refuses, or breaks off what it waited for. */
@@ -375,7 +376,8 @@ static int refuse_wait(void *context, size_t i, const struct reply *reply)
 /* Whether the replicas of a server have what it took in this round. */
 static int wait_for_replicas(struct run *run, struct link *link)
 {
-    struct acknowledgement a = { run->nodes, link, run->exchange->acknowledge };
+    unsigned timeout_ms = run->nodes->timeout_ms;
+    struct acknowledgement a = { run->nodes, link, run->exchange->acknowledge, timeout_ms };
     struct exchange wait = {
         .count = 1,
         .write = write_wait,
@@ -384,7 +386,6 @@ static int wait_for_replicas(struct run *run, struct link *link)
         .context = &a,
         .only = link,
     };
-    unsigned timeout_ms = run->nodes->timeout_ms;
     run->nodes->timeout_ms = timeout_ms + timeout_ms / 2; /* beyond that of WAIT itself */
     int error = exchange_run(run->nodes, &wait);
     run->nodes->timeout_ms = timeout_ms;
@@ -487,24 +488,13 @@ static void write_ping(void *context, size_t i, struct resp *out)
     resp_text(out, "PING");
 }
 
-static int take_pong(void *context, size_t i, const struct reply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 /* One that does not answer is closed, and found out about when it is needed. */
 static int fence(struct nodes *nodes)
 {
     int64_t now = now_ms();
     for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
         struct link *link = nodes->links[i];
-        struct exchange ping = {
-            .count = 1, .write = write_ping, .take = take_pong, .only = link
-        };
+        struct exchange ping = { .count = 1, .write = write_ping, .only = link };
         if (!link->context || now - link->heard_ms < SILENCE_MS)
             continue;
         for (int k = 0; k < FENCE_PINGS && link->context; k++) {

@@ -13,6 +13,7 @@ struct foreign {
     size_t first;
     char config_key[NAME_NBYTES_MOST + 16];
     size_t config_key_nbytes;
+    bool adds;
     double nset; /* bits */
 };
 
@@ -153,15 +154,18 @@ static int take_bits(void *context, size_t i, const struct reply *reply, bool ag
                             "a server answered strangely to BITFIELD");
     for (size_t k = 0; k < reply->count; k++)
         nset += reply->numbers[k] == 1;
-    if (*answer == UNKNOWN)
-        *answer = nset == reply->count ? (again ? ADDED : PRESENT) : ADDED;
+    if (*answer != UNKNOWN)
+        return 0;
+    bool all = nset == reply->count;
+    *answer = all && !(f->adds && again) ? PRESENT : ADDED;
+    f->c->doubtful += all && f->adds && again;
     return 0;
 }
 
 static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first,
                      size_t count, bool adds)
 {
-    struct foreign f = { .c = c, .keys = keys, .first = first };
+    struct foreign f = { .c = c, .keys = keys, .first = first, .adds = adds };
     struct exchange exchange = { .count = count,
                                  .slot = bits_slot,
                                  .write = adds ? write_add : write_ask,
@@ -280,8 +284,6 @@ int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     if (config->capacity)
         stats->plan.bits_per_key = (double)config->nbits / (double)config->capacity;
     stats->nodes = 1;
-    stats->commands = c->nodes.commands;
-    stats->retries = c->nodes.retries;
-    stats->redirections = c->nodes.redirections;
+    cluster_count_work(c, stats);
     return 0;
 }

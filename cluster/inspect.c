@@ -143,6 +143,14 @@ static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *sta
     stats->plan.fpr_predicted = about->fpr;
 }
 
+void cluster_count_work(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    stats->commands = c->nodes.commands;
+    stats->retries = c->nodes.retries;
+    stats->redirections = c->nodes.redirections;
+    stats->doubtful = c->doubtful;
+}
+
 int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     static const char *const hash_names[] = { "xxh3", "sip", "none", "custom" };
@@ -169,10 +177,7 @@ int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stat
         stats->keys - c->about.layer[c->nlayers - 1].keys + (uint64_t)newest;
     add_plan(c, stats);
     add_nodes(c, stats);
-    stats->commands = c->nodes.commands;
-    stats->retries = c->nodes.retries;
-    stats->redirections = c->nodes.redirections;
-    stats->doubtful = c->doubtful;
+    cluster_count_work(c, stats);
     return 0;
 }
 

@@ -305,19 +305,10 @@ static void write_mark(void *context, size_t i, struct resp *out)
     resp_text(out, "1");
 }
 
-static int take_mark(void *context, size_t i, const redisReply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 static int mark(perhaps_cluster *c, struct marking marking)
 {
     marking.c = c;
-    struct talk talk = { 1, write_mark, take_mark, &marking, NULL };
+    struct talk talk = { 1, write_mark, NULL, &marking, NULL };
     return cluster_talk(c, &talk);
 }
 
@@ -444,7 +435,7 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     d.partitions = partitions_of(layout);
     perhaps_layout_free(layout);
     description_layer(proposal.text, &d);
-    struct talk talk = { 1, write_proposal, take_mark, &proposal, NULL };
+    struct talk talk = { 1, write_proposal, NULL, &proposal, NULL };
     return cluster_talk(c, &talk);
 }
 

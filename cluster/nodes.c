@@ -132,7 +132,7 @@ int nodes_refresh(struct nodes *nodes)
     if (nodes->known && !nodes->stale)
         return 0;
     int error = PERHAPS_ERR_UNREACHABLE;
-    nodes->passing = false;
+    bool tried = false, passing = false;
     if (!nodes->known && !nodes_link(nodes, &nodes->seed, false))
         return nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
     for (int open = 1; open >= 0; open--) /* those that are connected first */
@@ -141,10 +141,13 @@ int nodes_refresh(struct nodes *nodes)
             if ((link->context != NULL) != open || (!open && now_ms() < link->rest_ms))
                 continue;
             error = ask_map(nodes, link);
-            nodes->passing |= link->context || link->closed;
+            tried = true;
+            passing |= link->context || link->closed;
             if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
                 return error;
         }
+    if (tried) /* else all rest, and what is known of them stays */
+        nodes->passing = passing;
     if (error)
         return error;
     nodes->known = true;

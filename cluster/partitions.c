@@ -34,6 +34,14 @@ void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_
     resp_bytes(out, name, n + layer->suffix_nbytes);
 }
 
+void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                      struct resp *out)
+{
+    resp_command(out, 2, 96);
+    resp_text(out, "STRLEN");
+    partition_name(c, layer, partition, out);
+}
+
 void partition_footer(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
                       char footer[FOOTER_NBYTES])
 {
@@ -119,21 +127,10 @@ static void write_footer(void *context, size_t i, struct resp *out)
     resp_bytes(out, footer, sizeof footer);
 }
 
-static int take_anything(void *context, size_t i, const struct reply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 int partitions_make(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_footer,
-                                 .take = take_anything,
-                                 .acknowledge = c->acknowledge };
+    struct exchange exchange = { .write = write_footer, .acknowledge = c->acknowledge };
     return visit_all(&visit, &exchange, MADE_AT_ONCE, true);
 }
 
@@ -148,7 +145,7 @@ static void write_unlink(void *context, size_t i, struct resp *out)
 int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_unlink, .take = take_anything };
+    struct exchange exchange = { .write = write_unlink };
     return visit_all(&visit, &exchange, CHECKED_AT_ONCE, true);
 }
 
@@ -157,9 +154,7 @@ int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 static void write_strlen(void *context, size_t i, struct resp *out)
 {
     const struct visit *visit = context;
-    resp_command(out, 2, 96);
-    resp_text(out, "STRLEN");
-    partition_name(visit->c, visit->layer, partition_at(visit, i), out);
+    partition_strlen(visit->c, visit->layer, partition_at(visit, i), out);
 }
 
 static int take_strlen(void *context, size_t i, const struct reply *reply, bool again)
@@ -226,11 +221,9 @@ int partitions_check_new(perhaps_cluster *c)
 
 static int remove_some(perhaps_cluster *c, struct visit *visit, size_t n)
 {
-    struct exchange exchange = { .count = n,
-                                 .slot = visit_slot,
-                                 .write = write_unlink,
-                                 .take = take_anything,
-                                 .context = visit };
+    struct exchange exchange = {
+        .count = n, .slot = visit_slot, .write = write_unlink, .context = visit
+    };
     return exchange_run(&c->nodes, &exchange);
 }
 

@@ -56,15 +56,6 @@ static void write_piece(void *context, size_t i, struct resp *out)
     resp_bytes(out, piece->bytes, piece->nbytes);
 }
 
-static int take_written(void *context, size_t i, const struct reply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 /* Reads the next pieces.  Returns how many; 0: none is left. */
 static int read_pieces(struct transfer *t, size_t *n)
 {
@@ -97,25 +88,14 @@ static void write_keys(void *context, size_t i, struct resp *out)
     resp_number(out, setting->keys);
 }
 
-static int take_keys(void *context, size_t i, const redisReply *reply, bool again)
-{
-    (void)context;
-    (void)i;
-    (void)reply;
-    (void)again;
-    return 0;
-}
-
 static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
     struct setting_keys setting = { .keys = t->keys };
-    struct talk talk = { 1, write_keys, take_keys, &setting, NULL };
-    struct exchange exchange = { .slot = piece_slot,
-                                 .write = write_piece,
-                                 .take = take_written,
-                                 .context = t,
-                                 .acknowledge = c->acknowledge };
+    struct talk talk = { 1, write_keys, NULL, &setting, NULL };
+    struct exchange exchange = {
+        .slot = piece_slot, .write = write_piece, .context = t, .acknowledge = c->acknowledge
+    };
     cluster_counts_key(c, c->about.id, setting.counts);
     t->layer = &c->layer[0];
     for (;;) {

@@ -190,8 +190,9 @@ static void test_what_is_strange_is_refused(void **state)
             resp_command(&text, 1, 0);
             resp_text(&text, rows[i].value);
             redisReaderFeed(reader, text.bytes, text.nbytes);
-            redisReply *array;
+            redisReply *array = NULL;
             redisReaderGetReply(reader, (void **)&array);
+            assert_non_null(array);
             answer->element[k + 1] = array->element[0];
             array->element[0] = value;
             freeReplyObject(array);
