@@ -251,6 +251,7 @@ test_memory_is_full() {
     check "it says what to do" mentions maxmemory
     check "nothing is left" [ "$(server_cli "$entry" dbsize)" = 0 ]
     succeeds "create a small one" create full capacity=10000 grow=1
+    server_cli "$entry" setrange filler 1200000 x >/dev/null
     drive add full count=5000000
     check "until it is full: $(tail -n 1 out)" gives SERVER_FULL
     printf '%s\n' "$(told added)" >keys

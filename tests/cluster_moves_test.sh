@@ -95,12 +95,24 @@ test_connections_break() {
     all_there breaks
 }
 
+test_replicas_answer() {
+    local node
+    succeeds "create" create answered capacity=100000 fpr=1e-4
+    succeeds "add" add "answered?acknowledge=1" count=1000
+    printf '1000\n' >keys
+    node=$(replica_of "$(owner_of 'perhaps:{answered/0}')")
+    server_cli "$node" config resetstat >/dev/null
+    all_there "answered?replicas=yes"
+    check "a replica was asked" eval 'server_cli "$node" info commandstats | grep -q cmdstat_getrange'
+    check "and answered" [ "$(server_cli "$node" info errorstats | grep -c MOVED)" = 0 ]
+}
+
 # ---- Masters that end, hang and come back ------------------------------------------------------
 
 test_master_is_killed() {
     local old new
     succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
-    start_crowd "killed?acknowledge=1" askers=2
+    start_crowd "killed?acknowledge=1&replicas=yes" askers=2
     crowd_adds 5000
     old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
     kill_server "$old"

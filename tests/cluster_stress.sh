@@ -2,7 +2,7 @@
 # One fault after the other on a cluster while clients add and ask:  cluster_stress.sh DRIVER [SECONDS]
 # Prints what was done and what came of it; exit status 1 if a key was denied that had been
 # acknowledged by the replica, or if anything does not recover.
-duration=${2:-300}
+duration=${2:-300} # of each of two runs
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal
@@ -87,16 +87,19 @@ chaos() {
     echo "faults: $(for fault in "${!times[@]}"; do echo -n "$fault ${times[$fault]}  "; done)"
 }
 
-# From few keys on, so that it grows meanwhile.
-succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1 partitions=256
-start_crowd "chaos?acknowledge=1" adders=3 askers=3
-crowd_adds 5000
-chaos
-stop_crowd
-echo "crowd: $(tail -n 1 out)"
-cat err
-all_there chaos
-echo "at the end: $(tail -n 1 out)"
+# From few keys on, so that they grow meanwhile.
+for settings in acknowledge=1 'acknowledge=1&replicas=yes'; do
+    succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
+    start_crowd "chaos?$settings" adders=3 askers=3
+    crowd_adds 5000
+    chaos
+    stop_crowd
+    echo "$settings: $(tail -n 1 out)"
+    cat err
+    all_there chaos
+    echo "at the end: $(tail -n 1 out)"
+    succeeds "delete" delete chaos
+done
 
 # Without acknowledge: how much is lost when a master is killed is measured, and no promise.
 for i in 1 2 3 4 5; do

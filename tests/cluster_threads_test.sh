@@ -9,10 +9,10 @@ test_threads() {
     succeeds "create" create threads capacity=1000 fpr=1e-9 grow=1
     start_crowd threads adders=6 askers=6 batch=100
     crowd_adds 2000
-    move_slots 0 1 500
+    move_slots 0 1 100
     server_cli 1 client kill type normal skipme yes >/dev/null
     crowd_adds 2000
-    move_slots 1 0 500
+    move_slots 1 0 100
     crowd_adds 2000
     stop_crowd
     check "no errors" is errors 0
