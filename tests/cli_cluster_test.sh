@@ -351,7 +351,7 @@ test_info() { both info_at; }
 convert_at() {
     local kind
     seq 20000 >in
-    run build --kind blocked -p 0.001 -o f in
+    run build --kind blocked -n 30000 -p 0.001 -o f in
     run convert f $at/moved --partitions 37
     check "convert: up" exits 0
     check "convert: up: summary" says "f copied to redis://127.0.0.1:"
