@@ -1,0 +1,358 @@
+/* cluster_driver.c - a client of the cluster library, for tests in shell.
+ *
+ *     cluster_driver VERB URL [NAME=VALUE...]
+ *
+ * prints what came of it as one line of JSON; "error" is the enumerator without PERHAPS_ERR_.
+ * Exit status 0; 1 after an error; 2 for a wrong command line; 3 if a key was denied that had
+ * been added.
+ *
+ *     create capacity= fpr= [grow=1] [partitions=]
+ *     open, verify, delete
+ *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
+ *     ask keys=FILE [absent=] [wait=1]  all keys that FILE says are in, and some that are not
+ *     run keys=FILE adders= askers= [batch=]  until SIGTERM, with a line each 0.1 s
+ *
+ * Keys are numbered, for each adder.  FILE has a line for each adder: how many of its keys have
+ * been acknowledged.  'run' goes on from there, and writes it at its end.  'ask' with wait=1
+ * asks, so that it has all its connections, prints a line, waits for one on standard input, and
+ * asks the keys that FILE has then. */
+#include "cluster_driver.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { BATCH = 500, DENIED = 3 };
+
+double clock_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* ---- Settings ---------------------------------------------------------------------------- */
+
+static bool set(struct settings *s, const char *name, size_t nbytes, const char *value)
+{
+    const struct {
+        const char *name;
+        uint64_t *number;
+    } numbers[] = {
+        { "capacity", &s->capacity }, { "partitions", &s->partitions }, { "grow", &s->grow },
+        { "adder", &s->adder },       { "first", &s->first },           { "count", &s->count },
+        { "shuffle", &s->shuffle },   { "absent", &s->absent },         { "wait", &s->wait },
+        { "adders", &s->adders },     { "askers", &s->askers },         { "batch", &s->batch },
+    };
+    if (nbytes == 4 && !memcmp(name, "keys", nbytes))
+        return s->keys = value, true;
+    if (nbytes == 3 && !memcmp(name, "fpr", nbytes))
+        return s->fpr = strtod(value, NULL), true;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strlen(numbers[i].name) == nbytes && !memcmp(name, numbers[i].name, nbytes))
+            return *numbers[i].number = strtoull(value, NULL, 10), true;
+    return false;
+}
+
+static bool read_settings(struct settings *s, char **arguments)
+{
+    *s = (struct settings){ .url = *arguments++, .fpr = 1e-4, .adders = 1, .batch = BATCH };
+    for (; *arguments; arguments++) {
+        const char *equals = strchr(*arguments, '=');
+        if (!equals || !set(s, *arguments, (size_t)(equals - *arguments), equals + 1)) {
+            fprintf(stderr, "cluster_driver: %s: no such setting\n", *arguments);
+            return false;
+        }
+    }
+    return s->adders <= ADDERS_MOST && s->askers <= ASKERS_MOST && s->batch;
+}
+
+perhaps_cluster *handle_for(const struct settings *s)
+{
+    perhaps_cluster *cluster;
+    perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = s->url }, &cluster);
+    return cluster;
+}
+
+/* ---- Keys -------------------------------------------------------------------------------- */
+
+uint64_t key_of(uint64_t adder, uint64_t index)
+{
+    return adder << 48 | index;
+}
+
+struct perhaps_keys packed_keys(const uint64_t *keys, size_t count)
+{
+    return (struct perhaps_keys){ .count = count, .packed = keys, .key_nbytes = sizeof *keys };
+}
+
+void read_progress(const char *path, struct progress *progress)
+{
+    FILE *file = path ? fopen(path, "r") : NULL;
+    char line[32];
+    *progress = (struct progress){ .adders = 0 };
+    if (!file)
+        return;
+    while (progress->adders < ADDERS_MOST && fgets(line, sizeof line, file))
+        progress->added[progress->adders++] = strtoull(line, NULL, 10);
+    fclose(file);
+}
+
+void write_progress(const char *path, const struct progress *progress)
+{
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (!file)
+        return;
+    for (unsigned i = 0; i < progress->adders; i++)
+        fprintf(file, "%" PRIu64 "\n", progress->added[i]);
+    fclose(file);
+}
+
+/* ---- Results ----------------------------------------------------------------------------- */
+
+static const char *const error_names[ERRORS] = {
+    [0] = "none",          [1] = "ARGUMENT",     [2] = "UNSUPPORTED", [3] = "MEMORY",
+    [4] = "FULL",          [5] = "COPIES",       [6] = "NOT_FOUND",   [7] = "READ_ONLY",
+    [8] = "MISMATCH",      [9] = "KEY",          [10] = "IO",         [11] = "FORMAT",
+    [12] = "VERSION",      [13] = "DAMAGED",     [14] = "LIMIT",      [15] = "LAYERS",
+    [16] = "ADDRESS",      [17] = "UNREACHABLE", [18] = "REFUSED",    [19] = "SERVER_FULL",
+    [20] = "TAKEN",        [21] = "MISSING",     [22] = "UNFINISHED", [23] = "LOST",
+    [24] = "REPLICAS",     [25] = "CHANGED",     [26] = "PROTOCOL",   [27] = "STOPPED",
+    [28] = "not_an_error",
+};
+
+/* The second sixteen are those of the cluster client, from -64 on. */
+size_t index_of_error(int error)
+{
+    size_t index = error > -64 ? (size_t)-error : (size_t)(-error - 64 + 16);
+    return index < ERRORS ? index : ERRORS - 1;
+}
+
+const char *name_of_error(size_t index)
+{
+    return error_names[index];
+}
+
+/* Of this project's own text, no more needs to be quoted. */
+static void print_text(const char *name, const char *text)
+{
+    printf(",\"%s\":\"", name);
+    for (; *text; text++)
+        putchar(*text == '"' || *text == '\\' || *text < ' ' ? '\'' : *text);
+    putchar('"');
+}
+
+static void print_number(const char *name, uint64_t number)
+{
+    printf(",\"%s\":%" PRIu64, name, number);
+}
+
+static void print_outcome(int error, perhaps_cluster *cluster)
+{
+    printf("{\"error\":\"%s\"", name_of_error(index_of_error(error)));
+    if (error)
+        print_text("problem", perhaps_cluster_problem(cluster));
+}
+
+static int ended(int error)
+{
+    puts("}");
+    fflush(stdout);
+    return error ? 1 : 0;
+}
+
+/* ---- Verbs ------------------------------------------------------------------------------- */
+
+static int create(const struct settings *s, perhaps_cluster *cluster)
+{
+    struct perhaps_options options = { .capacity = s->capacity,
+                                       .fpr = s->fpr,
+                                       .needs = s->grow ? PERHAPS_GROW : 0 };
+    int error = perhaps_cluster_create(cluster, &options, s->partitions);
+    print_outcome(error, cluster);
+    return ended(error);
+}
+
+static int open_and_tell(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)s;
+    struct perhaps_cluster_stats stats = { .keys = 0 };
+    int error = perhaps_cluster_open(cluster);
+    if (!error)
+        error = perhaps_cluster_stats(cluster, &stats);
+    print_outcome(error, cluster);
+    print_number("keys", stats.keys);
+    print_number("layers", stats.layers);
+    print_number("partitions", stats.partitions);
+    print_number("nodes", stats.nodes);
+    print_number("memory_nbytes", stats.memory_nbytes);
+    return ended(error);
+}
+
+static int verify(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)s;
+    struct perhaps_cluster_verdict verdict = { .partitions = 0 };
+    int error = perhaps_cluster_open(cluster);
+    if (!error || error == PERHAPS_ERR_LOST)
+        error = perhaps_cluster_verify(cluster, &verdict);
+    print_outcome(error, cluster);
+    print_number("partitions", verdict.partitions);
+    print_number("lost", verdict.lost);
+    return ended(error);
+}
+
+static int delete_filter(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)s;
+    int error = perhaps_cluster_delete(cluster);
+    print_outcome(error, cluster);
+    return ended(error);
+}
+
+static void shuffle(uint64_t *keys, uint64_t count)
+{
+    struct rng rng = rng_for("shuffle");
+    for (uint64_t i = count; i > 1; i--) {
+        uint64_t j = rng_below(&rng, i), key = keys[j];
+        keys[j] = keys[i - 1];
+        keys[i - 1] = key;
+    }
+}
+
+static int add(const struct settings *s, perhaps_cluster *cluster)
+{
+    uint64_t *keys = calloc(s->count + 1, sizeof *keys), told_new = 0, dealt = 0;
+    bool *was_present = calloc(s->batch, sizeof *was_present);
+    struct perhaps_cluster_stats stats = { .keys = 0 };
+    expect(keys && was_present);
+    for (uint64_t i = 0; i < s->count; i++)
+        keys[i] = key_of(s->adder, s->first + i);
+    if (s->shuffle)
+        shuffle(keys, s->count);
+    int error = perhaps_cluster_open(cluster);
+    while (!error && dealt < s->count) {
+        uint64_t left = s->count - dealt;
+        struct perhaps_keys batch =
+            packed_keys(keys + dealt, left < s->batch ? left : s->batch);
+        size_t done;
+        error = perhaps_cluster_add_many(cluster, &batch, was_present, &done);
+        for (size_t i = 0; i < done; i++)
+            told_new += !was_present[i];
+        dealt += done;
+    }
+    print_outcome(error, cluster);
+    print_number("added", dealt);
+    print_number("told_new", told_new);
+    if (!perhaps_cluster_stats(cluster, &stats))
+        print_number("layers", stats.layers);
+    print_number("doubtful", stats.doubtful);
+    print_number("redirections", stats.redirections);
+    free(keys);
+    free(was_present);
+    return ended(error);
+}
+
+struct answers {
+    uint64_t asked, present;
+    uint64_t first_denied; /* of those of an adder */
+};
+
+/* Asks keys 0 .. count-1 of an adder. */
+static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t adder,
+                    uint64_t count, struct answers *answers)
+{
+    uint64_t *keys = calloc(s->batch, sizeof *keys);
+    bool *present = calloc(s->batch, sizeof *present);
+    int error = 0;
+    expect(keys && present);
+    for (uint64_t first = 0; !error && first < count; first += s->batch) {
+        size_t n = count - first < s->batch ? count - first : s->batch, npresent;
+        struct perhaps_keys batch = packed_keys(keys, n);
+        for (size_t i = 0; i < n; i++)
+            keys[i] = key_of(adder, first + i);
+        error = perhaps_cluster_contains_many(cluster, &batch, present, &npresent);
+        if (error)
+            break;
+        for (size_t i = 0; i < n && npresent < n; i++)
+            if (!present[i] && answers->asked + i == answers->present)
+                answers->first_denied = keys[i];
+        answers->asked += n;
+        answers->present += npresent;
+    }
+    free(keys);
+    free(present);
+    return error;
+}
+
+static int ask_all(const struct settings *s, perhaps_cluster *cluster, struct answers *answers)
+{
+    struct progress progress;
+    int error = 0;
+    read_progress(s->keys, &progress);
+    *answers = (struct answers){ .asked = 0 };
+    for (unsigned a = 0; a < progress.adders && !error; a++)
+        error = ask_keys(s, cluster, a, progress.added[a], answers);
+    return error;
+}
+
+static int ask(const struct settings *s, perhaps_cluster *cluster)
+{
+    struct answers answers = { .asked = 0 }, absent = { .asked = 0 };
+    int error = perhaps_cluster_open(cluster);
+    if (!error && s->wait) {
+        error = ask_all(s, cluster, &answers);
+        printf("{\"waiting\":1}\n");
+        fflush(stdout);
+        while (getchar() != '\n' && !feof(stdin))
+            ;
+    }
+    if (!error)
+        error = ask_all(s, cluster, &answers);
+    if (!error)
+        error = ask_keys(s, cluster, ABSENT, s->absent, &absent);
+    uint64_t denied = answers.asked - answers.present;
+    print_outcome(error, cluster);
+    print_number("asked", answers.asked);
+    print_number("denied", denied);
+    if (denied)
+        print_number("first_denied", answers.first_denied);
+    print_number("absent_asked", absent.asked);
+    print_number("absent_present", absent.present);
+    error = ended(error);
+    return denied ? DENIED : error;
+}
+
+static int run(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)cluster; /* each worker has its own */
+    return run_workers(s) ? DENIED : 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const struct settings *settings, perhaps_cluster *cluster);
+    } verbs[] = {
+        { "create", create }, { "open", open_and_tell },
+        { "verify", verify }, { "delete", delete_filter },
+        { "add", add },       { "ask", ask },
+        { "run", run },
+    };
+    struct settings settings;
+    if (argc < 3 || !read_settings(&settings, argv + 2)) {
+        fprintf(stderr, "usage: cluster_driver VERB URL [NAME=VALUE...]\n");
+        return 2;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (!strcmp(argv[1], verbs[i].name)) {
+            perhaps_cluster *cluster = handle_for(&settings);
+            int status = verbs[i].run(&settings, cluster);
+            perhaps_cluster_free(cluster);
+            return status;
+        }
+    fprintf(stderr, "cluster_driver: %s: no such verb\n", argv[1]);
+    return 2;
+}

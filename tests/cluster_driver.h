@@ -1,0 +1,44 @@
+/* cluster_driver.h - what the parts of the driver share. */
+#ifndef CLUSTER_DRIVER_H
+#define CLUSTER_DRIVER_H
+
+#include "support.h"
+
+#include "perhaps_cluster.h"
+
+enum { ADDERS_MOST = 16, ASKERS_MOST = 32 };
+
+struct settings {
+    const char *url, *keys;
+    double fpr;
+    uint64_t capacity, partitions, grow;
+    uint64_t adder, first, count, shuffle, absent, wait;
+    uint64_t adders, askers, batch;
+};
+
+/* How many keys of each adder have been acknowledged. */
+struct progress {
+    uint64_t added[ADDERS_MOST];
+    unsigned adders;
+};
+void read_progress(const char *path, struct progress *progress); /* no file: none */
+void write_progress(const char *path, const struct progress *progress);
+
+/* Keys of 8 bytes.  No adder adds those of ABSENT. */
+enum { ABSENT = 0xFFFF };
+uint64_t key_of(uint64_t adder, uint64_t index);
+struct perhaps_keys packed_keys(const uint64_t *keys, size_t count);
+
+enum { ERRORS = 29 };
+size_t index_of_error(int error);
+const char *name_of_error(size_t index);
+
+/* NULL if there is no memory. */
+perhaps_cluster *handle_for(const struct settings *settings);
+
+double clock_ms(void);
+
+/* The verb 'run'. */
+int run_workers(const struct settings *settings);
+
+#endif

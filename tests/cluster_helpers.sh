@@ -1,0 +1,234 @@
+# What the tests of the cluster client on real servers share; sourced by cluster_*_test.sh DRIVER.
+here=$(realpath "$(dirname "$0")")
+. "$here/cli_helpers.sh"
+. "$here/servers.sh"
+
+: "${PERHAPS_TEST_SEED:=$((RANDOM * 32768 + RANDOM + 1))}"
+export PERHAPS_TEST_SEED
+echo "PERHAPS_TEST_SEED=$PERHAPS_TEST_SEED"
+RANDOM=$((PERHAPS_TEST_SEED % 32768))
+
+# Replicas catch up at once; what was killed may be replaced however long it was away.
+SETTINGS=(--repl-diskless-sync-delay 0 --cluster-replica-validity-factor 0)
+
+# ---- The driver ----------------------------------------------------------------------------
+
+entry=0 # the server that addresses name
+
+# url NAME [SETTINGS]
+url() { echo "redis://127.0.0.1:${PORTS[entry]}/$1${2:+?$2}"; }
+
+# drive VERB NAME[?SETTINGS] [NAME=VALUE...]
+drive() {
+    local verb=$1 name=${2%%\?*} settings=
+    [ "$name" = "$2" ] || settings=${2#*\?}
+    shift 2
+    run "$verb" "$(url "$name" "$settings")" "$@"
+}
+
+# told NAME: what the driver printed of it last; of what it does not print, 0.
+told() {
+    local line number
+    line=$(tail -n 1 out)
+    number=$(field "$1" /dev/stdin <<<"$line")
+    echo "${number:-0}"
+}
+
+is() { [ "$(told "$1")" = "$2" ]; } # NAME NUMBER
+above() { [ "$(told "$1")" -gt "$2" ]; } # NAME NUMBER
+
+# gives ERROR: the last run ended with it, and with one line that says so.
+gives() {
+    tail -n 1 out | grep -q "^{\"error\":\"$1\"" && [ "$status" -eq "$([ "$1" = none ]; echo $?)" ]
+}
+mentions() { tail -n 1 out | grep -qiE "\"problem\":\"[^\"]*$1"; }
+
+# succeeds NAME VERB...: drives, which must succeed.
+succeeds() {
+    local name=$1
+    shift
+    drive "$@"
+    check "$name: $(tail -n 1 out)" gives none
+}
+
+# fails NAME ERROR VERB...: drives, which must end with this error.
+fails() {
+    local name=$1 error=$2
+    shift 2
+    drive "$@"
+    check "$name: $(tail -n 1 out)" gives "$error"
+}
+
+# all_there NAME[?SETTINGS] [KEYS]: none of the keys that were acknowledged is denied.
+all_there() {
+    drive ask "$1" keys="${2:-keys}"
+    check "$1: all keys are there: $(tail -n 1 out)" gives none
+    check "$1: keys were asked" above asked 0
+}
+
+# ---- A crowd that adds and asks while something happens --------------------------------------
+
+# start_crowd NAME[?SETTINGS] [NAME=VALUE...]: those keys are in that $added says, of each adder.
+start_crowd() {
+    local name=${1%%\?*} settings=
+    [ "$name" = "$1" ] || settings=${1#*\?}
+    shift
+    printf '%s' "${added:+$added$'\n'}" >keys
+    "$program" run "$(url "$name" "$settings")" keys=keys "$@" >crowd 2>crowd_err &
+    crowd=$!
+}
+
+acknowledged() { tail -n 2 crowd | sed -n 's/.*"acknowledged":\([0-9]*\).*"errors".*/\1/p' | tail -n 1; }
+crowd_is_at() { [ "$(acknowledged || echo 0)" -ge "$1" ] 2>/dev/null; }
+
+# crowd_adds NUMBER: waits until so many more keys have been acknowledged.
+crowd_adds() {
+    local from
+    until_true [ -s crowd ]
+    from=$(acknowledged)
+    within 60 crowd_is_at $((${from:-0} + $1))
+    check "the crowd goes on: $(tail -n 1 crowd) $(tail -n 1 crowd_err)" \
+        crowd_is_at $((${from:-0} + $1))
+}
+
+# Ends it; what it printed last is in out, for told.
+stop_crowd() {
+    kill -TERM $crowd
+    wait $crowd
+    status=$?
+    cp crowd out
+    cp crowd_err err
+    check "it ends well: $(tail -n 3 err)" exits "$(above denied 0 && echo 3 || echo 0)"
+    check "nothing acknowledged was denied: $(tail -n 1 out) $(grep denied err | head -n 3)" \
+        is denied 0
+    check "keys were asked" above asked 0
+}
+
+# Somebody who has had a filter open since before something happens: open_asker NAME; then a line to
+# file descriptor 5 makes it ask; then end_asker.
+open_asker() {
+    rm -f go
+    mkfifo go
+    "$program" ask "$(url "$1")" keys=keys wait=1 <go >asked 2>err &
+    asker=$!
+    exec 5>go
+    within 10 grep -q waiting asked
+    check "an asker is connected" grep -q waiting asked
+}
+end_asker() {
+    wait $asker
+    status=$?
+    exec 5>&-
+    cp asked out
+}
+
+# ---- Servers -------------------------------------------------------------------------------
+
+# within SECONDS COMMAND...: waits that long for it to succeed.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    while [ $SECONDS -lt $end ]; do
+        "$@" && return 0
+        sleep 0.05
+    done
+    return 1
+}
+
+is_up() { kill -0 "${PIDS[$1]}" 2>/dev/null; }
+# One that is stopped says nothing.
+role() { timeout 2 "$SERVER_CLI" -p "${PORTS[$1]}" role 2>/dev/null | head -n 1; }
+is_master() { [ "$(role "$1")" = master ]; }
+id_of() { server_cli "$1" cluster myid; }
+index_of_port() {
+    local i
+    for i in "${!PORTS[@]}"; do
+        [ "${PORTS[i]}" != "$1" ] || echo "$i"
+    done
+}
+
+# replica_of I: the index of its first replica.
+replica_of() {
+    local port
+    port=$(server_cli "$1" cluster nodes |
+        awk -v id="$(id_of "$1")" '$4 == id && $3 !~ /fail/ { split($2, a, "[:@]"); print a[2]; exit }')
+    index_of_port "$port"
+}
+
+masters() {
+    local i
+    for i in "${!PORTS[@]}"; do
+        is_master "$i" && echo "$i"
+    done
+}
+
+# enter_elsewhere I: addresses name a server that stays up while I does not.
+enter_elsewhere() {
+    [ "$entry" -ne "$1" ] || entry=$(masters | grep -vx "$1" | head -n 1)
+}
+
+slot_of() { server_cli "$entry" cluster keyslot "$1"; }
+
+# owner_of KEY: the index of the master that has its slot.
+owner_of() {
+    local slot port
+    slot=$(slot_of "$1")
+    port=$(server_cli "$entry" cluster nodes | awk -v slot="$slot" '$3 ~ /master/ && $3 !~ /fail/ {
+        for (i = 9; i <= NF; i++) {
+            n = split($i, range, "-")
+            if (range[1] + 0 <= slot && slot <= range[n] + 0) { split($2, a, "[:@]"); print a[2] }
+        } }' | head -n 1)
+    index_of_port "$port"
+}
+
+# All that run know all slots, and who is whose replica; and replicas have caught up.
+is_whole() {
+    local i replicas=0
+    rm -f view[0-9]*
+    for i in "${!PORTS[@]}"; do
+        is_up "$i" || continue
+        server_cli "$i" cluster info 2>/dev/null | tr -d '\r' >info
+        grep -q '^cluster_state:ok' info && grep -q '^cluster_slots_pfail:0' info &&
+            grep -q '^cluster_slots_fail:0' info || return 1
+        server_cli "$i" info replication | grep -q '^master_link_status:down' && return 1
+        is_master "$i" || replicas=$((replicas + 1))
+        server_cli "$i" cluster nodes >"view$i"
+    done
+    for i in view[0-9]*; do
+        [ "$(grep -c slave "$i")" -eq $replicas ] || return 1
+    done
+}
+heal() { within 30 is_whole || echo "FAILED: the cluster does not become whole"; }
+
+# cluster_does NAME ARGUMENT...: redis-cli --cluster does it.
+cluster_does() {
+    local name=$1
+    shift
+    "$SERVER_CLI" --cluster "$@" >cluster_out 2>&1
+    local ended=$?
+    check "$name: $(tail -n 2 cluster_out)" [ $ended -eq 0 ]
+}
+move_slots() { # FROM TO NUMBER
+    cluster_does "$3 slots move" reshard "127.0.0.1:${PORTS[$1]}" --cluster-from "$(id_of "$1")" \
+        --cluster-to "$(id_of "$2")" --cluster-slots "$3" --cluster-yes
+}
+
+# taken_over KEY I: whether its slot has another master than server I.
+taken_over() {
+    local owner
+    owner=$(owner_of "$1")
+    [ -n "$owner" ] && [ "$owner" != "$2" ] && is_master "$owner"
+}
+
+# errorstat NAME: how many such errors all servers have given so far.
+errorstat() {
+    local i
+    for i in "${!PORTS[@]}"; do
+        is_up "$i" && server_cli "$i" info errorstats
+    done | sed -n "s/^errorstat_$1:count=\([0-9]*\).*/\1/p" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+kill_server() {
+    kill -KILL "${PIDS[$1]}"
+    wait "${PIDS[$1]}" 2>/dev/null
+}

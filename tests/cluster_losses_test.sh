@@ -1,0 +1,329 @@
+#!/usr/bin/env bash
+# What servers lose, refuse or do not answer is an error that says what to do, and never a "no":
+# cluster_losses_test.sh DRIVER
+. "$(dirname "$0")/cluster_helpers.sh"
+servers_start_cluster 3 0 "${SETTINGS[@]}" || exit 1
+heal
+
+# with_single CONFIG...: the next tests talk to a server alone.
+with_single() {
+    servers_start_single "$@" || exit 1
+    entry=$((${#PORTS[@]} - 1))
+}
+end_single() {
+    kill_server "$entry"
+    unset 'PORTS[entry]' 'PIDS[entry]'
+    entry=0
+}
+
+# partitions SERVER NAME [NUMBER]: the Redis keys of those that it has.
+partitions() { server_cli "$1" --scan --pattern "perhaps:{$2/${3:-*}}*"; }
+
+# remove_partition NAME NUMBER: sets $node and $key.
+remove_partition() {
+    node=$(owner_of "perhaps:{$1/$2}")
+    key=$(partitions "$node" "$1" "$2")
+    check "partition $2 was there: $key" [ "$(server_cli "$node" del "$key")" = 1 ]
+}
+
+# ---- A part is lost ----------------------------------------------------------------------------
+
+# Beside a crowd: whoever adds to what is not there any more must not make it look as if it were.
+test_flushall() {
+    succeeds "create" create flushed capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd flushed adders=2 askers=3
+    crowd_adds 5000
+    server_cli 1 flushall >/dev/null
+    check "it is noticed" within 20 grep -q LOST crowd
+    sleep 2 # for askers to meet what adders do to it
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
+    check "some was lost" above LOST 0
+    fails "open" LOST open flushed
+    fails "ask" LOST ask flushed keys=keys
+    succeeds "delete" delete flushed
+    check "nothing is left" [ -z "$(for i in 0 1 2; do partitions $i flushed; done)" ]
+    succeeds "create" create flushed capacity=1000 fpr=1e-4
+}
+
+test_partition_is_deleted() {
+    local node key
+    succeeds "create" create deleted capacity=1000000 fpr=1e-4 partitions=64
+    succeeds "add" add deleted count=20000
+    printf '20000\n' >keys
+    open_asker deleted
+    remove_partition deleted 17
+    echo >&5
+    end_asker
+    check "who has it open: $(tail -n 1 out)" gives LOST
+    check "it says which, and what to do" mentions 'partition 17 .*delete'
+    fails "open" LOST open deleted
+    fails "ask" LOST ask deleted keys=keys
+    fails "add" LOST add deleted first=20000 count=20000
+    fails "ask after somebody tried to add" LOST ask deleted keys=keys
+    fails "verify" LOST verify deleted
+    check "of all" is partitions 64
+    check "one is lost" is lost 1
+    succeeds "delete" delete deleted
+}
+
+# Who adds to a partition that is not there makes one of zeros, and may die before noticing.
+test_partition_of_zeros() {
+    local node key nbytes
+    succeeds "create" create zeros capacity=1000000 fpr=1e-4 partitions=64
+    succeeds "add" add zeros count=20000
+    printf '20000\n' >keys
+    open_asker zeros
+    nbytes=$(server_cli "$(owner_of 'perhaps:{zeros/5}')" \
+        strlen "$(partitions "$(owner_of 'perhaps:{zeros/5}')" zeros 5)")
+    remove_partition zeros 5
+    server_cli "$node" setbit "$key" $((8 * (nbytes - 100))) 1 >/dev/null
+    echo >&5
+    end_asker
+    check "who has it open: $(tail -n 1 out)" gives LOST
+    fails "open" LOST open zeros
+    succeeds "delete" delete zeros
+}
+
+# Many keys at once to a small filter fill what they made of a lost partition like a real one.
+test_partition_is_deleted_beside_a_crowd() {
+    local node key adders
+    succeeds "create" create beside capacity=100000 fpr=1e-4 partitions=64
+    succeeds "add" add beside count=40000
+    added=40000 start_crowd beside adders=1 askers=6 batch=4
+    "$program" run "$(url beside)" keys=more adders=4 batch=8000 >adders 2>adders_err &
+    adders=$!
+    crowd_adds 20
+    remove_partition beside 3
+    check "it is noticed" within 10 grep -q LOST crowd
+    sleep 2 # for askers to meet what adders do to it
+    kill -TERM $adders
+    wait $adders
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" \
+        is errors $(($(told LOST) + $(told FULL))) # many have reserved room at once
+    succeeds "delete" delete beside
+}
+
+# A crowd that has it open while it is deleted, and made anew, of another size.
+test_deleted_and_made_anew() {
+    local i
+    succeeds "create" create anew capacity=3000000 fpr=1e-4 partitions=256
+    start_crowd anew adders=2 askers=3
+    crowd_adds 3000
+    succeeds "delete" delete anew
+    check "it is noticed" within 20 grep -qE 'LOST|MISSING|CHANGED' crowd
+    succeeds "create" create anew capacity=300000 fpr=1e-3 partitions=256
+    sleep 1
+    kill -TERM $crowd
+    wait $crowd
+    cp crowd out
+    # what was added before it was deleted is gone, rightly; but who has the old one open is told so
+    check "nothing is denied by those who have the old one open: $(tail -n 1 out)" is denied 0
+    check "no other errors: $(sort -u crowd_err | head -n 5)" \
+        is errors $(($(told LOST) + $(told MISSING) + $(told CHANGED)))
+    succeeds "open" open anew
+    check "nothing was added to the new one" is keys 0
+    succeeds "add" add anew count=1000
+    printf '1000\n' >keys
+    all_there anew
+    succeeds "delete" delete anew
+}
+
+# ---- What is not a filter, or not whole -----------------------------------------------------------
+
+test_missing_and_taken() {
+    fails "open" MISSING open nothing
+    fails "delete" MISSING delete nothing
+    succeeds "create" create taken capacity=1000
+    fails "create again" TAKEN create taken capacity=1000
+    succeeds "it is as it was" open taken
+    server_cli "$(owner_of 'perhaps:{text}')" set 'perhaps:{text}' hello >/dev/null
+    fails "create where there is a text" TAKEN create text capacity=1000
+    drive open text
+    check "open a text: $(tail -n 1 out)" [ "$status" -eq 1 ]
+    drive delete text
+    check "delete a text: $(tail -n 1 out)" [ "$status" -eq 1 ]
+    check "it is still there" \
+        [ "$(server_cli "$(owner_of 'perhaps:{text}')" get 'perhaps:{text}')" = hello ]
+}
+
+: "${ROUNDS:=10}"
+
+# The process that makes it is killed at various moments.
+test_half_created() {
+    local i pid unfinished=0
+    for i in $(seq $ROUNDS); do
+        "$program" create "$(url half)" capacity=4000000 fpr=1e-4 >out 2>err &
+        pid=$!
+        sleep "0.0$(printf %02d $((RANDOM % 40)))"
+        kill -KILL $pid 2>/dev/null
+        wait $pid 2>/dev/null
+        drive open half
+        if gives UNFINISHED; then
+            unfinished=$((unfinished + 1))
+            check "it says what to do" mentions delete
+            drive create half capacity=1000
+            check "create: $(tail -n 1 out)" eval 'gives UNFINISHED || gives TAKEN'
+            check "it says what to do" mentions delete
+            succeeds "delete" delete half
+        elif gives none; then
+            succeeds "delete" delete half
+        else
+            check "open: $(tail -n 1 out)" gives MISSING
+        fi
+        check "nothing is left" [ -z "$(for n in 0 1 2; do partitions $n half; done)" ]
+    done
+    echo "    half created: unfinished $unfinished of $ROUNDS"
+    succeeds "create" create half capacity=1000
+    succeeds "delete" delete half
+}
+
+# ---- Servers that do not answer, or refuse -----------------------------------------------------------
+
+test_unreachable() {
+    with_single
+    kill_server "$entry"
+    fails "nobody listens" UNREACHABLE open 'f?patience=300ms'
+    check "it says where" mentions "${PORTS[entry]}"
+    server_again "$entry" || exit 1
+    kill -STOP "${PIDS[entry]}"
+    fails "who listens does not answer" UNREACHABLE open 'f?timeout=300ms&patience=500ms'
+    fails "nor to create" UNREACHABLE create 'f?timeout=300ms&patience=500ms' capacity=1000
+    kill -CONT "${PIDS[entry]}"
+    fails "it answers" MISSING open f
+    end_single
+    # a cluster's bus speaks another protocol, and hangs up
+    run open "redis://127.0.0.1:$((PORTS[0] + 10000))/f?timeout=300ms&patience=500ms"
+    check "no redis: $(tail -n 1 out)" eval 'gives UNREACHABLE || gives PROTOCOL'
+}
+
+# A hang of a node in the middle, for longer than patience lasts.
+test_patience_ends() {
+    local node
+    succeeds "create" create patience capacity=100000 partitions=64
+    succeeds "add" add patience count=1000
+    printf '1000\n' >keys
+    node=$(owner_of 'perhaps:{patience/0}')
+    kill -STOP "${PIDS[node]}"
+    fails "ask" UNREACHABLE ask 'patience?timeout=300ms&patience=1s' keys=keys
+    kill -CONT "${PIDS[node]}"
+    heal
+    all_there patience
+}
+
+test_password() {
+    local secret='pa:ss/w@rd'
+    with_single --requirepass "$secret"
+    run open "redis://127.0.0.1:${PORTS[entry]}/f"
+    check "none: $(tail -n 1 out)" gives REFUSED
+    check "none: says password" mentions password
+    run open "redis://:wrong@127.0.0.1:${PORTS[entry]}/f"
+    check "wrong: $(tail -n 1 out)" gives REFUSED
+    check "wrong: is not shown" not grep -q wrong@ out
+    run create "redis://:pa%3Ass%2Fw%40rd@127.0.0.1:${PORTS[entry]}/f" capacity=1000
+    check "right: $(tail -n 1 out)" gives none
+    end_single
+}
+
+test_user_without_rights() {
+    with_single
+    server_cli "$entry" acl setuser reader on '>secret' '~perhaps:*' +@read +@connection \
+        '+cluster|slots' >/dev/null
+    server_cli "$entry" acl setuser other on '>secret' '~other:*' +@all >/dev/null
+    succeeds "create" create rights capacity=1000
+    succeeds "add" add rights count=100
+    run add "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights" count=10 first=200
+    check "a reader adds: $(tail -n 1 out)" gives REFUSED
+    run create "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights2" capacity=1000
+    check "a reader creates: $(tail -n 1 out)" gives REFUSED
+    printf '100\n' >keys
+    run ask "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights" keys=keys
+    check "a reader asks: $(tail -n 1 out)" gives none
+    run open "redis://other:secret@127.0.0.1:${PORTS[entry]}/rights"
+    check "other keys: $(tail -n 1 out)" gives REFUSED
+    end_single
+}
+
+test_memory_is_full() {
+    with_single --maxmemory 3mb --maxmemory-policy noeviction
+    fails "create" SERVER_FULL create full capacity=100000000 fpr=1e-4
+    check "it says what to do" mentions maxmemory
+    check "nothing is left" [ "$(server_cli "$entry" dbsize)" = 0 ]
+    succeeds "create a small one" create full capacity=10000 grow=1
+    server_cli "$entry" setrange filler 1200000 x >/dev/null
+    drive add full count=5000000
+    check "until it is full: $(tail -n 1 out)" gives SERVER_FULL
+    printf '%s\n' "$(told added)" >keys
+    check "it has grown" above layers 1
+    all_there full
+    server_cli "$entry" config set maxmemory 16mb >/dev/null
+    succeeds "add, with more memory" add full first="$(cat keys)" count=100000
+    printf '%s\n' $(($(cat keys) + 100000)) >keys
+    all_there full
+    end_single
+}
+
+# Keys that a server would drop when its memory is full: the filter would be lost without notice.
+test_eviction() {
+    with_single --maxmemory 50mb --maxmemory-policy allkeys-lru
+    drive create evicted capacity=100000
+    check "refused: $(tail -n 1 out)" gives REFUSED
+    check "it says what to do" mentions maxmemory-policy
+    server_cli "$entry" config set maxmemory-policy volatile-lru >/dev/null
+    succeeds "no key of ours has a time to live" create evicted capacity=100000
+    end_single
+}
+
+test_too_few_replicas() {
+    with_single --min-replicas-to-write 1
+    drive create 'lonely?patience=500ms' capacity=1000
+    check "min-replicas-to-write: $(tail -n 1 out)" eval 'gives REPLICAS || gives REFUSED'
+    server_cli "$entry" config set min-replicas-to-write 0 >/dev/null
+    succeeds "create" create lonely capacity=1000
+    fails "acknowledge" REPLICAS add 'lonely?acknowledge=1&timeout=1s&patience=1s' count=10
+    succeeds "without" add lonely count=10
+    end_single
+}
+
+test_read_only_replica() {
+    local master
+    with_single --repl-diskless-sync-delay 0
+    master=$entry
+    succeeds "create" create copied capacity=1000
+    succeeds "add" add copied count=100
+    printf '100\n' >keys
+    with_single --replicaof 127.0.0.1 "${PORTS[master]}"
+    check "it has a copy" within 20 eval '[ "$(server_cli $entry dbsize)" = "$(server_cli $master dbsize)" ]'
+    all_there copied
+    drive add 'copied?patience=500ms' count=10 first=200
+    check "it cannot add: $(tail -n 1 out)" mentions READONLY
+    drive create 'other?patience=500ms' capacity=10
+    check "it cannot create: $(tail -n 1 out)" mentions READONLY
+    end_single
+    entry=$master
+    end_single
+}
+
+test_cluster_is_down() {
+    local slot node
+    succeeds "create" create down capacity=100000 partitions=512
+    succeeds "add" add down count=5000
+    printf '5000\n' >keys
+    slot=$(slot_of 'perhaps:{down/3}') node=$(owner_of 'perhaps:{down/3}')
+    for i in 0 1 2; do server_cli $i cluster delslots "$slot" >/dev/null; done
+    drive ask 'down?patience=500ms' keys=keys
+    check "an error: $(tail -n 1 out)" [ "$status" -eq 1 ]
+    echo "    a slot that nobody serves: $(tail -n 1 out)"
+    "$program" ask "$(url down)" keys=keys >asked 2>err &
+    sleep 1
+    for i in 0 1 2; do server_cli $i cluster setslot "$slot" node "$(id_of "$node")" >/dev/null; done
+    wait $!
+    status=$?
+    cp asked out
+    check "it goes on when it is served again: $(tail -n 1 out)" gives none
+    check "all were asked" is asked 5000
+    heal
+}
+
+run_tests

@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# A filter on a cluster whose slots move and whose nodes end, hang and come back, while clients add
+# and ask:  cluster_moves_test.sh DRIVER
+. "$(dirname "$0")/cluster_helpers.sh"
+servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
+heal
+
+test_slots_move() {
+    local moved asked m=($(masters))
+    succeeds "create" create moves capacity=3000000 fpr=1e-4 partitions=4096
+    moved=$(errorstat MOVED) asked=$(errorstat ASK)
+    start_crowd moves askers=2
+    crowd_adds 2000
+    move_slots "${m[0]}" "${m[1]}" 100
+    move_slots "${m[1]}" "${m[2]}" 100
+    move_slots "${m[2]}" "${m[0]}" 100
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    check "MOVED was answered" [ "$(errorstat MOVED)" -gt "$moved" ]
+    check "ASK was answered" [ "$(errorstat ASK)" -gt "$asked" ]
+    check "redirections are counted" above redirections 0
+    all_there moves
+}
+
+# Of one slot some keys have gone to the other node, and the others have not.
+test_slot_between_nodes() {
+    local key from to slot asked
+    succeeds "create" create between capacity=200 fpr=1e-6 grow=1 partitions=1
+    succeeds "add" add between count=1000
+    printf '3000\n' >keys
+    slot=$(slot_of 'perhaps:{between/0}') from=$(owner_of 'perhaps:{between/0}')
+    to=$(masters | grep -vx "$from" | head -n 1)
+    check "there are several keys in the slot" [ "$(keys_in "$from" "$slot" | wc -l)" -gt 1 ]
+    server_cli "$to" cluster setslot "$slot" importing "$(id_of "$from")" >/dev/null
+    server_cli "$from" cluster setslot "$slot" migrating "$(id_of "$to")" >/dev/null
+    asked=$(errorstat ASK)
+    move_key "$from" "$to" "$(keys_in "$from" "$slot" | head -n 1)"
+    succeeds "add while it is between them" add between first=1000 count=2000
+    check "all were new" is told_new 2000
+    check "it has grown" above layers 3
+    all_there between
+    check "ASK was answered" [ "$(errorstat ASK)" -gt "$asked" ]
+    for key in $(keys_in "$from" "$slot"); do
+        move_key "$from" "$to" "$key"
+    done
+    server_cli "$to" cluster setslot "$slot" node "$(id_of "$to")" >/dev/null
+    server_cli "$from" cluster setslot "$slot" node "$(id_of "$to")" >/dev/null
+    all_there between
+    heal
+}
+keys_in() { server_cli "$1" cluster getkeysinslot "$2" 100; } # SERVER SLOT
+move_key() { # FROM TO KEY
+    check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
+}
+
+# It gets a part, and is removed again.
+test_node_comes_and_goes() {
+    local new m=($(masters))
+    succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd added askers=2
+    crowd_adds 2000
+    server_start --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
+        "${SETTINGS[@]}" || exit 1
+    new=$((${#PORTS[@]} - 1))
+    cluster_does "it joins" add-node "127.0.0.1:${PORTS[new]}" "127.0.0.1:${PORTS[entry]}"
+    heal
+    move_slots "${m[0]}" $new 50
+    move_slots "${m[1]}" $new 50
+    crowd_adds 2000
+    check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
+    move_slots $new "${m[0]}" 100
+    crowd_adds 2000
+    cluster_does "it leaves" del-node "127.0.0.1:${PORTS[entry]}" "$(id_of $new)"
+    kill_server $new
+    heal
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    all_there added
+}
+
+test_connections_break() {
+    local i m=($(masters))
+    succeeds "create" create breaks capacity=3000000 fpr=1e-4
+    start_crowd breaks adders=2 askers=2
+    for i in $(seq 10); do
+        crowd_adds 500
+        server_cli "${m[i % 3]}" client kill type normal skipme yes >/dev/null
+    done
+    crowd_adds 500
+    stop_crowd
+    check "no errors" is errors 0
+    check "it was tried again" above retries 0
+    all_there breaks
+}
+
+test_replicas_answer() {
+    local node
+    succeeds "create" create answered capacity=100000 fpr=1e-4
+    succeeds "add" add "answered?acknowledge=1" count=1000
+    printf '1000\n' >keys
+    node=$(replica_of "$(owner_of 'perhaps:{answered/0}')")
+    server_cli "$node" config resetstat >/dev/null
+    all_there "answered?replicas=yes"
+    check "a replica was asked" eval 'server_cli "$node" info commandstats | grep -q cmdstat_getrange'
+    check "and answered" [ "$(server_cli "$node" info errorstats | grep -c MOVED)" = 0 ]
+}
+
+# ---- Masters that end, hang and come back ------------------------------------------------------
+
+test_master_is_killed() {
+    local old new
+    succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "killed?acknowledge=1&replicas=yes" askers=2
+    crowd_adds 5000
+    old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
+    kill_server "$old"
+    enter_elsewhere "$old"
+    check "its replica takes over" within 30 is_master "$new"
+    server_again "$old" || exit 1
+    heal
+    crowd_adds 5000
+    stop_crowd
+    check "no errors but too few replicas" is errors "$(told REPLICAS)"
+    all_there killed
+}
+
+test_master_hangs_shortly() {
+    local node
+    succeeds "create" create short capacity=3000000 fpr=1e-4 partitions=1024
+    node=$(owner_of 'perhaps:{short/0}')
+    start_crowd short askers=2
+    crowd_adds 2000
+    kill -STOP "${PIDS[node]}"
+    sleep 0.7
+    kill -CONT "${PIDS[node]}"
+    crowd_adds 2000
+    check "it is still master" is_master "$node"
+    stop_crowd
+    check "no errors" is errors 0
+    all_there short
+}
+
+# The replica takes over; and the old master, when it goes on, becomes a replica.
+test_master_hangs_long() {
+    local old new
+    succeeds "create" create long capacity=3000000 fpr=1e-4 partitions=1024
+    old=$(owner_of 'perhaps:{long/0}') new=$(replica_of "$old")
+    start_crowd "long?acknowledge=1&timeout=1s" askers=2
+    crowd_adds 2000
+    kill -STOP "${PIDS[old]}"
+    enter_elsewhere "$old"
+    check "its replica takes over" within 30 is_master "$new"
+    kill -CONT "${PIDS[old]}"
+    check "the old master becomes a replica" within 30 not is_master "$old"
+    heal
+    crowd_adds 2000
+    stop_crowd
+    check "no errors but too few replicas" is errors "$(told REPLICAS)"
+    all_there long
+}
+
+# Who has a connection to the old master from before asks it in the moment in which it goes on,
+# and does not know yet that it was replaced.
+test_old_master_is_asked() {
+    local old new
+    succeeds "create" create stale capacity=100000 fpr=1e-9 partitions=64
+    succeeds "add" add stale count=1000
+    printf '1000\n' >keys
+    old=$(owner_of 'perhaps:{stale/0}') new=$(replica_of "$old")
+    open_asker stale
+    kill -STOP "${PIDS[old]}"
+    enter_elsewhere "$old"
+    check "the replica takes over" within 30 is_master "$new"
+    succeeds "add to the new master" add stale first=1000 count=5000
+    printf '6000\n' >keys
+    echo >&5
+    sleep 0.2 # the questions to the old master wait in its socket
+    kill -CONT "${PIDS[old]}"
+    end_asker
+    check "nothing is denied: $(tail -n 1 out)" gives none
+    check "all were asked" is asked 6000
+    check "the old master becomes a replica" within 30 not is_master "$old"
+    heal
+    all_there stale
+}
+
+# name_apart PREFIX: the name of a filter whose description and partition 0 are on different nodes.
+name_apart() {
+    local name
+    for name in "$1"{1..50}; do
+        [ "$(owner_of "perhaps:{$name}")" = "$(owner_of "perhaps:{$name/0}")" ] || break
+    done
+    echo "$name"
+}
+
+# That a layer is ready must not be lost with the node that was told so, or all keys in it are.
+test_growth_is_acknowledged() {
+    local name old new
+    name=$(name_apart growth)
+    old=$(owner_of "perhaps:{$name}") new=$(replica_of "$old")
+    succeeds "create" create "$name" capacity=100 fpr=1e-9 grow=1 partitions=1
+    succeeds "add" add "$name?acknowledge=1" count=50
+    kill -STOP "${PIDS[new]}"
+    server_cli "$old" client kill type replica >/dev/null # what is sent now it will never get
+    drive add "$name?acknowledge=1&timeout=500ms&patience=1s" first=50 count=1000 batch=10
+    check "it cannot grow: $(tail -n 1 out)" gives REPLICAS
+    printf '%s\n' $((50 + $(told added))) >keys
+    kill_server "$old"
+    kill -CONT "${PIDS[new]}"
+    enter_elsewhere "$old"
+    check "the replica takes over" within 30 is_master "$new"
+    all_there "$name"
+    server_again "$old" || exit 1
+    heal
+    succeeds "add" add "$name?acknowledge=1" first="$(cat keys)" count=1000
+    printf '%s\n' $(($(cat keys) + 1000)) >keys
+    all_there "$name"
+}
+
+# It has lost its part, and its replica takes that over before anybody notices that it was away.
+test_master_comes_back_empty() {
+    local name node
+    name=$(name_apart empty)
+    node=$(owner_of "perhaps:{$name/0}")
+    succeeds "create" create "$name" capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "$name" adders=2 askers=2
+    crowd_adds 5000
+    kill_server "$node"
+    server_again "$node" || exit 1
+    check "it is still master" is_master "$node"
+    check "it is noticed" within 30 grep -q LOST crowd
+    sleep 2 # for askers to meet what adders do to it
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
+    heal
+    fails "open" LOST open "$name"
+    succeeds "delete" delete "$name"
+    succeeds "create again" create "$name" capacity=1000 fpr=1e-4
+    succeeds "add" add "$name" count=1000
+    check "all were new" above told_new 990
+}
+
+# What it is, is lost, and its partitions are not.
+test_description_is_lost() {
+    local name node
+    name=$(name_apart nameless)
+    node=$(owner_of "perhaps:{$name}")
+    succeeds "create" create "$name" capacity=3000000 fpr=1e-4 partitions=1024
+    start_crowd "$name" adders=2 askers=2
+    crowd_adds 5000
+    server_cli "$node" del "perhaps:{$name}" >/dev/null
+    check "it is noticed" within 10 grep -qE 'MISSING|CHANGED' crowd
+    stop_crowd
+    check "no other errors: $(sort -u err | head -n 5)" \
+        is errors $(($(told MISSING) + $(told CHANGED)))
+    fails "open" MISSING open "$name"
+    succeeds "create" create "$name" capacity=1000 fpr=1e-4
+}
+
+run_tests

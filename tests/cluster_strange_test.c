@@ -1,0 +1,355 @@
+/* cluster_strange_test.c - servers that answer what they should not, and hang up, and never
+ * end: each is an error with one line about it, within patience. */
+#include "support.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "perhaps_cluster.h"
+
+/* ---- A server that answers as it was told ------------------------------------------------ */
+
+enum { ANSWER_NBYTES = 1 << 16, CONNECTIONS_MOST = 64, PATIENCE_MS = 40 };
+
+struct answer {
+    char bytes[ANSWER_NBYTES];
+    size_t nbytes;
+};
+
+/* What a command is answered.  Its name is in capitals. */
+typedef void answer_function(struct answer *answer, const char *name, unsigned port,
+                             struct rng *rng);
+
+struct server {
+    int listening;
+    unsigned port;
+    pthread_t thread;
+    answer_function *answering;
+    bool hangs_up, dribbles; /* after each answer; a byte at a time */
+    struct rng rng;
+};
+
+static void put(struct answer *answer, const char *text)
+{
+    size_t n = strlen(text);
+    memcpy(answer->bytes + answer->nbytes, text, n);
+    answer->nbytes += n;
+}
+
+/* Takes one command off what was received, "*2\r\n$4\r\nPING\r\n...", if it is there whole.
+ * Returns its bytes, or 0. */
+static size_t command_nbytes(const char *bytes, size_t nbytes, char name[32])
+{
+    const char *at = bytes, *end = bytes + nbytes;
+    long nargs = 0, arg_nbytes;
+    char *after;
+    if (nbytes < 4 || *at != '*')
+        return 0;
+    nargs = strtol(at + 1, &after, 10);
+    at = after + 2;
+    for (long i = 0; i < nargs; i++) {
+        if (at + 4 >= end || !memchr(at, '\n', (size_t)(end - at)))
+            return 0;
+        arg_nbytes = strtol(at + 1, &after, 10);
+        at = after + 2;
+        if (at + arg_nbytes + 2 > end)
+            return 0;
+        if (i == 0) {
+            snprintf(name, 32, "%.*s", (int)(arg_nbytes < 31 ? arg_nbytes : 31), at);
+            for (char *c = name; *c; c++)
+                *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
+        }
+        at += arg_nbytes + 2;
+    }
+    return (size_t)(at - bytes);
+}
+
+static bool send_answer(const struct server *server, int connection,
+                        const struct answer *answer)
+{
+    size_t step = server->dribbles ? 1 : answer->nbytes;
+    for (size_t sent = 0; sent < answer->nbytes; sent += step)
+        if (send(connection, answer->bytes + sent, step, MSG_NOSIGNAL) != (ssize_t)step)
+            return false;
+    return !server->hangs_up;
+}
+
+/* Until the client hangs up. */
+static void serve(struct server *server, int connection)
+{
+    static char received[1 << 20];
+    static struct answer answer;
+    size_t have = 0, took;
+    char name[32];
+    for (;;) {
+        ssize_t got = recv(connection, received + have, sizeof received - have, 0);
+        if (got <= 0)
+            return;
+        have += (size_t)got;
+        while ((took = command_nbytes(received, have, name))) {
+            memmove(received, received + took, have -= took);
+            answer.nbytes = 0;
+            server->answering(&answer, name, server->port, &server->rng);
+            if (!send_answer(server, connection, &answer))
+                return;
+        }
+    }
+}
+
+static void *serve_all(void *context)
+{
+    struct server *server = context;
+    int connection;
+    while ((connection = accept(server->listening, NULL, NULL)) >= 0) {
+        serve(server, connection);
+        close(connection);
+    }
+    return NULL;
+}
+
+static void start(struct server *server, answer_function *answering)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t nbytes = sizeof address;
+    *server = (struct server){ .answering = answering, .rng = rng_for("server") };
+    server->listening = socket(AF_INET, SOCK_STREAM, 0);
+    expect(server->listening >= 0);
+    expect(!bind(server->listening, (struct sockaddr *)&address, nbytes));
+    expect(!listen(server->listening, CONNECTIONS_MOST));
+    expect(!getsockname(server->listening, (struct sockaddr *)&address, &nbytes));
+    server->port = ntohs(address.sin_port);
+}
+
+static void run(struct server *server)
+{
+    expect(!pthread_create(&server->thread, NULL, serve_all, server));
+}
+
+static void stop(struct server *server)
+{
+    shutdown(server->listening, SHUT_RDWR);
+    pthread_join(server->thread, NULL);
+    close(server->listening);
+}
+
+/* ---- Clients ----------------------------------------------------------------------------- */
+
+static struct perhaps_cluster *client_of(const struct server *server, unsigned timeout_ms)
+{
+    char url[64];
+    perhaps_cluster *c;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u/f", server->port);
+    expect_success(perhaps_cluster_new(
+        &(struct perhaps_cluster_options){
+            .url = url, .timeout_ms = timeout_ms, .patience_ms = PATIENCE_MS },
+        &c));
+    return c;
+}
+
+/* An error, with one line of printable text. */
+static void expect_refused(perhaps_cluster *c, int error)
+{
+    const char *problem = perhaps_cluster_problem(c);
+    bool printable = true;
+    for (const char *at = problem; *at; at++)
+        printable &= (unsigned char)*at >= ' ' && *at != 127;
+    if (error >= 0 || !printable || strlen(problem) < 10)
+        fail_msg("%d: '%s' [%s]", error, problem, scene_text());
+}
+
+static void expect_all_fail(struct server *server, unsigned timeout_ms)
+{
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
+    perhaps_cluster *c = client_of(server, timeout_ms);
+    run(server);
+    expect_refused(c, perhaps_cluster_open(c));
+    expect_refused(c, perhaps_cluster_create(c, &options, 0));
+    expect_refused(c, perhaps_cluster_delete(c));
+    perhaps_cluster_free(c);
+    stop(server);
+}
+
+/* ---- To every command the same -------------------------------------------------------------
+ */
+
+static const char *always;
+
+static void answer_always(struct answer *answer, const char *name, unsigned port,
+                          struct rng *rng)
+{
+    char text[256];
+    (void)name;
+    (void)rng;
+    snprintf(text, sizeof text, always, port); // NOLINT: a format of the list below
+    put(answer, text);
+}
+
+static const char *const strange[] = {
+    "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
+    "SSH-2.0-OpenSSH_9.2\r\n",
+    "\r\n\r\n\r\n",
+    "+OK\r\n",
+    "+QUEUED\r\n",
+    ":12\r\n",
+    ":99999999999999999999999999\r\n",
+    "$-1\r\n",
+    "$-7\r\n",
+    "$5\r\nhello\r\n",
+    "$999999999999999\r\n",
+    "*-1\r\n",
+    "*-5\r\n",
+    "*0\r\n",
+    "*2147483647\r\n",
+    "*1000000000000\r\n",
+    "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n",
+    "*1\r\n*3\r\n:-1\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
+    "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
+    "*1\r\n*3\r\n:9\r\n:8\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:0\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:70000\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$3\r\na\nb\r\n:7000\r\n",
+    "*1\r\n*2\r\n:0\r\n:16383\r\n",
+    "*1\r\n:0\r\n",
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", /* right, for CLUSTER SLOTS
+                                                                     */
+    "-ERR no\r\n",
+    "-\r\n",
+    "-LOADING Redis is loading the dataset in memory\r\n",
+    "-CLUSTERDOWN The cluster is down\r\n",
+    "-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+    "-MOVED 3 127.0.0.1:%u\r\n",
+    "-MOVED 16384 127.0.0.1:%u\r\n",
+    "-MOVED 3\r\n",
+    "-MOVED x y\r\n",
+    "-MOVED 3 127.0.0.1:1\r\n",
+    "-ASK 3 127.0.0.1:%u\r\n",
+    "-ASK 3 127.0.0.1:99999\r\n",
+    "-NOAUTH Authentication required.\r\n",
+    "-ERR This instance has cluster support disabled\r\n",
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+    "-READONLY You can't write against a read only replica.\r\n",
+    "-ERR \x1b[2J\x07 control characters\r\n",
+};
+
+static void test_same_to_all(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        struct server server;
+        scene("%.40s", strange[i]);
+        start(&server, answer_always);
+        always = strange[i];
+        expect_all_fail(&server, 20);
+    }
+}
+
+static void test_hangs_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        struct server server;
+        scene("hangs up: %.40s", strange[i]);
+        start(&server, answer_always);
+        server.hangs_up = true;
+        always = strange[i];
+        perhaps_cluster *c = client_of(&server, 20);
+        run(&server);
+        expect_refused(c, perhaps_cluster_open(c));
+        perhaps_cluster_free(c);
+        stop(&server);
+    }
+}
+
+/* A server that goes on sending, so that it is never silent for long, and never finishes. */
+static void test_dribbles(void **state)
+{
+    (void)state;
+    struct server server;
+    scene("a byte at a time");
+    start(&server, answer_always);
+    server.dribbles = true;
+    always = "-LOADING Redis is loading the dataset in memory\r\n";
+    expect_all_fail(&server, 20);
+}
+
+static void answer_nothing(struct answer *answer, const char *name, unsigned port,
+                           struct rng *rng)
+{
+    (void)answer;
+    (void)name;
+    (void)port;
+    (void)rng;
+}
+
+static void test_says_nothing(void **state)
+{
+    (void)state;
+    struct server server;
+    scene("says nothing");
+    start(&server, answer_nothing);
+    perhaps_cluster *c = client_of(&server, 50);
+    run(&server);
+    int error = perhaps_cluster_open(c);
+    expect_refused(c, error);
+    expect_error(error, PERHAPS_ERR_UNREACHABLE);
+    perhaps_cluster_free(c);
+    stop(&server);
+}
+
+/* ---- Anything ------------------------------------------------------------------------------
+ */
+
+/* Pieces of what servers say, so that some of it goes deeper than the first byte. */
+static const char *const pieces[] = {
+    "*",  "*1\r\n", "*2\r\n", "*3\r\n",  "*16\r\n", "*0\r\n", ":0\r\n",     ":1\r\n",
+    ":8", "\r\n",   "$2\r\n", "$12\r\n", "id\r\n",  "-",      "+OK\r\n",    "-ERR ",
+    "1",  "-MOVED", "-ASK ",  "$-1\r\n", "\n",      "\r",     "$0\r\n\r\n", ":16383\r\n",
+};
+
+static void answer_anything(struct answer *answer, const char *name, unsigned port,
+                            struct rng *rng)
+{
+    (void)port;
+    if (!strcmp(name, "CLUSTER") && rng_below(rng, 4)) {
+        put(answer, "-ERR This instance has cluster support disabled\r\n");
+        return;
+    }
+    for (uint64_t n = 1 + rng_below(rng, 20); n > 0; n--)
+        put(answer, pieces[rng_below(rng, sizeof pieces / sizeof *pieces)]);
+}
+
+/* It answers nonsense with anything but a crash, a hang, or a filter. */
+static void test_anything(void **state)
+{
+    (void)state;
+    struct rng rng = rng_for("anything");
+    for (unsigned round = 0; round < many(200); round++) {
+        struct server server;
+        scene("round %u", round);
+        start(&server, answer_anything);
+        server.rng.state = rng_next(&rng);
+        server.hangs_up = rng_below(&rng, 2);
+        perhaps_cluster *c = client_of(&server, 20);
+        run(&server);
+        expect_refused(c, perhaps_cluster_open(c));
+        perhaps_cluster_free(c);
+        stop(&server);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_to_all), cmocka_unit_test(test_hangs_up),
+        cmocka_unit_test(test_dribbles),    cmocka_unit_test(test_says_nothing),
+        cmocka_unit_test(test_anything),
+    };
+    return run_group(tests);
+}
