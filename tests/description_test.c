@@ -7,19 +7,21 @@
 
 #include "description.h"
 
+enum { ELEMENTS_MOST = 1024 };
+
 /* What a server would answer to HGETALL after these commands: the arguments behind the second.
  */
 static redisReply *answer_to(const struct resp *commands)
 {
     redisReader *reader = redisReaderCreate();
     redisReply *all = calloc(1, sizeof *all);
-    redisReply *command;
+    redisReply *command = NULL;
     all->type = REDIS_REPLY_ARRAY;
+    all->element = calloc(ELEMENTS_MOST, sizeof *all->element);
     redisReaderFeed(reader, commands->bytes, commands->nbytes);
     while (redisReaderGetReply(reader, (void **)&command) == REDIS_OK && command) {
         size_t more = command->elements - 2;
-        all->element = realloc(all->element, (all->elements + more) * sizeof *all->element);
-        for (size_t i = 0; i < more; i++) {
+        for (size_t i = 0; i < more && all->elements < ELEMENTS_MOST; i++) {
             all->element[all->elements++] = command->element[2 + i];
             command->element[2 + i] = NULL;
         }
