@@ -107,6 +107,25 @@ test_replicas_answer() {
     check "and answered" [ "$(server_cli "$node" info errorstats | grep -c MOVED)" = 0 ]
 }
 
+# The server that was asked first stays, as a replica.
+test_failover_by_hand() {
+    local old new
+    entry=$(masters | head -n 1)
+    old=$entry new=$(replica_of "$entry")
+    succeeds "create" create by_hand capacity=3000000 fpr=1e-4
+    start_crowd "by_hand?acknowledge=1" askers=2
+    crowd_adds 2000
+    server_cli "$new" cluster failover >/dev/null
+    check "it becomes master" within 30 is_master "$new"
+    crowd_adds 2000
+    server_cli "$new" client kill type normal skipme yes >/dev/null # so that the map is asked for
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    heal
+    all_there by_hand
+}
+
 # ---- Masters that end, hang and come back ------------------------------------------------------
 
 test_master_is_killed() {
