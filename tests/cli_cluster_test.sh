@@ -352,13 +352,13 @@ convert_at() {
     local kind
     seq 20000 >in
     run build --kind blocked -n 30000 -p 0.001 -o f in
-    run convert f $at/moved --partitions 37
+    run convert f $at/moved --partitions 16
     check "convert: up" exits 0
     check "convert: up: summary" says "f copied to redis://127.0.0.1:"
     run query $at/moved in
     check "convert: up: all are in" same out in
     run info --json $at/moved
-    check "convert: up: partitions" [ "$(field partitions out)" = 37 ]
+    check "convert: up: partitions" [ "$(field partitions out)" = 16 ]
     run convert $at/moved g --json
     check "convert: down" exits 0
     check "convert: down: --json" [ "$(field keys_in_filter err)" -ge 19900 ]

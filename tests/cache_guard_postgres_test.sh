@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# examples/cache_guard on PostgreSQL:  cache_guard_postgres_test.sh PROGRAM
+# Skipped where there is no PostgreSQL server to start.  It gets a free port of 127.0.0.1, and a
+# folder that is removed at the end.
+. "$(dirname "$0")/cli_helpers.sh"
+
+if ! command -v initdb >/dev/null; then
+    for programs in /usr/lib/postgresql/*/bin; do
+        PATH=$PATH:$programs
+    done
+fi
+run check --database postgresql://127.0.0.1:1/x --guard g
+if ! command -v initdb >/dev/null || says "built without PostgreSQL"; then
+    echo "skipped: no PostgreSQL server, or no libpq"
+    exit 77
+fi
+export TMPDIR=$folder
+export PERHAPS_TEST_SEED=${PERHAPS_TEST_SEED:-$RANDOM}
+echo "seed $PERHAPS_TEST_SEED"
+
+# The server does not run as root.
+owner=$(id -un)
+[ "$(id -u)" -ne 0 ] || owner=$(id -un postgres 2>/dev/null || echo nobody)
+as_owner() {
+    if [ "$(id -u)" -eq 0 ]; then
+        (cd / && setpriv --reuid "$owner" --regid "$(id -g "$owner")" --clear-groups "$@")
+    else
+        "$@"
+    fi
+}
+
+stop() { as_owner pg_ctl -D "$folder/data" -m immediate stop >/dev/null 2>&1; }
+
+start() {
+    local tries
+    mkdir "$folder/data" && chmod 755 "$folder" && chown "$owner" "$folder/data"
+    as_owner initdb -D "$folder/data" -U tester -A trust -N >"$folder/initdb" 2>&1 ||
+        { cat "$folder/initdb"; exit 1; }
+    trap 'stop; rm -rf "$folder"' EXIT
+    for tries in $(seq 20); do
+        port=$((10000 + (RANDOM * 32768 + RANDOM) % 12000))
+        as_owner pg_ctl -D "$folder/data" -w -l "$folder/data/log" -o "-p $port -c fsync=off \
+            -c listen_addresses=127.0.0.1 -c unix_socket_directories=''" start >/dev/null && return
+        grep -qi 'address already in use' "$folder/data/log" || break
+    done
+    cat "$folder/data/log"
+    exit 1
+}
+
+# database NAME: makes one; its address is in $url.
+database() {
+    psql -qX "postgresql://tester@127.0.0.1:$port/postgres" -c "CREATE DATABASE $1"
+    url=postgresql://tester@127.0.0.1:$port/$1
+}
+sql() { psql -qXAt "$url" -c "$1"; }
+is_well() { [ "$status" -eq 0 ] && grep -q '"well":true' out; }
+
+test_run() {
+    database run
+    run --users 5k --lookups 5k --signups 200 --json --database "$url"
+    check "run" is_well
+    check "users and those who signed up were checked" [ "$(field checked out)" = 5150 ]
+    check "they are in the database" [ "$(sql 'SELECT count(*) FROM users')" = 5150 ]
+    run --lookups 1k --json --database "$url"
+    check "users are taken as they are" is_well
+    check "users are taken as they are: number" [ "$(field users out)" = 5150 ]
+}
+
+test_two_processes() {
+    local i
+    database pair
+    seq -f '%g@x.example' 1000 >addresses
+    for i in 1 2; do
+        "$program" signup --database "$url" --guard guard <addresses >out.$i 2>err.$i &
+        pids[i]=$!
+    done
+    for i in 1 2; do
+        wait ${pids[i]}
+        status=$?
+        cp err.$i err
+        check "process $i" exits 0
+        check "process $i denies nobody" says "the guard denies 0"
+    done
+    grep -h ^free out.1 out.2 | cut -f 3 | sort >given
+    check "each address is given away once" same given <(sort addresses)
+}
+
+test_refused() {
+    local shape
+    database shapes
+    for shape in 'name TEXT' 'email TEXT, name TEXT' 'email TEXT PRIMARY KEY'; do
+        sql "DROP TABLE IF EXISTS users; CREATE TABLE users ($shape)" 2>/dev/null
+        run signup --database "$url" --guard guard
+        check "$shape" exits 2
+        check "$shape: one line" lines err 1
+        check "$shape: says" says "wanted is users (email UNIQUE, name)"
+    done
+    run signup --database "$url-none" --guard guard
+    check "no such database" exits 2
+    check "no such database: one line" lines err 1
+    check "no such database: says" says 'does not exist'
+    run --database postgresql://127.0.0.1:1/x
+    check "no server" exits 2
+    check "no server: one line" lines err 1
+    check "no server: says" says 'Connection refused'
+}
+
+# The last one: it ends the server.
+test_zz_server_that_dies() {
+    database dies
+    mkfifo slow
+    "$program" signup --database "$url" --guard guard <slow >out 2>err &
+    pid=$!
+    exec 5>slow
+    echo a@x.example >&5
+    until_true lines out 1
+    stop
+    echo b@x.example >&5
+    exec 5>&-
+    wait $pid
+    status=$?
+    check "a server that dies" exits 2
+    check "a server that dies: one line" lines err 1
+    check "what was given away before was said" tells '^free.guard.a@x.example$'
+    check "and nothing after" lines out 1
+}
+
+start
+run_tests
