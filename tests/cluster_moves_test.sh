@@ -131,7 +131,7 @@ test_failover_by_hand() {
 test_master_is_killed() {
     local old new
     succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
-    start_crowd "killed?acknowledge=1&replicas=yes" askers=2
+    start_crowd "killed?acknowledge=1" askers=2
     crowd_adds 5000
     old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
     kill_server "$old"
