@@ -13,7 +13,7 @@
 
 /* The largest partitions that the client makes by itself, and how many it makes at least where
  * they do not become smaller than that. */
-enum { PARTITION_NBYTES = (16 << 20) - 4096, PARTITIONS_LEAST = 1024, SMALL_NBYTES = 4096 };
+enum { PARTITION_NBYTES = (16 << 20) - 128, PARTITIONS_LEAST = 1024, SMALL_NBYTES = 4096 };
 enum { SAMPLES = 2000 };
 
 static const double rates[] = { 0.01, 0.001, 1e-4, 1e-6 };
@@ -74,7 +74,7 @@ static void count_key(const struct perhaps_bits *bits, uint64_t partition_blocks
 
 static uint64_t partitions_of(uint64_t body_nbytes)
 {
-    uint64_t least = body_nbytes / PARTITION_NBYTES + 1, usual = body_nbytes / SMALL_NBYTES;
+    uint64_t least = (body_nbytes - 1) / PARTITION_NBYTES + 1, usual = body_nbytes / SMALL_NBYTES;
     usual = usual < PARTITIONS_LEAST ? usual : PARTITIONS_LEAST;
     return least > usual ? least : usual;
 }

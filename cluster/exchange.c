@@ -244,7 +244,8 @@ static void take(struct run *run, struct link *link, uint32_t i, const struct re
     if (exchange->take)
         run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
     run->state[i] |= TAKEN;
-    link->chosen = true;
+    if (!exchange->only) /* which asks for the map, and such */
+        link->chosen = true;
 }
 
 static void take_all(struct run *run, struct link *link)
@@ -368,9 +369,10 @@ static int refuse_wait(void *context, size_t i, const struct reply *reply)
 {
     const struct acknowledgement *a = context;
     (void)i;
+    size_t nbytes = reply->text_nbytes < 200 ? reply->text_nbytes : 200;
     a->nodes->stale = true;
     return nodes_fail(a->nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %.*s", a->link->at.host,
-                      a->link->at.port, (int)(reply->text_nbytes % 200), reply->text);
+                      a->link->at.port, (int)nbytes, reply->text);
 }
 
 /* Whether the replicas of a server have what it took in this round. */

@@ -54,6 +54,11 @@ move_key() { # FROM TO KEY
     check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
 }
 
+# redis-cli overlooks a node of which another one has not heard for a moment.
+leaves() {
+    "$SERVER_CLI" --cluster del-node "127.0.0.1:${PORTS[entry]}" "$(id_of "$1")" >cluster_out 2>&1
+}
+
 # It gets a part, and is removed again.
 test_node_comes_and_goes() {
     local new m=($(masters))
@@ -71,7 +76,7 @@ test_node_comes_and_goes() {
     check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
     move_slots $new "${m[0]}" 100
     crowd_adds 2000
-    cluster_does "it leaves" del-node "127.0.0.1:${PORTS[entry]}" "$(id_of $new)"
+    within 30 leaves $new || check "it leaves: $(tail -n 2 cluster_out)" false
     kill_server $new
     heal
     crowd_adds 2000
