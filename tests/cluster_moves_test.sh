@@ -255,7 +255,7 @@ test_master_comes_back_empty() {
     server_again "$node" || exit 1
     check "it is still master" is_master "$node"
     check "it is noticed" within 30 grep -q LOST crowd
-    sleep 2 # for askers to meet what adders do to it
+    sleep 1 # for askers to meet what adders do to it
     stop_crowd
     check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
     heal
