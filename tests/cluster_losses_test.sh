@@ -35,7 +35,7 @@ test_flushall() {
     crowd_adds 5000
     server_cli 1 flushall >/dev/null
     check "it is noticed" within 20 grep -q LOST crowd
-    sleep 2 # for askers to meet what adders do to it
+    sleep 1 # for askers to meet what adders do to it
     stop_crowd
     check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
     check "some was lost" above LOST 0
@@ -96,7 +96,7 @@ test_partition_is_deleted_beside_a_crowd() {
     crowd_adds 20
     remove_partition beside 3
     check "it is noticed" within 10 grep -q LOST crowd
-    sleep 2 # for askers to meet what adders do to it
+    sleep 1 # for askers to meet what adders do to it
     kill -TERM $adders
     wait $adders
     stop_crowd

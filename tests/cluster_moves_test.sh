@@ -112,12 +112,31 @@ test_replicas_answer() {
     check "and answered" [ "$(server_cli "$node" info errorstats | grep -c MOVED)" = 0 ]
 }
 
+# The server that was asked first stays, as a replica.
+test_failover_by_hand() {
+    local old new
+    entry=$(masters | head -n 1)
+    old=$entry new=$(replica_of "$entry")
+    succeeds "create" create by_hand capacity=3000000 fpr=1e-4
+    start_crowd "by_hand?acknowledge=1" askers=2
+    crowd_adds 2000
+    server_cli "$new" cluster failover >/dev/null
+    check "it becomes master" within 30 is_master "$new"
+    crowd_adds 2000
+    server_cli "$new" client kill type normal skipme yes >/dev/null # so that the map is asked for
+    crowd_adds 2000
+    stop_crowd
+    check "no errors" is errors 0
+    heal
+    all_there by_hand
+}
+
 # ---- Masters that end, hang and come back ------------------------------------------------------
 
 test_master_is_killed() {
     local old new
     succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
-    start_crowd "killed?acknowledge=1&replicas=yes" askers=2
+    start_crowd "killed?acknowledge=1" askers=2
     crowd_adds 5000
     old=$(owner_of 'perhaps:{killed/0}') new=$(replica_of "$old")
     kill_server "$old"
@@ -236,7 +255,7 @@ test_master_comes_back_empty() {
     server_again "$node" || exit 1
     check "it is still master" is_master "$node"
     check "it is noticed" within 30 grep -q LOST crowd
-    sleep 2 # for askers to meet what adders do to it
+    sleep 1 # for askers to meet what adders do to it
     stop_crowd
     check "no other errors: $(sort -u err | head -n 5)" is errors "$(told LOST)"
     heal

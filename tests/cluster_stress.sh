@@ -87,19 +87,31 @@ chaos() {
     echo "faults: $(for fault in "${!times[@]}"; do echo -n "$fault ${times[$fault]}  "; done)"
 }
 
-# From few keys on, so that they grow meanwhile.
-for settings in acknowledge=1 'acknowledge=1&replicas=yes'; do
-    succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
-    start_crowd "chaos?$settings" adders=3 askers=3
-    crowd_adds 5000
-    chaos
-    stop_crowd
-    echo "$settings: $(tail -n 1 out)"
-    cat err
-    all_there chaos
-    echo "at the end: $(tail -n 1 out)"
-    succeeds "delete" delete chaos
-done
+# From few keys on, so that it grows meanwhile.
+succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
+start_crowd "chaos?acknowledge=1" adders=3 askers=3
+crowd_adds 5000
+chaos
+stop_crowd
+echo "masters asked: $(tail -n 1 out)"
+cat err
+all_there chaos
+echo "at the end: $(tail -n 1 out)"
+succeeds "delete" delete chaos
+
+# A replica of the node that a slot has just left may still have it, as it was: how often that
+# denies what came last is measured, and no promise.
+succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
+start_crowd "chaos?acknowledge=1&replicas=yes" adders=3 askers=3
+crowd_adds 5000
+chaos
+kill -TERM $crowd
+wait $crowd
+heal
+echo "replicas asked: $(tail -n 1 crowd)"
+all_there chaos
+echo "at the end: $(tail -n 1 out)"
+succeeds "delete" delete chaos
 
 # Without acknowledge: how much is lost when a master is killed is measured, and no promise.
 for i in 1 2 3 4 5; do

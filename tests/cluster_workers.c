@@ -180,7 +180,8 @@ static void count_answers(struct worker *worker)
         if (i % 2)
             absent_present += worker->answers[i];
         else if (!worker->answers[i] && !denied++)
-            fprintf(stderr, "denied: key %" PRIx64 "\n", worker->keys[i]);
+            fprintf(stderr, "denied: key %" PRIx64 ", when %" PRIu64 " were in\n",
+                    worker->keys[i], (uint64_t)worker->crowd->added[worker->keys[i] >> 48]);
     }
     count(worker->crowd, ASKED, (batch + 1) / 2);
     count(worker->crowd, DENIED, denied);
