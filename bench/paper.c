@@ -74,7 +74,8 @@ static void count_key(const struct perhaps_bits *bits, uint64_t partition_blocks
 
 static uint64_t partitions_of(uint64_t body_nbytes)
 {
-    uint64_t least = (body_nbytes - 1) / PARTITION_NBYTES + 1, usual = body_nbytes / SMALL_NBYTES;
+    uint64_t least = (body_nbytes - 1) / PARTITION_NBYTES + 1,
+             usual = body_nbytes / SMALL_NBYTES;
     usual = usual < PARTITIONS_LEAST ? usual : PARTITIONS_LEAST;
     return least > usual ? least : usual;
 }
