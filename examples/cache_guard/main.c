@@ -29,7 +29,7 @@ static const char usage[] =
     "                  signup, check: the SQLite file's name and .guard\n"
     "  --fpr 0.1%      share of absent addresses that may pass the guard\n"
     "  --users 1M      made-up users to load into a database that has none\n"
-    "  --lookups 200k  questions, ...\n"
+    "  --lookups 1M    questions, ...\n"
     "  --absent 90%    ... and the share of them about addresses that nobody has\n"
     "  --readers 8     threads that ask, one question at a time each\n"
     "  --signups 10k   of each of two processes at once\n"
@@ -91,7 +91,7 @@ static const struct {
 } numbers[NKNOWN] = {
     [FPR] = { 1e-9, 0.5, 0.001, 0.001 },
     [USERS] = { 1, 1e9, 1e6, 20000 },
-    [LOOKUPS] = { 1, 1e9, 200000, 20000 },
+    [LOOKUPS] = { 1, 1e9, 1000000, 20000 },
     [ABSENT] = { 0, 1, 0.9, 0.9 },
     [READERS] = { 1, READERS_MAX, 8, 8 },
     [SIGNUPS] = { 0, 1e7, 10000, 1000 },
