@@ -111,36 +111,22 @@ static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
     redisson_bits(&f->c->redisson, bytes, nbytes, bits);
 }
 
-static void write_ask(void *context, size_t i, struct resp *out)
+/* The bits of a key: asked for, or set, which tells what they were. */
+static void write_bits(void *context, size_t i, struct resp *out)
 {
     const struct foreign *f = context;
-    unsigned n = f->c->redisson.nhashes;
+    unsigned n = f->c->redisson.nhashes, nargs = f->adds ? 4 : 3;
     uint64_t bits[REDISSON_HASHES_MOST];
     find_bits(f, i, bits);
-    resp_command(out, 2 + 3 * n, 128 + 40 * (size_t)n);
-    resp_text(out, "BITFIELD_RO");
+    resp_command(out, 2 + nargs * n, 128 + 48 * (size_t)n);
+    resp_text(out, f->adds ? "BITFIELD" : "BITFIELD_RO");
     resp_text(out, f->c->key);
     for (unsigned k = 0; k < n; k++) {
-        resp_text(out, "GET");
+        resp_text(out, f->adds ? "SET" : "GET");
         resp_text(out, "u1");
         resp_number(out, bits[k]);
-    }
-}
-
-static void write_add(void *context, size_t i, struct resp *out)
-{
-    const struct foreign *f = context;
-    unsigned n = f->c->redisson.nhashes;
-    uint64_t bits[REDISSON_HASHES_MOST];
-    find_bits(f, i, bits);
-    resp_command(out, 2 + 4 * n, 128 + 48 * (size_t)n);
-    resp_text(out, "BITFIELD");
-    resp_text(out, f->c->key);
-    for (unsigned k = 0; k < n; k++) {
-        resp_text(out, "SET");
-        resp_text(out, "u1");
-        resp_number(out, bits[k]);
-        resp_text(out, "1");
+        if (f->adds)
+            resp_text(out, "1");
     }
 }
 
@@ -168,7 +154,7 @@ static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, size_t
     struct foreign f = { .c = c, .keys = keys, .first = first, .adds = adds };
     struct exchange exchange = { .count = count,
                                  .slot = bits_slot,
-                                 .write = adds ? write_add : write_ask,
+                                 .write = write_bits,
                                  .take = take_bits,
                                  .context = &f,
                                  .replicas = c->replicas && !adds,
