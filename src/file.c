@@ -313,17 +313,36 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-/* A file whose mark 'live' is set or taken away at this very moment looks damaged: a second
- * look tells. */
+/* The first bytes of a file, zeros where there are none. */
+static void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    memset(bytes, 0, HEADER_NBYTES);
+    if (fd < 0)
+        return;
+    if (pread(fd, bytes, HEADER_NBYTES, 0) < 0)
+        memset(bytes, 0, HEADER_NBYTES);
+    close(fd);
+}
+
+/* A file whose mark 'live' is set or taken away at this very moment looks damaged.  One that
+ * does so while its header stays as it is, is. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {
+    enum { TRIES_MOST = 100 };
     const struct perhaps_open_options read_only = { 0 };
+    uint8_t before[HEADER_NBYTES], after[HEADER_NBYTES];
     *filter = NULL;
     int error = try_to_open(path, options ? options : &read_only, filter);
-    if (error != PERHAPS_ERR_DAMAGED)
-        return error;
-    return try_to_open(path, options ? options : &read_only, filter);
+    bool moves = true;
+    for (int i = 0; error == PERHAPS_ERR_DAMAGED && moves && i < TRIES_MOST; i++) {
+        glance(path, before);
+        error = try_to_open(path, options ? options : &read_only, filter);
+        glance(path, after);
+        moves = memcmp(before, after, sizeof before) != 0;
+    }
+    return error;
 }
 
 void mapping_release(perhaps_filter *f)
