@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "description.h"
 #include "redisson.h"
 #include "slots.h"
 
@@ -32,6 +33,34 @@ static void read_error(const char *text, size_t nbytes)
         check(r.slot < SLOTS && r.to.port >= 1 && r.to.port <= 65535);
     else
         check(r.slot == 0 && r.to.port == 0 && !*r.to.host);
+}
+
+/* ---- The description of a filter ------------------------------------------------------ */
+
+/* Whatever is not refused has a layout, or is refused by the library. */
+static void check_layer(const struct layer_description *layer)
+{
+    struct perhaps_hashed key = { { 1, 2, 3, 4, 5, 6, 7, 8 } };
+    struct perhaps_plan plan;
+    struct perhaps_bits bits;
+    perhaps_layout *layout;
+    if (!layer->planned || perhaps_layout_restore(&layer->layout, NULL, &layout))
+        return;
+    perhaps_layout_plan(layout, &plan);
+    perhaps_layout_locate(layout, &key, &bits);
+    check((bits.block + 1) * bits.nlines * PERHAPS_LINE_NBYTES <= plan.body_nbytes);
+    perhaps_layout_free(layout);
+}
+
+static void read_description(const redisReply *reply)
+{
+    struct description description;
+    if (!description_read(reply, &description)) {
+        check(strlen(description.id) == ID_DIGITS && description.state < STATES);
+        for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++)
+            check_layer(&description.layer[i]);
+    }
+    counts_read(reply, &description);
 }
 
 /* ---- The slots of a cluster ------------------------------------------------------------- */
@@ -101,6 +130,7 @@ static void read_reply(const char *bytes, size_t nbytes)
             read_error(r->str, r->len);
         else
             read_slots(r);
+        read_description(r);
         freeReplyObject(reply);
     }
     redisReaderFree(reader);
