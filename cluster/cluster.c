@@ -59,7 +59,7 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
         memcpy(c->secret, c->hashing.secret, sizeof c->secret);
         c->hashing.secret = c->secret;
     }
-    nodes->stopped = c->stopped = options->stopped;
+    nodes->stopped = options->stopped;
     nodes->context = c->context = options->context;
     c->progress = options->progress;
 }

@@ -35,7 +35,6 @@ struct perhaps_cluster {
     bool without_secret;
     bool replicas;
     unsigned acknowledge;
-    bool (*stopped)(void *context);
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
 

@@ -107,8 +107,6 @@ static struct perhaps_options chain_of(const struct description *about,
 /* ---- Servers that would lose parts of it ------------------------------------------------ */
 
 struct asking_policy {
-    perhaps_cluster *c;
-    const struct link *link;
     bool limited, evicts;
 };
 
@@ -145,7 +143,7 @@ static int refuse_info(void *context, size_t i, const struct reply *reply)
 
 static int check_policy(perhaps_cluster *c, struct link *link)
 {
-    struct asking_policy asking = { .c = c, .link = link };
+    struct asking_policy asking = { 0 };
     struct exchange exchange = { .count = 1,
                                  .write = write_info,
                                  .take = take_info,
