@@ -83,8 +83,8 @@ void release(const struct perhaps_allocator *allocator, void *memory, uint64_t n
         allocator->release(allocator->context, memory, (size_t)nbytes);
 }
 
-/* The sizes of the huge pages in one mapping are told in lines like "AnonHugePages: 2048 kB".
- */
+/* The sizes of the huge pages in one mapping are told
+ * in lines like "AnonHugePages: 2048 kB". */
 static uint64_t huge_pages_in_line(const char *line)
 {
     static const char *const names[] = { "AnonHugePages:", "ShmemPmdMapped:",

@@ -195,8 +195,7 @@ int perhaps_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t 
     return 0;
 }
 
-/* ---- The bytes of one that has not --------------------------------------------------------
- */
+/* ---- The bytes of one that has not ------------------------------------------------------- */
 
 int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_reader *reader,
                         void *context, const char *path)

@@ -3,7 +3,7 @@
  *
  *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
  *          so that its lines always differ.  Or, together: part_lines blocks of 'parts' lines;
-          a key has one block, which is read at once where each read costs much.
+ *          a key has one block, which is read at once where each read costs much.
  *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
  *
  *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:

@@ -136,8 +136,8 @@ static bool ends_at(const struct table *t, struct search *s, unsigned at)
     return s->free_slot < BUCKET_SLOTS;
 }
 
-/* Goes on from a step to the four that its entries lead to.  Returns how many steps there are.
- */
+/* Goes on from a step to the four that its entries lead to.
+ * Returns how many steps there are. */
 static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
 {
     uint64_t bucket = s->steps[at].bucket;
@@ -157,8 +157,8 @@ enum { SEARCH_AHEAD = 8 };
 
 /* Looks for the nearest bucket with a free slot, breadth first: 'steps' is its own queue.  A
  * bucket is looked at SEARCH_AHEAD steps after it was queued, long before its own entries are
- * followed: three of four never are.  Bounded, since crafted keys can make all roads lead back.
- */
+ * followed: three of four never are.  The search is bounded, since crafted keys can make all
+ * roads lead back. */
 static bool find_path(const struct table *t, const struct pair *pair, struct search *s)
 {
     s->steps[0] = (struct step){ .bucket = pair->first, .parent = NO_PARENT };

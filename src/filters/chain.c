@@ -2,12 +2,12 @@
  * 2007), over any kind that adds and does not grow.
  *
  *   parts = layers, the oldest first; layer i is planned for capacity * factor^i keys, at the
- * rate p (1 - r) r^i with r = .9: all together stay under p, however many there are body  = one
- * line: the number of removals that left a stale entry
+ *           rate p (1 - r) r^i with r = .9: all together stay under p, however many there are
+ *   body  = one line: the number of removals that left a stale entry
  *
- *           layer 0   layer 1         layer 2                         a new key goes to the
- * newest; [xxxxxxxx][xxxxxxxxxxxxxxx][xxxxxxxxxxx                  ] one that is full stays as
- *                                                                     it is
+ *   layer 0   layer 1          layer 2                          a new key goes to the newest;
+ *   [xxxxxxxx][xxxxxxxxxxxxxxx][xxxxxxxxxxx                 ]   one that is full stays as it is
+ *
  * A series that falls slowly costs little: the tenth layer has 1.5 bits a key more than the
  * first one, where halving (r = .5) would take 13 bits more.  The first one pays log2(1/(1-r))
  * = 3.3 bits, and is small.
@@ -16,7 +16,8 @@
  * layers does not know which of them has it, and which has another key's entry in its place: it
  * takes none, and no key is lost.  Without the keys the layers cannot be put together again.
  *
- * Limits: PERHAPS_LAYERS_MAX layers.  Invariant: a key was added to one of the layers. */
+ * Limits: PERHAPS_LAYERS_MAX layers.
+ * Invariant: a key was added to one of the layers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -17,8 +17,10 @@
  * Many threads.  Who writes the lines of a key holds their locks (bytes, one for several lines,
  * taken in order); who asks reads without.  Near the limit each key takes its share of the
  * number before it is added; far from it a batch reserves what it may need, and gives back the
- * rest.  Limits: 8 parts, 16 counters a line.  Invariant: no counter is lower than the copies
- * of the keys that it belongs to, or it is 15. */
+ * rest.
+ *
+ * Limits: 8 parts, 16 counters a line.
+ * Invariant: a counter is 15, or no lower than the copies of the keys that it belongs to. */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -370,8 +372,8 @@ static void end_batch(perhaps_filter *f)
 /* Batches of fewer keys are not worth a reservation. */
 enum { RESERVING_KEYS = 8 };
 
-/* Adds all keys, if they find room whatever counters they need; else none, and returns false.
- */
+/* Adds all keys, if they find room whatever counters they need; else none,
+ * and returns false. */
 static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, enum count_change how,
                          bool *answer)
@@ -409,8 +411,8 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
     return room;
 }
 
-/* No key is refused because of a batch that has counters to give back: then it is waited for.
- */
+/* No key is refused because of a batch that has counters to give back:
+ * then it is waited for. */
 static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                    bool *answer)
 {

@@ -18,8 +18,10 @@
  * or because its entry has been copied to the other bucket, a version that belongs to the pair
  * of buckets is counted up.  Who asks reads the version, both buckets, and the version again:
  * it can have missed an entry, by reading its new place too early and the old one too late,
- * only if the version has changed, and then asks again.  It never waits. Limits: 4 to 32 bits a
- * fingerprint; 8 copies of a key. Invariant: each entry lies in one of its two buckets. */
+ * only if the version has changed, and then asks again.  It never waits.
+ *
+ * Limits: 4 to 32 bits a fingerprint; 8 copies of a key.
+ * Invariant: each entry lies in one of its two buckets. */
 #include <math.h>
 #include <stdio.h>
 

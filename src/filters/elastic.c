@@ -22,8 +22,8 @@
  * it that segments are split evenly over time.
  *
  * Limits: slots of 12 to 32 bits; 8 copies of a key; depth 31.
- * Invariant: each entry lies in one of its two buckets, in each segment that its bits lead to.
- */
+ * Invariant: each entry lies in one of its two buckets,
+ * in each segment that its bits lead to. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

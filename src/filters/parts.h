@@ -1,12 +1,12 @@
-/* parts.h - what the composite kinds share: filters under one hash, asked one after the other.
- */
+/* parts.h - what the composite kinds share: filters under one hash,
+ * asked one after the other. */
 #ifndef PARTS_H
 #define PARTS_H
 
 #include "../filter.h"
 
-/* Plans a part: of this kind, for so many keys at this rate; the rest as 'options' say. Returns
- * 0 or an error of perhaps_plan(). */
+/* Plans a part: of this kind, for so many keys at this rate; the rest as 'options' say.
+ * Returns 0 or an error of perhaps_plan(). */
 int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
                const struct perhaps_options *options, struct geometry *g);
 
@@ -19,8 +19,8 @@ bool parts_are(const perhaps_filter *f, const struct filter_kind *base);
 
 void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 
-/* Asks the first 'count' parts, the newest of them first, until one has found all keys. Returns
- * how many answers are true. */
+/* Asks the first 'count' parts, the newest of them first, until one has found all keys.
+ * Returns how many answers are true. */
 size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer);
 

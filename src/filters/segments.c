@@ -19,8 +19,8 @@ size_t segments_sync_nbytes(const struct geometry *g)
 }
 
 /* A search for room that goes on for longer costs time with each key that comes before a split,
- * and saves little memory: 1024 steps take twice the time of 256 and 1 % less (doc/KINDS.md).
- */
+ * and saves little memory: 1024 steps take twice the time of 256 and 1 % less memory
+ * (doc/KINDS.md). */
 enum { SEGMENT_SEARCH = 256 };
 
 /* ---- Sizes ----------------------------------------------------------------------------- */

@@ -1,8 +1,10 @@
 /* segments.h - the pages of an elastic filter: found through directories, split when full.
  *
- *   body = a line of counters; the depth of each segment, a byte, base by base in the order of
- * the bits that lead to it, zeros up to a multiple of 4096; the segments in the same order; a
- *          line of zeros, since reads of the last slots reach behind it */
+ *   body = a line of counters
+ *          the depth of each segment, a byte, base by base in the order of the bits that lead
+ *          to it, and zeros up to a multiple of 4096
+ *          the segments in the same order
+ *          a line of zeros, since reads of the last slots reach behind it */
 #ifndef SEGMENTS_H
 #define SEGMENTS_H
 

@@ -2,13 +2,13 @@
  * dropped.
  *
  *   parts = G generations, the oldest first; each is planned for 1/(G-1) of the window's keys,
- * at a rate of which G together stay under the asked one body  = one line: whether the time is
- * known, and when the newest generation began
+ *           at a rate of which G together stay under the asked one
+ *   body  = one line: whether the time is known, and when the newest generation began
  *
- *          older                       newest
- *          [xxxxxxx][xxxxxxx][xxxxxxx][xx     ]       keys are added to the newest; "perhaps"
- * if any generation says so [xxxxxxx][xxxxxxx][xxxxxxx][       ]       rotated: the oldest is
- * empty, and the newest
+ *    oldest                     newest
+ *   [xxxxxxx][xxxxxxx][xxxxxxx][xx     ]   keys are added to the newest; "perhaps" if any
+ *                                          generation says so
+ *   [xxxxxxx][xxxxxxx][xxxxxxx][       ]   rotated: the oldest is emptied to be the newest
  *
  * With a period of W/(G-1) between rotations a key is remembered for W at least (it came just
  * before one, and is dropped G-1 periods later) and for W + W/(G-1) at most.

@@ -71,8 +71,7 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
 #include "cuckoo.h"
 #include "elastic.h"
 
-/* ---- XXH3-128 of 8 bytes, eight at a time -------------------------------------------------
- */
+/* ---- XXH3-128 of 8 bytes, eight at a time ------------------------------------------------ */
 
 /* x xor itself, shifted */
 static inline __m512i fold(__m512i x, unsigned shift)

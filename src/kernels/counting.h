@@ -3,7 +3,8 @@
  * The including file has included blocked.h before, and defined for a line of counters:
  *   bool counters_have(line, mark, rule)  whether none of the key's counters is zero
  *   struct line_tally                     what happened to counters, in any form
- *   void line_tally_end(&line_tally, &tally)             adds it to a struct count_tally
+ *   void line_tally_end(&line_tally, &tally)
+ *                                         adds it to a struct count_tally
  *   void line_count(line, mark, rule, up, moves, &line_tally)
  *                                         counts them up or down by one, if 'moves' */
 #ifndef KERNELS_COUNTING_H

@@ -182,8 +182,8 @@ static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, 
     return cuckoo_load(body + (bit >> 3)) >> (bit & 7);
 }
 
-/* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket: the body has room.
- */
+/* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket:
+ * the body has room. */
 static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uint64_t bucket,
                                                         unsigned width)
 {

@@ -2,10 +2,10 @@
  * compilers have for vectors: one text for every instruction set.
  *
  * The including file has included blocked.h before, and defined:
- *   words                       a vector of u32
+ *   words                         a vector of u32
  *   bool some_lane(words)         whether one is set
  *   void line_ones(mark, rule, words ones[LINE_VECTORS])
- *                               a one at the lowest bit of each of the key's counters */
+ *                                 a one at the lowest bit of each of the key's counters */
 #ifndef NIBBLES_H
 #define NIBBLES_H
 
