@@ -26,8 +26,7 @@ enum { BATCH_KEYS = 65536, RING = 128 };
  * of the smallest second-level cache that servers have. */
 enum { PIECE_KEYS = BATCH_KEYS, PIECE_NBYTES = 512 << 10 };
 
-/* ---- Tasks: options.c, numbers.c
- * ---------------------------------------------------------------- */
+/* ---- Tasks: options.c, numbers.c --------------------------------------------------------- */
 
 enum { LIST_MAX = 16, THREADS_MAX = 1024 };
 

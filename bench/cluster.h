@@ -12,8 +12,7 @@
 #include "bench.h"
 #include "fleet.h"
 
-/* ---- What is measured: cluster_options.c ---------------------------------------------------
- */
+/* ---- What is measured: cluster_options.c ------------------------------------------------- */
 
 struct plan {
     const char *servers; /* redis://host:port of a cluster */
@@ -34,8 +33,7 @@ struct plan {
 
 void plan_read(int argc, char **argv, struct plan *plan);
 
-/* ---- Rivals: cluster_rivals.c ---------------------------------------------------------------
- */
+/* ---- Rivals: cluster_rivals.c ------------------------------------------------------------ */
 
 /* The yardstick: values of 64 bytes, as many bytes as a query for a key brings back; so many
  * that they are about the bytes of a filter for ten million keys.  Few of them stay in the
@@ -70,8 +68,7 @@ void bits_close(struct bits *bits); /* and removes them from the servers */
 void bits_add(struct bits *bits, const struct perhaps_keys *keys);
 void bits_ask(struct bits *bits, const struct perhaps_keys *keys);
 
-/* ---- Measuring: cluster_measure.c -----------------------------------------------------------
- */
+/* ---- Measuring: cluster_measure.c -------------------------------------------------------- */
 
 /* In the order of the turns: the naive layout is asked for what was added to it. */
 enum work {
@@ -125,8 +122,7 @@ void measure_row(struct fleet *fleet, const struct plan *plan, const char *url,
 void measure_latency(struct fleet *fleet, const struct plan *plan, const char *url,
                      struct latency latency[LATENCIES]);
 
-/* ---- Results: cluster_report.c
- * --------------------------------------------------------------- */
+/* ---- Results: cluster_report.c ----------------------------------------------------------- */
 
 void cluster_report_header(FILE *to, const struct plan *plan, const struct fleet *fleet);
 void cluster_report_row(FILE *to, const struct row *row);

@@ -36,8 +36,7 @@ static void stop_on(const perhaps_cluster *cluster, int error)
         errx(2, "%s", perhaps_cluster_problem(cluster));
 }
 
-/* ---- Batches -------------------------------------------------------------------------------
- */
+/* ---- Batches ----------------------------------------------------------------------------- */
 
 static size_t count_true(const bool *answers, size_t count)
 {
@@ -113,8 +112,7 @@ static struct perhaps_keys next_keys(struct contest *contest, enum work work, bo
     }
 }
 
-/* ---- One turn ------------------------------------------------------------------------------
- */
+/* ---- One turn ---------------------------------------------------------------------------- */
 
 static double client_seconds(void)
 {
@@ -172,8 +170,7 @@ static double time_work(struct contest *contest, enum work work, struct cost *co
     return seconds / (double)plan->piece;
 }
 
-/* ---- All turns -----------------------------------------------------------------------------
- */
+/* ---- All turns --------------------------------------------------------------------------- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -212,8 +209,7 @@ static void take_turns(struct contest *contest)
     free(ratios);
 }
 
-/* ---- Before and after ----------------------------------------------------------------------
- */
+/* ---- Before and after -------------------------------------------------------------------- */
 
 /* Adds keys until there are so many; returns the seconds. */
 static double fill(struct contest *contest, uint64_t until)
@@ -310,8 +306,7 @@ void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, 
     close_contest(&contest);
 }
 
-/* ---- Latency -------------------------------------------------------------------------------
- */
+/* ---- Latency ----------------------------------------------------------------------------- */
 
 struct stopwatch {
     double *get, *ask, *add;

@@ -5,8 +5,7 @@
 
 #include "cluster.h"
 
-/* ---- The table -----------------------------------------------------------------------------
- */
+/* ---- The table --------------------------------------------------------------------------- */
 
 void cluster_report_header(FILE *to, const struct plan *plan, const struct fleet *fleet)
 {
@@ -125,8 +124,7 @@ void cluster_report_latency(FILE *to, const struct latency latency[LATENCIES])
                 1e6 * latency[i].add, latency[i].add / latency[i].get);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------
- */
+/* ---- JSON -------------------------------------------------------------------------------- */
 
 json_t *cluster_json(const struct plan *plan, const struct fleet *fleet)
 {

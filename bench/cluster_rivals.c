@@ -6,8 +6,7 @@
 
 #include "cluster.h"
 
-/* ---- Values --------------------------------------------------------------------------------
- */
+/* ---- Values ------------------------------------------------------------------------------ */
 
 #define VALUE_PREFIX "perhaps-bench:"
 enum { VALUE_NAME_NBYTES = sizeof VALUE_PREFIX - 1 + 6, COMMAND_NBYTES = 192 };
@@ -87,8 +86,7 @@ void values_get(struct fleet *fleet, uint64_t values, uint64_t first, size_t cou
     fleet_run(fleet);
 }
 
-/* ---- Bits ----------------------------------------------------------------------------------
- */
+/* ---- Bits -------------------------------------------------------------------------------- */
 
 #define BITS_PREFIX "perhaps-bench:bits:"
 enum { BITS_NAME_NBYTES = 40 };

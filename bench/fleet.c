@@ -12,8 +12,7 @@
 /* Once so much is waiting it is sent, while more commands are written. */
 enum { SEND_NBYTES = 32 << 10 };
 
-/* ---- Commands ------------------------------------------------------------------------------
- */
+/* ---- Commands ---------------------------------------------------------------------------- */
 
 char *put_text(char *at, const char *text, size_t nbytes)
 {
@@ -96,8 +95,7 @@ void fleet_put(struct node *node, const char *end, uint32_t tag)
         send_some(node);
 }
 
-/* ---- Answers -------------------------------------------------------------------------------
- */
+/* ---- Answers ----------------------------------------------------------------------------- */
 
 /* Replies are told as they are parsed, and are nothing else: any address that is not NULL. */
 static void *take(const redisReadTask *task, long long number, const char *bytes, size_t nbytes)
@@ -191,8 +189,7 @@ void fleet_run(struct fleet *fleet)
     }
 }
 
-/* ---- Connections ---------------------------------------------------------------------------
- */
+/* ---- Connections ------------------------------------------------------------------------- */
 
 static redisContext *check(redisContext *context, const char *host, int port)
 {
@@ -267,8 +264,7 @@ void fleet_close(struct fleet *fleet)
     }
 }
 
-/* ---- What they did -------------------------------------------------------------------------
- */
+/* ---- What they did ----------------------------------------------------------------------- */
 
 static double info_number(const redisReply *info, const char *name)
 {

@@ -96,8 +96,7 @@ static size_t list_growers(const struct settings *settings, struct grower *list)
     return count;
 }
 
-/* ---- What all need ------------------------------------------------------------------------
- */
+/* ---- What all need ----------------------------------------------------------------------- */
 
 uint64_t worst_from(const struct settings *settings)
 {
@@ -130,8 +129,7 @@ void grow_progress(const struct growth *growth, const char *doing, uint64_t keys
                     (double)keys / (double)growth->keys);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------
- */
+/* ---- All of it --------------------------------------------------------------------------- */
 
 typedef const char *grow_pass(struct growth *growth);
 typedef void grow_row(FILE *to, const struct growth *growth);

@@ -32,8 +32,7 @@ static uint64_t ns_now(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* ---- Bins: four to each doubling ----------------------------------------------------------
- */
+/* ---- Bins: four to each doubling --------------------------------------------------------- */
 
 static unsigned bin_of(uint64_t ns)
 {
@@ -63,8 +62,7 @@ static double quantile(const struct stopwatch *s, double beyond)
     return 0;
 }
 
-/* ---- Calls --------------------------------------------------------------------------------
- */
+/* ---- Calls ------------------------------------------------------------------------------- */
 
 static void note(struct stopwatch *s, uint64_t key)
 {
@@ -117,8 +115,7 @@ static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t 
     s->calls += count;
 }
 
-/* ---- Runs ---------------------------------------------------------------------------------
- */
+/* ---- Runs -------------------------------------------------------------------------------- */
 
 static size_t piece_at(const struct stopwatch *s, uint64_t first)
 {

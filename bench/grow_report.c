@@ -42,8 +42,7 @@ static void print_number(FILE *to, int width, double value)
     fprintf(to, " %*s", width, short_number(value, text));
 }
 
-/* ---- While it grows -----------------------------------------------------------------------
- */
+/* ---- While it grows ---------------------------------------------------------------------- */
 
 static void print_stop(FILE *to, const struct stop *stop)
 {
@@ -116,8 +115,7 @@ void grow_report_layers(FILE *to, const struct growth *growths, size_t count)
     fflush(to);
 }
 
-/* ---- Time ---------------------------------------------------------------------------------
- */
+/* ---- Time -------------------------------------------------------------------------------- */
 
 void grow_report_time_header(FILE *to)
 {
@@ -162,8 +160,7 @@ void grow_report_time(FILE *to, const struct growth *growth)
     fprintf(to, "\n");
 }
 
-/* ---- Memory and rate at the end -----------------------------------------------------------
- */
+/* ---- Memory and rate at the end ---------------------------------------------------------- */
 
 static void print_size(FILE *to, const struct growth *growth)
 {
@@ -198,8 +195,7 @@ void grow_report_sizes(FILE *to, const struct growth *growths, size_t count)
             print_size(to, &growths[i]);
 }
 
-/* ---- Pauses -------------------------------------------------------------------------------
- */
+/* ---- Pauses ------------------------------------------------------------------------------ */
 
 void grow_report_pause_header(FILE *to)
 {

@@ -51,8 +51,7 @@ static void bare_lap(struct race *race, struct timing *timing, size_t lap,
     timing_note(timing, lap, seconds_now() - start, lines);
 }
 
-/* ---- Growing ------------------------------------------------------------------------------
- */
+/* ---- Growing ----------------------------------------------------------------------------- */
 
 static const char *add_piece(struct race *race, size_t lap, uint64_t first)
 {
@@ -117,8 +116,7 @@ static const char *grow_passes(struct race *race)
     return problem;
 }
 
-/* ---- Asking -------------------------------------------------------------------------------
- */
+/* ---- Asking ------------------------------------------------------------------------------ */
 
 static const char *make_fixed(struct race *race)
 {
@@ -203,8 +201,7 @@ static void measure_fpr(struct race *race)
     growth->fpr_measured = (double)found / (double)growth->queries;
 }
 
-/* ---- Removing -----------------------------------------------------------------------------
- */
+/* ---- Removing ---------------------------------------------------------------------------- */
 
 /* The keys that are left are all found. */
 static const char *check_the_rest(struct race *race, uint64_t left)
@@ -246,8 +243,7 @@ static const char *remove_keys(struct race *race)
     return check_the_rest(race, growth->keys / 2);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------
- */
+/* ---- All of it --------------------------------------------------------------------------- */
 
 static int race_open(struct race *race)
 {

@@ -59,8 +59,7 @@ static void look_at_memory(struct watch *w)
     }
 }
 
-/* ---- Growing ------------------------------------------------------------------------------
- */
+/* ---- Growing ----------------------------------------------------------------------------- */
 
 /* Adds until there are 'keys' keys. */
 static const char *watch_until(struct watch *w, uint64_t keys)
@@ -93,8 +92,7 @@ static void note_stop(struct watch *w, bool doubled)
     };
 }
 
-/* ---- Where layers begin --------------------------------------------------------------------
- */
+/* ---- Where layers begin ------------------------------------------------------------------ */
 
 static const double fullness[LAYER_STOPS] = { 1, 1.5, 1.99 };
 
@@ -136,8 +134,7 @@ static const char *watch_layers_until(struct watch *w, uint64_t keys)
     return watch_until(w, keys);
 }
 
-/* ---- All of it ------------------------------------------------------------------------------
- */
+/* ---- All of it --------------------------------------------------------------------------- */
 
 static const char *watch_all(struct watch *w)
 {

@@ -86,8 +86,7 @@ void json_report_row(struct json_report *report, const struct contender *contend
                                 json_speeds(result, base, (enum calls)calls));
 }
 
-/* ---- Filters that grow --------------------------------------------------------------------
- */
+/* ---- Filters that grow ------------------------------------------------------------------- */
 
 static json_t *json_speed(const struct speed *speed)
 {

@@ -30,8 +30,7 @@ static bool is_wanted(const struct bench *bench, const struct contender *contend
     return !contender->missing && is_named(bench, contender) && in_time;
 }
 
-/* ---- One contender ------------------------------------------------------------------------
- */
+/* ---- One contender ----------------------------------------------------------------------- */
 
 static void measure_and_report(struct bench *bench, const struct contender *contender,
                                const struct task *task, struct result *result,
@@ -73,8 +72,7 @@ static void measure_threads(struct bench *bench, const struct contender *contend
     }
 }
 
-/* ---- All contenders -----------------------------------------------------------------------
- */
+/* ---- All contenders ---------------------------------------------------------------------- */
 
 /* At one number of keys. */
 static void measure_at(struct bench *bench, uint64_t keys)

@@ -35,8 +35,7 @@ struct run {
     uint64_t count; /* no key has this number, or a higher one */
 };
 
-/* ---- A round ------------------------------------------------------------------------------
- */
+/* ---- A round ----------------------------------------------------------------------------- */
 
 /* Who cannot be added to by all is added to by the first. */
 static size_t hands_in(const struct run *run)
@@ -271,8 +270,7 @@ static const char *measure_questions(struct run *run)
     return NULL;
 }
 
-/* ---- All of it -----------------------------------------------------------------------------
- */
+/* ---- All of it --------------------------------------------------------------------------- */
 
 /* How many keys the load means: found out by filling to the capacity, where it is known. */
 static const char *find_key_count(struct run *run)

@@ -1,8 +1,8 @@
 /* perhaps-paper - what a filter takes on servers, by arithmetic: memory, nodes, commands and
  * their bytes; beside a classic Bloom filter with a command for each bit.
  *
- * The plan is the library's; commands are written here as doc/CLUSTER.md says, for random keys.
- */
+ * The plan is the library's; commands are written here as doc/CLUSTER.md says, for random
+ * keys. */
 #include <err.h>
 #include <inttypes.h>
 #include <math.h>
@@ -22,8 +22,7 @@ static const double node_nbytes = 48 * 0x1p30; /* of a filter, on a node of 64 G
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* ---- Bytes ---------------------------------------------------------------------------------
- */
+/* ---- Bytes ------------------------------------------------------------------------------- */
 
 static size_t digits(uint64_t number)
 {
@@ -98,8 +97,7 @@ static struct sizes size_up(const perhaps_layout *layout, const struct perhaps_p
     return sizes;
 }
 
-/* ---- One filter ----------------------------------------------------------------------------
- */
+/* ---- One filter -------------------------------------------------------------------------- */
 
 static void print_row(uint64_t capacity, double fpr)
 {
@@ -121,8 +119,7 @@ static void print_row(uint64_t capacity, double fpr)
     perhaps_layout_free(layout);
 }
 
-/* ---- A command for each bit ----------------------------------------------------------------
- */
+/* ---- A command for each bit -------------------------------------------------------------- */
 
 static void print_classic_row(uint64_t capacity, double fpr)
 {
@@ -139,8 +136,7 @@ static void print_classic_row(uint64_t capacity, double fpr)
            k * 4);
 }
 
-/* ---- A key that holds all of it ------------------------------------------------------------
- */
+/* ---- A key that holds all of it ---------------------------------------------------------- */
 
 static void print_single_keys(void)
 {

@@ -81,8 +81,7 @@ static size_t request(struct process *process, char what, const struct perhaps_k
     return receive_answer(process);
 }
 
-/* ---- A process ----------------------------------------------------------------------------
- */
+/* ---- A process --------------------------------------------------------------------------- */
 
 static bool is_go(const char *program)
 {
@@ -197,8 +196,7 @@ static size_t ask(const void *filter, const struct perhaps_keys *keys)
     return request(either.process, 'Q', keys);
 }
 
-/* ---- Which there are ----------------------------------------------------------------------
- */
+/* ---- Which there are --------------------------------------------------------------------- */
 
 static bool on_path(const char *command)
 {

@@ -29,8 +29,7 @@ static void close_data(FILE *file)
         err(2, "data");
 }
 
-/* ---- Rows
- * ------------------------------------------------------------------------------------ */
+/* ---- Rows -------------------------------------------------------------------------------- */
 
 static double number(const json_t *row, const char *name)
 {
@@ -62,8 +61,7 @@ static double choose(const json_t *rows, const char *name, double usual)
     return number(json_array_get(rows, 0), name);
 }
 
-/* ---- Speed against size
- * ---------------------------------------------------------------------- */
+/* ---- Speed against size ------------------------------------------------------------------ */
 
 static void put_speed(FILE *to, const json_t *rows, const char *kind, const char *title,
                       const char *what)
@@ -88,8 +86,7 @@ static void write_speed(const json_t *rows, const char *folder)
     close_data(to);
 }
 
-/* ---- Bits against rate
- * ----------------------------------------------------------------------- */
+/* ---- Bits against rate ------------------------------------------------------------------- */
 
 static void put_bits(FILE *to, const char *kind)
 {
@@ -119,8 +116,7 @@ static void write_bits(const char *folder)
     close_data(to);
 }
 
-/* ---- Threads
- * --------------------------------------------------------------------------------- */
+/* ---- Threads ----------------------------------------------------------------------------- */
 
 /* Millions a second, by all threads together, at a filter made to be shared. */
 static void put_threads(FILE *to, const json_t *rows, const char *kind, const char *title,
@@ -154,8 +150,7 @@ static void write_threads(const json_t *rows, const char *folder)
     close_data(to);
 }
 
-/* ---- Filters that grow
- * ----------------------------------------------------------------------- */
+/* ---- Filters that grow ------------------------------------------------------------------- */
 
 static void put_growth(FILE *to, const json_t *growth, const char *title, const char *what)
 {

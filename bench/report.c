@@ -192,8 +192,7 @@ void report_row(FILE *to, const char *name, const struct result *result,
     fflush(to);
 }
 
-/* ---- How far it came -----------------------------------------------------------------------
- */
+/* ---- How far it came --------------------------------------------------------------------- */
 
 /* Ten times a second, and only where somebody looks. */
 void report_progress(const char *name, const struct task *task, const char *doing, double share)

@@ -34,8 +34,7 @@ static double random_number(uint64_t stream, uint64_t i)
     return (double)(random64(random64(seed + (stream << 32)) ^ i) >> 11) * 0x1p-53;
 }
 
-/* ---- Where partitions lie ------------------------------------------------------------------
- */
+/* ---- Where partitions lie ---------------------------------------------------------------- */
 
 /* The first is 'urls', the others are as random as a number in them. */
 static void filter_name(char name[NAME_NBYTES], size_t number)
@@ -89,8 +88,7 @@ static double at_random(uint64_t stream, size_t partitions, size_t nodes)
     return unevenness(loads, nodes);
 }
 
-/* ---- Balance -------------------------------------------------------------------------------
- */
+/* ---- Balance ----------------------------------------------------------------------------- */
 
 static int compare_numbers(const void *a, const void *b)
 {
@@ -138,8 +136,7 @@ static void show_balance(uint16_t *slots)
         balance_row(partition_numbers[i], slots);
 }
 
-/* ---- Keys of partitions --------------------------------------------------------------------
- */
+/* ---- Keys of partitions ------------------------------------------------------------------ */
 
 static void show_keys(void)
 {
@@ -162,8 +159,7 @@ static void show_keys(void)
     free(loads);
 }
 
-/* ---- Adding nodes --------------------------------------------------------------------------
- */
+/* ---- Adding nodes ------------------------------------------------------------------------ */
 
 /* The share of partitions that move when nodes come, each old one giving of its slots the first
  * ones, in equal parts. */
@@ -194,8 +190,7 @@ static void show_moves(uint16_t *slots)
                100 * (double)steps[i][1] / (double)(steps[i][0] + steps[i][1]));
 }
 
-/* ---- Hot keys ------------------------------------------------------------------------------
- */
+/* ---- Hot keys ---------------------------------------------------------------------------- */
 
 /* Questions for keys by Zipf's law, the i-th of which is asked for i^-exponent as often as the
  * first. */
@@ -256,8 +251,7 @@ static void show_hot_keys(uint16_t *slots)
             }
 }
 
-/* ---- All of it -----------------------------------------------------------------------------
- */
+/* ---- All of it --------------------------------------------------------------------------- */
 
 static void read_options(int argc, char **argv)
 {

@@ -1,5 +1,5 @@
-/* slots.h - the slot of a Redis key, and the nodes of a cluster whose slots are shared evenly.
- */
+/* slots.h - the slot of a Redis key, and the nodes of a cluster whose slots are shared
+ * evenly. */
 #ifndef SLOTS_H
 #define SLOTS_H
 

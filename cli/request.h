@@ -31,7 +31,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
 
 /* The same, and its plan.  An option that the kind would not heed
  * (--factor where there are no layers) is an error; with no --kind it chooses one that heeds
- * it. Returns 0, or the exit status, having complained about 'name'. */
+ * it.  Returns 0, or the exit status, having complained about 'name'. */
 int request_plan(const struct settings *settings, struct size size, const char *name,
                  struct perhaps_options *options, struct perhaps_plan *plan);
 

@@ -18,8 +18,8 @@ struct window {
 int window_open(struct window *window, const struct settings *settings,
                 const perhaps_filter *filter, const char *path);
 
-/* Whether lines have their time with them: a stage must then read it before window_advance().
- */
+/* Whether lines have their time with them:
+ * a stage must then read it before window_advance(). */
 bool window_reads(const struct window *window);
 
 /* A stage, with the window as its context: reads the times of a batch. */

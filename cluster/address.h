@@ -1,6 +1,5 @@
 /* address.h - where a filter is:
- * redis://[[user][:password]@]host[:port]/name[?setting=value&...]
- */
+ * redis://[[user][:password]@]host[:port]/name[?setting=value&...] */
 #ifndef ADDRESS_H
 #define ADDRESS_H
 

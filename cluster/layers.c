@@ -21,8 +21,8 @@ static uint64_t smaller_size(uint64_t nbytes)
     return nbytes - power / 4;
 }
 
-/* The fewest that there should be, and for which strings just fill the memory that they take.
- */
+/* The fewest that there should be, and for which strings just fill the memory that they
+ * take. */
 static uint64_t usual_partitions(uint64_t body_nbytes, size_t block_nbytes)
 {
     uint64_t wanted = body_nbytes / PARTITION_NBYTES_USUAL, size = PARTITION_NBYTES_MOST;

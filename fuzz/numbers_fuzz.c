@@ -1,6 +1,5 @@
 /* numbers_fuzz.c - numbers and times as people write them: read without rounding, or not at
- * all.
- */
+ * all. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -176,8 +176,8 @@ struct perhaps_options {
     enum perhaps_preference preference;
     bool together; /* blocked: the lines of a key lie side by side, so that one read fetches
                       them, and fewer bits are set: for bodies on a disk or a server, where each
-                      costs much.  It takes 3 % more memory, with several lines a tenth or more
-                    */
+                      costs much.  It takes 3 % more memory, a tenth or more where a key has
+                      several lines */
     bool shared;   /* several threads add or remove at once: see Threads above */
     struct perhaps_hashing hashing;
     const struct perhaps_allocator *allocator; /* NULL: the system's; copied */
@@ -218,8 +218,8 @@ typedef struct perhaps_filter perhaps_filter;
 
 /* Makes an empty filter as perhaps_plan() says.  Returns 0 and sets *filter (release it with
  * perhaps_free()); or an error of perhaps_plan(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_KEY (custom
- * without a function) or PERHAPS_ERR_IO (the system has no random bytes) and sets it to NULL.
- */
+ * without a function) or PERHAPS_ERR_IO (the system has no random bytes), and sets it to
+ * NULL. */
 PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
 
 /* Releases the filter and unmaps its file.  NULL is allowed. */
@@ -264,8 +264,8 @@ PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
  * (a chain that finds it in several layers; a saturated counter) it stays, so that no key is
  * lost, and counts as stale (perhaps_stats()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
  * changed nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED;
- * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add(). Remove
- * only what was added: a key that was not has, with the probability fpr, the same entry as
+ * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add().
+ * Remove only what was added: a key that was not has, with the probability fpr, the same entry as
  * another key, which is then lost.  Where removals cannot be trusted ask for a low fpr (1e-8
  * gives fingerprints of 32 bits). */
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
@@ -283,8 +283,8 @@ struct perhaps_key {
     size_t nbytes;
 };
 
-/* What a filter's hash makes of a key: the same in all filters of one hash and seed or secret.
- */
+/* What a filter's hash makes of a key: the same in all filters of one hash and seed or
+ * secret. */
 struct perhaps_hashed {
     uint8_t bytes[PERHAPS_HASH_NBYTES];
 };
@@ -339,8 +339,7 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
 /* Adds all that 'other' holds to 'filter'.  Returns 0; PERHAPS_ERR_MISMATCH unless kind,
  * geometry and hash, seed or secret are the same; PERHAPS_ERR_FULL where the union would
  * break the fpr or finds no room, or PERHAPS_ERR_COPIES; PERHAPS_ERR_MEMORY, since a copy is
- * made on the way; PERHAPS_ERR_READ_ONLY.  On failure
- * 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
+ * made on the way; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
  * an estimate for Bloom kinds: the keys that both held are counted once.
  *
  * There is no call that compacts, that makes one layer of a chain's layers or a small filter of
@@ -358,7 +357,7 @@ PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
  * and renamed, so that at every moment the old or the new filter is there whole; mode and
  * symbolic link of an existing file are kept.  A device or pipe is written to.
  * Returns 0; PERHAPS_ERR_IO (errno) or PERHAPS_ERR_MEMORY: the old file is as it was, unless
- * all but the last step was done and only the folder could not be synced. Two that save to one
+ * all but the last step was done and only the folder could not be synced.  Two that save to one
  * path at once each save whole; the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
@@ -386,8 +385,8 @@ struct perhaps_open_options {
  * like this replaces it: those who have it open go on with the old one.
  *
  * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
- * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE) and sets *filter to NULL.
- */
+ * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE), and sets *filter to
+ * NULL. */
 PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
                              perhaps_filter **filter);
 
@@ -405,8 +404,7 @@ struct perhaps_verdict {
 
 /* Compares every page of a mapped filter with its checksum.  Returns 0; PERHAPS_ERR_DAMAGED;
  * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file, or is written in
- * place.
- */
+ * place. */
 PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 
 /* ---- Layouts: filters whose bytes somebody else keeps --------------------------------- */

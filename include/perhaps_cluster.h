@@ -53,11 +53,11 @@ enum perhaps_cluster_error {
 
 /* Zero is the default in every member but 'url'. */
 struct perhaps_cluster_options {
-    /* redis://[user][:password]@host[:port]/name, or without the @, of any node; parts with
-     * special characters
-     * %-encoded.  Behind it, after a '?' and separated by '&', may stand settings that take
-     * precedence: timeout=2s, patience=1m, replicas=yes, acknowledge=1, and layout=redisson
-     * for a filter that Redisson's RBloomFilter made there. */
+    /* redis://[user][:password]@host[:port]/name, or without the @, of any node; special
+     * characters in its parts are written as %XX.  Behind it, after a '?' and separated by
+     * '&', may stand settings that take precedence: timeout=2s, patience=1m, replicas=yes,
+     * acknowledge=1, and layout=redisson for a filter that Redisson's RBloomFilter made
+     * there. */
     const char *url;
     const char *user, *password; /* where the URL has none */
     unsigned timeout_ms;  /* for a connection, and for a server to go on answering; 0: 3000 */

@@ -33,8 +33,7 @@ static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *
     }
 }
 
-/* ---- One key ------------------------------------------------------------------------------
- */
+/* ---- One key ----------------------------------------------------------------------------- */
 
 static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
 {
@@ -68,8 +67,7 @@ static void test_one_key(void **state)
     for_all(check_one_key, 20, PERHAPS_XXH3);
 }
 
-/* ---- One pair of buckets -------------------------------------------------------------------
- */
+/* ---- One pair of buckets ----------------------------------------------------------------- */
 
 enum { CRAFTED = SANITIZED ? 100 * 1000 : 1000 * 1000, HONEST = 20 * 1000 };
 
@@ -154,8 +152,7 @@ static void test_twins(void **state)
     for_all(attack_with_twins, 1000, PERHAPS_NONE);
 }
 
-/* ---- Stale entries --------------------------------------------------------------------------
- */
+/* ---- Stale entries ----------------------------------------------------------------------- */
 
 /* Keys come and go for a long time, a hundred at once being in: what their removals leave is
  * counted, and it is no more than there were removals. */

@@ -176,8 +176,7 @@ static void expect_all_fail(struct server *server, unsigned timeout_ms)
     stop(server);
 }
 
-/* ---- To every command the same -------------------------------------------------------------
- */
+/* ---- To every command the same ----------------------------------------------------------- */
 
 static const char *always;
 
@@ -217,8 +216,8 @@ static const char *const strange[] = {
     "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$3\r\na\nb\r\n:7000\r\n",
     "*1\r\n*2\r\n:0\r\n:16383\r\n",
     "*1\r\n:0\r\n",
-    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", /* right, for CLUSTER SLOTS
-                                                                     */
+    /* right, for CLUSTER SLOTS */
+    "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n",
     "-ERR no\r\n",
     "-\r\n",
     "-LOADING Redis is loading the dataset in memory\r\n",
@@ -303,8 +302,7 @@ static void test_says_nothing(void **state)
     stop(&server);
 }
 
-/* ---- Anything ------------------------------------------------------------------------------
- */
+/* ---- Anything ---------------------------------------------------------------------------- */
 
 /* Pieces of what servers say, so that some of it goes deeper than the first byte. */
 static const char *const pieces[] = {

@@ -159,8 +159,8 @@ static uint64_t some_index(struct rng *rng, uint64_t added)
     return rng_below(rng, 2) ? rng_below(rng, added) : added - 1 - rng_below(rng, recent);
 }
 
-/* Those at even places have been acknowledged, the others are absent.  false: there are none.
- */
+/* Those at even places have been acknowledged, the others are absent.
+ * false: there are none. */
 static bool choose_keys(struct worker *worker)
 {
     struct crowd *crowd = worker->crowd;

@@ -249,8 +249,8 @@ struct worker {
     unsigned refused;
 };
 
-/* Adds all keys three times, in batches of all sizes, and takes two thirds of that out again.
- */
+/* Adds all keys three times, in batches of all sizes,
+ * and takes two thirds of that out again. */
 static void *add_and_remove(void *context)
 {
     struct worker *w = context;

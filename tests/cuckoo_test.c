@@ -32,8 +32,7 @@ static const struct perhaps_kind *cuckoo(void)
     return &kind_cuckoo.about;
 }
 
-/* ---- Places ---------------------------------------------------------------------------------
- */
+/* ---- Places ------------------------------------------------------------------------------ */
 
 static void check_pair(uint64_t bucket, uint32_t fingerprint, uint64_t nbuckets)
 {
@@ -110,8 +109,7 @@ static void test_slots(void **state)
     }
 }
 
-/* ---- Two halves of the hash
- * ------------------------------------------------------------------ */
+/* ---- Two halves of the hash -------------------------------------------------------------- */
 
 static void add_hash(perhaps_filter *f, uint64_t place, uint64_t mark)
 {
@@ -176,8 +174,7 @@ static void test_independence(void **state)
     perhaps_free(f);
 }
 
-/* ---- Copies
- * ---------------------------------------------------------------------------------- */
+/* ---- Copies ------------------------------------------------------------------------------ */
 
 static void expect_copies(const perhaps_filter *f, const char *key, uint64_t wanted)
 {
@@ -251,8 +248,7 @@ static void test_merged_copies(void **state)
     perhaps_free(before);
 }
 
-/* ---- Load
- * ------------------------------------------------------------------------------------ */
+/* ---- Load -------------------------------------------------------------------------------- */
 
 /* Fills a table until adds fail for want of room, ten thousand times. */
 static void check_load(uint64_t nbuckets, unsigned width, double least)

@@ -49,8 +49,7 @@ static void expect_refused(const uint8_t *bytes, size_t nbytes)
     expect(is_refusal(open_and_close(bytes, nbytes, &load_it)));
 }
 
-/* ---- Cut and flipped ----------------------------------------------------------------------
- */
+/* ---- Cut and flipped --------------------------------------------------------------------- */
 
 static void test_every_length(void **state)
 {
@@ -174,8 +173,7 @@ static void test_many_pages(void **state)
     }
 }
 
-/* ---- Headers whose checksum is right --------------------------------------------------------
- */
+/* ---- Headers whose checksum is right ----------------------------------------------------- */
 
 static void put(struct bytes *file, size_t at, uint64_t value, size_t nbytes)
 {

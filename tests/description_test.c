@@ -9,8 +9,8 @@
 
 enum { ELEMENTS_MOST = 1024 };
 
-/* What a server would answer to HGETALL after these commands: the arguments behind the second.
- */
+/* What a server would answer to HGETALL after these commands:
+ * the arguments behind the second. */
 static redisReply *answer_to(const struct resp *commands)
 {
     redisReader *reader = redisReaderCreate();

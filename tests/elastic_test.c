@@ -8,8 +8,7 @@
 #include "filters/kinds.h"
 #include "filters/segments.h"
 
-/* ---- As the format says --------------------------------------------------------------------
- */
+/* ---- As the format says ------------------------------------------------------------------ */
 
 enum { OFFSET_DEPTHS = 64, BUCKETS = 512, SLOTS = 4, ALL_BASES = 16, DEEPEST = 31 };
 
@@ -87,8 +86,7 @@ static unsigned matches_in(const struct body *b, struct keyhash key)
     return n;
 }
 
-/* ---- Bodies of all kinds ------------------------------------------------------------------
- */
+/* ---- Bodies of all kinds ----------------------------------------------------------------- */
 
 /* Depths that tile each base, at random. */
 static void add_depths(struct rng *rng, uint8_t *depths, uint64_t *segments, unsigned depth)
@@ -206,8 +204,7 @@ static void test_depths_that_lie(void **state)
     perhaps_free(from_depths(too_long, 17, 16, PERHAPS_ERR_DAMAGED));
 }
 
-/* ---- Growth -------------------------------------------------------------------------------
- */
+/* ---- Growth ------------------------------------------------------------------------------ */
 
 static uint8_t *flat_body(const perhaps_filter *f)
 {

@@ -13,8 +13,7 @@
 
 #include "filter.h"
 
-/* ---- Calls that fail when told to
- * ------------------------------------------------------------ */
+/* ---- Calls that fail when told to -------------------------------------------------------- */
 
 static struct {
     const char *call; /* the one to fail; NULL: none */
@@ -136,8 +135,7 @@ static void let_all_work(void)
     most_at_once = SIZE_MAX;
 }
 
-/* ---- A folder with an old filter in it
- * ------------------------------------------------------- */
+/* ---- A folder with an old filter in it --------------------------------------------------- */
 
 struct stage {
     struct path path;
@@ -213,8 +211,7 @@ static void expect_save_fails(const struct stage *s, const char *call, int reaso
     expect_saved(s, s->old);
 }
 
-/* ---- Save
- * ------------------------------------------------------------------------------------ */
+/* ---- Save -------------------------------------------------------------------------------- */
 
 static void fail_each_step(const char *name)
 {
@@ -332,8 +329,7 @@ static void test_named_draft_is_removed(void **state)
     free_stage(&s);
 }
 
-/* ---- Less than was asked
- * --------------------------------------------------------------------- */
+/* ---- Less than was asked ----------------------------------------------------------------- */
 
 static void save_in_small_steps(const char *name)
 {
@@ -365,8 +361,7 @@ static void test_short_and_interrupted(void **state)
     save = perhaps_save;
 }
 
-/* ---- Open and create
- * ------------------------------------------------------------------------- */
+/* ---- Open and create --------------------------------------------------------------------- */
 
 static void expect_open_fails(const struct stage *s, bool writable, const char *call,
                               int reason, unsigned after, int wanted)

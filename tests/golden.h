@@ -34,7 +34,7 @@ static inline int golden_fill(perhaps_filter *f)
 }
 
 /* One of each kind, and at last a window of chains and a blocked filter with two lines
- * together. What grows has to; a window has been rotated twice, and has lost nothing.  Returns
+ * together.  What grows has to; a window has been rotated twice, and has lost nothing.  Returns
  * false from the first index that is none. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)

@@ -1,6 +1,6 @@
 /* growth_test.c - the rate that was asked is kept by filters that have grown a thousandfold,
- * and by windows however much has passed through them: 20 seeds, three deviations, as fpr_test.
- */
+ * and by windows however much has passed through them: 20 seeds, three deviations,
+ * as fpr_test. */
 #include "support.h"
 
 #include <math.h>

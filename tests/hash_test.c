@@ -127,8 +127,7 @@ static void test_custom(void **state)
     }
 }
 
-/* ---- Every hash, every kind ---------------------------------------------------------------
- */
+/* ---- Every hash, every kind -------------------------------------------------------------- */
 
 static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps_hash hash)
 {

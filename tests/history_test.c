@@ -133,8 +133,8 @@ static const void *crowd_key(const struct scene_of_threads *s, size_t index)
     return key_at(&s->keys, HISTORY_KEYS + index);
 }
 
-/* Takes one of its crowd out, or puts one in: entries that are moved thereby belong to anyone.
- */
+/* Takes one of its crowd out, or puts one in: entries that are moved thereby belong to
+ * anyone. */
 static void stir(struct scene_of_threads *s, unsigned thread, struct rng *rng)
 {
     size_t index = rng_below(rng, s->crowd_count / HISTORY_THREADS) * HISTORY_THREADS + thread;

@@ -107,8 +107,7 @@ static void test_in_memory(void **state)
     free_keys(&keys);
 }
 
-/* ---- In a file
- * ------------------------------------------------------------------------------- */
+/* ---- In a file --------------------------------------------------------------------------- */
 
 /* A file of the right size, all of it a hole, mapped. */
 struct sparse_file {

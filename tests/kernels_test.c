@@ -7,8 +7,7 @@
 
 #include "kernels.h"
 
-/* ---- As the format says, one bit after the other --------------------------------------------
- */
+/* ---- As the format says, one bit after the other ----------------------------------------- */
 
 static const uint64_t golden = 0x9e3779b97f4a7c15, pi = 0x243f6a8885a308d3;
 
@@ -107,8 +106,7 @@ static bool cuckoo_has(const struct shape *s, const uint8_t *body, struct keyhas
     return found;
 }
 
-/* ---- Random shapes, bodies and keys
- * ----------------------------------------------------------- */
+/* ---- Random shapes, bodies and keys ------------------------------------------------------ */
 
 enum { KEYS = 32, BODY_MAX = 1 << 14 };
 
@@ -190,8 +188,7 @@ static void fill_randomly(struct trial *t, struct rng *rng)
     }
 }
 
-/* ---- Comparison ---------------------------------------------------------------------------
- */
+/* ---- Comparison -------------------------------------------------------------------------- */
 
 static void check_body(const struct trial *t)
 {
@@ -255,8 +252,7 @@ static void check_bloom_kind(const struct loops *loops, const struct loops *atom
     check_add(atomic, t, wanted);
 }
 
-/* ---- Trials -------------------------------------------------------------------------------
- */
+/* ---- Trials ------------------------------------------------------------------------------ */
 
 /* Of a kind of lines. */
 static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
@@ -327,8 +323,7 @@ static void try_cuckoo(const struct kernels *k, struct trial *t, struct rng *rng
     check_contains(&k->cuckoo, t, wanted);
 }
 
-/* ---- Counters ------------------------------------------------------------------------------
- */
+/* ---- Counters ---------------------------------------------------------------------------- */
 
 /* The numbers of a key's counters: two in a byte, the lower one first. */
 static unsigned counters_of(const struct shape *s, struct keyhash key, uint64_t number[])
@@ -409,8 +404,7 @@ static void try_counting(const struct kernels *k, struct trial *t, struct rng *r
     check_change(k, t, COUNT_DOWN);
 }
 
-/* ---- The run -------------------------------------------------------------------------------
- */
+/* ---- The run ----------------------------------------------------------------------------- */
 
 static void run(void (*try)(const struct kernels *, struct trial *, struct rng *),
                 const char *name)
@@ -450,8 +444,7 @@ static void test_cuckoo(void **state)
     run(try_cuckoo, __func__);
 }
 
-/* ---- Choice -------------------------------------------------------------------------------
- */
+/* ---- Choice ------------------------------------------------------------------------------ */
 
 static void expect_cpu(const char *name)
 {

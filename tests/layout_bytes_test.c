@@ -1,6 +1,6 @@
 /* layout_bytes_test.c - the bytes of a filter are given away as they are; and bytes from
- * elsewhere become the file that perhaps_save() would write, or, if they fail to come, nothing.
- */
+ * elsewhere become the file that perhaps_save() would write, or, if they fail to come,
+ * nothing. */
 #include "support.h"
 
 #include <errno.h>

@@ -8,8 +8,7 @@
 #include "alloc.h"
 #include "filter.h"
 
-/* ---- Calls that allocate
- * --------------------------------------------------------------------- */
+/* ---- Calls that allocate ----------------------------------------------------------------- */
 
 struct stage {
     const struct perhaps_kind *kind;
@@ -69,8 +68,7 @@ static const struct {
     { "map", call_map, true },       { "load", call_load, true },
 };
 
-/* ---- Failing one after the other
- * ------------------------------------------------------------- */
+/* ---- Failing one after the other --------------------------------------------------------- */
 
 static perhaps_filter *half_filter(struct stage *s, uint64_t first)
 {
@@ -245,8 +243,7 @@ static void test_more_than_there_is(void **state)
     }
 }
 
-/* ---- The system's allocator
- * -------------------------------------------------------------------- */
+/* ---- The system's allocator -------------------------------------------------------------- */
 
 static long mapped_pages(void)
 {

@@ -236,8 +236,7 @@ static void do_merge(struct model *m)
     perhaps_free(before);
 }
 
-/* ---- The run ------------------------------------------------------------------------------
- */
+/* ---- The run ----------------------------------------------------------------------------- */
 
 /* In turns more is added than the filter takes, and more is removed than comes. */
 static void step(struct model *m, unsigned number)

@@ -76,8 +76,7 @@ static void test_unknown_kinds(void **state)
     }
 }
 
-/* ---- What is chosen ------------------------------------------------------------------------
- */
+/* ---- What is chosen ---------------------------------------------------------------------- */
 
 static const struct perhaps_kind *first_with(unsigned abilities)
 {
@@ -145,8 +144,7 @@ static void test_plan_is_kept(void **state)
     }
 }
 
-/* ---- The rate
- * -------------------------------------------------------------------------------- */
+/* ---- The rate ---------------------------------------------------------------------------- */
 
 /* Kinds that hold fingerprints end where these do, at 32 bits; parts have but a share of the
  * rate, and that ends where all rates do. */
@@ -254,12 +252,11 @@ static void test_prediction_is_monotone(void **state)
         }
 }
 
-/* ---- Memory
- * ---------------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------ */
 
 /* The fewest bits a key that an exact mixture gives, computed apart from this program (with
- * the Poisson distribution of line loads and the best number of bits); a plan may be 2 % off.
- */
+ * the Poisson distribution of line loads and the best number of bits); a plan may be 2 %
+ * off. */
 static void test_bits_per_key(void **state)
 {
     (void)state;

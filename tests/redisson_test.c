@@ -14,8 +14,8 @@
 
 enum { LENGTHS = 65 };
 
-/* Of the bytes 0 1 2 ... under the key 00 01 02 ... 1f: from the authors' highwayhash_test.cc.
- */
+/* Of the bytes 0 1 2 ... under the key 00 01 02 ... 1f:
+ * from the authors' highwayhash_test.cc. */
 static const uint64_t published[LENGTHS][2] = {
     { 0x0fed268f9d8ffec7, 0x33565e767f093e6f }, { 0xd6b0a8893681e7a8, 0xdc291df9eb9cdcb4 },
     { 0x3d15ad265a16da04, 0x78085638dc32e868 }, { 0x0607621b295f0beb, 0xbfe69a0fd9cedd79 },

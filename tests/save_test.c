@@ -50,8 +50,7 @@ static bool holds(const char *path, const perhaps_filter *wanted)
     return equal;
 }
 
-/* ---- What fails -----------------------------------------------------------------------------
- */
+/* ---- What fails -------------------------------------------------------------------------- */
 
 /* The disk is full after 'limit' bytes. */
 static void check_limit(const perhaps_filter *f, const char *path, uint64_t limit)
@@ -268,8 +267,7 @@ static void test_long_names(void **state)
     perhaps_free(f);
 }
 
-/* ---- What is kept ---------------------------------------------------------------------------
- */
+/* ---- What is kept ------------------------------------------------------------------------ */
 
 static unsigned mode_of(const char *path)
 {
@@ -329,8 +327,7 @@ static void test_relative_path(void **state)
     perhaps_free(f);
 }
 
-/* ---- Devices and pipes
- * ------------------------------------------------------------------------ */
+/* ---- Devices and pipes ------------------------------------------------------------------- */
 
 struct reader {
     struct path path;

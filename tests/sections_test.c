@@ -1,6 +1,6 @@
 /* sections_test.c - files of a filter and its parts, as an enemy makes them: parents that are
- * none, parts of the wrong kind or too many, bodies that lie elsewhere, headers of many pages.
- */
+ * none, parts of the wrong kind or too many, bodies that lie elsewhere, headers of many
+ * pages. */
 #include "support.h"
 
 #include <string.h>
@@ -240,8 +240,7 @@ static void test_bodies_elsewhere(void **state)
     free(file.at);
 }
 
-/* ---- Headers of more than one page ---------------------------------------------------------
- */
+/* ---- Headers of more than one page ------------------------------------------------------- */
 
 static void test_thirty_layers(void **state)
 {

@@ -344,8 +344,7 @@ struct perhaps_allocator ledger_allocator(struct ledger *ledger)
     return (struct perhaps_allocator){ ledger_allocate, ledger_release, ledger };
 }
 
-/* ---- Files and processes
- * ----------------------------------------------------------------------------- */
+/* ---- Files and processes ----------------------------------------------------------------- */
 
 static char temp_folder[64];
 static pid_t temp_owner; /* a forked child must not remove it */

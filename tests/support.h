@@ -167,8 +167,7 @@ struct ledger {
 };
 struct perhaps_allocator ledger_allocator(struct ledger *ledger);
 
-/* ---- Files and processes
- * ----------------------------------------------------------------------------- */
+/* ---- Files and processes ----------------------------------------------------------------- */
 
 struct path {
     char text[PATH_MAX];

@@ -14,8 +14,8 @@ struct contest {
     uint64_t given_twice, given_to_nobody; /* of those that were free: must be none */
 };
 
-/* Half of 'lines' addresses of each process are taken; a quarter wants the other process too.
- */
+/* Half of 'lines' addresses of each process are taken;
+ * a quarter wants the other process too. */
 struct contest hold_contest(const char *database, const struct guard_options *guard,
                             const struct emails *users, uint64_t lines, uint64_t seed);
 

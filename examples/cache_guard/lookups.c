@@ -102,8 +102,8 @@ static struct spread spread_of(struct latencies *latencies)
 /* ---- A reader ---------------------------------------------------------------------------- */
 
 /* Some users are asked for much more often than others: half of the questions go to an eighth
- * of them.  Nobody's address is hardly ever asked for twice, as when somebody tries them out.
- */
+ * of them.  Nobody's address is hardly ever asked for twice, as when somebody tries them
+ * out. */
 static void think_of(struct reader *r, struct question *question)
 {
     const struct lookups *l = r->lookups;

@@ -34,8 +34,8 @@ static bool is_installed(const char *program)
     return false;
 }
 
-/* The system chooses it.  Another program may take it before the server does, which then ends.
- */
+/* The system chooses it.  Another program may take it before the server does,
+ * which then ends. */
 static unsigned free_port(void)
 {
     struct sockaddr_in address = { .sin_family = AF_INET };

@@ -39,8 +39,7 @@ struct story {
 /* Returns the exit status: 0, or 1 if something was wrong that never may be. */
 int run(const struct run_options *options);
 
-/* ---- report.c ------------------------------------------------------------------------------
- */
+/* ---- report.c ---------------------------------------------------------------------------- */
 
 void report(const struct story *story);
 void report_json(const struct story *story);
