@@ -265,8 +265,8 @@ PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
  * lost, and counts as stale (perhaps_stats()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
  * changed nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED;
  * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add().
- * Remove only what was added: a key that was not has, with the probability fpr, the same entry as
- * another key, which is then lost.  Where removals cannot be trusted ask for a low fpr (1e-8
+ * Remove only what was added: a key that was not has, with the probability fpr, the same entry
+ * as another key, which is then lost.  Where removals cannot be trusted ask for a low fpr (1e-8
  * gives fingerprints of 32 bits). */
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
@@ -337,10 +337,11 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
 /* ---- Two filters ------------------------------------------------------------------- */
 
 /* Adds all that 'other' holds to 'filter'.  Returns 0; PERHAPS_ERR_MISMATCH unless kind,
- * geometry and hash, seed or secret are the same; PERHAPS_ERR_FULL where the union would
- * break the fpr or finds no room, or PERHAPS_ERR_COPIES; PERHAPS_ERR_MEMORY, since a copy is
- * made on the way; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged.  'other' may not be 'filter'.  The number of keys of the union is
- * an estimate for Bloom kinds: the keys that both held are counted once.
+ * geometry and hash, seed or secret are the same; PERHAPS_ERR_FULL where the union would break
+ * the fpr or finds no room, or PERHAPS_ERR_COPIES; PERHAPS_ERR_MEMORY, since a copy is made on
+ * the way; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged.  'other' may not be
+ * 'filter'.  The number of keys of the union is an estimate for Bloom kinds: the keys that both
+ * held are counted once.
  *
  * There is no call that compacts, that makes one layer of a chain's layers or a small filter of
  * a large one: a bit or a fingerprint does not tell where its key would lie there.  Build a new

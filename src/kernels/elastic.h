@@ -197,8 +197,8 @@ static size_t elastic_contains(struct directory *const *directories, unsigned sl
                                const uint32_t *versions, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-#define IN_SEGMENTS(w)      elastic_contains_at(directories, w, versions, keys, ahead, n, answer)
-#define IN_WIDE_SEGMENTS(w) IN_SEGMENTS(NARROW_MAX + (w))
+#define IN_SEGMENTS(w)   elastic_contains_at(directories, w, versions, keys, ahead, n, answer)
+#define WIDE_SEGMENTS(w) IN_SEGMENTS(NARROW_MAX + (w))
     if (slot_bits == NARROW_MAX) /* the widest that fits a lane is the fastest, and common */
         return versions
                    ? elastic_contains_at(directories, NARROW_MAX, versions, keys, ahead, n,
@@ -206,7 +206,7 @@ static size_t elastic_contains(struct directory *const *directories, unsigned sl
                    : elastic_contains_at(directories, NARROW_MAX, NULL, keys, ahead, n, answer);
     if (slot_bits < NARROW_MAX)
         RETURN_WITH_CONSTANT(slot_bits, IN_SEGMENTS)
-    RETURN_WITH_CONSTANT(slot_bits - NARROW_MAX, IN_WIDE_SEGMENTS)
+    RETURN_WITH_CONSTANT(slot_bits - NARROW_MAX, WIDE_SEGMENTS)
 }
 
 static void elastic_prefetch(struct directory *const *directories, unsigned slot_bits,
