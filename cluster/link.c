@@ -55,12 +55,13 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     return reply;
 }
 
-static void *take_array(const redisReadTask *task, int count)
+/* One that is longer than any of ours is not read to its end. */
+static void *take_array(const redisReadTask *task, element_count count)
 {
     struct reply *reply = reply_of(task);
     if (!task->parent)
-        reply->count = count > 0 ? (size_t)count : 0;
-    return reply;
+        reply->count = (size_t)count;
+    return count <= NUMBERS_MOST ? reply : NULL;
 }
 
 static void *take_number(const redisReadTask *task, long long number)
@@ -83,13 +84,37 @@ static void release_nothing(void *reply)
     (void)reply;
 }
 
-static const redisReplyObjectFunctions plain_functions = { take_text, take_array, take_number,
-                                                           take_nil, release_nothing };
+#if HIREDIS_MAJOR >= 1
+/* Nobody has asked for RESP3, which has these. */
+static void *refuse_double(const redisReadTask *task, double number, char *text, size_t nbytes)
+{
+    (void)task, (void)number, (void)text, (void)nbytes;
+    return NULL;
+}
+
+static void *refuse_bool(const redisReadTask *task, int truth)
+{
+    (void)task, (void)truth;
+    return NULL;
+}
+#endif
+
+static const redisReplyObjectFunctions plain_functions = {
+    .createString = take_text,
+    .createArray = take_array,
+    .createInteger = take_number,
+#if HIREDIS_MAJOR >= 1
+    .createDouble = refuse_double,
+    .createBool = refuse_bool,
+#endif
+    .createNil = take_nil,
+    .freeObject = release_nothing,
+};
 
 /* hiredis takes memory for as many elements as a server announces. */
 enum { ELEMENTS_MOST = 1 << 20 };
 
-static void *take_tree_array(const redisReadTask *task, int count)
+static void *take_tree_array(const redisReadTask *task, element_count count)
 {
     const struct reply *reply = task->privdata;
     return count > ELEMENTS_MOST ? NULL : reply->new_array(task, count);

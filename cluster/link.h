@@ -13,6 +13,13 @@
 /* Numbers in an array that a reply can be: the bits of a key, and some more. */
 enum { NUMBERS_MOST = 192 };
 
+/* What hiredis counts the elements of an array in. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t element_count;
+#else
+typedef int element_count;
+#endif
+
 /* A reply.  Of most only what our commands answer with is kept, without a call of malloc() for
  * each; or 'tree', which has all of it. */
 struct reply {
@@ -24,7 +31,7 @@ struct reply {
     size_t text_nbytes, text_room;
     bool failed; /* no memory */
     const redisReply *tree;
-    void *(*new_array)(const redisReadTask *task, int count); /* hiredis's own */
+    void *(*new_array)(const redisReadTask *task, element_count count); /* hiredis's own */
 };
 
 /* Entries of the queue that are no requests. */

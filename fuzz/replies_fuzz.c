@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "description.h"
+#include "link.h"
 #include "redisson.h"
 #include "slots.h"
 
@@ -106,10 +107,10 @@ static void read_slots(const redisReply *reply)
 }
 
 static redisReplyObjectFunctions functions;
-static void *(*create_array)(const redisReadTask *task, int elements);
+static void *(*create_array)(const redisReadTask *task, element_count elements);
 
 /* hiredis takes memory for as many as are announced; a reader that has none ends there. */
-static void *create_small_array(const redisReadTask *task, int elements)
+static void *create_small_array(const redisReadTask *task, element_count elements)
 {
     return elements > 20000 ? NULL : create_array(task, elements);
 }
