@@ -1,5 +1,5 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
- * saved once, when the last key is in; unless it is added to in place. */
+ * saved once, when the last key is in; but what is added in place is in at once. */
 #include <stdatomic.h>
 
 #include "input.h"
@@ -73,15 +73,16 @@ static bool add_to_servers(void *context, struct batch *batch)
     return ok;
 }
 
-/* What servers have been told they have. */
-static int complain_of_servers(const struct change *change, const struct input *input,
-                               const struct batch *last)
+/* Servers, and files that are changed in place, have what they have been told. */
+static int complain_of_part(const struct change *change, const struct input *input,
+                            const struct batch *last)
 {
     char outcome[1024];
     snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
              grouped(change->nchanged).s, change->target.path,
              remote_blames_key(last) ? "" : ": adding all again is safe");
-    return remote_complain(change->target.remote, input, last, outcome);
+    return change->target.remote ? remote_complain(change->target.remote, input, last, outcome)
+                                 : input_complain(input, last, outcome);
 }
 
 /* Batches change the filter in order, so that it and its errors are the same for any number of
@@ -96,8 +97,8 @@ static int change_all(struct change *change, struct input *input, bool in_order)
     bool hashes = change->batch == add_batch;
     const struct batch *last = input_run(input, stages + !hashes, 1 + hashes);
     change->nkeys = input_nkeys(input);
-    if (target->remote)
-        return complain_of_servers(change, input, last);
+    if (target->remote || target->in_place)
+        return complain_of_part(change, input, last);
     if (last->error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: its kind cannot remove keys: build it with --removable%s",
                         target->path, target->outcome);
@@ -133,24 +134,25 @@ static int report(const struct settings *settings, const struct change *change, 
 }
 
 /* Sees to it that the filter, if it is a file, stays as it is now.  Returns the status. */
-static int keep(const struct change *change, const struct settings *settings, int status)
+static int keep(const struct target *target, int status)
 {
-    if (change->target.remote)
+    if (target->remote)
         return status;
-    if (settings->in_place)
-        return target_sync(&change->target, status);
-    return status ? status : target_save(&change->target);
+    if (target->in_place)
+        return target_sync(target, status);
+    return status ? status : target_save(target);
 }
 
 /* Changes the filter by all keys of the inputs, keeps it and reports. */
 static int change_filter(struct change *change, const struct settings *settings, double started)
 {
+    const struct target *target = &change->target;
     struct input *input = NULL;
     int status = input_open(settings, change->doing, false, &input);
     if (!status)
-        status = change_all(change, input, !settings->in_place && !change->target.remote);
+        status = change_all(change, input, !target->in_place && !target->remote);
     input_close(input);
-    status = keep(change, settings, status);
+    status = keep(target, status);
     return status ? status : report(settings, change, seconds_now() - started);
 }
 
@@ -200,12 +202,18 @@ int verb_build(const struct settings *settings)
     return status;
 }
 
+static bool is_in_place(const struct settings *settings)
+{
+    return settings->in_place || (settings->verb->bit == ADD && !settings->rewrite &&
+                                  target_takes_in_place(settings->filter));
+}
+
 static int open_existing(struct target *target, const struct settings *settings)
 {
     const char *path = settings->filter;
     if (is_remote(path))
         return target_open(target, path, settings, WITH_SECRET);
-    if (settings->in_place) {
+    if (is_in_place(settings)) {
         int status = target_open_in_place(target, path, settings);
         return status ? status : refuse_itself(settings, path);
     }

@@ -21,9 +21,9 @@ static const struct verb verbs[] = {
       "a\n"
       "cluster, of which the host is any.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
-      "F is replaced when all keys are in; after an error it is as it was, but for "
-      "--in-place\n"
-      "and on servers (F is redis://host:port/name), where each key is in at once." },
+      "Each key is in F at once, and what is in stays in after an error; but for kinds that "
+      "cannot\n"
+      "be changed in place, and under --rewrite: then F is replaced when all keys are in." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which --removable built",
       "Remove only keys that were added: another one may take a stranger's entry with it." },

@@ -215,7 +215,9 @@ static const struct row {
     { 0, DEDUP, "state", "F", read_text, SLOT(state),
       "remember the lines in F from run to run; made if missing, but on servers" },
     { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
-      "add to the file itself: others may do so too, and find the keys at once" },
+      "add to the file itself, or fail: the default where the kind can" },
+    { 0, ADD | FILES, "rewrite", NULL, read_flag, SLOT(rewrite),
+      "add to a copy, which replaces F when all keys are in" },
     { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
@@ -308,6 +310,8 @@ static int check_together(const struct settings *s)
 {
     if (s->fast && s->compact)
         return complain("--fast: excludes --compact: leave out one");
+    if (s->in_place && s->rewrite)
+        return complain("--in-place: excludes --rewrite: leave out one");
     if (s->once && s->counts)
         return complain("--once: leaves nothing to count: leave out --count");
     if (s->delimiter && !s->field && !s->time_field)

@@ -24,7 +24,7 @@ struct settings {
 
     const char *output;
     const char *state;
-    bool in_place, once;
+    bool in_place, rewrite, once;
     uint64_t capacity;
     double fpr;
     const char *kind;

@@ -4,6 +4,7 @@
 #include "numbers.h"
 #include "output.h"
 #include "report.h"
+#include "stop.h"
 #include "target.h"
 
 struct query {
@@ -59,6 +60,25 @@ static bool print_batch(void *context, struct batch *batch)
     return output_write(&query->output, batch) && !enough;
 }
 
+/* How many of the keys that were asked are perhaps there. */
+static uint64_t npresent_of(const struct query *query)
+{
+    return query->settings->invert ? input_nkeys(query->input) - query->nselected
+                                   : query->nselected;
+}
+
+static int complain_of(const struct query *query, const struct batch *last)
+{
+    char outcome[1024] = "";
+    if (stop_signal())
+        snprintf(outcome, sizeof outcome, "; %s keys were asked, %s are perhaps in %s",
+                 grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
+                 query->target.path);
+    return query->target.remote
+               ? remote_complain(query->target.remote, query->input, last, outcome)
+               : input_complain(query->input, last, outcome);
+}
+
 static int query_all(struct query *query)
 {
     const struct stage stages[] = { { query->ask, query, .in_order = false },
@@ -68,8 +88,7 @@ static int query_all(struct query *query)
         return output_complain(&query->output, "");
     if (query->settings->quiet && query->nselected)
         return 0;
-    return query->target.remote ? remote_complain(query->target.remote, query->input, last, "")
-                                : input_complain(query->input, last, "");
+    return complain_of(query, last);
 }
 
 static void report(const struct query *query, double seconds)
@@ -79,8 +98,7 @@ static void report(const struct query *query, double seconds)
         printf("%ju\n", (uintmax_t)query->nselected);
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
-    uint64_t nkeys = input_nkeys(query->input);
-    uint64_t npresent = s->invert ? nkeys - query->nselected : query->nselected;
+    uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts = json_pack("{s:s, s:o, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
                               json_path(query->target.path), "keys", (json_int_t)nkeys,
                               "perhaps", (json_int_t)npresent, "no",
@@ -122,6 +140,7 @@ static int ask_all(struct query *query)
 static int run_query(struct query *query)
 {
     double started = seconds_now();
+    stop_on_signals();
     int status = ask_all(query);
     if (!status)
         report(query, seconds_now() - started);

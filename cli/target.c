@@ -186,8 +186,20 @@ int target_load(struct target *target, const char *from, const struct settings *
     return open_file(
         target, from, settings,
         (struct perhaps_open_options){ .writable = true,
-                                       .shared = settings->in_place,
+                                       .shared = target->in_place,
                                        .without_secret = secrecy == WITHOUT_SECRET });
+}
+
+bool target_takes_in_place(const char *path)
+{
+    const struct perhaps_open_options options = { .without_secret = true };
+    struct perhaps_stats stats;
+    perhaps_filter *filter;
+    if (access(path, W_OK) != 0 || perhaps_open(path, &options, &filter))
+        return false;
+    perhaps_stats(filter, &stats);
+    perhaps_free(filter);
+    return kind_can(stats.plan.kind, PERHAPS_SHARE);
 }
 
 /* The library keeps its own lock, which ours would be in the way of; between the two another
@@ -197,6 +209,7 @@ int target_open_in_place(struct target *target, const char *path,
 {
     struct stat st;
     int status = init(target, path, "; some of the keys are in %s");
+    target->in_place = true;
     while (!status) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             status = lock(target, LOCK_SH);

@@ -12,6 +12,7 @@ struct target {
     perhaps_filter *filter; /* NULL: it lies on servers */
     struct remote *remote;  /* NULL: it does not */
     const char *path;       /* or address, for messages */
+    bool in_place;          /* what changes 'filter' changes the file */
     int lock;               /* descriptor whose file is locked; -1: none */
     int error;              /* the perhaps_error for which it could not be opened */
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
@@ -42,6 +43,9 @@ int target_create(struct target *target, const struct settings *settings, struct
 /* Loads the filter at 'from', to be changed. */
 int target_load(struct target *target, const char *from, const struct settings *settings,
                 enum secrecy secrecy);
+
+/* Whether there is a filter at 'path' of a kind that can be changed where it is, by us. */
+bool target_takes_in_place(const char *path);
 
 /* Maps the filter at 'path' to be changed where it is, by others too that do so, but by none
  * that reserves it. */

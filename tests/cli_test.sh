@@ -308,7 +308,7 @@ test_fields() {
     run dedup --field 2 --delimiter ' ' ask
     check "--field: the lines before are done" prints $'a b\nc d\n'
     refused "--field: missing in dedup" "ask:3: has no such field"
-    run add f --field 2 -d ' ' ask
+    run add --rewrite f --field 2 -d ' ' ask
     refused "--field: missing in add" "ask:3: has no such field; f is unchanged"
     run build -n 5 -p 1e-9 -o f --field 2 -d ' ' --crlf < <(printf 'a b\r\n')
     run query f < <(printf 'b\n')
@@ -366,7 +366,7 @@ test_packed() {
         refused "$tool: truncated in the header" "short.packed: truncated $tool data"
         { head -c 9000 in.packed; head -c 9000 /dev/zero; } >bad.packed
         cp f f.before
-        run add f bad.packed
+        run add --rewrite f bad.packed
         refused "$tool: corrupt" "bad.packed: "
         check "$tool: corrupt: outcome" says "; f is unchanged"
         check "$tool: corrupt: f is unchanged" same f f.before
@@ -756,7 +756,7 @@ test_signals() {
     run build -n 100 -o f in
     cp f f.before
     for j in 1 2 8; do
-        interrupted INT 0 add -j $j f
+        interrupted INT 0 add --rewrite -j $j f
         check "-j $j: add, SIGINT" exits 130
         check "-j $j: add, SIGINT: says" says "interrupted; f is unchanged"
         check "-j $j: add, SIGINT: f is unchanged" same f f.before
@@ -779,7 +779,7 @@ test_locks() {
     run build -n 10000 -p 1e-6 -o f in
     mkfifo slow
     exec 5<>slow
-    "$program" add -q f slow 2>slow_err 5<&- &
+    "$program" add -q --rewrite f slow 2>slow_err 5<&- &
     adder=$!
     check "add: locks before it reads" until_true reads $adder slow
     run add f in
@@ -794,7 +794,7 @@ test_locks() {
     pids=
     for i in 1 2 3 4 5 6; do
         seq $((i * 1000)) $((i * 1000 + 99)) >in$i
-        until_true "$program" add -q f in$i 2>/dev/null &
+        until_true "$program" add -q --rewrite f in$i 2>/dev/null &
         pids="$pids $!"
     done
     wait $pids
@@ -833,13 +833,13 @@ test_in_place() {
     check "--in-place: six at once: verify" exits 0
     mkfifo slow
     exec 5<>slow
-    "$program" add -q --in-place f slow 2>slow_err 5<&- &
+    "$program" add -q f slow 2>slow_err 5<&- &
     adder=$!
     check "--in-place: reads" until_true reads $adder slow
     echo at_once >&5
     check "--in-place: readers find a key at once" until_true "$program" query -q f <(echo at_once)
-    run add f in
-    refused "--in-place: excludes add" "f: another process is changing it"
+    run add --rewrite f in
+    refused "--in-place: excludes add --rewrite" "f: another process is changing it"
     run build -n 5 -o f in
     refused "--in-place: excludes build" "f: another process is changing it"
     run add --in-place -q f <(echo beside)
@@ -856,9 +856,9 @@ test_in_place() {
     check "--in-place: verify after it" exits 0
     interrupted INT 0 add --in-place f
     check "--in-place: SIGINT" exits 130
-    check "--in-place: SIGINT: says" says "interrupted; some of the keys are in f"
+    check "--in-place: SIGINT: says" says "interrupted; 10 of the keys are in f: adding all again is safe"
     run add --in-place f <(seq 1000000)
-    refused "--in-place: full" "full: make it anew with a larger -n; some of the keys are in f"
+    refused "--in-place: full" " of the keys are in f"
     run query -c f in
     check "--in-place: full: what was in is in" prints $'1000\n'
     run build --kind cuckoo -n 1000 -o c keys
@@ -892,7 +892,7 @@ test_in_place_waits() {
     run build -n 1000 -o f in
     mkfifo slow
     exec 5<>slow
-    "$program" add -q f slow 2>slow_err 5<&- &
+    "$program" add -q --rewrite f slow 2>slow_err 5<&- &
     adder=$!
     until_true reads $adder slow
     "$program" add --in-place -q f <(seq 100 200) 2>err 5<&- &
@@ -931,7 +931,7 @@ test_outputs() {
     status=$?
     check "closed stdin" exits 2
     cp f f.before
-    (ulimit -f 8 && "$program" add f in) >out 2>err
+    (ulimit -f 8 && "$program" add --rewrite f in) >out 2>err
     status=$?
     refused "file-size limit" "f: File too large; f is unchanged"
     check "file-size limit: f is unchanged" same f f.before
