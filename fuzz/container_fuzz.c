@@ -47,7 +47,7 @@ static bool derive_body(const uint8_t *file, size_t section, uint64_t *body_nbyt
         return false;
     for (unsigned i = 0; i < kind_field_count(kind); i++)
         g.field[i] = read_field(file, at_section(AT_FIELDS, section) + 8 * i, 8);
-    if (kind->set_geometry(&g) || g.body_nbytes > BODY_MAX)
+    if (kind_set_geometry(kind, &g) || g.body_nbytes > BODY_MAX)
         return false;
     *body_nbytes = g.body_nbytes;
     return true;

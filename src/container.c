@@ -241,7 +241,7 @@ static int check_geometry(struct section *s)
     for (unsigned i = kind_field_count(s->kind); i < PERHAPS_FIELDS_MAX; i++)
         if (derived.field[i])
             return PERHAPS_ERR_VERSION;
-    if (s->kind->set_geometry(&derived) || derived.body_nbytes != s->geometry.body_nbytes)
+    if (kind_set_geometry(s->kind, &derived) || derived.body_nbytes != s->geometry.body_nbytes)
         return PERHAPS_ERR_DAMAGED;
     if (!section_may_hold(&derived, s->counters.keys))
         return PERHAPS_ERR_DAMAGED;

@@ -77,7 +77,7 @@ static int check_description(const struct perhaps_description *d,
             return PERHAPS_ERR_VERSION;
     *g = (struct geometry){ .capacity = d->capacity, .fpr = d->fpr };
     memcpy(g->field, d->field, sizeof g->field);
-    int error = (*kind)->set_geometry(g);
+    int error = kind_set_geometry(*kind, g);
     return error ? error : has_layout(*kind, g) ? 0 : PERHAPS_ERR_UNSUPPORTED;
 }
 

@@ -116,7 +116,8 @@ struct filter_kind {
     void (*explain)(const struct geometry *g, char *why);
 
     /* Checks the fields, which may come from an enemy's file, and derives body_nbytes and
-     * key_limit: the only validator there is.  Returns 0 or PERHAPS_ERR_LIMIT. */
+     * key_limit: the only validator there is, for kind_set_geometry().  Returns 0 or
+     * PERHAPS_ERR_LIMIT. */
     int (*set_geometry)(struct geometry *g);
 
     /* Composites: makes the parts of a new filter.  Returns 0 or an error of
@@ -213,6 +214,9 @@ const struct filter_kind *kind_by_id(uint32_t id);
 const struct filter_kind *kind_by_name(const char *name);
 const struct filter_kind *kind_by_index(size_t index);
 unsigned kind_field_count(const struct filter_kind *kind);
+
+/* As set_geometry() of the kind; a filter that could take no key is none, either. */
+int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 /* life.c: a filter of this kind with g's fields checked and an empty body (or none yet, for
  * a body that will be mapped), to be completed by filter_attach() when its body and parts are

@@ -45,6 +45,12 @@ unsigned kind_field_count(const struct filter_kind *kind)
     return n;
 }
 
+int kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
+{
+    int error = kind->set_geometry(g);
+    return error ? error : g->key_limit ? 0 : PERHAPS_ERR_LIMIT;
+}
+
 const struct perhaps_kind *perhaps_kind(size_t index)
 {
     const struct filter_kind *kind = kind_by_index(index);

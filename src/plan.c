@@ -103,7 +103,7 @@ static int plan_kind(const struct perhaps_options *options, const struct filter_
 {
     *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
     int error = kind->plan(g, options, why);
-    return error ? error : kind->set_geometry(g);
+    return error ? error : kind_set_geometry(kind, g);
 }
 
 /* The first that meets the needs and reaches the rate and size. */

@@ -364,7 +364,7 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     struct perhaps_hashing hashing = { .seed = 1 + rng_next(rng) };
     for (unsigned i = 0; i < kind_field_count(kind); i++)
         g.field[i] = rng_below(rng, UINT64_C(1) << rng_below(rng, 14));
-    if (kind->set_geometry(&g) || g.body_nbytes > 1 << 18)
+    if (kind_set_geometry(kind, &g) || g.body_nbytes > 1 << 18)
         return false;
     expect_success(hasher_create(&hasher, &hashing));
     expect_success(filter_make(kind, &g, &hasher, NULL, true, false, f));

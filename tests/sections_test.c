@@ -216,6 +216,30 @@ static void test_any_clock(void **state)
     free(file.at);
 }
 
+/* Parts that can hold no key, since the rate is too low for their fingerprints: once, adds went
+ * from one generation to the next for ever. */
+static void test_parts_without_room(void **state)
+{
+    (void)state;
+    struct perhaps_options options = { .kind = "window",
+                                       .base = "cuckoo",
+                                       .capacity = 30,
+                                       .fpr = 0.01,
+                                       .window = { .keys = 30 },
+                                       .hashing = { .seed = 7 } };
+    perhaps_filter *f = make_with(&options);
+    struct bytes file = saved_bytes(f);
+    double fpr = PERHAPS_FPR_MIN;
+    for (size_t part = 0; part < f->parts.count; part++) {
+        memcpy(file.at + at_section(AT_FPR, part + 1), &fpr, sizeof fpr);
+        f->parts.part[part]->geometry.key_limit = 0; /* as if such a file had been opened */
+    }
+    expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);
+    expect_error(perhaps_add(f, "key", 3), PERHAPS_ERR_FULL);
+    perhaps_free(f);
+    free(file.at);
+}
+
 /* ---- Bodies ------------------------------------------------------------------------------ */
 
 static void test_bodies_elsewhere(void **state)
@@ -330,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_without_parts),
         cmocka_unit_test(test_generations_that_miss),
         cmocka_unit_test(test_any_clock),
+        cmocka_unit_test(test_parts_without_room),
         cmocka_unit_test(test_bodies_elsewhere),
         cmocka_unit_test(test_thirty_layers),
         cmocka_unit_test(test_all_layers),

@@ -192,13 +192,15 @@ static int advance(perhaps_filter *f, uint64_t now)
     return 0;
 }
 
-/* How many of n keys may go to the newest generation before it is time for another. */
+/* How many of n keys may go to the newest generation before it is time for another: at least
+ * one, which it may refuse. */
 static size_t room(perhaps_filter *f, size_t n)
 {
     uint64_t period = f->geometry.field[PERIOD_KEYS], limit = newest(f)->geometry.key_limit;
     if (!period)
         return n;
-    period = period < limit ? period : limit; /* keys taken for present are not counted */
+    if (period > limit && limit > 0) /* keys taken for present are not counted */
+        period = limit;
     if (newest(f)->counters->keys >= period)
         rotate(f);
     uint64_t left = period - newest(f)->counters->keys;
