@@ -293,13 +293,12 @@ static const char *key_problem(const struct input *input, int error)
     if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
         return "not 16 bytes: the filter takes keys that are hashes already";
     if (error == PERHAPS_ERR_FULL)
-        return "the filter is full: make it anew with a larger -n";
+        return "the filter is full: make it anew with a larger -n or with --grow";
     if (error == PERHAPS_ERR_COPIES && !input->settings->counts)
         return "this key is stored as often as it can be: give --once, or drop repeats "
                "before";
     if (error == PERHAPS_ERR_COPIES)
-        return "this key came more often than the kind can count: give a --kind or --base that "
-               "counts further";
+        return "this key came more often than the kind can count: leave out --kind and --base";
     return why(error);
 }
 
@@ -361,7 +360,7 @@ static bool look_at_batch(void *context, struct batch *batch)
     return true;
 }
 
-/* For a verb that expects repeats: they need no room.  Never more than all keys. */
+/* Where repeats are expected, and need no room.  Never more than all keys. */
 static int count_different(struct input *input, uint64_t *count)
 {
     struct distinct *distinct = calloc(1, sizeof *distinct);
@@ -384,10 +383,12 @@ static int count_keys(const struct settings *settings, uint64_t *count)
     int status = input_open(settings, "counting", false, &input);
     if (!input)
         return status;
-    status =
-        settings->verb->bit == DEDUP ? count_different(input, count) : count_all(input, count);
+    bool once = settings->verb->bit == DEDUP || settings->counts;
+    status = once ? count_different(input, count) : count_all(input, count);
     if (*count == 0)
         *count = 1;
+    if (settings->verb->bit != DEDUP)
+        *count += *count / 4 + 1000; /* to be added later */
     input_close(input);
     if (begin >= 0)
         lseek(STDIN_FILENO, begin, SEEK_SET);
@@ -400,6 +401,10 @@ int input_size(const struct settings *settings, struct size *size)
     *size = request_size(settings);
     if (size->capacity)
         return 0;
+    if (settings->state) /* it would grow, if it could */
+        return complain("--state: is for lines that are still to come, too, and --kind %s does "
+                        "not grow: say how many there may be, such as -n 10M",
+                        settings->kind);
     if (!(pipe = find_pipe(settings)))
         return count_keys(settings, &size->capacity);
     if (!request_may_grow(settings))

@@ -12,9 +12,9 @@
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n the keys are counted first where the input can be read twice; for a pipe "
-      "the\n"
-      "filter grows with them, as it does under --grow." },
+      "Without -n the keys are counted first where the input can be read twice, and there is\n"
+      "room for a quarter and 1,000 more; for a pipe the filter grows with them, as it does\n"
+      "under --grow." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
@@ -33,21 +33,19 @@ static const struct verb verbs[] = {
       "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
-      "Prints the line, a tab and the count: never too low, but " TEXT(
-          PERHAPS_COUNT_MAX) " means " TEXT(PERHAPS_COUNT_MAX) " or more; too high\n"
-                                                               "at the false-positive rate.  F "
-                                                               "must be of a kind that counts: "
-                                                               "build it with --count." },
+      "Prints the line, a tab and the count, which is never too low, and 15+ for 15 or more;\n"
+      "it is too high at the false-positive rate.  F must be of a kind that counts: build it\n"
+      "with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
       "Without -n the different lines are counted first (closely enough) where the input can "
       "be\n"
-      "read twice; for a pipe the filter grows with them.  A --state that exists keeps its "
-      "size,\n"
-      "rate, kind, window and hash.  One on servers (redis://host:port/name) must exist, and "
-      "any\n"
-      "number of jobs may share it: of all of them one prints a line.\n"
+      "read twice; for a pipe the filter grows with them.  A --state grows, unless -n is "
+      "given\n"
+      "when it is made; one that exists keeps its size, rate, kind, window and hash.  One on\n"
+      "servers (redis://host:port/name) must exist, and any number of jobs may share it: of\n"
+      "all of them one prints a line.\n"
       "Under --window a line is printed again when it comes later than W after it was last\n"
       "printed; a repeat in between does not renew its time." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",

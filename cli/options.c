@@ -27,9 +27,6 @@
 #define FACTOR_MAX      8 /* as perhaps.h says */
 #define GENERATIONS_MAX 64
 
-#define FPR       0.01 /* where -p is not given */
-#define FPR_DEDUP 1e-6 /* each false positive is a line lost */
-
 /* Puts the value of an option where it belongs.  Returns NULL, or what is wrong with it. */
 typedef const char *reader(const char *value, void *slot);
 
@@ -181,7 +178,7 @@ static const struct row {
     { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, read_flag, SLOT(removable),
       "a kind whose keys can be removed" },
     { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, read_flag, SLOT(counts),
-      "a kind that tells how often a key was added" },
+      "a kind that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
     { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
     { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
       "a kind that takes more than N keys; N, if given, is what it begins with" },
@@ -213,7 +210,7 @@ static const struct row {
     { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
     { 0, DEDUP, "state", "F", read_text, SLOT(state),
-      "remember the lines in F from run to run; made if missing, but on servers" },
+      "remember the lines in F from run to run; made if missing, but on servers, and grows" },
     { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
       "add to the file itself, or fail: the default where the kind can" },
     { 0, ADD | FILES, "rewrite", NULL, read_flag, SLOT(rewrite),
@@ -381,7 +378,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     struct option names[NROWS + 1];
     bool given[NROWS] = { false };
     int code, status;
-    *settings = (struct settings){ .verb = verb, .fpr = verb->bit == DEDUP ? FPR_DEDUP : FPR };
+    *settings = (struct settings){ .verb = verb };
     make_tables(verb, letters, names);
     opterr = 0;
     while ((code = getopt_long(argc, argv, letters, names, NULL)) != -1) {

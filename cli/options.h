@@ -15,6 +15,9 @@
 #define TEXT(macro) TEXT_OF(macro)
 #define TEXT_OF(x)  #x
 
+#define FPR       0.01 /* where -p is not given */
+#define FPR_DEDUP 1e-6 /* each false positive is a line lost */
+
 /* What was asked.  Zero or NULL: not given, the verb has its default. */
 struct settings {
     const struct verb *verb;

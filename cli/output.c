@@ -99,7 +99,7 @@ bool output_label(struct batch *batch)
 
 bool output_numbers(struct batch *batch)
 {
-    enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1 */
+    enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1, or 15+ */
     if (!make_room(batch, batch->block.nbytes + batch->ndone * NUMBER_NBYTES + 1))
         return false;
     char *to = batch->output = batch->room;
@@ -107,7 +107,9 @@ bool output_numbers(struct batch *batch)
         const struct perhaps_key *record = &batch->record[i];
         const char *delimiter = (const char *)record->bytes + record->nbytes;
         to = append(to, record->bytes, record->nbytes);
-        to += sprintf(to, "\t%ju", (uintmax_t)batch->number[i]);
+        to += batch->number[i] < PERHAPS_COUNT_MAX
+                  ? sprintf(to, "\t%ju", (uintmax_t)batch->number[i])
+                  : sprintf(to, "\t%d+", PERHAPS_COUNT_MAX);
         *to++ = *delimiter;
     }
     batch->output_nbytes = (size_t)(to - batch->output);

@@ -15,7 +15,8 @@ size_t output_keep(struct batch *batch, bool wanted);
 /* Makes all records the output, each behind its answer and a tab.  false: no memory. */
 bool output_label(struct batch *batch);
 
-/* The same for the numbers, which stand behind a tab and the record.  false: no memory. */
+/* The same for the numbers, which stand behind a tab and the record; one that may mean more, as
+ * 15+.  false: no memory. */
 bool output_numbers(struct batch *batch);
 
 /* Writes the output of the batch.  false: failed, now or before. */

@@ -28,14 +28,19 @@ bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *
 
 /* ---- What is asked ----------------------------------------------------------------- */
 
+/* The kind that takes any number of copies, and removes keys as well. */
+static const char counts_on[] = "counting";
+
 bool request_window(const struct settings *settings)
 {
     return settings->window.keys || settings->window.time;
 }
 
-bool request_growth(const struct settings *settings)
+/* A state is for the lines of many runs, the number of which nobody told. */
+static bool request_growth(const struct settings *settings)
 {
-    return settings->grow || settings->until || settings->factor;
+    bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
+    return settings->grow || settings->until || settings->factor || lasting;
 }
 
 /* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
@@ -67,6 +72,7 @@ bool request_may_grow(const struct settings *settings)
 struct perhaps_options request_options(const struct settings *settings, struct size size)
 {
     bool window = request_window(settings);
+    bool layers_count = settings->counts && !settings->base && (size.grows || window);
     bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
                      (settings->counts ? PERHAPS_COUNT : 0U) |
@@ -77,10 +83,12 @@ struct perhaps_options request_options(const struct settings *settings, struct s
                                                              : PERHAPS_BALANCED;
     return (struct perhaps_options){
         .capacity = size.capacity,
-        .fpr = settings->fpr,
+        .fpr = settings->fpr                  ? settings->fpr
+               : settings->verb->bit == DEDUP ? FPR_DEDUP
+                                              : FPR,
         .needs = needs,
         .kind = settings->kind,
-        .base = settings->base,
+        .base = layers_count ? counts_on : settings->base,
         .growth = { .factor = (unsigned)settings->factor, .fpr_until = settings->until },
         .window = untold ? (struct perhaps_window){ .keys = size.capacity } : settings->window,
         .preference = preference,
@@ -88,13 +96,20 @@ struct perhaps_options request_options(const struct settings *settings, struct s
     };
 }
 
-/* Whether the kind that was planned heeds --base, --factor and --together. */
+/* Other kinds that count refuse a key from its ninth copy on. */
+static bool counts_far(const struct settings *settings, const struct perhaps_plan *plan)
+{
+    return !settings->counts || settings->kind || settings->base ||
+           strcmp(plan->base ? plan->base : plan->kind, counts_on) == 0;
+}
+
+/* Whether the kind that was planned heeds --base, --factor, --together and --count. */
 static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
 {
     uint64_t value;
     bool layers = !settings->factor || request_window(settings);
     bool together = !settings->together || planned_field(plan, "together", &value);
-    return (!settings->base || plan->base) && together &&
+    return (!settings->base || plan->base) && together && counts_far(settings, plan) &&
            (layers || planned_field(plan, "factor", &value));
 }
 

@@ -17,9 +17,6 @@ struct size {
 
 bool request_window(const struct settings *settings);
 
-/* Whether the options say that it shall grow, whatever the inputs are. */
-bool request_growth(const struct settings *settings);
-
 /* Whether it can begin small: no kind is named, or one that grows. */
 bool request_may_grow(const struct settings *settings);
 

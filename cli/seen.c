@@ -202,23 +202,65 @@ static int make_one(struct seen *seen, const struct settings *settings, struct s
     return status ? status : window_open(&seen->window, settings, seen->target.filter, NULL);
 }
 
+static bool differs(const char *asked, const char *is)
+{
+    return asked && (!is || strcmp(asked, is) != 0);
+}
+
+/* A state stays as it was made.  Of the options that say otherwise, --window is refused. */
+static void tell_ignored(const struct settings *s, const struct perhaps_stats *state)
+{
+    const struct perhaps_plan *plan = &state->plan;
+    uint64_t factor;
+    bool has_factor = planned_field(plan, "factor", &factor);
+    bool grows = kind_can(plan->kind, PERHAPS_GROW) || plan->fpr_until == UINT64_MAX;
+    const struct {
+        const char *name;
+        bool ignored;
+    } options[] = {
+        { "-n", s->capacity && s->capacity != plan->capacity },
+        { "-p", s->fpr > 0 && s->fpr != plan->fpr },
+        { "--kind", differs(s->kind, plan->kind) },
+        { "--base", differs(s->base, plan->base) },
+        { "--grow", s->grow && !grows },
+        { "--until", s->until && s->until != plan->fpr_until },
+        { "--factor", s->factor && !(has_factor && s->factor == factor) },
+        { "--fast", s->fast },
+        { "--compact", s->compact },
+        { "--hash", differs(s->hash, state->hash) },
+    };
+    char names[128] = "";
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].ignored)
+            strcat(strcat(names, *names ? ", " : ""), options[i].name);
+    if (*names && !s->quiet && !s->json)
+        complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
+}
+
 static int open_state(struct seen *seen, const struct settings *settings)
 {
     struct perhaps_stats stats;
     const char *path = settings->state;
-    int status = target_load(&seen->target, path, settings, WITH_SECRET);
+    struct target *target = &seen->target;
+    int status = is_remote(path) ? target_open(target, path, settings, WITH_SECRET)
+                                 : target_load(target, path, settings, WITH_SECRET);
+    if (!status)
+        status = target_stats(target, &stats);
     if (status)
         return status;
-    perhaps_stats(seen->target.filter, &stats);
     seen->nkeys_before = stats.keys;
-    return window_open(&seen->window, settings, seen->target.filter, path);
+    if (!target->remote)
+        status = window_open(&seen->window, settings, target->filter, path);
+    if (!status)
+        tell_ignored(settings, &stats);
+    return status;
 }
 
 int seen_open(struct seen *seen, const struct settings *settings)
 {
     struct size size;
     if (settings->state && is_remote(settings->state))
-        return target_open(&seen->target, settings->state, settings, WITH_SECRET);
+        return open_state(seen, settings);
     int status = target_reserve(&seen->target, settings->state);
     if (!status && settings->state && access(settings->state, F_OK) == 0)
         return open_state(seen, settings);

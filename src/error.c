@@ -19,7 +19,7 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_MEMORY:
         return "out of memory";
     case PERHAPS_ERR_FULL:
-        return "the filter is full: plan it for more keys";
+        return "the filter is full: plan it for more keys, or one that grows";
     case PERHAPS_ERR_COPIES:
         return "this key is stored 8 times, which is the most: drop repeats before adding";
     case PERHAPS_ERR_NOT_FOUND:

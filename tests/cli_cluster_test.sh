@@ -473,14 +473,14 @@ full_at() {
     run create $at/small -n 1000 -p 1e-9 -q
     seq 5000 >in
     run add -j 1 $at/small in
-    refused "full" "in:1001: the filter is full: make it anew with a larger -n; 1,000 of the keys are in redis://"
+    refused "full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; 1,000 of the keys are in redis://"
     run query -c $at/small <(seq 1000)
     check "full: what was in is in" prints $'1000\n'
     run add -q $at/small <(seq 1000)
     check "full: what is in can be added" exits 0
     run create $at/state -n 1000 -p 1e-9 -q
     run dedup --state $at/state in
-    refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n; the lines so far are done"
+    refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; the lines so far are done"
     check "dedup: full: the lines so far are printed" same out <(seq 1000)
     run dedup -q --state $at/state <(seq 1000)
     check "dedup: full: and remembered" lines out 0
