@@ -15,8 +15,6 @@ if ! command -v initdb >/dev/null || says "built without PostgreSQL"; then
     exit 77
 fi
 export TMPDIR=$folder
-export PERHAPS_TEST_SEED=${PERHAPS_TEST_SEED:-$RANDOM}
-echo "seed $PERHAPS_TEST_SEED"
 
 # The server does not run as root.
 owner=$(id -un)
@@ -38,7 +36,7 @@ start() {
         { cat "$folder/initdb"; exit 1; }
     trap 'stop; rm -rf "$folder"' EXIT
     for tries in $(seq 20); do
-        port=$((10000 + (RANDOM * 32768 + RANDOM) % 12000))
+        port=$((10000 + SRANDOM % 12000))
         as_owner pg_ctl -D "$folder/data" -w -l "$folder/data/log" -o "-p $port -c fsync=off \
             -c listen_addresses=127.0.0.1 -c unix_socket_directories=''" start >/dev/null && return
         grep -qi 'address already in use' "$folder/data/log" || break

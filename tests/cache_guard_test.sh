@@ -6,9 +6,6 @@ tests=$(realpath "$(dirname "$0")")
 . "$tests/cli_helpers.sh"
 
 export TMPDIR=$folder # where the program puts what it makes
-seed=${PERHAPS_TEST_SEED:-$RANDOM}
-export PERHAPS_TEST_SEED=$seed
-echo "seed $seed"
 
 # small ARGUMENT...: a run with few users, as JSON.
 small() { run --users 5k --lookups 5k --signups 200 --json "$@"; }

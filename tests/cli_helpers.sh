@@ -1,6 +1,12 @@
 # What the end-to-end tests of the command line share; sourced by cli_*test.sh PROGRAM.
 set -u
 
+# The same in every run; PERHAPS_TEST_SEED takes another, "fresh" draws one.
+[ "${PERHAPS_TEST_SEED:=1}" != fresh ] || PERHAPS_TEST_SEED=$SRANDOM
+export PERHAPS_TEST_SEED
+echo "PERHAPS_TEST_SEED=$PERHAPS_TEST_SEED"
+RANDOM=$((PERHAPS_TEST_SEED % 32768))
+
 program=$(realpath "${1:?usage: $0 PROGRAM}") || exit 2
 folder=$(mktemp -d) || exit 2
 trap 'rm -rf "$folder"' EXIT

@@ -3,11 +3,6 @@ here=$(realpath "$(dirname "$0")")
 . "$here/cli_helpers.sh"
 . "$here/servers.sh"
 
-: "${PERHAPS_TEST_SEED:=$((RANDOM * 32768 + RANDOM + 1))}"
-export PERHAPS_TEST_SEED
-echo "PERHAPS_TEST_SEED=$PERHAPS_TEST_SEED"
-RANDOM=$((PERHAPS_TEST_SEED % 32768))
-
 # Replicas catch up at once; what was killed may be replaced however long it was away.
 SETTINGS=(--repl-diskless-sync-delay 0 --cluster-replica-validity-factor 0)
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # One fault after the other on a cluster while clients add and ask:  cluster_stress.sh DRIVER [SECONDS]
 # Prints what was done and what came of it; exit status 1 if a key was denied that had been
-# acknowledged by the replica, or if anything does not recover.
+# acknowledged by the replica, or if anything does not recover.  Each run draws another seed.
 duration=${2:-300} # of each of two runs
+: "${PERHAPS_TEST_SEED:=fresh}"
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal

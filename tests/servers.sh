@@ -62,7 +62,7 @@ server_start() {
     local folder port tries
     folder=$(mktemp -d "$servers_folder/XXXXXX") || return 1
     for tries in $(seq 20); do
-        port=$((10000 + (RANDOM * 32768 + RANDOM) % 12000))
+        port=$((10000 + SRANDOM % 12000)) # another in every run, whatever the seed
         if server_run "$folder" $port "$@"; then
             PORTS+=($port) PIDS+=($server_pid)
             server_folders+=("$folder") server_configs+=("$(printf '%q ' "$@")")

@@ -1,6 +1,6 @@
 /* stress.c - ./dev stress [SECONDS]: for each kind, that long, eight threads on shared filters
  * of all sizes; whatever a thread has added must be found by all, and every copy be counted.
- * Says what it did; fails at the first thing that is wrong. */
+ * Says what it did; fails at the first thing that is wrong.  Each run draws another seed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -94,6 +94,7 @@ static bool run_kind(const struct perhaps_kind *kind, double seconds)
 
 int main(int argc, char **argv)
 {
+    setenv("PERHAPS_TEST_SEED", "fresh", false);
     double seconds = argc > 1 ? atof(argv[1]) : 60;
     const char *only = argc > 2 ? argv[2] : NULL;
     const struct perhaps_kind *kind;

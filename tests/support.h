@@ -70,7 +70,7 @@ enum { CANNOT_TRY = 77 };
 /* So many; or a tenth, under sanitizers and where one of several CPUs is tried. */
 unsigned many(unsigned number);
 
-/* PERHAPS_TEST_SEED, or a random number; printed when it is first asked for. */
+/* 1, or PERHAPS_TEST_SEED; "fresh" draws one.  Printed when it is first asked for. */
 uint64_t test_seed(void);
 
 struct rng {
