@@ -55,6 +55,10 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 int remote_new(const char *address, const struct settings *settings, const char *doing,
                struct remote **remote)
 {
+    *remote = NULL;
+    if (!WITH_CLUSTER)
+        return complain("filters on servers are not in this build: build perhaps with "
+                        "-DPERHAPS_CLUSTER=ON");
     struct remote *r = *remote = calloc(1, sizeof *r);
     if (!r)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));

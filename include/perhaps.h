@@ -50,9 +50,9 @@
 #include <stdint.h>
 
 #define PERHAPS_VERSION_MAJOR 0
-#define PERHAPS_VERSION_MINOR 1
+#define PERHAPS_VERSION_MINOR 2
 #define PERHAPS_VERSION_PATCH 0
-#define PERHAPS_VERSION       "0.1.0"
+#define PERHAPS_VERSION       "0.2.0"
 
 #ifdef __cplusplus
 extern "C" {
@@ -84,7 +84,7 @@ enum perhaps_error {
 /* One line in English, what and what to do; never NULL, for unknown numbers too. */
 PERHAPS_API const char *perhaps_strerror(int error);
 
-/* "0.1.0": the version of the library that runs, which may differ from this header's. */
+/* PERHAPS_VERSION of the library that runs, which may differ from this header's. */
 PERHAPS_API const char *perhaps_version(void);
 
 /* ---- Plan -------------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 #!/bin/bash
-# install_test.sh BUILD CC [CFLAGS] - installs into a folder of its own and builds programs
-# against what is there: with pkg-config and with find_package(), shared and static.
+# install_test.sh SOURCE BUILD CC [CFLAGS] - installs into a folder of its own and builds programs
+# against what is there: with pkg-config and with find_package(), shared and static; and as a part
+# of another project.
 set -eu
-build=$1 cc=$2 cflags=${3:-}
+source=$1 build=$2 cc=$3 cflags=${4:-}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
@@ -11,25 +12,28 @@ fail() {
     exit 1
 }
 
-# Where it will be in the end is part of pkg-config's file, so it is staged as packagers do.
-DESTDIR=$root/stage cmake --install "$build" >"$root/log" || fail "$(cat "$root/log")"
-pc=$(find "$root/stage" -name perhaps.pc)
+# Put elsewhere than it was configured for, and then moved: every path must follow.
+cmake --install "$build" --prefix "$root/first" >"$root/log" || fail "$(cat "$root/log")"
+mv "$root/first" "$root/prefix"
+prefix=$root/prefix
+pc=$(find "$prefix" -name perhaps.pc)
 [ -n "$pc" ] || fail "no perhaps.pc"
 libdir=$(dirname "$(dirname "$pc")")
-prefix=$(dirname "$(dirname "$(find "$root/stage" -path '*/bin/perhaps')")")
+header=$prefix/include/perhaps.h
+abi=$(awk '/define PERHAPS_VERSION_(MAJOR|MINOR)/ { printf "%s%s", dot, $3; dot = "." }' "$header")
 
 # ---- What is there
 
 [ -x "$prefix/bin/perhaps" ] || fail "no program"
 [ -f "$prefix/share/man/man1/perhaps.1" ] || fail "no man page"
-for header in perhaps.h perhaps_cluster.h; do
-    [ -f "$prefix/include/$header" ] || fail "no header $header"
+for name in perhaps.h perhaps_cluster.h; do
+    [ -f "$prefix/include/$name" ] || fail "no header $name"
 done
 for library in libperhaps libperhaps_cluster; do
     [ -f "$libdir/$library.a" ] || fail "no static library $library"
-    readelf -d "$libdir/$library.so" | grep -q "SONAME.*\[$library\.so\.0\]" ||
+    readelf -d "$libdir/$library.so" | grep -q "SONAME.*\[$library\.so\.$abi\]" ||
         fail "wrong soname of $library"
-    [ "$(readlink "$libdir/$library.so")" = $library.so.0 ] || fail "$library.so is no link"
+    [ "$(readlink "$libdir/$library.so")" = "$library.so.$abi" ] || fail "$library.so is no link"
     others=$(nm -D --defined-only "$libdir/$library.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
         grep -v -e '^perhaps_' -e '^__asan' -e '^__odr_asan' || true)
     [ -z "$others" ] || fail "$library: exported beside perhaps_*: $others"
@@ -58,13 +62,17 @@ int main(void)
 }
 C
 
-export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root/stage
-version=$(pkg-config --modversion perhaps)
-"$prefix/bin/perhaps" --version | grep -q -F "$version" || fail "versions differ"
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+version=$abi.$(awk '/define PERHAPS_VERSION_PATCH/ { print $3 }' "$header")
+for where in "$(pkg-config --modversion perhaps) $(pkg-config --modversion perhaps_cluster)" \
+    "$(sed -n 's/^#define PERHAPS_VERSION  *"\(.*\)"/\1/p' "$header")" \
+    "$("$prefix/bin/perhaps" --version)" "$(grep -m 1 '^## ' "$source/CHANGES.md")"; do
+    case " $where " in *" $version "*) ;; *) fail "version $version, but also: $where" ;; esac
+done
 
 # shellcheck disable=SC2046,SC2086
 $cc $cflags -o "$root/shared" "$root/program.c" $(pkg-config --cflags --libs perhaps)
-readelf -d "$root/shared" | grep -q 'NEEDED.*\[libperhaps\.so\.0\]' || fail "linked statically"
+readelf -d "$root/shared" | grep -q "NEEDED.*\[libperhaps\.so\.$abi\]" || fail "linked statically"
 LD_LIBRARY_PATH=$libdir "$root/shared" || fail "pkg-config: the shared program fails"
 
 # shellcheck disable=SC2046,SC2086
@@ -93,10 +101,10 @@ C
 
 # shellcheck disable=SC2046,SC2086
 $cc $cflags -o "$root/client" "$root/client.c" $(pkg-config --cflags --libs perhaps_cluster)
-readelf -d "$root/client" | grep -q 'NEEDED.*\[libperhaps_cluster\.so\.0\]' ||
+readelf -d "$root/client" | grep -q "NEEDED.*\[libperhaps_cluster\.so\.$abi\]" ||
     fail "client linked statically"
 LD_LIBRARY_PATH=$libdir "$root/client" || fail "pkg-config: the client fails"
-unset PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
+unset PKG_CONFIG_PATH
 
 # ---- The same with CMake
 
@@ -104,7 +112,7 @@ mkdir "$root/project"
 cat >"$root/project/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.20)
 project(consumer LANGUAGES C)
-find_package(perhaps 0.1 REQUIRED)
+find_package(perhaps ${ABI} REQUIRED)
 add_executable(consumer_shared ../program.c)
 target_link_libraries(consumer_shared PRIVATE perhaps::shared)
 add_executable(consumer_static ../program.c)
@@ -116,10 +124,39 @@ target_link_libraries(client_static PRIVATE perhaps::cluster_static)
 CMAKE
 {
     cmake -G Ninja -S "$root/project" -B "$root/project/build" -DCMAKE_PREFIX_PATH="$prefix" \
-        -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" && cmake --build "$root/project/build"
+        -DABI="$abi" -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" && cmake --build "$root/project/build"
 } >"$root/log" 2>&1 || fail "$(cat "$root/log")"
 for program in client_shared client_static; do
     LD_LIBRARY_PATH=$libdir "$root/project/build/$program" || fail "CMake: $program fails"
 done
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
 "$root/project/build/consumer_static" || fail "CMake: the static program fails"
+
+# ---- As a part of another project, whose targets have the plainest names
+
+mkdir "$root/parent"
+cat >"$root/parent/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.21)
+project(parent LANGUAGES C)
+enable_testing()
+foreach(name static shared objects support stress uninstall cluster)
+  add_custom_target(${name})
+endforeach()
+add_subdirectory(${PERHAPS} perhaps)
+add_executable(program ../program.c)
+target_link_libraries(program PRIVATE perhaps::static)
+CMAKE
+cmake -G Ninja -S "$root/parent" -B "$root/parent/build" -DPERHAPS="$source" \
+    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" >"$root/log" 2>&1 ||
+    fail "in another project: $(cat "$root/log")"
+targets=$(cmake --build "$root/parent/build" --target help)
+echo "$targets" | grep -q libperhaps.a || fail "in another project: no library"
+echo "$targets" | grep -E '_test|perhaps-bench' && fail "in another project: tests"
+
+# ---- Gone again
+
+DESTDIR=$root/stage cmake --install "$build" >"$root/log" || fail "$(cat "$root/log")"
+DESTDIR=$root/stage cmake --build "$build" --target uninstall >"$root/log" ||
+    fail "$(cat "$root/log")"
+left=$(find "$root/stage" ! -type d)
+[ -z "$left" ] || fail "not uninstalled: $left"

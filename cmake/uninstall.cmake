@@ -1,0 +1,10 @@
+# Removes the files that "cmake --install" put there last: those in install_manifest.txt.
+set(MANIFEST ${BUILD}/install_manifest.txt)
+if(NOT EXISTS ${MANIFEST})
+  message(FATAL_ERROR "nothing was installed from ${BUILD}: there is no ${MANIFEST}")
+endif()
+file(STRINGS ${MANIFEST} FILES)
+foreach(file ${FILES})
+  message(STATUS "Removing: $ENV{DESTDIR}${file}")
+  file(REMOVE "$ENV{DESTDIR}${file}")
+endforeach()
