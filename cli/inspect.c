@@ -155,10 +155,16 @@ int verb_info(const struct settings *settings)
 }
 
 /* Beside the lines for people: the exit status tells "damaged" from "could not be checked". */
-static int verify(const struct target *target)
+static int verify(const struct settings *settings, const struct target *target)
 {
     struct perhaps_verdict verdict;
     int error = perhaps_verify(target->filter, &verdict);
+    if (settings->json && (!error || error == PERHAPS_ERR_DAMAGED))
+        print_facts(settings,
+                    json_pack("{s:o, s:b, s:I, s:I, s:I}", "filter", json_path(target->path),
+                              "ok", !error, "pages", (json_int_t)verdict.pages, "damaged",
+                              (json_int_t)verdict.damaged, "first_damaged",
+                              (json_int_t)verdict.first_damaged));
     if (error == PERHAPS_ERR_DAMAGED) {
         complain(
             "%s: damaged: %s of %s pages, the first at byte %ju: restore it from a copy or "
@@ -173,17 +179,24 @@ static int verify(const struct target *target)
                         target->path);
     if (error)
         return complain("%s: %s", target->path, why(error));
-    printf("%s: ok, %s page%s\n", target->path, grouped(verdict.pages).s,
-           verdict.pages == 1 ? "" : "s");
+    if (!settings->quiet && !settings->json)
+        printf("%s: ok, %s page%s\n", target->path, grouped(verdict.pages).s,
+               verdict.pages == 1 ? "" : "s");
     return STATUS_YES;
 }
 
 /* Of one that cannot be opened, since parts are lost, too. */
-static int verify_remote(const struct remote *remote)
+static int verify_remote(const struct settings *settings, const struct remote *remote)
 {
     struct perhaps_cluster_verdict verdict;
     const char *name = remote_name(remote);
     int error = perhaps_cluster_verify(remote_handle(remote), &verdict);
+    if (settings->json && (!error || error == PERHAPS_ERR_LOST))
+        print_facts(settings,
+                    json_pack("{s:o, s:b, s:I, s:I, s:f}", "filter", json_path(name), "ok",
+                              !error, "partitions", (json_int_t)verdict.partitions, "lost",
+                              (json_int_t)verdict.lost, "keys_estimated",
+                              (double)verdict.keys_estimated));
     if (error == PERHAPS_ERR_LOST) {
         complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
                  grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(remote)));
@@ -191,10 +204,11 @@ static int verify_remote(const struct remote *remote)
     }
     if (error)
         return remote_settle(remote, error, "");
-    printf("%s: ok, %s partition%s; about %s keys, by a sample of %s\n", name,
-           grouped(verdict.partitions).s, verdict.partitions == 1 ? "" : "s",
-           grouped((uint64_t)verdict.keys_estimated).s,
-           scaled((double)verdict.sampled_nbytes, "B").s);
+    if (!settings->quiet && !settings->json)
+        printf("%s: ok, %s partition%s; about %s keys, by a sample of %s\n", name,
+               grouped(verdict.partitions).s, verdict.partitions == 1 ? "" : "s",
+               grouped((uint64_t)verdict.keys_estimated).s,
+               scaled((double)verdict.sampled_nbytes, "B").s);
     return STATUS_YES;
 }
 
@@ -203,7 +217,7 @@ static int verify_on_servers(const struct settings *settings)
     struct remote *remote;
     int status = remote_new(settings->filter, settings, "verifying", &remote);
     if (!status)
-        status = verify_remote(remote);
+        status = verify_remote(settings, remote);
     remote_close(remote);
     return status;
 }
@@ -215,7 +229,7 @@ int verb_verify(const struct settings *settings)
         return verify_on_servers(settings);
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
     if (!status)
-        status = verify(&target);
+        status = verify(settings, &target);
     else if (target.error == PERHAPS_ERR_DAMAGED)
         status = STATUS_NO;
     target_close(&target);

@@ -6,24 +6,24 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "help.h"
 #include "options.h"
 #include "report.h"
 
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n the keys are counted first where the input can be read twice, and there is\n"
-      "room for a quarter and 1,000 more; for a pipe the filter grows with them, as it does\n"
+      "Without -n the keys are counted first where the input can be read twice, and there is "
+      "room for a quarter and 1,000 more; for a pipe the filter grows with them, as it does "
       "under --grow." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
-      "a\n"
-      "cluster, of which the host is any.  Nothing may be there yet." },
+      "a cluster, of which the host is any.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
       "Each key is in F at once, and what is in stays in after an error; but for kinds that "
-      "cannot\n"
-      "be changed in place, and under --rewrite: then F is replaced when all keys are in." },
+      "cannot be changed in place, and under --rewrite: then F is replaced when all keys are "
+      "in.  F may lie on servers: redis://host:port/name." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which --removable built",
       "Remove only keys that were added: another one may take a stranger's entry with it." },
@@ -33,46 +33,46 @@ static const struct verb verbs[] = {
       "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
-      "Prints the line, a tab and the count, which is never too low, and 15+ for 15 or more;\n"
-      "it is too high at the false-positive rate.  F must be of a kind that counts: build it\n"
+      "Prints the line, a tab and the count, which is never too low, and 15+ for 15 or more; "
+      "it is too high at the false-positive rate.  F must be of a kind that counts: build it "
       "with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
       "Without -n the different lines are counted first (closely enough) where the input can "
-      "be\n"
-      "read twice; for a pipe the filter grows with them.  A --state grows, unless -n is "
-      "given\n"
-      "when it is made; one that exists keeps its size, rate, kind, window and hash.  One on\n"
-      "servers (redis://host:port/name) must exist, and any number of jobs may share it: of\n"
-      "all of them one prints a line.\n"
-      "Under --window a line is printed again when it comes later than W after it was last\n"
+      "be read twice; for a pipe the filter grows with them.  A --state grows, unless -n is "
+      "given when it is made; one that exists keeps its size, rate, kind, window and hash.  "
+      "One on servers (redis://host:port/name) must exist, "
+      "and any number of jobs may share it: of all of them one prints a line.\n"
+      "Under --window a line is printed again when it comes later than W after it was last "
       "printed; a repeat in between does not renew its time." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
-      "tell what filter 'build' would make, its size, and what others there are",
+      "tell what filter 'build' would make, how large, and which others",
       "-n may be left out with --grow and --window." },
     { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
       "write to F what the filter files A, B... hold together",
       "They must be built alike: same -n, -p, --kind and --seed (or --key-file).  The parts "
-      "of\n"
-      "filters that grew, and the layers of one, cannot be put together without the keys: "
-      "build\n"
-      "a new filter from those." },
-    { VERIFY, true, false, "verify", verb_verify, "F", "check every page of F",
+      "of filters that grew, and the layers of one, cannot be put together without the keys: "
+      "build a new filter from those." },
+    { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name): whether every partition is there and whole.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
     { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
       "copy a filter from a file to servers, or back",
       "One is a file, the other redis://host:port/name.  A file may be there, and is replaced "
-      "when\n"
-      "all is copied; on servers nothing of that name may be there yet." },
+      "when all is copied; on servers nothing of that name may be there yet." },
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
       "F is redis://host:port/name.  One that somebody began to make or to delete goes, too." },
 };
 
 #define NVERBS (sizeof verbs / sizeof *verbs)
+
+const struct verb *verb_at(size_t number)
+{
+    return number < NVERBS ? &verbs[number] : NULL;
+}
 
 static const struct verb *find_verb(const char *name)
 {
@@ -82,60 +82,24 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-static void print_usage(FILE *to)
-{
-    fputs("usage: perhaps VERB [OPTION...] [OPERAND...]\n\n", to);
-    for (size_t i = 0; i < NVERBS; i++)
-        fprintf(to, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\n'perhaps help VERB' tells more, 'man perhaps' all.\n", to);
-}
-
-static void print_help(void)
-{
-    fputs("perhaps: is this key in the set?  \"Certainly not\", or \"perhaps\".\n\n", stdout);
-    print_usage(stdout);
-    fputs("\n  printf '%s\\n' apple pear | perhaps build -o fruit -n 1000 -p 0.1%\n"
-          "  printf '%s\\n' apple stone | perhaps query fruit     # prints apple\n",
-          stdout);
-}
-
-static void print_kinds(void)
-{
-    const struct perhaps_kind *kind;
-    puts("\nKinds:");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
-        printf("  %-20s %s\n", kind->name, kind->summary);
-}
-
-static int help_verb(const struct verb *verb)
-{
-    printf("usage: perhaps %s %s\n%s: %s.\n\n", verb->name, verb->usage, verb->name,
-           verb->summary);
-    options_help(verb, stdout);
-    if (verb->bit & (BUILD | CREATE | DEDUP | PLAN))
-        print_kinds();
-    if (verb->notes)
-        printf("\n%s\n", verb->notes);
-    if (verb->takes_inputs && !(verb->bit & (MERGE | CONVERT)))
-        puts(
-            "\nINPUT: files, or - for standard input, which is the default; gzip and zstd are\n"
-            "unpacked.  A key is a line without its newline: any bytes, of any length.");
-    return STATUS_YES;
-}
-
 static int unknown_verb(const char *name)
 {
+    const struct verb *nearest = help_nearest_verb(name);
+    if (nearest)
+        return complain("%s: no such verb: did you mean '%s'?", name, nearest->name);
     return complain("%s: no such verb: see 'perhaps help'", name);
 }
 
 static int help(const char *name)
 {
-    if (!name) {
-        print_help();
-        return STATUS_YES;
-    }
-    const struct verb *verb = find_verb(name);
-    return verb ? help_verb(verb) : unknown_verb(name);
+    const struct verb *verb = name ? find_verb(name) : NULL;
+    if (!name)
+        help_print();
+    else if (verb)
+        help_verb(verb, false);
+    else
+        return unknown_verb(name);
+    return STATUS_YES;
 }
 
 static int run_verb(const char *name, int argc, char **argv)
@@ -147,20 +111,28 @@ static int run_verb(const char *name, int argc, char **argv)
     int status = options_read(verb, argc, argv, &settings);
     if (status)
         return status;
-    return settings.help ? help_verb(verb) : verb->run(&settings);
+    if (!settings.help && !settings.help_all)
+        return verb->run(&settings);
+    help_verb(verb, settings.help_all);
+    return STATUS_YES;
+}
+
+static bool is_any_of(const char *word, const char *a, const char *b)
+{
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
-        print_usage(stderr);
+        help_usage(stderr);
         return STATUS_ERROR;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (is_any_of(argv[1], "--version", "-V")) {
         printf("perhaps %s\n", perhaps_version());
         return STATUS_YES;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+    if (is_any_of(argv[1], "--help", "-h"))
         return help(NULL);
     if (strcmp(argv[1], "help") == 0)
         return help(argc > 2 ? argv[2] : NULL);

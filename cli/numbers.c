@@ -6,12 +6,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DIGITS "0123456789"
+
+/* How many characters a number that is written 1,000,000 has up to there; 0: it has no commas,
+ * or not at every third digit. */
+static size_t grouped_length(const char *text)
+{
+    size_t length = strspn(text, DIGITS);
+    if (length == 0 || length > 3)
+        return 0;
+    while (text[length] == ',') {
+        if (strspn(text + length + 1, DIGITS) != 3)
+            return 0;
+        length += 4;
+    }
+    return length;
+}
+
 /* Reads the digits around a decimal point as one integer, and sets *power to the power of ten
  * that it is to be multiplied by.  Returns what follows, or NULL. */
 static const char *read_digits(const char *text, uint64_t *digits, long *power)
 {
     bool point = false, some = false;
-    for (; isdigit((unsigned char)*text) || (*text == '.' && !point); text++) {
+    const char *end = text + grouped_length(text);
+    for (; isdigit((unsigned char)*text) || (*text == '.' && !point) || text < end; text++) {
+        if (*text == ',')
+            continue;
         if (*text == '.') {
             point = true;
             continue;
@@ -25,7 +45,7 @@ static const char *read_digits(const char *text, uint64_t *digits, long *power)
     return some ? text : NULL;
 }
 
-/* Adds the powers of ten of "e9" and of "M" to *power.  Returns what follows, or NULL. */
+/* Adds the powers of ten of "e9" and of "M" or "MB" to *power.  Returns what follows, or NULL. */
 static const char *read_scale(const char *text, long *power)
 {
     static const char prefixes[] = "kmgt";
@@ -41,7 +61,7 @@ static const char *read_scale(const char *text, long *power)
     if (!prefix)
         return text;
     *power += 3 * (prefix - prefixes + 1);
-    return text + 1;
+    return text + 1 + (toupper((unsigned char)text[1]) == 'B');
 }
 
 /* Sets *n to digits times ten to the power.  false if that is not a whole number below 2^64. */

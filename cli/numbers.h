@@ -10,7 +10,7 @@ struct text {
     char s[32];
 };
 
-/* Reads "5000000", "5e9", "10M" or "1.5k" without rounding.  false, leaving *n alone, for
+/* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false, leaving *n alone, for
  * anything that is not a whole number below 2^64. */
 bool read_number(const char *text, uint64_t *n);
 

@@ -4,7 +4,9 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "help.h"
 #include "numbers.h"
 #include "remote.h"
 #include "report.h"
@@ -57,7 +59,7 @@ static const char *read_capacity(const char *value, void *slot)
 {
     return read_between(value, 1, PERHAPS_CAPACITY_MAX, slot,
                         "not a number of keys: give a whole number from 1 to 2^48, such as "
-                        "5000000, 5e9, 10M or 2G");
+                        "5,000,000, 5e9, 10M or 2G");
 }
 
 static const char *read_threads(const char *value, void *slot)
@@ -156,6 +158,7 @@ static const char *read_kind(const char *value, void *slot)
 
 #define SLOT(member) offsetof(struct settings, member)
 
+/* In the order in which help shows them: the usual ones first. */
 static const struct row {
     int letter; /* 0: none */
     unsigned verbs;
@@ -167,82 +170,83 @@ static const struct row {
 } rows[] = {
     { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output), "the filter file to write" },
     { 'n', SIZED, "capacity", "N", read_capacity, SLOT(capacity),
-      "room for N different keys: 5000000, 5e9, 10M, 2G" },
+      "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
     { 'p', BUILD | PLAN | CREATE, "fpr", "P", read_fpr, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
     { 'p', DEDUP, "fpr", "P", read_fpr, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
-    { 0, SIZED | FILES, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
-    { 0, SIZED | FILES, "base", "K", read_kind, SLOT(base),
-      "of a kind that is made of filters: the kind of those" },
-    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, read_flag, SLOT(removable),
-      "a kind whose keys can be removed" },
-    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, read_flag, SLOT(counts),
-      "a kind that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
-    { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
-    { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
-      "a kind that takes more than N keys; N, if given, is what it begins with" },
-    { 0, SIZED | FILES, "until", "N", read_capacity, SLOT(until),
-      "grow, and keep the rate up to N keys, where the kind must know that" },
-    { 0, SIZED, "factor", "N", read_factor, SLOT(factor),
-      "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", read_partitions, SLOT(partitions),
-      "spread it over N parts, which all servers share [as many as it takes]" },
-    { 0, DEDUP | PLAN | FILES, "window", "W", read_window, SLOT(window),
-      "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
-    { 0, DEDUP | PLAN | FILES, "generations", "G", read_generations, SLOT(generations),
-      "the window is kept in G parts: up to W/(G-1) more is remembered [5]" },
-    { 0, DEDUP | FILES, "time-field", "N", read_field, SLOT(time_field),
-      "the time is the N-th field of the line, not the clock's: 1795290000.5, or\n"
-      "                       2026-11-21T19:38:06[.123][Z|+hh:mm]" },
-    { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
-    { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
-    { 0, BUILD | PLAN | CREATE, "together", NULL, read_flag, SLOT(together),
-      "all that is read of a key side by side, and fewer bits to set, for more memory" },
-    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_text, SLOT(hash),
-      "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
-    { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),
-      "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
-    { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
-      "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
-      "the secret that the filter was built with" },
-    { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
-      "seed of the hash: filters to be merged need the same [random]" },
     { 0, DEDUP, "state", "F", read_text, SLOT(state),
       "remember the lines in F from run to run; made if missing, but on servers, and grows" },
-    { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
-      "add to the file itself, or fail: the default where the kind can" },
-    { 0, ADD | FILES, "rewrite", NULL, read_flag, SLOT(rewrite),
-      "add to a copy, which replaces F when all keys are in" },
-    { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
-      "add no copy of a key that is perhaps in F; do not remove keys from it then" },
+    { 0, DEDUP | PLAN | FILES, "window", "W", read_window, SLOT(window),
+      "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
     { 0, QUERY, "label", NULL, read_flag, SLOT(label),
       "print all, each behind 'perhaps' or 'no' and a tab" },
+    { 0, QUERY, "any", NULL, read_flag, SLOT(any),
+      "print nothing, stop at the first: the exit status tells whether there is any" },
     { 'c', DEDUP, "count", NULL, read_flag, SLOT(count),
       "print only how many lines were read, new and repeated" },
     { 'd', DEDUP, "repeated", NULL, read_flag, SLOT(repeated),
       "print the repeated ones instead" },
-    { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
-    { 0, INPUT, "crlf", NULL, read_flag, SLOT(crlf),
-      "a carriage return before the end is not part of the key" },
+    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, read_flag, SLOT(removable),
+      "a kind whose keys can be removed" },
+    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, read_flag, SLOT(counts),
+      "a kind that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
+    { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
+      "a kind that takes more than N keys; N, if given, is what it begins with" },
+    { 0, ADD | FILES, "rewrite", NULL, read_flag, SLOT(rewrite),
+      "add to a copy, which replaces F when all keys are in" },
+    { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
+      "add to the file itself, or fail: the default where the kind can" },
+    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", read_partitions, SLOT(partitions),
+      "spread it over N parts, which all servers share [as many as it takes]" },
     { 0, INPUT, "field", "N", read_field, SLOT(field),
       "the key is the N-th field of the line" },
     { 'd', INPUT & ~DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
       "byte between fields [tab]" },
     { 0, DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
       "byte between fields [tab] (no -d here)" },
+    { 'q', EVERY, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
+    { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),
+      "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
+    { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
+      "hash with the secret in K, which is made if missing and --state is new" },
+    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
+      "the secret that the filter was built with" },
+    { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
+      "add no copy of a key that is perhaps in F; do not remove keys from it then" },
+    { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
+    { 0, INPUT, "crlf", NULL, read_flag, SLOT(crlf),
+      "a carriage return before the end is not part of the key" },
     { 'j', INPUT, "threads", "T", read_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
-    { 'q', QUERY, "quiet", NULL, read_flag, SLOT(quiet),
-      "print nothing, stop at the first: the exit status tells" },
-    { 'q', DOING, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
-    { 0, INFO | PLAN, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
+    { 0, INFO | PLAN | VERIFY, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, read_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
-    { 'h', EVERY, "help", NULL, read_flag, SLOT(help), "this help" },
+    { 0, SIZED | FILES, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
+    { 0, SIZED | FILES, "base", "K", read_kind, SLOT(base),
+      "of a kind that is made of filters: the kind of those" },
+    { 0, PLAN, "static", NULL, read_flag, SLOT(fixed), "all keys are known at once" },
+    { 0, SIZED | FILES, "until", "N", read_capacity, SLOT(until),
+      "grow, and keep the rate up to N keys, where the kind must know that" },
+    { 0, SIZED, "factor", "N", read_factor, SLOT(factor),
+      "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
+    { 0, DEDUP | PLAN | FILES, "generations", "G", read_generations, SLOT(generations),
+      "the window is kept in G parts: up to W/(G-1) more is remembered [5]" },
+    { 0, DEDUP | FILES, "time-field", "N", read_field, SLOT(time_field),
+      "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
+      "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
+    { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
+    { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
+    { 0, BUILD | PLAN | CREATE, "together", NULL, read_flag, SLOT(together),
+      "all that is read of a key side by side, and fewer bits to set, for more memory" },
+    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_text, SLOT(hash),
+      "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
+    { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
+      "seed of the hash: filters to be merged need the same [random]" },
+    { 'h', EVERY, "help", NULL, read_flag, SLOT(help), "the usual options" },
+    { 0, EVERY, "help-all", NULL, read_flag, SLOT(help_all), "all options" },
 };
 
 #define NROWS (sizeof rows / sizeof *rows)
@@ -283,13 +287,19 @@ static void make_tables(const struct verb *verb, char *letters, struct option *n
 static int complain_option(const struct verb *verb, int code, const char *typed)
 {
     const struct row *row = find_row(optopt, verb);
-    const char *problem = code == ':' ? "needs a value"
-                          : row       ? "takes no value"
-                                      : "no such option";
     char letter[3] = { '-', (char)optopt, '\0' };
-    bool is_letter = optopt > 0 && optopt < FIRST;
-    return complain("%s: %s: see 'perhaps help %s'", is_letter ? letter : typed, problem,
-                    verb->name);
+    const char *name = optopt > 0 && optopt < FIRST ? letter : typed;
+    if (code == ':' || row)
+        return complain("%s: %s: see 'perhaps help %s'", name,
+                        code == ':' ? "needs a value" : "takes no value", verb->name);
+    if (verb->bit == DEDUP && strncmp(typed, "-d", 2) == 0)
+        return complain("%s: -d takes no value here, it prints the repeated lines: the byte "
+                        "between fields is --delimiter",
+                        typed);
+    const char *nearest = name == typed ? help_nearest_option(verb, typed) : NULL;
+    if (nearest)
+        return complain("%s: no such option: did you mean --%s?", name, nearest);
+    return complain("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);
 }
 
 static int read_value(const struct row *row, struct settings *settings)
@@ -320,9 +330,10 @@ static int check_together(const struct settings *s)
                         "--window 24h, or leave out --time-field");
     if (s->time_field && !s->window.time && !s->state)
         return complain("--time-field: of a window: give --window too, such as --window 24h");
-    if (s->label + s->invert > 1 ||
-        s->label + s->count + (s->verb->bit == QUERY && s->quiet) > 1)
-        return complain("--label: prints every key: leave out -v, -c and -q");
+    if (s->label && (s->invert || s->count))
+        return complain("--label: prints every key: leave out %s", s->invert ? "-v" : "-c");
+    if (s->any && (s->label || s->count))
+        return complain("--any: prints nothing: leave out %s", s->label ? "--label" : "-c");
     return 0;
 }
 
@@ -369,6 +380,10 @@ static int take_operands(int argc, char **argv, struct settings *s)
                         s->verb->name);
     s->inputs = argv;
     s->ninputs = (size_t)argc;
+    if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)
+        return complain("%s: no such file, and -d takes no value here, it prints the repeated "
+                        "lines: the byte between fields is --delimiter",
+                        *argv);
     return 0;
 }
 
@@ -389,7 +404,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
             return status;
         given[row - rows] = true;
     }
-    if (settings->help)
+    if (settings->help || settings->help_all)
         return 0;
     if ((status = check_together(settings)))
         return status;
@@ -398,17 +413,13 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     return status ? status : check_place(settings, given);
 }
 
-void options_help(const struct verb *verb, FILE *to)
+bool options_text(const struct verb *verb, size_t number, struct option_text *text)
 {
-    for (size_t i = 0; i < NROWS; i++) {
-        const struct row *row = &rows[i];
-        char left[40];
-        if (!(row->verbs & verb->bit))
-            continue;
-        int length = row->letter ? snprintf(left, sizeof left, "-%c, ", row->letter)
-                                 : snprintf(left, sizeof left, "    ");
-        snprintf(left + length, sizeof left - (size_t)length, "--%s %s", row->name,
-                 row->argument ? row->argument : "");
-        fprintf(to, "  %-20s %s\n", left, row->help);
-    }
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].verbs & verb->bit && number-- == 0) {
+            *text = (struct option_text){ rows[i].letter, rows[i].name, rows[i].argument,
+                                          rows[i].help };
+            return true;
+        }
+    return false;
 }

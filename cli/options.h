@@ -7,7 +7,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "verbs.h"
 
@@ -49,15 +48,23 @@ struct settings {
     const char *delimiter; /* points at its one byte */
     uint64_t threads;
 
-    bool invert, label, count, repeated;
-    bool quiet, json, help;
+    bool invert, label, any, count, repeated;
+    bool quiet, json, help, help_all;
 };
 
 /* Fills in *settings from what follows the verb on the command line, of which it changes the
  * order.  Returns 0, or the exit status, having complained. */
 int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
 
-/* Prints a line for each option of the verb. */
-void options_help(const struct verb *verb, FILE *to);
+/* What people are told of an option. */
+struct option_text {
+    int letter; /* 0: none */
+    const char *name;
+    const char *argument; /* NULL: it takes none */
+    const char *help;
+};
+
+/* Of the verb's options, from number 0 on, the usual ones first.  false: there are fewer. */
+bool options_text(const struct verb *verb, size_t number, struct option_text *text);
 
 #endif

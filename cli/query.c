@@ -28,7 +28,7 @@ static bool ask_batch(void *context, struct batch *batch)
     else if (!remote_ask(target->remote, batch, &npresent))
         return false;
     batch->nselected = s->invert ? batch->count - npresent : npresent;
-    if (s->quiet || s->count)
+    if (s->any || s->count)
         return true;
     if (s->label)
         return batch_met(batch, output_label(batch) ? 0 : PERHAPS_ERR_MEMORY);
@@ -56,7 +56,7 @@ static bool print_batch(void *context, struct batch *batch)
 {
     struct query *query = context;
     query->nselected += batch->nselected;
-    bool enough = query->settings->quiet && query->nselected;
+    bool enough = query->settings->any && query->nselected;
     return output_write(&query->output, batch) && !enough;
 }
 
@@ -86,7 +86,7 @@ static int query_all(struct query *query)
     const struct batch *last = input_run(query->input, stages, 2);
     if (query->output.error)
         return output_complain(&query->output, "");
-    if (query->settings->quiet && query->nselected)
+    if (query->settings->any && query->nselected)
         return 0;
     return complain_of(query, last);
 }
@@ -94,7 +94,7 @@ static int query_all(struct query *query)
 static void report(const struct query *query, double seconds)
 {
     const struct settings *s = query->settings;
-    if (s->count && !s->quiet)
+    if (s->count)
         printf("%ju\n", (uintmax_t)query->nselected);
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
@@ -110,7 +110,7 @@ static void report(const struct query *query, double seconds)
 static int refuse_loop(const struct settings *settings)
 {
     struct stat out;
-    if (settings->quiet || settings->count || fstat(STDOUT_FILENO, &out) != 0)
+    if (settings->any || settings->count || fstat(STDOUT_FILENO, &out) != 0)
         return 0;
     return input_refuse(settings, &out, "standard output");
 }

@@ -3,6 +3,7 @@
 #define VERBS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct settings;
 
@@ -33,6 +34,9 @@ struct verb {
     const char *summary;
     const char *notes; /* more for 'perhaps help VERB', or NULL */
 };
+
+/* From 0 on; NULL: there are fewer. */
+const struct verb *verb_at(size_t number);
 
 int verb_create(const struct settings *settings);
 int verb_build(const struct settings *settings);

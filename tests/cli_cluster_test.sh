@@ -198,9 +198,9 @@ add_at() {
     check "query: at most 1 % false positives" [ "$(cat out)" -le 300 ]
     run query -v $at/urls in
     check "query -v: none" exits 1
-    run query -q $at/urls in
-    check "query -q" exits 0
-    check "query -q: prints nothing" lines out 0
+    run query --any $at/urls in
+    check "query --any" exits 0
+    check "query --any: prints nothing" lines out 0
     run query --label $at/urls <(printf '1\n')
     check "query --label" prints $'perhaps\t1\n'
     run query --json $at/urls in
@@ -577,7 +577,7 @@ test_silent_server() {
     pid=$!
     exec 5>slow
     seq 10 >&5
-    until_true "$program" query -q $at/urls <(echo 10)
+    until_true "$program" query --any $at/urls <(echo 10)
     kill -STOP ${PIDS[0]}
     seq 11 20 >&5
     wait $pid

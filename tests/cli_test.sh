@@ -23,8 +23,8 @@ test_help() {
         check "help $verb" tells "usage: perhaps $verb"
         check "help $verb: --help" tells "--help"
     done
-    run help plan
-    check "help plan: kinds" tells "^Kinds:"
+    run plan --help-all
+    check "plan --help-all: kinds" tells "^Kinds:"
     run help nonsense
     refused "help nonsense" "nonsense: no such verb"
     run --version
@@ -104,13 +104,13 @@ test_build_and_query() {
     run query f -v -c not_in in
     check "query -v -c" [ "$(cat out)" -ge 19700 ]
     check "query -v -c: exit" exits 0
-    run query -q f in
-    check "query -q" exits 0
-    check "query -q: prints nothing" lines out 0
+    run query --any f in
+    check "query --any" exits 0
+    check "query --any: prints nothing" lines out 0
     printf 'certainly not\n' >one
     run build -p 1e-9 -o sharp in
-    run query -q sharp one
-    check "query -q: none" exits 1
+    run query --any sharp one
+    check "query --any: none" exits 1
     run query sharp one
     check "query: none" exits 1
     run query --label sharp < <(printf '1\nx\n2')
@@ -128,7 +128,7 @@ test_build_and_query() {
 test_kinds() {
     local kind
     seq 1 3000 >in
-    for kind in $("$program" help plan | sed '1,/^Kinds:/d; /^$/,$d; s/^  \([a-z]*\).*/\1/'); do
+    for kind in $("$program" plan --help-all | sed -n '1,/^Kinds:/d; /^$/,$d; s/^  \([a-z][a-z]*\) .*/\1/p'); do
         run build --kind "$kind" -p 0.001 -o f in
         check "$kind: build" exits 0
         run query -c f in
@@ -737,9 +737,9 @@ test_early_end() {
     exec 5<>open_ended
     for j in 1 2 8; do
         echo 2 >&5
-        timeout 5 "$program" query -q -j $j f open_ended 2>err
+        timeout 5 "$program" query --any -j $j f open_ended 2>err
         status=$?
-        check "-j $j: query -q ends at the first" exits 0
+        check "-j $j: query --any ends at the first" exits 0
         seq 100 >&5
         timeout 5 "$program" add -j $j f open_ended 2>err
         status=$?
@@ -837,7 +837,7 @@ test_in_place() {
     adder=$!
     check "--in-place: reads" until_true reads $adder slow
     echo at_once >&5
-    check "--in-place: readers find a key at once" until_true "$program" query -q f <(echo at_once)
+    check "--in-place: readers find a key at once" until_true "$program" query --any f <(echo at_once)
     run add --rewrite f in
     refused "--in-place: excludes add --rewrite" "f: another process is changing it"
     run build -n 5 -o f in

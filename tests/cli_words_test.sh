@@ -63,4 +63,85 @@ test_interrupted_query() {
     check "count, SIGTERM: says" says "interrupted; 10 keys were asked, 10 are perhaps in g"
 }
 
+test_quiet() {
+    run build -q -n 100 -p 1e-9 --count -o f keys
+    check "build -q" is_silent
+    run query -q f keys
+    check "query -q: prints the lines" same out keys
+    run query -q -c f keys
+    check "query -q -c: prints how many" prints $'10\n'
+    run count -q f <(echo 3)
+    check "count -q" prints $'3\t1\n'
+    run verify -q f
+    check "verify -q" exits 0
+    check "verify -q: prints nothing" lines out 0
+    run info -q f
+    check "info -q" tells '^keys +10$'
+    run query --any f keys
+    check "--any" exits 0
+    check "--any: prints nothing" lines out 0
+    run query --any f <(echo stone)
+    check "--any: none" exits 1
+    refuses "--any: prints nothing: leave out -c" query --any -c f keys
+    refuses "--any: prints nothing: leave out --label" query --any --label f keys
+    refuses "--label: prints every key: leave out -c" query -q --label -c f keys
+}
+
+test_common_options() {
+    run build -q -n 100 --count -o f keys
+    run verify --json f
+    check "verify --json" tells '"ok":true,"pages":1,"damaged":0'
+    printf X | dd of=f bs=1 seek=4100 conv=notrunc 2>dd_err
+    run verify --json f
+    check "verify --json: damaged" exits 1
+    check "verify --json: damaged" tells '"ok":false,"pages":1,"damaged":1,"first_damaged":4096'
+    run -V
+    check "-V" tells '^perhaps [0-9]+\.[0-9]+\.[0-9]+'
+}
+
+test_did_you_mean() {
+    refuses "quary: no such verb: did you mean 'query'?" quary f
+    refuses "dedupe: no such verb: did you mean 'dedup'?" dedupe
+    refuses "xyzzy: no such verb: see 'perhaps help'" xyzzy
+    refuses "--ouput=f: no such option: did you mean --output?" build --ouput=f keys
+    refuses "--removeable: no such option: did you mean --removable?" build --removeable keys
+    refuses "--xyzzy: no such option: see 'perhaps build --help-all'" build --xyzzy keys
+    refuses "-d,: -d takes no value here" dedup --field 2 -d, keys
+    check "dedup -d,: says how" says "--delimiter"
+    refuses ",: no such file, and -d takes no value here" dedup --field 2 -d , keys
+    check "dedup -d ,: says how" says "--delimiter"
+}
+
+test_numbers_of_people() {
+    local value
+    for value in 1,000,000 1MB 1000kb 1,000k 1000KB; do
+        run plan -n $value --json
+        check "-n $value" [ "$(field capacity out)" = 1000000 ]
+    done
+    for value in 1,00 1000,000 ,100 1,000, 1,0000 1MBB 5B 1,000,00; do
+        refuses "-n $value: not a number of keys" plan -n $value
+    done
+}
+
+# narrow NAME: what was printed fits a terminal of 80 columns.
+narrow() { check "$1: 79 columns" not grep -qE '^.{80}' out; }
+
+test_help_is_short() {
+    local verb
+    run help
+    narrow help
+    for verb in build create add remove query count dedup info plan merge verify convert delete; do
+        run help $verb
+        narrow "help $verb"
+        check "help $verb: the usual options" [ "$(grep -cE '^  (-.,|   ) --' out)" -le 13 ]
+        run $verb --help-all
+        narrow "$verb --help-all"
+        check "$verb --help-all" tells '--help-all +all options'
+    done
+    run help build
+    check "help build: there are more" tells "and [0-9]+ more: 'perhaps build --help-all'"
+    run build --help-all
+    check "build --help-all" tells '--seed S'
+}
+
 run_tests
