@@ -355,12 +355,21 @@ PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
 /* ---- Files ------------------------------------------------------------------------- */
 
 /* Writes the filter to 'path' (doc/FORMAT.md): to a temporary file beside it, which is synced
- * and renamed, so that at every moment the old or the new filter is there whole; mode and
- * symbolic link of an existing file are kept.  A device or pipe is written to.
+ * and renamed, so that at every moment the old or the new filter is there whole; the mode of an
+ * existing file and a symbolic link, also one to nothing yet, are kept.  A device or pipe is
+ * written to.
  * Returns 0; PERHAPS_ERR_IO (errno) or PERHAPS_ERR_MEMORY: the old file is as it was, unless
  * all but the last step was done and only the folder could not be synced.  Two that save to one
  * path at once each save whole; the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
+
+/* The same where nothing is at 'path'.  If something is by then, it stays as it is, and the
+ * error is PERHAPS_ERR_IO with errno EEXIST: of two that do this at once, one succeeds. */
+PERHAPS_API int perhaps_save_new(const perhaps_filter *filter, const char *path);
+
+/* Writes the bytes of the file to a descriptor, such as a pipe or socket, and does not sync it.
+ * Returns 0; PERHAPS_ERR_IO (errno), when a part may be written, or PERHAPS_ERR_MEMORY. */
+PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);
 
 struct perhaps_open_options {
     bool writable;       /* false: mapped read-only, nothing is copied; true: loaded */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "alloc.h"
@@ -31,6 +32,7 @@ struct source {
     const perhaps_filter *f;
     perhaps_reader *reader; /* or NULL */
     void *context;
+    bool fresh; /* nothing is replaced */
 };
 
 /* Bytes on their way into a file, checksums of their pages on their way into the table. */
@@ -235,6 +237,28 @@ static int draft_open(struct draft *draft, const char *target)
     return draft_take_name(draft, target); /* there are no nameless files here */
 }
 
+static int draft_replace(struct draft *draft, const char *target)
+{
+    if (!*draft->name && draft_take_name(draft, target))
+        return PERHAPS_ERR_IO;
+    return rename(draft->name, target) ? PERHAPS_ERR_IO : 0;
+}
+
+/* Fails if there is a file of that name.  Some file systems have no hard links. */
+static int draft_publish(struct draft *draft, const char *target)
+{
+    char self[PROC_PATH_NBYTES];
+    write_proc_path(self, draft->fd);
+    bool named = *draft->name != '\0';
+    const unsigned no_replace = 1; /* RENAME_NOREPLACE, which musl does not have */
+    if (!linkat(AT_FDCWD, named ? draft->name : self, AT_FDCWD, target, AT_SYMLINK_FOLLOW))
+        return named && unlink(draft->name) ? PERHAPS_ERR_IO : 0;
+    if (named && (errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS) &&
+        !syscall(SYS_renameat2, AT_FDCWD, draft->name, AT_FDCWD, target, no_replace))
+        return 0;
+    return PERHAPS_ERR_IO;
+}
+
 static int sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -245,7 +269,7 @@ static int sync_folder(const char *folder)
     return error;
 }
 
-/* Writes, syncs, renames, syncs the folder.  'old' is what is replaced, or NULL. */
+/* Writes, syncs, gives it its name, syncs the folder.  'old' is what is replaced, or NULL. */
 static int save_beside(const struct source *s, const char *target, const struct stat *old)
 {
     struct draft draft;
@@ -263,8 +287,8 @@ static int save_beside(const struct source *s, const char *target, const struct 
         draft_failed(&draft);
         return error;
     }
-    if (fsync(draft.fd) || (!*draft.name && draft_take_name(&draft, target)) ||
-        rename(draft.name, target))
+    if (fsync(draft.fd) ||
+        (s->fresh ? draft_publish(&draft, target) : draft_replace(&draft, target)))
         return draft_failed(&draft);
     close(draft.fd);
     return sync_folder(draft.folder);
@@ -283,14 +307,41 @@ static int save_into(const struct source *s, const char *path)
     return error;
 }
 
+/* What a symbolic link names, not the link: also where that is nothing yet. */
+static int follow_links(const char *path, char target[PATH_MAX])
+{
+    enum { LINKS_MAX = 40 }; /* as Linux itself */
+    char link[PATH_MAX];
+    memcpy(target, path, strlen(path) + 1); /* fits: stat() has taken it */
+    for (int i = 0; i < LINKS_MAX; i++) {
+        ssize_t nbytes = readlink(target, link, sizeof link);
+        if (nbytes < 0)
+            return errno == EINVAL || errno == ENOENT ? 0 : PERHAPS_ERR_IO;
+        const char *slash = strrchr(target, '/');
+        size_t folder = slash && *link != '/' ? (size_t)(slash + 1 - target) : 0;
+        if (folder + (size_t)nbytes >= PATH_MAX) {
+            errno = ENAMETOOLONG;
+            return PERHAPS_ERR_IO;
+        }
+        memcpy(target + folder, link, (size_t)nbytes);
+        target[folder + (size_t)nbytes] = '\0';
+    }
+    errno = ELOOP;
+    return PERHAPS_ERR_IO;
+}
+
 static int save(const struct source *s, const char *path)
 {
     struct stat old;
     char target[PATH_MAX];
     if (stat(path, &old)) {
-        if (errno != ENOENT)
+        if (errno != ENOENT || follow_links(path, target))
             return PERHAPS_ERR_IO;
-        return save_beside(s, path, NULL);
+        return save_beside(s, target, NULL);
+    }
+    if (s->fresh) {
+        errno = EEXIST;
+        return PERHAPS_ERR_IO;
     }
     if (S_ISDIR(old.st_mode)) {
         errno = EISDIR;
@@ -300,7 +351,7 @@ static int save(const struct source *s, const char *path)
         return save_into(s, path);
     if (access(path, W_OK)) /* a rename would need the folder's permission only */
         return PERHAPS_ERR_IO;
-    if (!realpath(path, target)) /* what a symbolic link names, not the link */
+    if (follow_links(path, target))
         return PERHAPS_ERR_IO;
     return save_beside(s, target, &old);
 }
@@ -308,6 +359,16 @@ static int save(const struct source *s, const char *path)
 int perhaps_save(const perhaps_filter *f, const char *path)
 {
     return save(&(struct source){ .f = f }, path);
+}
+
+int perhaps_save_new(const perhaps_filter *f, const char *path)
+{
+    return save(&(struct source){ .f = f, .fresh = true }, path);
+}
+
+int perhaps_save_to(const perhaps_filter *f, int fd)
+{
+    return write_source(&(struct source){ .f = f }, fd);
 }
 
 int filter_save_read(const perhaps_filter *f, perhaps_reader *reader, void *context,

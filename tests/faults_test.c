@@ -67,7 +67,10 @@ int __wrap_open(const char *path, int flags, ...)
         va_end(arguments);
     }
     bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
-    if (fails(nameless ? "open nameless" : flags & O_CREAT ? "create" : "open"))
+    if (fails(nameless          ? "open nameless"
+              : flags & O_CREAT ? "create"
+                                : "open") ||
+        (nameless && fails("links")))
         return -1;
     return __real_open(path, flags, mode);
 }
@@ -108,7 +111,8 @@ int __wrap_rename(const char *from, const char *to)
 
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
-    return fails("linkat") ? -1 : __real_linkat(from_fd, from, to_fd, to, flags);
+    return fails("linkat") || fails("links") ? -1
+                                             : __real_linkat(from_fd, from, to_fd, to, flags);
 }
 
 void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset)
@@ -241,6 +245,29 @@ static void test_failing_save(void **state)
     save = save_by_layout;
     fail_each_step("failing, of a layout");
     save = perhaps_save;
+}
+
+/* What is new takes its name by a link, or where there are none by a rename. */
+static void test_new_names(void **state)
+{
+    (void)state;
+    static const char *const missing[] = { "none", "open nameless", "links" };
+    struct stage s = make_stage("new names");
+    struct path fresh = s.path;
+    fresh.text[strlen(fresh.text) - 1] = '1';
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        scene("%s is missing", missing[i]);
+        let_fail(missing[i], EOPNOTSUPP, 0);
+        expect_success(perhaps_save_new(s.fresh, fresh.text));
+        expect(count_beside(fresh.text) == 2);
+        expect_error(perhaps_save_new(s.old, fresh.text), PERHAPS_ERR_IO);
+        expect(errno == EEXIST && count_beside(fresh.text) == 2 && !unlink(fresh.text));
+    }
+    let_fail("linkat", ENOSPC, 0);
+    expect_error(perhaps_save_new(s.fresh, fresh.text), PERHAPS_ERR_IO);
+    expect(errno == ENOSPC && count_beside(fresh.text) == 1);
+    let_all_work();
+    free_stage(&s);
 }
 
 /* When the folder cannot be synced the new file is there, but may not survive a crash. */
@@ -410,6 +437,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failing_save),
+        cmocka_unit_test(test_new_names),
         cmocka_unit_test(test_unsynced_folder),
         cmocka_unit_test(test_not_the_owner),
         cmocka_unit_test(test_taken_names),

@@ -311,6 +311,60 @@ static void test_symbolic_link(void **state)
     perhaps_free(g);
 }
 
+/* A link to a link to nothing: what the last one names is made. */
+static void test_dangling_link(void **state)
+{
+    (void)state;
+    struct path link = fresh_path(), target = fresh_path(), beside = fresh_path();
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    struct stat st;
+    expect(!symlink(target.text, beside.text) && !symlink(beside.text, link.text));
+    for (unsigned fresh = 0; fresh < 2; fresh++) {
+        expect_success(fresh ? perhaps_save_new(f, link.text) : perhaps_save(f, link.text));
+        expect(!lstat(link.text, &st) && S_ISLNK(st.st_mode));
+        expect(!lstat(target.text, &st) && S_ISREG(st.st_mode));
+        expect(holds(target.text, f) && count_beside(target.text) == 1);
+        expect(!unlink(target.text));
+    }
+    expect(!unlink(link.text) && !symlink("elsewhere", link.text));
+    expect_success(perhaps_save(f, link.text));
+    expect(count_beside(link.text) == 2 && holds(link.text, f));
+    expect(!unlink(link.text) && !symlink("missing/filter", link.text));
+    expect_error(perhaps_save(f, link.text), PERHAPS_ERR_IO);
+    expect(errno == ENOENT);
+    perhaps_free(f);
+}
+
+static void *save_new(void *path)
+{
+    perhaps_filter *f = make_filter(perhaps_kind(0), 100, 0.001, 1);
+    uintptr_t error = (uintptr_t)-perhaps_save_new(f, path);
+    if (error && errno != EEXIST)
+        error = 1;
+    perhaps_free(f);
+    return (void *)error;
+}
+
+/* Of several that make one file at once, one succeeds. */
+static void test_new(void **state)
+{
+    (void)state;
+    for (unsigned turn = 0; turn < 20; turn++) {
+        struct path path = fresh_path();
+        pthread_t thread[4];
+        unsigned made = 0;
+        for (unsigned i = 0; i < 4; i++)
+            expect(!pthread_create(&thread[i], NULL, save_new, path.text));
+        for (unsigned i = 0; i < 4; i++) {
+            void *error;
+            expect(!pthread_join(thread[i], &error));
+            expect(!error || (uintptr_t)error == (uintptr_t)-PERHAPS_ERR_IO);
+            made += !error;
+        }
+        expect(made == 1 && count_beside(path.text) == 1);
+    }
+}
+
 /* In the folder where we are, without a slash. */
 static void test_relative_path(void **state)
 {
@@ -369,6 +423,20 @@ static void test_pipe(void **state)
     }
 }
 
+static void test_descriptor(void **state)
+{
+    (void)state;
+    struct path path = fresh_path();
+    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    int fd = open(path.text, O_CREAT | O_RDWR, 0666);
+    expect(fd >= 0);
+    expect_success(perhaps_save_to(f, fd));
+    expect(!close(fd) && holds(path.text, f));
+    expect_error(perhaps_save_to(f, -1), PERHAPS_ERR_IO);
+    expect(errno == EBADF);
+    perhaps_free(f);
+}
+
 static void test_devices(void **state)
 {
     (void)state;
@@ -394,8 +462,11 @@ int main(void)
         cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_mode),
         cmocka_unit_test(test_symbolic_link),
+        cmocka_unit_test(test_dangling_link),
+        cmocka_unit_test(test_new),
         cmocka_unit_test(test_relative_path),
         cmocka_unit_test(test_pipe),
+        cmocka_unit_test(test_descriptor),
         cmocka_unit_test(test_devices),
     };
     return run_group(tests);
