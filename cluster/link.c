@@ -125,9 +125,8 @@ static void *take_tree_array(const redisReadTask *task, element_count count)
 static void close_link(struct link *link)
 {
     if (link->context) {
-        link->context->reader->fn = &link->tree_functions;
         freeReplyObject((void *)link->reply.tree);
-        redisFree(link->context);
+        redisFree(link->context); /* with half a reply, by the functions that made it */
     }
     link->context = NULL;
     link->reply.tree = NULL;
@@ -274,10 +273,18 @@ bool link_send(struct link *link)
     return true;
 }
 
+static const char unasked[] = "it answered what was not asked";
+
 bool link_receive(struct link *link, bool tree)
 {
     redisReader *reader = link->context->reader;
-    reader->fn = tree ? &link->tree_functions : (redisReplyObjectFunctions *)&plain_functions;
+    redisReplyObjectFunctions *functions =
+        tree ? &link->tree_functions : (redisReplyObjectFunctions *)&plain_functions;
+    if (reader->reply && reader->fn != functions) {
+        link_fail(link, "%s", unasked); /* half a reply that was there before the question */
+        return false;
+    }
+    reader->fn = functions;
     ssize_t got = recv(link->context->fd, link->in, sizeof link->in, 0);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return true;
@@ -292,6 +299,9 @@ bool link_receive(struct link *link, bool tree)
     return true;
 }
 
+/* No text is that long that we ask for. */
+enum { TEXT_NBYTES_MOST = 2 << 20 };
+
 /* The next reply that can be made of what was received; NULL: of the next bytes, perhaps. */
 static bool read_reply(struct link *link, void **object)
 {
@@ -301,7 +311,8 @@ static bool read_reply(struct link *link, void **object)
         if (*object || !left)
             return true;
         size_t nbytes = left < FEED_NBYTES ? left : FEED_NBYTES;
-        if (redisReaderFeed(reader, link->in + link->in_at, nbytes) != REDIS_OK)
+        if (reader->len - reader->pos > TEXT_NBYTES_MOST ||
+            redisReaderFeed(reader, link->in + link->in_at, nbytes) != REDIS_OK)
             return false;
         link->in_at += nbytes;
     }
@@ -340,6 +351,6 @@ const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
     if (link_forget(link, entry))
         return reply;
     *failed = true;
-    link_fail(link, "it answered what was not asked");
+    link_fail(link, "%s", unasked);
     return NULL;
 }

@@ -1,0 +1,193 @@
+/* cluster_cuts_test.c - connections that end, stall or lie at any byte of the replies.
+ *
+ *     cluster_cuts_test PORT                 all tests, on an empty server of that port
+ *     cluster_cuts_test PORT cut|stall BYTE  only the proxy: prints its port, and serves until
+ *                                            standard input ends */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "perhaps_cluster.h"
+#include "proxy.h"
+#include "support.h"
+
+enum { RUNS_AT_ONCE = 32, KEYS = 2 };
+
+static unsigned server_port;
+
+/* ---- A short run ------------------------------------------------------------------------- */
+
+struct short_run {
+    uint64_t first_key;
+    unsigned timeout_ms, patience_ms;
+    char trouble[400];
+};
+
+static perhaps_cluster *client_of(unsigned port, const struct short_run *run)
+{
+    char url[64];
+    perhaps_cluster *c;
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u/cuts", port);
+    perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url,
+                                                           .timeout_ms = run->timeout_ms,
+                                                           .patience_ms = run->patience_ms },
+                        &c);
+    return c;
+}
+
+/* A server that says nothing from the first is given up soon: its address may be wrong. */
+static int open_again(perhaps_cluster *c)
+{
+    int error = perhaps_cluster_open(c);
+    for (unsigned tries = 1; tries < 1000 && error == PERHAPS_ERR_UNREACHABLE; tries++) {
+        usleep(10000);
+        error = perhaps_cluster_open(c);
+    }
+    return error;
+}
+
+/* Adds some new keys and asks for them. */
+static int add_and_ask(perhaps_cluster *c, struct short_run *run)
+{
+    uint64_t key[KEYS];
+    bool was_present[KEYS], present[KEYS];
+    struct perhaps_keys keys = { .count = KEYS, .packed = key, .key_nbytes = sizeof *key };
+    for (unsigned i = 0; i < KEYS; i++)
+        key[i] = run->first_key + i;
+    int error = run->patience_ms ? perhaps_cluster_open(c) : open_again(c);
+    if (!error)
+        error = perhaps_cluster_add_many(c, &keys, was_present, NULL);
+    if (!error)
+        error = perhaps_cluster_contains_many(c, &keys, present, NULL);
+    for (unsigned i = 0; i < KEYS && !error; i++)
+        if (was_present[i] || !present[i])
+            snprintf(run->trouble, sizeof run->trouble, "key %u: %s before, %s after", i,
+                     was_present[i] ? "there" : "new", present[i] ? "there" : "denied");
+    return error;
+}
+
+static void make_filter_there(void)
+{
+    struct short_run any = { .timeout_ms = 0 };
+    struct perhaps_options options = { .capacity = 100000,
+                                       .fpr = 1e-3,
+                                       .hashing = { .seed = 1 } };
+    perhaps_cluster *c = client_of(server_port, &any);
+    perhaps_cluster_open(c);
+    perhaps_cluster_delete(c);
+    expect_success(perhaps_cluster_create(c, &options, 2));
+    perhaps_cluster_free(c);
+}
+
+/* ---- The same with a fault at each byte -------------------------------------------------- */
+
+struct trial {
+    enum fault fault;
+    const char *last_words;
+    unsigned timeout_ms, patience_ms;
+    bool must_succeed; /* or may end with any error */
+    uint64_t nbytes;   /* of the replies to a run */
+    atomic_uint next;
+    pthread_mutex_t lock;
+    char trouble[500];
+};
+
+/* Returns how many bytes of replies went through. */
+static uint64_t run_with_fault(struct trial *trial, uint64_t at)
+{
+    struct proxy proxy = { .at = at, .fault = trial->fault, .last_words = trial->last_words };
+    struct short_run run = { .first_key = at * KEYS,
+                             .timeout_ms = trial->timeout_ms,
+                             .patience_ms = trial->patience_ms };
+    proxy_start(&proxy, server_port);
+    perhaps_cluster *c = client_of(proxy.port, &run);
+    int error = add_and_ask(c, &run);
+    if (error)
+        snprintf(run.trouble, sizeof run.trouble, "%.399s", perhaps_cluster_problem(c));
+    pthread_mutex_lock(&trial->lock);
+    if (trial->must_succeed && run.trouble[0])
+        snprintf(trial->trouble, sizeof trial->trouble, "at byte %u: %s", (unsigned)at,
+                 run.trouble);
+    pthread_mutex_unlock(&trial->lock);
+    perhaps_cluster_free(c);
+    proxy_stop(&proxy);
+    return proxy.nreplied;
+}
+
+static void *run_some(void *context)
+{
+    struct trial *trial = context;
+    for (uint64_t at; (at = trial->next++) < trial->nbytes;)
+        run_with_fault(trial, at);
+    return NULL;
+}
+
+static void run_at_each_byte(struct trial *trial)
+{
+    pthread_t thread[RUNS_AT_ONCE];
+    struct trial whole = { .must_succeed = true };
+    pthread_mutex_init(&whole.lock, NULL);
+    pthread_mutex_init(&trial->lock, NULL);
+    make_filter_there();
+    trial->nbytes = run_with_fault(&whole, 1 << 20);
+    expect(trial->nbytes > 500);
+    make_filter_there();
+    for (unsigned i = 0; i < RUNS_AT_ONCE; i++)
+        expect(!pthread_create(&thread[i], NULL, run_some, trial));
+    for (unsigned i = 0; i < RUNS_AT_ONCE; i++)
+        pthread_join(thread[i], NULL);
+    if (trial->trouble[0])
+        fail_msg("%s", trial->trouble);
+}
+
+static void test_cut(void **state)
+{
+    (void)state;
+    run_at_each_byte(&(struct trial){ .fault = FAULT_CUT, .must_succeed = true });
+}
+
+static void test_stall(void **state)
+{
+    (void)state;
+    run_at_each_byte(
+        &(struct trial){ .fault = FAULT_STALL, .must_succeed = true, .timeout_ms = 100 });
+}
+
+/* What is asked of these is no more than that they come to an end. */
+static void test_lies(void **state)
+{
+    static const char *const lies[] = { "*2147483647\r\n", "*7\r\n:0\r\n", "$2147483647\r\n",
+                                        "#t\r\n,1.5\r\n" };
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        run_at_each_byte(&(struct trial){ .fault = i % 2 ? FAULT_CUT : FAULT_STALL,
+                                          .last_words = lies[i],
+                                          .timeout_ms = 20,
+                                          .patience_ms = 1 });
+    }
+}
+
+static int only_proxy(const char *kind, const char *at)
+{
+    struct proxy proxy = { .at = strtoull(at, NULL, 10),
+                           .fault = strcmp(kind, "cut") == 0 ? FAULT_CUT : FAULT_STALL };
+    proxy_start(&proxy, server_port);
+    printf("%u\n", proxy.port);
+    fflush(stdout);
+    while (getchar() != EOF)
+        ;
+    proxy_stop(&proxy);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_stall),
+        cmocka_unit_test(test_lies),
+    };
+    server_port = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
+    return argc == 4 ? only_proxy(argv[2], argv[3]) : run_group(tests);
+}
