@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +59,7 @@ uint64_t test_seed(void)
         seed = 1;
     else if (strcmp(given, "fresh"))
         seed = strtoull(given, NULL, 0);
-    else if (getentropy(&seed, sizeof seed))
+    else if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         abort();
     seed += !seed;
     printf("PERHAPS_TEST_SEED=%" PRIu64 "\n", seed);
