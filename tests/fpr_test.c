@@ -54,11 +54,11 @@ static void check(const struct tally *t, double fpr)
     const double model = 0.01; /* what the formulas may be off */
     double expected = fpr * t->queries, noise = sqrt(expected);
     double seeds = fmax(sqrt(t->seed_variance), noise);
-    expect(t->found <= expected + 3 * seeds);
+    expect(t->found <= expected + DEVIATIONS * noise);
     expect(t->fpr_predicted <= fpr);
-    expect(fabs(t->found - t->fpr_now * t->queries) <= model * expected + 5 * noise);
+    expect(fabs(t->found - t->fpr_now * t->queries) <= model * expected + DEVIATIONS * noise);
     double more = t->fpr_predicted * t->queries - t->found;
-    expect(fmax(-more, t->when_fullest ? 0 : more) <= model * expected + 5 * seeds);
+    expect(fmax(-more, t->when_fullest ? 0 : more) <= model * expected + DEVIATIONS * seeds);
 }
 
 static void measure_all(enum key_shape shape)
@@ -125,7 +125,8 @@ static void test_predicted_fill(void **state)
             perhaps_free(f);
         }
         scene("%s: predicted %g, is %g", kind->name, predicted, now);
-        expect(fabs(now / predicted - 1) < 6 / sqrt(KEYS)); /* five sd of the mean */
+        double deviation = 1.2 / sqrt(KEYS); /* of the mean, as measured */
+        expect(fabs(now / predicted - 1) < DEVIATIONS * deviation);
     }
     free_keys(&keys);
 }

@@ -1,6 +1,5 @@
 /* growth_test.c - the rate that was asked is kept by filters that have grown a thousandfold,
- * and by windows however much has passed through them: 20 seeds, three deviations,
- * as fpr_test. */
+ * and by windows however much has passed through them: 20 seeds, as fpr_test. */
 #include "support.h"
 
 #include <math.h>
@@ -60,8 +59,8 @@ static void check(const struct perhaps_options *options, const struct tally *t)
           t->fpr_now * t->queries);
     printf("%-8s %-8s %8g %12.5g by the fill, %12.5g measured\n", options->kind,
            options->base ? options->base : "", options->fpr, t->fpr_now, t->found / t->queries);
-    expect(t->found <= expected + 3 * seeds);
-    expect(fabs(t->found - t->fpr_now * t->queries) <= 0.02 * expected + 5 * noise);
+    expect(t->found <= expected + DEVIATIONS * seeds);
+    expect(fabs(t->found - t->fpr_now * t->queries) <= 0.02 * expected + DEVIATIONS * noise);
 }
 
 static void measure_over(struct perhaps_options *options, struct rng *rng)

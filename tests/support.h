@@ -73,6 +73,10 @@ unsigned many(unsigned number);
 /* 1, or PERHAPS_TEST_SEED; "fresh" draws one.  Printed when it is first asked for. */
 uint64_t test_seed(void);
 
+/* How many standard deviations a count may be off: by chance it is one time in 10^12, so that
+ * of all such comparisons none fails in 10^9 runs. */
+enum { DEVIATIONS = 7 };
+
 struct rng {
     uint64_t state;
 };

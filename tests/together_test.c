@@ -46,8 +46,8 @@ static void measure(double fpr, const struct perhaps_keys *members,
         perhaps_free(f);
     }
     double expected = fpr * queries;
-    expect(found <= expected + 5 * sqrt(expected));
-    expect(fabs(found - now * queries) <= 0.02 * expected + 5 * sqrt(expected));
+    expect(found <= expected + DEVIATIONS * sqrt(expected));
+    expect(fabs(found - now * queries) <= 0.02 * expected + DEVIATIONS * sqrt(expected));
 }
 
 static void test_rates(void **state)
@@ -91,7 +91,7 @@ static void test_predicted(void **state)
         }
         scene("fpr %g: predicted %g, is %g", rates[r], predicted, now);
         double sd = (rates[r] - predicted) / 3 / sqrt(FILTERS); /* the plan leaves three */
-        expect(fabs(now - predicted) < 5 * sd + 0.005 * predicted);
+        expect(fabs(now - predicted) < DEVIATIONS * sd + 0.005 * predicted);
     }
     free_keys(&keys);
 }
