@@ -14,7 +14,8 @@ int __wrap_getentropy(void *bytes, size_t nbytes)
     rng.state = mix64(rng.state + ++calls);
     for (size_t at = 0; at < nbytes; at += sizeof(uint64_t)) {
         uint64_t word = rng_next(&rng);
-        memcpy((char *)bytes + at, &word, nbytes - at < sizeof word ? nbytes - at : sizeof word);
+        memcpy((char *)bytes + at, &word,
+               nbytes - at < sizeof word ? nbytes - at : sizeof word);
     }
     return 0;
 }
