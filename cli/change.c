@@ -1,6 +1,7 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
  * saved once, when the last key is in; but what is added in place is in at once. */
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "input.h"
 #include "numbers.h"
@@ -134,13 +135,13 @@ static int report(const struct settings *settings, const struct change *change, 
 }
 
 /* Sees to it that the filter, if it is a file, stays as it is now.  Returns the status. */
-static int keep(const struct target *target, int status)
+static int keep(const struct target *target, const struct settings *settings, int status)
 {
     if (target->remote)
         return status;
     if (target->in_place)
         return target_sync(target, status);
-    return status ? status : target_save(target);
+    return status ? status : target_save(target, settings);
 }
 
 /* Changes the filter by all keys of the inputs, keeps it and reports. */
@@ -152,15 +153,17 @@ static int change_filter(struct change *change, const struct settings *settings,
     if (!status)
         status = change_all(change, input, !target->in_place && !target->remote);
     input_close(input);
-    status = keep(target, status);
+    status = keep(target, settings, status);
     return status ? status : report(settings, change, seconds_now() - started);
 }
 
 /* The filter must not be read as an input. */
-static int refuse_itself(const struct settings *settings, const char *path)
+static int refuse_itself(const struct settings *settings, const struct target *target)
 {
     struct stat old;
-    return stat(path, &old) == 0 ? input_refuse(settings, &old, path) : 0;
+    bool exists =
+        target->streams ? fstat(STDOUT_FILENO, &old) == 0 : stat(target->path, &old) == 0;
+    return exists ? input_refuse(settings, &old, target->path) : 0;
 }
 
 /* Copies are wanted by who will remove keys or have them counted, or names a kind that can.
@@ -187,9 +190,11 @@ int verb_build(const struct settings *settings)
     if (!settings->output)
         return complain("build: which file shall it make? give -o F");
     stop_on_signals();
-    int status = target_reserve(&building.target, settings->output);
+    int status = target_reserve_output(&building.target, settings);
     if (!status)
-        status = refuse_itself(settings, settings->output);
+        status = refuse_itself(settings, &building.target);
+    if (!status)
+        status = target_check_replaced(&building.target, settings);
     if (!status)
         status = input_size(settings, &size);
     if (!status)
@@ -215,11 +220,11 @@ static int open_existing(struct target *target, const struct settings *settings)
         return target_open(target, path, settings, WITH_SECRET);
     if (is_in_place(settings)) {
         int status = target_open_in_place(target, path, settings);
-        return status ? status : refuse_itself(settings, path);
+        return status ? status : refuse_itself(settings, target);
     }
     int status = target_reserve(target, path);
     if (!status)
-        status = refuse_itself(settings, path);
+        status = refuse_itself(settings, target);
     return status ? status : target_load(target, path, settings, WITH_SECRET);
 }
 

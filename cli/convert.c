@@ -55,6 +55,8 @@ static int convert_down(const struct settings *settings, struct target *file,
 {
     int status = target_reserve(file, settings->inputs[0]);
     if (!status)
+        status = target_check_replaced(file, settings);
+    if (!status)
         status = remote_new(settings->filter, settings, "copying", remote);
     if (!status)
         status = remote_open(*remote);

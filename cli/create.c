@@ -27,15 +27,14 @@ static int report_file(const struct settings *settings, const struct target *tar
 static int create_file(const struct settings *settings, struct size size, double started)
 {
     struct target target = TARGET_NONE;
-    int status = 0;
-    if (access(settings->filter, F_OK) == 0)
-        return complain("%s: is there already: give another name, or remove it with rm",
-                        settings->filter);
-    status = target_reserve(&target, settings->filter);
+    int status = target_reserve(&target, settings->filter);
+    if (!status && !target.fresh)
+        status = complain("%s: is there already: give another name, or remove it with rm",
+                          settings->filter);
     if (!status)
         status = target_create(&target, settings, size);
     if (!status)
-        status = target_save(&target);
+        status = target_save(&target, settings);
     if (!status)
         status = report_file(settings, &target, seconds_now() - started);
     target_close(&target);

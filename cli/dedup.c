@@ -46,7 +46,7 @@ static bool is_saved(const struct dedup *dedup)
 /* Saves the state, if it is a file.  Returns 0 or the exit status. */
 static int remember(struct dedup *dedup)
 {
-    return is_saved(dedup) ? target_save(&dedup->seen.target) : 0;
+    return is_saved(dedup) ? target_save(&dedup->seen.target, dedup->settings) : 0;
 }
 
 /* What an error leaves, once remember() has made it true. */

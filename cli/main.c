@@ -1,4 +1,5 @@
 /* perhaps - approximate-membership filters on the command line. */
+#include <errno.h>
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
@@ -153,8 +154,9 @@ int main(int argc, char **argv)
 {
     reserve_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* a write over the file-size limit is an error, not an end */
+    signal(SIGPIPE, SIG_IGN); /* and so is one that nobody reads: locks have to be released */
     int status = run(argc, argv);
     if (fflush(stdout) != 0 || ferror(stdout))
-        return complain("standard output: %m");
+        return errno == EPIPE ? 128 + SIGPIPE : complain("standard output: %m");
     return status;
 }

@@ -50,7 +50,9 @@ static int report(const struct target *whole, const struct settings *settings, d
 /* The output may be one of the parts, and is then changed: it is locked before any is read. */
 static int merge_all(struct target *whole, const struct settings *settings)
 {
-    int status = target_reserve(whole, settings->output);
+    int status = target_reserve_output(whole, settings);
+    if (!status)
+        status = target_check_replaced(whole, settings);
     if (!status)
         status = target_load(whole, settings->inputs[0], settings, WITHOUT_SECRET);
     for (size_t i = 1; !status && i < settings->ninputs; i++) {
@@ -58,7 +60,7 @@ static int merge_all(struct target *whole, const struct settings *settings)
         if (!status && stop_signal())
             status = complain_interrupted(whole->outcome);
     }
-    return status ? status : target_save(whole);
+    return status ? status : target_save(whole, settings);
 }
 
 int verb_merge(const struct settings *settings)

@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,8 +125,10 @@ static const char *read_fpr(const char *value, void *slot)
 static const char *read_seed(const char *value, void *slot)
 {
     char *end;
-    uint64_t seed = strtoull(value, &end, 0);
-    if (!isdigit((unsigned char)*value) || *end || seed == 0)
+    bool hexadecimal = strncasecmp(value, "0x", 2) == 0;
+    errno = 0;
+    uint64_t seed = strtoull(value, &end, hexadecimal ? 16 : 10);
+    if (!isdigit((unsigned char)*value) || *end || seed == 0 || errno)
         return "not a seed: give a number from 1 to 2^64-1, decimal or 0x...";
     *(uint64_t *)slot = seed;
     return NULL;
@@ -168,7 +171,10 @@ static const struct row {
     size_t slot;
     const char *help;
 } rows[] = {
-    { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output), "the filter file to write" },
+    { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output),
+      "the filter file to write; - is standard output" },
+    { 0, BUILD | MERGE | CONVERT, "force", NULL, read_flag, SLOT(force),
+      "replace a file F that is no filter" },
     { 'n', SIZED, "capacity", "N", read_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
     { 'p', BUILD | PLAN | CREATE, "fpr", "P", read_fpr, SLOT(fpr),

@@ -26,7 +26,7 @@ struct settings {
 
     const char *output;
     const char *state;
-    bool in_place, rewrite, once;
+    bool force, in_place, rewrite, once;
     uint64_t capacity;
     double fpr;
     const char *kind;

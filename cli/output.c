@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,5 +135,7 @@ bool output_write(struct output *output, const struct batch *batch)
 
 int output_complain(const struct output *output, const char *outcome)
 {
+    if (output->error == EPIPE)
+        return 128 + SIGPIPE; /* who reads has read enough */
     return complain("standard output: %s%s", strerror(output->error), outcome);
 }

@@ -2,8 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "report.h"
@@ -35,13 +38,27 @@ static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
     return true;
 }
 
+/* Better to know before the filter is built than after. */
+static int check_place(const char *path)
+{
+    struct stat st;
+    char *copy = strdup(path);
+    int status = 0;
+    if (lstat(path, &st) == 0)
+        status = complain("%s: is a link to nothing: name the file itself", path);
+    else if (!copy || access(dirname(copy), W_OK | X_OK) != 0)
+        status = complain("%s: cannot be made: %s", path, strerror(errno));
+    free(copy);
+    return status;
+}
+
 int secret_read(const char *path, uint8_t secret[SECRET_NBYTES], bool *missing)
 {
     char text[HEX_NBYTES + 4];
     ssize_t got = read_file(path, text, sizeof text - 1);
     if (got < 0 && errno == ENOENT && missing) {
         *missing = true;
-        return 0;
+        return check_place(path);
     }
     if (got < 0)
         return complain("%s: %s", path, strerror(errno));
@@ -57,13 +74,25 @@ int secret_read(const char *path, uint8_t secret[SECRET_NBYTES], bool *missing)
     return complain("%s: not a key file: it must hold 16 bytes or 32 hex digits", path);
 }
 
+/* So that the name is still there after the system has died. */
+static bool sync_folder(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return ok;
+}
+
 static bool write_file(const char *path, const char *text, size_t nbytes)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
     bool ok = write(fd, text, nbytes) == (ssize_t)nbytes && fsync(fd) == 0;
-    ok = close(fd) == 0 && ok;
+    ok = close(fd) == 0 && ok && sync_folder(path);
     if (!ok)
         unlink(path);
     return ok;

@@ -262,7 +262,7 @@ int seen_open(struct seen *seen, const struct settings *settings)
     if (settings->state && is_remote(settings->state))
         return open_state(seen, settings);
     int status = target_reserve(&seen->target, settings->state);
-    if (!status && settings->state && access(settings->state, F_OK) == 0)
+    if (!status && settings->state && !seen->target.fresh)
         return open_state(seen, settings);
     if (!status)
         status = input_size(settings, &size);

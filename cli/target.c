@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,24 @@ static int init(struct target *target, const char *path, const char *format)
     return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
 }
 
+/* The file of a lock goes before the lock: nobody else has it then. */
+static void unlock(struct target *target)
+{
+    if (target->lock < 0)
+        return;
+    if (target->lock_path)
+        unlink(target->lock_path);
+    close(target->lock);
+    target->lock = -1;
+}
+
 void target_close(struct target *target)
 {
     perhaps_free(target->filter);
     remote_close(target->remote);
     free(target->outcome);
-    if (target->lock >= 0)
-        close(target->lock);
+    unlock(target);
+    free(target->lock_path);
 }
 
 static const char *outcome_at(const char *path)
@@ -43,13 +55,37 @@ static const char *outcome_at(const char *path)
 
 /* ---- Reserving a place ------------------------------------------------------------- */
 
-/* perhaps_save() makes a new file in the folder. */
-static int check_folder(const char *path, bool exists)
+/* Where the file is or will be: what a link names, also if that is nothing yet.  NULL: errno. */
+static char *follow(const char *path)
 {
-    char *real = exists ? realpath(path, NULL) : strdup(path);
-    bool writable = real && access(dirname(real), W_OK | X_OK) == 0;
+    char link[PATH_MAX], *next, *place = realpath(path, NULL);
+    if (place || errno != ENOENT)
+        return place;
+    ssize_t nbytes = readlink(path, link, sizeof link);
+    if (nbytes < 0)
+        return strdup(path);
+    const char *slash = strrchr(path, '/');
+    int folder = slash && *link != '/' ? (int)(slash + 1 - path) : 0;
+    if (asprintf(&next, "%.*s%.*s", folder, path, (int)nbytes, link) < 0)
+        return NULL;
+    place = follow(next);
+    free(next);
+    return place;
+}
+
+/* perhaps_save() makes a new file in the folder.  Sets *lock_path to a name there. */
+static int check_folder(const char *path, char **lock_path)
+{
+    char *place = follow(path), *copy = place ? strdup(place) : NULL;
+    const char *folder = copy ? dirname(copy) : NULL;
+    bool writable = folder && access(folder, W_OK | X_OK) == 0;
     int status = writable ? 0 : complain("%s: cannot be written: %s", path, strerror(errno));
-    free(real);
+    if (writable && asprintf(lock_path, "%s/.%.200s.lock", folder, basename(place)) < 0) {
+        *lock_path = NULL;
+        status = complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    }
+    free(copy);
+    free(place);
     return status;
 }
 
@@ -75,26 +111,55 @@ static bool try_lock(int fd, int how)
     return true;
 }
 
-/* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
- * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so. */
-static int lock(struct target *target, int how)
+static int complain_lock(struct target *target)
 {
-    const char *path = target->path;
+    int error = errno;
+    close(target->lock); /* and leave the file to who has the lock */
+    target->lock = -1;
+    if (stop_signal())
+        return complain_interrupted("");
+    return error == EWOULDBLOCK
+               ? complain("%s: another process is changing it: try again later", target->path)
+               : complain("%s: cannot be locked: %s", target->path, strerror(error));
+}
+
+/* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
+ * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so.  Where there are
+ * no locks what is new can be made all the same. */
+static int lock_file(struct target *target, const char *path, int flags, int how)
+{
     do {
         if (target->lock >= 0)
             close(target->lock);
-        target->lock = open(path, O_RDONLY | O_CLOEXEC);
+        target->lock = open(path, O_RDONLY | O_CLOEXEC | flags, 0666);
         if (target->lock < 0)
             return errno == ENOENT ? 0 : complain("%s: %s", path, strerror(errno));
-        if (try_lock(target->lock, how))
-            continue;
-        if (stop_signal())
-            return complain_interrupted("");
-        return errno == EWOULDBLOCK
-                   ? complain("%s: another process is changing it: try again later", path)
-                   : complain("%s: cannot be locked: %s", path, strerror(errno));
+        if (!try_lock(target->lock, how))
+            return flags && errno != EWOULDBLOCK ? 0 : complain_lock(target);
     } while (!same_file(target->lock, path));
     return 0;
+}
+
+/* Locks the file; or while there is none a file beside it, which everybody who would make it
+ * locks too. */
+static int lock(struct target *target)
+{
+    struct stat st;
+    char *beside = target->lock_path;
+    for (;;) {
+        target->lock_path = NULL;
+        int status = lock_file(target, target->path, 0, LOCK_EX);
+        if (status || target->lock >= 0) {
+            free(beside);
+            return status;
+        }
+        target->lock_path = beside;
+        status = lock_file(target, beside, O_CREAT, LOCK_EX);
+        target->fresh = stat(target->path, &st) != 0;
+        if (status || target->fresh)
+            return status;
+        unlock(target); /* somebody has made it meanwhile */
+    }
 }
 
 int target_reserve(struct target *target, const char *path)
@@ -108,33 +173,57 @@ int target_reserve(struct target *target, const char *path)
         return complain("%s: %s", path, strerror(EISDIR));
     if (exists && !S_ISREG(st.st_mode))
         return 0; /* a device or pipe is written to */
-    status = check_folder(path, exists);
-    return status ? status : lock(target, LOCK_EX);
+    status = check_folder(path, &target->lock_path);
+    return status ? status : lock(target);
+}
+
+int target_reserve_output(struct target *target, const struct settings *settings)
+{
+    if (strcmp(settings->output, "-") != 0)
+        return target_reserve(target, settings->output);
+    if (isatty(STDOUT_FILENO))
+        return complain("-o -: standard output is a terminal: send it into a file or pipe");
+    int status = init(target, "standard output", "; what was written there is no filter");
+    target->streams = true;
+    return status;
+}
+
+/* An empty file holds nothing that could be missed. */
+int target_check_replaced(const struct target *target, const struct settings *settings)
+{
+    const char *path = target->path;
+    const struct perhaps_open_options options = { .without_secret = true };
+    struct stat st;
+    perhaps_filter *filter;
+    if (target->streams || settings->force || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+        st.st_size == 0)
+        return 0;
+    int error = perhaps_open(path, &options, &filter);
+    perhaps_free(filter);
+    return error == PERHAPS_ERR_FORMAT
+               ? complain("%s: is there and no filter: give another name, or --force to "
+                          "replace it",
+                          path)
+               : 0;
 }
 
 /* ---- Making one -------------------------------------------------------------------- */
 
 int target_create(struct target *target, const struct settings *settings, struct size size)
 {
-    struct hashing hashing;
     struct perhaps_options options;
     struct perhaps_plan plan;
-    int status = hashing_choose(&hashing, settings);
+    int status = hashing_choose(&target->hashing, settings);
     if (!status)
         status = request_plan(settings, size, target->path, &options, &plan);
     if (status)
         return status;
-    options.hashing = hashing.chosen;
+    options.hashing = target->hashing.chosen;
     int error = perhaps_create(&options, &target->filter);
     if (error == PERHAPS_ERR_MEMORY)
         return complain("%s: %s: it takes %s", target->path, why(error),
                         scaled((double)plan.body_nbytes, "B").s);
-    if (error)
-        return complain("%s: %s", target->path, why(error));
-    status = hashing_keep(&hashing, settings);
-    if (!status)
-        hashing_tell(&hashing, settings);
-    return status;
+    return error ? complain("%s: %s", target->path, why(error)) : 0;
 }
 
 /* ---- Opening one ------------------------------------------------------------------- */
@@ -212,7 +301,7 @@ int target_open_in_place(struct target *target, const char *path,
     target->in_place = true;
     while (!status) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-            status = lock(target, LOCK_SH);
+            status = lock_file(target, path, 0, LOCK_SH);
         if (target->lock >= 0)
             flock(target->lock, LOCK_UN);
         if (!status)
@@ -225,10 +314,37 @@ int target_open_in_place(struct target *target, const char *path,
     return status;
 }
 
-int target_save(const struct target *target)
+/* Of a save that failed: whether all was done but syncing the folder. */
+static bool is_there(const struct target *target, int reason)
 {
-    int error = perhaps_save(target->filter, target->path);
-    return error ? complain("%s: %s%s", target->path, why(error), target->outcome) : 0;
+    if (target->lock < 0 || reason == EEXIST)
+        return false;
+    return target->fresh ? access(target->path, F_OK) == 0
+                         : !same_file(target->lock, target->path);
+}
+
+/* The secret first: a filter without it would be lost. */
+int target_save(const struct target *target, const struct settings *settings)
+{
+    int status = hashing_keep(&target->hashing, settings);
+    if (status)
+        return status;
+    int error = target->streams ? perhaps_save_to(target->filter, STDOUT_FILENO)
+                : target->fresh ? perhaps_save_new(target->filter, target->path)
+                                : perhaps_save(target->filter, target->path);
+    if (!error) {
+        hashing_tell(&target->hashing, settings);
+        return 0;
+    }
+    int reason = errno;
+    if (!is_there(target, reason))
+        hashing_drop(&target->hashing, settings);
+    errno = reason;
+    if (error == PERHAPS_ERR_IO && reason == EEXIST)
+        return complain("%s: another process has made it meanwhile: it stays as it is, and has "
+                        "nothing of this run",
+                        target->path);
+    return complain("%s: %s%s", target->path, why(error), target->outcome);
 }
 
 /* Of one on servers, in the words of one in memory. */

@@ -5,6 +5,7 @@
 
 #include <perhaps.h>
 
+#include "hashing.h"
 #include "remote.h"
 #include "request.h"
 
@@ -13,7 +14,11 @@ struct target {
     struct remote *remote;  /* NULL: it does not */
     const char *path;       /* or address, for messages */
     bool in_place;          /* what changes 'filter' changes the file */
+    bool streams;           /* is saved to standard output */
+    bool fresh;             /* nothing was at 'path': saving replaces nothing */
     int lock;               /* descriptor whose file is locked; -1: none */
+    char *lock_path;        /* of a file of its own, as long as there is none at 'path' */
+    struct hashing hashing; /* of one that is made: its secret is written when it is saved */
     int error;              /* the perhaps_error for which it could not be opened */
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
 };
@@ -37,7 +42,13 @@ int target_open(struct target *target, const char *path, const struct settings *
  * target_close(), so that none of two changes is lost.  Then create or load. */
 int target_reserve(struct target *target, const char *path);
 
-/* Makes an empty filter, and its secret if one is wanted and there is none. */
+/* The same for -o; "-" is standard output. */
+int target_reserve_output(struct target *target, const struct settings *settings);
+
+/* Refuses to replace a file that is no filter, unless --force is given. */
+int target_check_replaced(const struct target *target, const struct settings *settings);
+
+/* Makes an empty filter, and a secret if one is wanted and there is none. */
 int target_create(struct target *target, const struct settings *settings, struct size size);
 
 /* Loads the filter at 'from', to be changed. */
@@ -52,7 +63,8 @@ bool target_takes_in_place(const char *path);
 int target_open_in_place(struct target *target, const char *path,
                          const struct settings *settings);
 
-int target_save(const struct target *target);
+/* Saves it where it was reserved, and its secret if that is new. */
+int target_save(const struct target *target, const struct settings *settings);
 
 /* As perhaps_stats().  0, or the exit status, having complained, for one on servers. */
 int target_stats(const struct target *target, struct perhaps_stats *stats);

@@ -47,6 +47,157 @@ test_ignored_options() {
     check "window: ignored" says "ignored: -p"
 }
 
+# Two first runs: the second is told so, as one beside a later run is.
+test_two_first_runs() {
+    local first verb
+    mkfifo slow
+    for verb in "dedup --state new keys" "build -o new keys" "create new -n 5"; do
+        exec 5<>slow
+        : >first_out
+        "$program" dedup --state new <slow >first_out 2>first_err 5<&- &
+        first=$!
+        echo a >&5
+        check "$verb: the first has begun" until_true lines first_out 1
+        run $verb
+        refused "$verb: beside a first run" "new: another process is changing it: try again later"
+        exec 5>&-
+        wait $first
+        check "$verb: the first run is kept" [ "$("$program" dedup --state new <first_out 2>err)" = "" ]
+        check "$verb: no lock is left" no_litter
+        rm new
+    done
+}
+
+# What somebody else puts in the place meanwhile, without a lock, stays.
+test_made_meanwhile() {
+    local verb
+    run build -n 100 -o other keys
+    mkfifo slow
+    for verb in "build -n 100 -o new" "dedup -n 100 --state new"; do
+        exec 5<>slow
+        "$program" $verb slow >out 2>err 5<&- &
+        check "$verb: has begun" until_true [ -e .new.lock ]
+        cp other new
+        seq 5 >&5
+        exec 5>&-
+        wait $!
+        status=$?
+        refused "$verb: made meanwhile" "new: another process has made it meanwhile"
+        check "$verb: stays" same new other
+        check "$verb: no temporary files" no_litter
+        rm new
+    done
+}
+
+# Nobody reads on: the lock goes, too.
+test_closed_pipe_leaves_no_lock() {
+    seq 100000 >in
+    "$program" dedup --state new in 2>err | head -1 >out
+    status=${PIPESTATUS[0]}
+    check "closed pipe" exits 141
+    check "closed pipe: no lock is left" no_litter
+    check "closed pipe: nothing is remembered" [ ! -e new ]
+}
+
+# ---- Outputs -------------------------------------------------------------------------
+
+test_output_is_no_filter() {
+    echo important >notes.txt
+    run build -o f keys
+    for verb in "build -o notes.txt keys" "merge -o notes.txt f f"; do
+        run $verb
+        refused "$verb" "notes.txt: is there and no filter: give another name, or --force to replace it"
+        check "$verb: it stays" [ "$(cat notes.txt)" = important ]
+    done
+    run build -o notes.txt --force keys
+    check "--force" exits 0
+    run build -o notes.txt keys
+    check "a filter is replaced" exits 0
+    head -c 70000 notes.txt >damaged
+    run build -o damaged keys
+    check "a damaged filter is replaced" exits 0
+    : >hollow
+    run build -o hollow keys
+    check "an empty file is replaced" exits 0
+}
+
+test_standard_output() {
+    "$program" build --seed 1 -n 100 -o - keys 2>err | cat >piped
+    check "-o -: summary" says "10 keys into standard output: "
+    run build --seed 1 -n 100 -o f keys
+    check "-o -: the same filter" same piped f
+    check "-o -: no file is called so" [ ! -e ./- ]
+    { echo before; "$program" merge -o - f; } >both 2>err
+    check "-o -: behind what is there" cmp -s <(echo before; cat f) both
+    "$program" build -n 5 -o - keys 2>err >>keys
+    status=$?
+    refused "-o -: into its input" "standard output: is an input, too"
+    if [ -e /dev/full ]; then
+        "$program" build -n 100 -o - keys 2>err >/dev/full
+        status=$?
+        refused "-o -: full disk" "standard output: No space left on device; what was written there is no filter"
+    fi
+    if command -v script >/dev/null; then
+        script -qec "'$program' build -n 100 -o - keys" typescript >err </dev/null
+        check "-o -: a terminal" says "standard output is a terminal"
+    fi
+}
+
+test_links_to_nothing() {
+    mkdir links targets
+    ln -s ../targets/f links/f
+    run build -o links/f keys
+    check "a link to nothing" exits 0
+    check "a link to nothing: stays" [ -L links/f ]
+    check "a link to nothing: what it names is made" [ -s targets/f ]
+    ln -s ../targets/s links/s
+    run dedup --state links/s keys
+    check "a link to nothing: as a state" [ -s targets/s ]
+    ln -s missing/f links/nowhere
+    run build -o links/nowhere keys
+    refused "a link to no folder" "links/nowhere: cannot be written: No such file or directory"
+    check "no lock is left" [ "$(ls -A links targets | wc -w)" = 7 ]
+}
+
+test_new_key_file() {
+    run build --key-file key --hash none -o f keys
+    refused "no such build" "leave out --key-file"
+    run build --key-file key -n 3 -o f keys
+    refused "a build that fails" "full"
+    check "a build that fails: leaves no key file" [ ! -e key ]
+    run build --key-file key -o f keys missing
+    check "no input: leaves no key file" [ ! -e key ]
+    interrupted INT 0 build --key-file key -n 100 -o f
+    check "interrupted: leaves no key file" [ ! -e key ]
+    run build --key-file missing/key -o f keys
+    refused "no folder for it" "missing/key: cannot be made: No such file or directory"
+    ln -s nothing link
+    run build --key-file link -o f keys
+    refused "a link to nothing" "link: is a link to nothing"
+    if [ -e /dev/full ]; then
+        run build --key-file key -o /dev/full keys
+        refused "it cannot be saved" "/dev/full: No space left"
+        check "it cannot be saved: leaves no key file" [ ! -e key ]
+    fi
+    run build --key-file key -o f keys
+    run query -c --key-file key f keys
+    check "and then it works" prints $'10\n'
+}
+
+test_seeds() {
+    local seed
+    for seed in 18446744073709551616 0x10000000000000000 99999999999999999999 0x 1e3 010x "" 00; do
+        refuses "--seed $seed: not a seed: give a number from 1 to 2^64-1" build --seed "$seed" -n 9 -o f keys
+    done
+    run build --seed 010 -n 100 -o eight keys
+    run build --seed 10 -n 100 -o ten keys
+    check "a leading zero: is decimal" same eight ten
+    run build --seed 0xa -n 100 -o hex keys
+    check "hexadecimal" same hex ten
+    run build --seed 18446744073709551615 -n 100 -o f keys
+    check "the largest" exits 0
+}
+
 # ---- Building ------------------------------------------------------------------------
 
 test_build_leaves_room() {
