@@ -1,5 +1,5 @@
 /* readme.c - all that most programs need: a filter is made, saved and opened again.
- * Run: build/examples/readme   (writes fruit.perhaps here; returns 0 if there was no error) */
+ * Run: build/examples/readme   (returns 0 if there was no error) */
 #include <perhaps.h>
 #include <stdio.h>
 
@@ -15,6 +15,7 @@ int main(void)
     perhaps_free(seen);
     if (!error)
         error = perhaps_open("fruit.perhaps", NULL, &seen); /* mapped, not copied */
+    remove("fruit.perhaps");                                /* leaves nothing behind */
     if (error)
         return printf("%s\n", perhaps_strerror(error)), 1;
     printf("apple: %s\n", perhaps_contains(seen, "apple", 5) ? "perhaps" : "certainly not");

@@ -15,6 +15,8 @@ diff <(block c) <(sed '/^\/\*/,/\*\/$/d' "$source/examples/readme.c")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
+"$bin/../examples/readme"
+test -z "$(ls)" # it leaves nothing behind
 block sh | grep -v '^\./dev ' > commands
 test "$(wc -l < commands)" -ge 8
 
