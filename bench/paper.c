@@ -57,18 +57,19 @@ struct sizes {
 static void count_key(const struct perhaps_bits *bits, uint64_t partition_blocks,
                       struct sizes *sizes)
 {
+    const double samples = SAMPLES;
     uint64_t partition = bits->block / partition_blocks;
     uint64_t offset = bits->block % partition_blocks * sizes->block_nbytes;
     size_t key = partition_argument(partition), sets = 0;
     for (unsigned i = 0; i < bits->nbits; i++)
         sets += argument(3) + argument(2) + argument(digits(8 * offset + bits->bit[i])) +
                 argument(1);
-    sizes->add += (double)command(2 + 4 * bits->nbits, argument(8) + key + sets) / SAMPLES;
-    sizes->added += (double)(1 + digits(bits->nbits) + 2 + 4 * bits->nbits) / SAMPLES;
+    sizes->add += (double)command(2 + 4 * bits->nbits, argument(8) + key + sets) / samples;
+    sizes->added += (double)(1 + digits(bits->nbits) + 2 + 4 * bits->nbits) / samples;
     sizes->ask += (double)command(4, argument(8) + key + argument(digits(offset)) +
                                          argument(digits(offset + sizes->block_nbytes - 1))) /
-                  SAMPLES;
-    sizes->asked += (double)argument(sizes->block_nbytes) / SAMPLES;
+                  samples;
+    sizes->asked += (double)argument(sizes->block_nbytes) / samples;
 }
 
 static uint64_t partitions_of(uint64_t body_nbytes)

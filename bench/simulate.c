@@ -165,11 +165,12 @@ static void show_keys(void)
  * ones, in equal parts. */
 static double moved(const uint16_t *slots, size_t partitions, size_t nodes, size_t more)
 {
+    const double all = SLOTS;
     size_t count = 0;
     for (size_t p = 0; p < partitions; p++) {
         size_t node = node_of(slots[p], nodes);
-        double first = ceil((double)node * SLOTS / (double)nodes);
-        double place = (slots[p] - first) * (double)nodes / SLOTS; /* in the node's range */
+        double first = ceil((double)node * all / (double)nodes);
+        double place = (slots[p] - first) * (double)nodes / all; /* in the node's range */
         count += place < (double)more / (double)(nodes + more);
     }
     return (double)count / (double)partitions;

@@ -62,13 +62,14 @@ static double tau(double x)
 uint64_t distinct_bound(const struct distinct *distinct)
 {
     const double deviation = 1.04 / 256; /* 1.04 / sqrt(counters) */
+    const double counters = DISTINCT_COUNTERS;
     double count[RANK_MAX + 2] = { 0 };
     for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
         count[atomic_load_explicit(&distinct->rank[i], memory_order_relaxed)]++;
-    double z = DISTINCT_COUNTERS * tau(1 - count[RANK_MAX + 1] / DISTINCT_COUNTERS);
+    double z = counters * tau(1 - count[RANK_MAX + 1] / counters);
     for (unsigned rank = RANK_MAX; rank >= 1; rank--)
         z = (z + count[rank]) / 2;
-    z += DISTINCT_COUNTERS * sigma(count[0] / DISTINCT_COUNTERS);
-    double estimate = DISTINCT_COUNTERS / (2 * log(2)) * DISTINCT_COUNTERS / z;
+    z += counters * sigma(count[0] / counters);
+    double estimate = counters / (2 * log(2)) * counters / z;
     return (uint64_t)ceil(estimate * (1 + 6 * deviation)) + 64;
 }

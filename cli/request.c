@@ -83,7 +83,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
                                                              : PERHAPS_BALANCED;
     return (struct perhaps_options){
         .capacity = size.capacity,
-        .fpr = settings->fpr                  ? settings->fpr
+        .fpr = settings->fpr > 0              ? settings->fpr
                : settings->verb->bit == DEDUP ? FPR_DEDUP
                                               : FPR,
         .needs = needs,

@@ -287,7 +287,7 @@ void seen_close(struct seen *seen)
 static double expected_losses(const perhaps_filter *filter, uint64_t before, uint64_t nnew)
 {
     enum { INTERVALS = 16 };
-    double sum = 0, width = (double)nnew / INTERVALS;
+    double sum = 0, width = (double)nnew / (double)INTERVALS;
     for (int i = 0; i <= INTERVALS; i++) {
         double p = perhaps_predict_fpr(filter, before + (uint64_t)(i * width));
         double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;

@@ -69,11 +69,12 @@ int main(void)
     for (size_t next = 0; next < crawl.nfrontier && !error; next++)
         error = fetch(&crawl, crawl.frontier[next]);
     unsigned skipped = count_skipped(&crawl);
+    const double expected = fpr * (double)PAGES;
     printf("%zu pages fetched, %u of them twice; %u skipped wrongly (of %d, at %g: %.0f "
            "expected at most)\n",
-           crawl.nfrontier, crawl.fetched_twice, skipped, PAGES, fpr, fpr * PAGES);
+           crawl.nfrontier, crawl.fetched_twice, skipped, PAGES, fpr, expected);
     perhaps_free(crawl.met);
     free(crawl.frontier);
     free(crawl.fetches);
-    return error || crawl.fetched_twice || skipped > 2 * fpr * PAGES;
+    return error || crawl.fetched_twice || skipped > 2 * expected;
 }

@@ -45,7 +45,8 @@ static void test_odd_sizes(void **state)
     for (size_t i = 0; (kind = kind_to_test(i)); i++)
         for (unsigned s = 0; s < SIZES; s++) {
             double step = s + (double)rng_below(&rng, 1000) / 1000;
-            size_t capacity = (size_t)(smallest * pow(largest / smallest, step / SIZES));
+            size_t capacity =
+                (size_t)(smallest * pow(largest / smallest, step / (double)SIZES));
             fill_exactly(kind, &pool, capacity | 1, rates[s % RATES], &rng);
         }
     free_keys(&pool);

@@ -167,9 +167,9 @@ static void test_independence(void **state)
         hasher_run(&f->hasher, &keys, i, 1, &h);
         quarters[h.place >> 63][cuckoo_fingerprint(h.mark, 13) >> 12]++;
     }
-    const double sd = sqrt(KEYS * 0.25 * 0.75);
+    const double sd = sqrt((double)KEYS * 0.25 * 0.75);
     for (unsigned q = 0; q < 4; q++)
-        expect(fabs(quarters[q / 2][q % 2] - KEYS / 4.0) < 6 * sd);
+        expect(fabs(quarters[q / 2][q % 2] - (double)KEYS / 4) < 6 * sd);
     free_keys(&keys);
     perhaps_free(f);
 }

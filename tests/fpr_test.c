@@ -12,7 +12,7 @@ enum { RATES = sizeof rates / sizeof *rates };
 
 static size_t queries_for(double fpr)
 {
-    return (size_t)ceil(EXPECTED / fpr / SEEDS);
+    return (size_t)ceil((double)EXPECTED / fpr / (double)SEEDS);
 }
 
 /* What was counted with all seeds. */
@@ -29,7 +29,7 @@ static struct tally measure(const struct perhaps_kind *kind, double fpr,
                             const struct perhaps_keys *members,
                             const struct perhaps_keys *strangers, struct rng *rng)
 {
-    struct tally tally = { .queries = (double)strangers->count * SEEDS,
+    struct tally tally = { .queries = (double)strangers->count * (double)SEEDS,
                            .when_fullest = forgets(kind) };
     double squares = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
@@ -40,12 +40,12 @@ static struct tally measure(const struct perhaps_kind *kind, double fpr,
         struct perhaps_stats stats = stats_of(f);
         tally.found += found;
         squares += found * found;
-        tally.fpr_now += stats.fpr_now / SEEDS;
+        tally.fpr_now += stats.fpr_now / (double)SEEDS;
         tally.fpr_predicted = stats.plan.fpr_predicted;
         perhaps_free(f);
     }
-    double spread = squares - tally.found * tally.found / SEEDS;
-    tally.seed_variance = spread * SEEDS / (SEEDS - 1);
+    double spread = squares - tally.found * tally.found / (double)SEEDS;
+    tally.seed_variance = spread * (double)SEEDS / (SEEDS - 1);
     return tally;
 }
 
@@ -120,7 +120,7 @@ static void test_predicted_fill(void **state)
         for (unsigned seed = 0; seed < FILTERS; seed++) {
             perhaps_filter *f = make_filter(kind, KEYS, 0.001, 1 + rng_next(&rng));
             fill(f, &keys);
-            now += stats_of(f).fpr_now / FILTERS;
+            now += stats_of(f).fpr_now / (double)FILTERS;
             predicted = stats_of(f).plan.fpr_predicted;
             perhaps_free(f);
         }

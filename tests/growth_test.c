@@ -25,8 +25,8 @@ struct tally {
 
 static struct tally measure(struct perhaps_options *options, struct rng *rng)
 {
-    size_t queries = (size_t)ceil(EXPECTED / options->fpr / SEEDS);
-    struct tally tally = { .queries = (double)queries * SEEDS };
+    size_t queries = (size_t)ceil((double)EXPECTED / options->fpr / (double)SEEDS);
+    struct tally tally = { .queries = (double)queries * (double)SEEDS };
     double squares = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, KEYS);
@@ -39,14 +39,14 @@ static struct tally measure(struct perhaps_options *options, struct rng *rng)
         double found = (double)perhaps_contains_many(f, &strangers, NULL);
         tally.found += found;
         squares += found * found;
-        tally.fpr_now += stats_of(f).fpr_now / SEEDS;
+        tally.fpr_now += stats_of(f).fpr_now / (double)SEEDS;
         expect(stats_of(f).failed_adds == 0);
         perhaps_free(f);
         free_keys(&members);
         free_keys(&strangers);
     }
-    double spread = squares - tally.found * tally.found / SEEDS;
-    tally.seed_variance = spread * SEEDS / (SEEDS - 1);
+    double spread = squares - tally.found * tally.found / (double)SEEDS;
+    tally.seed_variance = spread * (double)SEEDS / (SEEDS - 1);
     return tally;
 }
 

@@ -54,7 +54,7 @@ static void test_halves(void **state)
         expect(perhaps_equal(rest, rest_before));
         expect(!holds_a_set(kind) || perhaps_equal(f, all));
         double estimate = (double)stats_of(f).keys;
-        expect(fabs(estimate / CAPACITY - 1) < (holds_a_set(kind) ? 0.05 : 1e-9));
+        expect(fabs(estimate / (double)CAPACITY - 1) < (holds_a_set(kind) ? 0.05 : 1e-9));
         perhaps_free(all);
         perhaps_free(f);
         perhaps_free(rest);

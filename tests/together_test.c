@@ -29,7 +29,7 @@ static void measure(double fpr, const struct perhaps_keys *members,
                     const struct perhaps_keys *strangers, struct rng *rng)
 {
     enum { SEEDS = 4 };
-    double found = 0, now = 0, queries = SEEDS * (double)strangers->count;
+    double found = 0, now = 0, queries = (double)SEEDS * (double)strangers->count;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct perhaps_options options = { .capacity = members->count,
                                            .fpr = fpr,
@@ -39,7 +39,7 @@ static void measure(double fpr, const struct perhaps_keys *members,
         fill(f, members);
         expect_all_found(f, members);
         found += (double)perhaps_contains_many(f, strangers, NULL);
-        now += stats_of(f).fpr_now / SEEDS;
+        now += stats_of(f).fpr_now / (double)SEEDS;
         scene("fpr %g: of %g queries %g were found, fpr now %g, predicted %g", fpr, queries,
               found, now, stats_of(f).plan.fpr_predicted);
         expect(stats_of(f).plan.fpr_predicted <= fpr && stats_of(f).fpr_now <= fpr);
@@ -85,7 +85,7 @@ static void test_predicted(void **state)
                                                .hashing = { .seed = 1 + rng_next(&rng) / 2 } };
             perhaps_filter *f = make_with(&options);
             fill(f, &keys);
-            now += stats_of(f).fpr_now / FILTERS;
+            now += stats_of(f).fpr_now / (double)FILTERS;
             predicted = stats_of(f).plan.fpr_predicted;
             perhaps_free(f);
         }

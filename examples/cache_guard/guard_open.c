@@ -67,7 +67,7 @@ static int save(const struct guard *guard, const perhaps_filter *filter)
     char *elsewhere = text_of("%s.%ld", guard->options.where, (long)getpid());
     int error = perhaps_save(filter, elsewhere);
     if (!error && link(elsewhere, guard->options.where))
-        error = errno == EEXIST ? PERHAPS_ERR_TAKEN : PERHAPS_ERR_IO;
+        error = errno == EEXIST ? (int)PERHAPS_ERR_TAKEN : PERHAPS_ERR_IO;
     int link_errno = errno;
     unlink(elsewhere);
     free(elsewhere);
