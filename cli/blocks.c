@@ -9,6 +9,7 @@ struct blocks {
     char *const *paths;
     size_t npaths;
     char delimiter;
+    bool raw;
     uint64_t nread;
     struct stream stream;
     size_t source;
@@ -90,7 +91,7 @@ void blocks_read(struct blocks *blocks, struct block *block)
     while (blocks->source < blocks->npaths) {
         if (!room)
             return fill_with_problem(blocks, block, "out of memory for so long a line");
-        if (stream->fd < 0 && !stream_open(stream, blocks->paths[blocks->source]))
+        if (stream->fd < 0 && !stream_open(stream, blocks->paths[blocks->source], blocks->raw))
             return fill_with_problem(blocks, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);
         if (got < 0)
@@ -105,7 +106,7 @@ void blocks_read(struct blocks *blocks, struct block *block)
     block->state = BLOCK_END;
 }
 
-struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter)
+struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter, bool raw)
 {
     struct blocks *blocks = malloc(sizeof *blocks);
     if (!blocks)
@@ -113,6 +114,7 @@ struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter)
     blocks->paths = paths;
     blocks->npaths = npaths;
     blocks->delimiter = delimiter;
+    blocks->raw = raw;
     blocks->nread = blocks->source = blocks->nbegun = 0;
     stream_init(&blocks->stream, &blocks->nread);
     return blocks;

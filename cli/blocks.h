@@ -23,8 +23,9 @@ struct block {
 
 struct blocks;
 
-/* Reads the files at 'paths' one after the other.  NULL: out of memory. */
-struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter);
+/* Reads the files at 'paths' one after the other; 'raw': their bytes as they are, packed or
+ * not.  NULL: out of memory. */
+struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter, bool raw);
 
 /* Fills the block, which is all zero or was filled before, with what comes next.  Behind
  * BLOCK_END and BLOCK_PROBLEM nothing does. */

@@ -13,6 +13,7 @@
 #include "report.h"
 #include "scan.h"
 #include "stop.h"
+#include "stream.h"
 
 struct input {
     const struct settings *settings;
@@ -70,6 +71,11 @@ static int check_inputs(const struct settings *settings, uint64_t *total_nbytes)
             return complain("%s: %s", name_of(path), strerror(errno));
         if (S_ISDIR(st.st_mode))
             return complain("%s: %s", name_of(path), strerror(EISDIR));
+        const char *refusal = settings->raw || !S_ISREG(st.st_mode) || is_standard_input(path)
+                                  ? NULL
+                                  : stream_refusal(path);
+        if (refusal)
+            return complain("%s: %s", path, refusal);
         known = known && S_ISREG(st.st_mode) && st.st_size > 0;
         *total_nbytes += (uint64_t)st.st_size;
     }
@@ -237,8 +243,8 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
         in->nthreads = input_nthreads(settings);
         in->nbatches = in->nthreads > 1 ? 2 * in->nthreads + 1 : 1;
         in->batches = calloc(in->nbatches, sizeof *in->batches);
-        in->blocks =
-            blocks_open(paths_of(settings), npaths_of(settings), delimiter_of(settings));
+        in->blocks = blocks_open(paths_of(settings), npaths_of(settings),
+                                 delimiter_of(settings), settings->raw);
     }
     if (!in || !in->batches || !in->blocks) {
         input_close(in);

@@ -225,6 +225,8 @@ static const struct row {
     { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
     { 0, INPUT, "crlf", NULL, read_flag, SLOT(crlf),
       "a carriage return before the end is not part of the key" },
+    { 0, INPUT, "raw", NULL, read_flag, SLOT(raw),
+      "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", read_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
     { 0, INFO | PLAN | VERIFY, "json", NULL, read_flag, SLOT(json), "as one JSON object" },

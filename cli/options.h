@@ -42,6 +42,7 @@ struct settings {
     const char *key_file;
     uint64_t seed;
 
+    bool raw;  /* inputs are not unpacked */
     bool null; /* records end in NUL */
     bool crlf;
     uint64_t field;        /* from 1 on */

@@ -11,11 +11,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
+/* May be, by its first byte: as gzip, zstd, xz, bzip2, zip and lz4 have it, or a filter. */
 static bool is_packed(const uint8_t *data, size_t nbytes)
 {
-    static const uint8_t gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
-    return (nbytes >= sizeof gzip && !memcmp(data, gzip, sizeof gzip)) ||
-           (nbytes >= sizeof zstd && !memcmp(data, zstd, sizeof zstd));
+    static const uint8_t first[] = { 0x1f, 0x28, 0xfd, 'B', 'P', 0x04, 0x89 };
+    return nbytes > 0 && (memchr(first, *data, sizeof first) || *data >> 4 == 5);
 }
 
 /* The last record gets its delimiter, if it came without. */
@@ -49,29 +49,31 @@ static void check_records(const struct block *block, char delimiter)
     free(records);
 }
 
-static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter)
+static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter,
+                        bool raw)
 {
     char *paths[] = { path };
-    struct blocks *blocks = blocks_open(paths, 1, delimiter);
+    struct blocks *blocks = blocks_open(paths, 1, delimiter, raw);
     struct block block = { 0 };
     size_t at = 0;
+    bool as_they_are = raw || !is_packed(data, nbytes);
     if (!blocks)
         abort();
     while (blocks_read(blocks, &block), block.state == BLOCK_RECORDS) {
-        if (!is_packed(data, nbytes))
+        if (as_they_are)
             check_block(&block, data, nbytes, at, delimiter);
         check_records(&block, delimiter);
         at += block.nbytes;
     }
     if (block.state == BLOCK_PROBLEM && !*blocks_problem(blocks))
         abort();
-    if (!is_packed(data, nbytes) && at < nbytes)
+    if (as_they_are && at < nbytes)
         abort();
     free(block.text);
     blocks_close(blocks);
 }
 
-/* The first byte says which delimiter, the rest is the file. */
+/* The first byte says which delimiter, and whether --raw; the rest is the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     char path[64];
@@ -81,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     if (fd < 0 || write(fd, data + 1, nbytes - 1) != (ssize_t)(nbytes - 1))
         abort();
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    read_blocks(path, data + 1, nbytes - 1, *data & 1 ? '\0' : '\n');
+    read_blocks(path, data + 1, nbytes - 1, *data & 1 ? '\0' : '\n', *data & 2);
     close(fd);
     return 0;
 }

@@ -344,10 +344,10 @@ test_packed() {
     seq 1 50000 >in
     seq 50001 60000 >further
     run build -p 1e-9 -n 100k -o f in
-    for tool in gzip zstd; do
+    for tool in gzip zstd xz bzip2; do
         command -v $tool >/dev/null || continue
-        $tool -qc in >in.packed
-        { $tool -qc in; $tool -qc further; $tool -qc empty; } >two.packed
+        $tool -qc <in >in.packed
+        { $tool -qc <in; $tool -qc <further; $tool -qc <empty; } >two.packed
         run build -p 1e-9 -o p in.packed
         check "$tool: counted and built" says "50,000 keys into p"
         run query p in

@@ -144,4 +144,44 @@ test_help_is_short() {
     check "build --help-all" tells '--seed S'
 }
 
+test_padding() {
+    local tool
+    run build -q -n 100 -p 1e-9 -o f keys
+    for tool in gzip xz; do
+        command -v $tool >/dev/null || continue
+        { $tool -c <keys; head -c 300000 /dev/zero; $tool -c <keys; head -c 4 /dev/zero; } >in
+        run query -c f in
+        check "$tool: zeros behind a member" prints $'20\n'
+        { $tool -c <keys; head -c 8 /dev/zero; echo junk and more junk; } >in
+        run query -c f in
+        refused "$tool: junk behind zeros" "in: corrupt $tool data"
+    done
+}
+
+test_not_lines() {
+    local verb
+    run build -q -n 100 -p 1e-9 -o f keys
+    cp f g
+    cp f f.before
+    printf 'PK\3\4 and so on\n' >a.zip
+    printf '\4\42\115\30 and so on\n' >a.lz4
+    for verb in "query f" "query -c f" "add f" "build -n 50 -o h" dedup; do
+        refuses "a.zip: is a zip archive: unpack it first, with 'unzip -p'" $verb keys a.zip
+        refuses "a.lz4: is packed by lz4: unpack it first, with 'lz4 -dc'" $verb keys a.lz4
+        refuses "g: is a filter, not keys" $verb keys g
+        check "$verb: told before the work" lines out 0
+    done
+    refuses "standard input: is a zip archive" query f <a.zip
+    refuses "standard input: is a filter" query f < <(cat g)
+    check "nothing was added" same f f.before
+    check "nothing was made" [ ! -e h ]
+    gzip -c <keys >a.gz
+    run build --raw -n 1000 -p 1e-9 -o h a.zip a.lz4 a.gz g
+    check "--raw" exits 0
+    run query --raw -c h a.zip a.gz
+    check "--raw: as they are" [ "$(cat out)" = "$(cat a.zip a.gz | grep -ac '')" ]
+    run query -c h a.gz
+    check "without --raw unpacked" prints $'0\n'
+}
+
 run_tests
