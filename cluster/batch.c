@@ -7,7 +7,7 @@
 /* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
  * deletes by hand is missed even if nobody asks for it: one for each server, since a server may
  * have been emptied as a whole, and some more. */
-enum { KEYS_A_WATCH = 256, WATCHES_MOST = CHUNK_KEYS };
+enum { KEYS_A_WATCH = 256 };
 
 int work_begin(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first, size_t count)
 {
@@ -44,13 +44,18 @@ void work_sift(struct work *w)
 struct batch {
     perhaps_cluster *c;
     const struct layer *layer;
-    uint32_t watch[WATCHES_MOST];
+    uint32_t *watch; /* of the work */
     size_t nwatches;
     bool asks;    /* whether there are newer layers, and the filter is the same */
     bool changed; /* the answer */
     bool lost;    /* a partition that was asked is not what it should be */
     uint32_t lost_partition;
 };
+
+static struct batch make_batch(perhaps_cluster *c, const struct layer *layer, bool asks)
+{
+    return (struct batch){ .c = c, .layer = layer, .watch = c->work->watch, .asks = asks };
+}
 
 /* Behind the keys: the watches, then two questions to the description. */
 enum { ASK_ID, ASK_READY, ASKS };
@@ -106,7 +111,7 @@ static void choose_in_turn(struct batch *b)
     perhaps_cluster *c = b->c;
     bool seen[NODES_MOST] = { false };
     size_t more = c->work->npending / KEYS_A_WATCH;
-    for (uint64_t i = 0; i < b->layer->partitions && b->nwatches < WATCHES_MOST; i++) {
+    for (uint64_t i = 0; i < b->layer->partitions && b->nwatches < CHUNK_KEYS; i++) {
         uint32_t partition = (uint32_t)(c->turn++ % b->layer->partitions);
         uint16_t node = c->nodes.map.master[c->partition_slot[partition]];
         bool is_new = node < NODES_MOST && !seen[node];
@@ -274,13 +279,13 @@ static int take_block(void *context, size_t i, const struct reply *reply, bool a
  * masters, and what these answer counts when their replicas have it, too. */
 int work_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
 {
-    struct batch b = { .c = c, .layer = layer, .asks = true };
+    struct batch b = make_batch(c, layer, true);
     struct exchange exchange = { .write = write_getrange,
                                  .take = take_block,
                                  .replicas = c->replicas };
     int error = run_batch(&b, &exchange);
     if (error == PERHAPS_ERR_LOST && c->replicas) {
-        b = (struct batch){ .c = c, .layer = layer, .asks = true };
+        b = make_batch(c, layer, true);
         exchange.replicas = false;
         error = run_batch(&b, &exchange);
     }
@@ -348,7 +353,7 @@ static int take_old_bits(void *context, size_t i, const struct reply *reply, boo
 
 int work_add(perhaps_cluster *c, const struct layer *layer)
 {
-    struct batch b = { .c = c, .layer = layer };
+    struct batch b = make_batch(c, layer, false);
     struct exchange exchange = { .write = write_bitfield,
                                  .take = take_old_bits,
                                  .acknowledge = c->acknowledge };

@@ -97,25 +97,38 @@ static void make_master(struct slot_map *map, uint16_t index)
     node->next = NOBODY;
 }
 
-/* 'made' takes the place of the map. */
-static void replace(struct slot_map *map, const struct slot_map *made)
+/* Not on the stack, of which it would take 32 KiB.  NULL: there is no memory. */
+static struct slot_map *make_map(void)
 {
-    free(map->nodes);
-    *map = *made;
+    struct slot_map *made = malloc(sizeof *made);
+    if (made)
+        slot_map_init(made);
+    return made;
+}
+
+/* 'made' takes the place of the map, unless there is a problem.  Returns that. */
+static const char *replace(struct slot_map *map, struct slot_map *made, const char *problem)
+{
+    if (problem) {
+        free(made->nodes);
+    } else {
+        free(map->nodes);
+        *map = *made;
+    }
+    free(made);
+    return problem;
 }
 
 const char *slot_map_single(struct slot_map *map, const struct endpoint *server)
 {
-    struct slot_map made;
+    struct slot_map *made = make_map();
     uint16_t index;
-    slot_map_init(&made);
-    const char *problem = add_node(&made, server, &index);
-    if (problem)
-        return problem;
-    for (unsigned slot = 0; slot < SLOTS; slot++)
-        made.master[slot] = index;
-    replace(map, &made);
-    return NULL;
+    if (!made)
+        return no_memory;
+    const char *problem = add_node(made, server, &index);
+    for (unsigned slot = 0; slot < SLOTS && !problem; slot++)
+        made->master[slot] = index;
+    return replace(map, made, problem);
 }
 
 const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endpoint *to)
@@ -230,18 +243,15 @@ static const char *read_replicas(struct slot_map *map, const redisReply *range,
 const char *slot_map_read(struct slot_map *map, const struct redisReply *reply,
                           const struct endpoint *asked)
 {
-    struct slot_map made;
     const char *problem = NULL;
     if (!has(reply, 0))
         return "the answer to CLUSTER SLOTS is no list";
-    slot_map_init(&made);
+    struct slot_map *made = make_map();
+    if (!made)
+        return no_memory;
     for (size_t i = 0; !problem && i < reply->elements; i++)
-        problem = read_master(&made, reply->element[i], asked);
+        problem = read_master(made, reply->element[i], asked);
     for (size_t i = 0; !problem && i < reply->elements; i++)
-        problem = read_replicas(&made, reply->element[i], asked);
-    if (problem)
-        slot_map_release(&made);
-    else
-        replace(map, &made);
-    return problem;
+        problem = read_replicas(made, reply->element[i], asked);
+    return replace(map, made, problem);
 }

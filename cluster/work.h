@@ -17,6 +17,7 @@ struct work {
         partition[CHUNK_KEYS];   /* of each pending one's block, in the layer that is asked */
     uint32_t offset[CHUNK_KEYS]; /* and its first byte there */
 
+    uint32_t watch[CHUNK_KEYS];   /* partitions that are looked at behind the questions */
     uint32_t suspect[CHUNK_KEYS]; /* partitions to be looked at */
     size_t nsuspects;
 };

@@ -181,10 +181,9 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
 }
 
 /* Reads the pages, compares each with its checksum, and hands its bytes to the bodies. */
-static int load_pages(struct opening *o, const uint8_t *table)
+static int load_pages(struct opening *o, const uint8_t *table, uint8_t page[PAGE_NBYTES])
 {
     const struct header *h = &o->head.header;
-    uint8_t page[PAGE_NBYTES];
     uint64_t number = 0, n;
     uint32_t first = 0; /* the first section whose body is not complete */
     for (uint64_t at = h->nbytes; at < h->table_offset; at += n, number++) {
@@ -210,9 +209,11 @@ static int load_bodies(struct opening *o)
 {
     const struct header *h = &o->head.header;
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes(h));
-    uint8_t *table = allocate(&o->allocator, table_nbytes);
-    if (!table)
+    uint64_t nbytes = PAGE_NBYTES + table_nbytes;
+    uint8_t *page = allocate(&o->allocator, nbytes);
+    if (!page)
         return PERHAPS_ERR_MEMORY;
+    uint8_t *table = page + PAGE_NBYTES;
     int error = lseek(o->fd, (off_t)h->table_offset, SEEK_SET) < 0 ? PERHAPS_ERR_IO : 0;
     if (!error)
         error = read_all(o->fd, table, table_nbytes);
@@ -221,9 +222,9 @@ static int load_bodies(struct opening *o)
     if (!error && lseek(o->fd, (off_t)h->nbytes, SEEK_SET) < 0)
         error = PERHAPS_ERR_IO;
     if (!error)
-        error = load_pages(o, table);
+        error = load_pages(o, table, page);
     int saved = errno;
-    release(&o->allocator, table, table_nbytes);
+    release(&o->allocator, page, nbytes);
     errno = saved;
     return error;
 }

@@ -50,7 +50,7 @@ struct batch {
     size_t count;  /* of the keys, how many the hash accepts */
     size_t hashed; /* of these, how many are in the ring or were */
     size_t done;   /* and have been dealt with */
-    struct keyhash ring[BATCH_MOST];
+    struct keyhash *ring;
 };
 
 static size_t smaller(size_t a, size_t b)
@@ -65,18 +65,30 @@ static void batch_hash(struct batch *b, size_t most)
     b->hashed += n;
 }
 
-static void batch_begin(struct batch *b, const perhaps_filter *f,
-                        const struct perhaps_keys *keys, size_t count, bool sorted)
+static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                size_t count, struct keyhash ring[BATCH_RING])
 {
-    b->f = f;
-    b->keys = keys;
-    b->step = sorted ? BATCH_MOST : BATCH_STEP;
-    b->ahead = sorted ? 0 : BATCH_AHEAD;
-    b->ring_size = sorted ? BATCH_MOST : BATCH_RING;
-    b->count = count;
-    b->hashed = b->done = 0;
-    batch_hash(b, b->ahead);
-    f->kind->prefetch(f, b->ring, b->hashed);
+    struct batch b = { .f = f,
+                       .keys = keys,
+                       .step = BATCH_STEP,
+                       .ahead = BATCH_AHEAD,
+                       .ring_size = BATCH_RING,
+                       .count = count,
+                       .ring = ring };
+    batch_hash(&b, b.ahead);
+    f->kind->prefetch(f, ring, b.hashed);
+    return b;
+}
+
+static struct batch batch_begin_sorted(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                       size_t count, struct keyhash ring[BATCH_MOST])
+{
+    return (struct batch){ .f = f,
+                           .keys = keys,
+                           .step = BATCH_MOST,
+                           .ring_size = BATCH_MOST,
+                           .count = count,
+                           .ring = ring };
 }
 
 /* The next step's keys, and the same number ahead.  Returns how many. */
@@ -179,7 +191,7 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
                     bool *was_present, size_t *done)
 {
     bool scratch[BATCH_MOST];
-    struct batch b;
+    struct keyhash ring[BATCH_MOST];
     size_t none;
     done = done ? done : &none;
     *done = 0;
@@ -187,7 +199,9 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     if (error)
         return error;
     size_t count = hasher_accepts(&f->hasher, keys);
-    for (batch_begin(&b, f, keys, count, f->sync && f->kind->sorts_shared); b.done < b.count;) {
+    struct batch b = f->sync && f->kind->sorts_shared ? batch_begin_sorted(f, keys, count, ring)
+                                                      : batch_begin(f, keys, count, ring);
+    while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;
         error = add_hashed(f, now, ahead, n, unless_present,
@@ -314,11 +328,12 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
                              bool *present)
 {
     bool scratch[BATCH_STEP];
-    struct batch b;
+    struct keyhash ring[BATCH_RING];
     size_t found = 0;
     if (!f->hasher.ready || hasher_accepts(&f->hasher, keys) < keys->count)
         return contains_one_by_one(f, keys, present);
-    for (batch_begin(&b, f, keys, keys->count, false); b.done < b.count;) {
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
         found += f->kind->contains(f, now, ahead, n, present ? present + b.done : scratch);
@@ -355,7 +370,7 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
                         size_t *nremoved)
 {
     bool scratch[BATCH_STEP];
-    struct batch b;
+    struct keyhash ring[BATCH_RING];
     size_t none;
     nremoved = nremoved ? nremoved : &none;
     *nremoved = 0;
@@ -364,7 +379,8 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
         return error;
     if (hasher_accepts(&f->hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
-    for (batch_begin(&b, f, keys, keys->count, false); b.done < b.count;) {
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
         *nremoved +=

@@ -94,7 +94,7 @@ struct perhaps_filter {
 struct walk {
     uint64_t offset;
     uint64_t base, index; /* the kind's */
-    uint8_t bytes[4096];  /* for pieces that are made on the way */
+    uint8_t bytes[1024];  /* for pieces that are made on the way */
 };
 
 /* The operations of a kind.  They check nothing: the public calls in filter.c have checked
@@ -207,7 +207,7 @@ struct filter_kind {
 /* Batches: the public calls hash BATCH_STEP keys at a time into a ring and hand them to the
  * kind BATCH_AHEAD keys later, so that about that many prefetches are outstanding.  A kind that
  * sorts the keys of a shared filter by owner gets BATCH_MOST at once. */
-enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 1024 };
+enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 768 };
 
 /* kinds.c: the registry */
 const struct filter_kind *kind_by_id(uint32_t id);

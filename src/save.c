@@ -41,7 +41,7 @@ struct writer {
     uint64_t npage;  /* bytes of the page that is not full */
     uint64_t number; /* of that page */
     uint8_t *table;
-    uint8_t page[PAGE_NBYTES];
+    uint8_t *page; /* PAGE_NBYTES of them */
 };
 
 static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
@@ -121,17 +121,18 @@ static int write_source(const struct source *s, int fd)
     struct writer w = { .fd = fd };
     container_plan(f, &h);
     uint64_t table_nbytes = container_table_nbytes(h.table_offset - h.nbytes);
-    uint8_t *head = allocate(&f->allocator, h.nbytes);
-    int error = PERHAPS_ERR_MEMORY;
-    if (head && (w.table = allocate(&f->allocator, table_nbytes))) {
-        container_encode(f, &h, head);
-        error = write_all(fd, head, h.nbytes);
-        if (!error)
-            error = write_all_of(s, &h, &w);
-    }
+    uint64_t nbytes = h.nbytes + PAGE_NBYTES + table_nbytes;
+    uint8_t *head = allocate(&f->allocator, nbytes);
+    if (!head)
+        return PERHAPS_ERR_MEMORY;
+    w.page = head + h.nbytes;
+    w.table = w.page + PAGE_NBYTES;
+    container_encode(f, &h, head);
+    int error = write_all(fd, head, h.nbytes);
+    if (!error)
+        error = write_all_of(s, &h, &w);
     int saved = errno;
-    release(&f->allocator, w.table, table_nbytes);
-    release(&f->allocator, head, h.nbytes);
+    release(&f->allocator, head, nbytes);
     errno = saved;
     return error;
 }

@@ -110,18 +110,18 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
 {
     const uint64_t *field = f->geometry.field;
     const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS], 0 };
-    struct keyhash moved[BATCH_MOST];
+    struct owned_lines lines = { .loops = &f->loops,
+                                 .body = f->body,
+                                 .field = of_part,
+                                 .times = { .place = 1, .mark = 1 } };
     bool was_there[BATCH_MOST];
-    uint8_t *body = f->body;
     memset(answer, true, n);
     for (uint64_t part = 0; part < field[PARTS]; part++) {
-        owners_add_lines(f->sync, &f->loops, body, of_part, keys, n, was_there);
-        for (size_t i = 0; i < n; i++) {
+        owners_add_lines(f->sync, &lines, keys, n, was_there);
+        for (size_t i = 0; i < n; i++)
             answer[i] &= was_there[i];
-            moved[i] = blocked_next_part(keys[i]);
-        }
-        keys = moved;
-        body += field[PART_LINES] * LINE_NBYTES;
+        lines.times = blocked_next_part(lines.times);
+        lines.body += field[PART_LINES] * LINE_NBYTES;
     }
 }
 

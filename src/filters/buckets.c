@@ -114,40 +114,44 @@ void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t
 
 /* ---- Making room ----------------------------------------------------------------------- */
 
-/* A bucket that the search reached: by moving the entry in 'slot' of its parent's bucket. */
-struct step {
-    uint64_t bucket;
-    uint16_t parent;
-    uint8_t slot;
-};
-
-enum { NO_PARENT = SEARCH_MOST };
-
+/* The buckets that the search reached, in order: the two of the pair, and then those that the
+ * entries of each lead to, four by four. */
 struct search {
-    struct step steps[SEARCH_MOST];
+    uint64_t bucket[SEARCH_MOST];
     unsigned end; /* the step whose bucket has a free slot */
     unsigned free_slot;
 };
 
+enum { FIRST_STEPS = 2 };
+
+/* The step, and the slot of its bucket, whose entry led to a step behind the first. */
+static unsigned parent_of(unsigned at)
+{
+    return (at - FIRST_STEPS) / BUCKET_SLOTS;
+}
+
+static unsigned slot_of(unsigned at)
+{
+    return (at - FIRST_STEPS) % BUCKET_SLOTS;
+}
+
 static bool ends_at(const struct table *t, struct search *s, unsigned at)
 {
     s->end = at;
-    s->free_slot = table_find(t, s->steps[at].bucket, 0);
+    s->free_slot = table_find(t, s->bucket[at], 0);
     return s->free_slot < BUCKET_SLOTS;
 }
 
-/* Goes on from a step to the four that its entries lead to.
- * Returns how many steps there are. */
+/* Goes on from a step to the four that its entries lead to.  Returns how many steps there are.
+ */
 static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
 {
-    uint64_t bucket = s->steps[at].bucket;
     uint32_t entry[BUCKET_SLOTS];
-    table_get_all(t, bucket, entry);
+    table_get_all(t, s->bucket[at], entry);
     for (unsigned slot = 0; slot < BUCKET_SLOTS && count < t->search_most; slot++) {
-        uint64_t other = table_other(t, bucket, entry[slot]);
+        uint64_t other = table_other(t, s->bucket[at], entry[slot]);
         table_prefetch(t, other);
-        s->steps[count++] =
-            (struct step){ .bucket = other, .parent = (uint16_t)at, .slot = (uint8_t)slot };
+        s->bucket[count++] = other;
     }
     return count;
 }
@@ -155,15 +159,15 @@ static unsigned branch(const struct table *t, struct search *s, unsigned at, uns
 /* Buckets are on their way into the cache while so many others are looked at. */
 enum { SEARCH_AHEAD = 8 };
 
-/* Looks for the nearest bucket with a free slot, breadth first: 'steps' is its own queue.  A
+/* Looks for the nearest bucket with a free slot, breadth first: the steps are its own queue.  A
  * bucket is looked at SEARCH_AHEAD steps after it was queued, long before its own entries are
  * followed: three of four never are.  The search is bounded, since crafted keys can make all
  * roads lead back. */
 static bool find_path(const struct table *t, const struct pair *pair, struct search *s)
 {
-    s->steps[0] = (struct step){ .bucket = pair->first, .parent = NO_PARENT };
-    s->steps[1] = (struct step){ .bucket = pair->second, .parent = NO_PARENT };
-    unsigned count = 2, looked = 0;
+    s->bucket[0] = pair->first;
+    s->bucket[1] = pair->second;
+    unsigned count = FIRST_STEPS, looked = 0;
     for (unsigned at = 0; at < count; at++) {
         for (; looked <= at || looked + SEARCH_AHEAD < count; looked++)
             if (ends_at(t, s, looked))
@@ -175,18 +179,18 @@ static bool find_path(const struct table *t, const struct pair *pair, struct sea
 
 /* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot,
  * is not there any more: another thread was quicker. */
-static bool move_entry(const struct table *t, const struct step *from, unsigned slot,
-                       uint64_t to, unsigned free_slot)
+static bool move_entry(const struct table *t, uint64_t from, unsigned slot, uint64_t to,
+                       unsigned free_slot)
 {
-    table_lock(t, from->bucket, to);
-    uint32_t entry = table_get(t, from->bucket, slot);
+    table_lock(t, from, to);
+    uint32_t entry = table_get(t, from, slot);
     bool as_planned =
-        entry && table_get(t, to, free_slot) == 0 && table_other(t, from->bucket, entry) == to;
+        entry && table_get(t, to, free_slot) == 0 && table_other(t, from, entry) == to;
     if (as_planned) {
         slot_set(t, to, free_slot, entry);
-        table_clear(t, from->bucket, slot, to);
+        table_clear(t, from, slot, to);
     }
-    table_unlock(t, from->bucket, to);
+    table_unlock(t, from, to);
     return as_planned;
 }
 
@@ -194,13 +198,11 @@ static bool move_entry(const struct table *t, const struct step *from, unsigned 
  * from their caches at once. */
 static ALWAYS_INLINE void prefetch_path(const struct table *t, const struct search *s)
 {
-    const struct step *steps = s->steps;
-    for (unsigned at = s->end; t->locks && steps[at].parent != NO_PARENT;) {
-        const struct step *to = &steps[at], *from = &steps[to->parent];
-        __builtin_prefetch(table_lock_of(t, to->bucket), 1, 3);
-        __builtin_prefetch(table_lock_of(t, from->bucket), 1, 3);
-        __builtin_prefetch(table_version(t, from->bucket, to->bucket), 1, 3);
-        at = to->parent;
+    for (unsigned at = s->end; t->locks && at >= FIRST_STEPS; at = parent_of(at)) {
+        uint64_t to = s->bucket[at], from = s->bucket[parent_of(at)];
+        __builtin_prefetch(table_lock_of(t, to), 1, 3);
+        __builtin_prefetch(table_lock_of(t, from), 1, 3);
+        __builtin_prefetch(table_version(t, from, to), 1, 3);
     }
 }
 
@@ -214,11 +216,11 @@ bool table_make_room(const struct table *t, const struct pair *pair)
     if (!find_path(t, pair, &s))
         return false;
     prefetch_path(t, &s);
-    for (unsigned at = s.end; s.steps[at].parent != NO_PARENT; at = s.steps[at].parent) {
-        const struct step *to = &s.steps[at], *from = &s.steps[to->parent];
-        if (!move_entry(t, from, to->slot, to->bucket, s.free_slot))
+    for (unsigned at = s.end; at >= FIRST_STEPS; at = parent_of(at)) {
+        uint64_t to = s.bucket[at], from = s.bucket[parent_of(at)];
+        if (!move_entry(t, from, slot_of(at), to, s.free_slot))
             break;
-        s.free_slot = to->slot;
+        s.free_slot = slot_of(at);
     }
     return true;
 }

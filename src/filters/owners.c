@@ -7,7 +7,7 @@
 #include "../locks.h"
 
 /* Places are the numbers of lines, or of bits. */
-enum { PLACES_MAX = 4096 };
+enum { PLACES_MAX = 1024 };
 
 struct order {
     unsigned shift;                        /* from place to region */
@@ -84,53 +84,77 @@ static void take_turns(struct owners *owners, const struct order *o, add_turn *a
 /* ---- Lines ------------------------------------------------------------------------------- */
 
 struct lines {
-    const struct loops *loops;
-    uint8_t *body;
-    const uint64_t *field;
+    const struct owned_lines *of;
     struct keyhash keys[BATCH_MOST + BATCH_AHEAD]; /* in order */
     bool answer[BATCH_MOST];
 };
 
+static struct keyhash key_of(const struct owned_lines *lines, struct keyhash key)
+{
+    return (struct keyhash){ .place = key.place * lines->times.place,
+                             .mark = key.mark * lines->times.mark };
+}
+
+static uint64_t line_of(const struct owned_lines *lines, struct keyhash key)
+{
+    return scale64(key_of(lines, key).place, lines->field[PART_LINES]);
+}
+
 static void add_lines(void *context, size_t from, size_t to)
 {
     struct lines *l = context;
-    l->loops->add(l->body, l->field, l->keys + from, l->keys + from + BATCH_AHEAD, to - from,
-                  l->answer + from);
+    const struct keyhash *keys = l->keys + from;
+    l->of->loops->add(l->of->body, l->of->field, keys, keys + BATCH_AHEAD, to - from,
+                      l->answer + from);
 }
 
-static void add_one_line(struct owners *owners, const struct loops *loops, uint8_t *body,
-                         const uint64_t *field, const struct keyhash *key, bool *answer)
+static void add_one_line(struct owners *owners, const struct owned_lines *lines,
+                         struct keyhash key, bool *answer)
 {
-    uint64_t line = scale64(key->place, field[PART_LINES]);
-    uint8_t *lock = &owners->region[line >> region_shift(field[PART_LINES])].lock;
+    unsigned shift = region_shift(lines->field[PART_LINES]);
+    uint8_t *lock = &owners->region[line_of(lines, key) >> shift].lock;
+    key = key_of(lines, key);
     lock_take(lock);
-    loops->add(body, field, key, key, 1, answer);
+    lines->loops->add(lines->body, lines->field, &key, &key, 1, answer);
     lock_release(lock);
 }
 
-void owners_add_lines(struct owners *owners, const struct loops *loops, uint8_t *body,
-                      const uint64_t *field, const struct keyhash *keys, size_t n, bool *answer)
+static void sort_keys(struct order *o, const struct owned_lines *lines,
+                      const struct keyhash *keys, size_t n)
 {
-    if (n <= 1) {
-        if (n == 1)
-            add_one_line(owners, loops, body, field, keys, answer);
-        return;
-    }
-    struct order o;
-    struct lines l;
     uint64_t place[BATCH_MOST];
-    l.loops = loops;
-    l.body = body;
-    l.field = field;
     for (size_t i = 0; i < n; i++)
-        place[i] = scale64(keys[i].place, field[PART_LINES]);
-    sort_places(&o, place, n, field[PART_LINES]);
+        place[i] = line_of(lines, keys[i]);
+    sort_places(o, place, n, lines->field[PART_LINES]);
+}
+
+/* Apart from the sorting, so that not both are on the stack. */
+static __attribute__((noinline)) void add_in_order(struct owners *owners, const struct order *o,
+                                                   const struct owned_lines *lines,
+                                                   const struct keyhash *keys, size_t n,
+                                                   bool *answer)
+{
+    struct lines l;
+    l.of = lines;
     for (size_t i = 0; i < n + BATCH_AHEAD; i++)
-        l.keys[i] = keys[o.at[i]];
-    loops->prefetch(body, field, l.keys, n < BATCH_AHEAD ? n : BATCH_AHEAD);
-    take_turns(owners, &o, add_lines, &l);
+        l.keys[i] = key_of(lines, keys[o->at[i]]);
+    lines->loops->prefetch(lines->body, lines->field, l.keys,
+                           n < BATCH_AHEAD ? n : BATCH_AHEAD);
+    take_turns(owners, o, add_lines, &l);
     for (size_t i = 0; i < n; i++)
-        answer[o.at[i]] = l.answer[i];
+        answer[o->at[i]] = l.answer[i];
+}
+
+void owners_add_lines(struct owners *owners, const struct owned_lines *lines,
+                      const struct keyhash *keys, size_t n, bool *answer)
+{
+    struct order o;
+    if (n == 1)
+        add_one_line(owners, lines, *keys, answer);
+    if (n <= 1)
+        return;
+    sort_keys(&o, lines, keys, n);
+    add_in_order(owners, &o, lines, keys, n, answer);
 }
 
 /* ---- Bits -------------------------------------------------------------------------------- */

@@ -18,11 +18,18 @@ struct owners {
     } region[REGIONS];
 };
 
-/* Adds n keys (BATCH_MOST at most) to a body of field[PART_LINES] lines, of which each key has
- * one, by the loops for one writer; answer[i] tells whether it was there before. */
-void owners_add_lines(struct owners *owners, const struct loops *loops, uint8_t *body,
-                      const uint64_t *field, const struct keyhash *keys, size_t n,
-                      bool *answer);
+/* A body of field[PART_LINES] lines, of which each key has one: that of its hash multiplied by
+ * 'times'. */
+struct owned_lines {
+    const struct loops *loops; /* for one writer */
+    uint8_t *body;
+    const uint64_t *field;
+    struct keyhash times;
+};
+
+/* Adds n keys, BATCH_MOST at most; answer[i] tells whether it was there before. */
+void owners_add_lines(struct owners *owners, const struct owned_lines *lines,
+                      const struct keyhash *keys, size_t n, bool *answer);
 
 /* The same for a body of field[NBITS] bits, of which each key has field[KEY_BITS] anywhere. */
 void owners_add_bits(struct owners *owners, uint8_t *body, const uint64_t *field,

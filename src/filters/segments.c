@@ -421,7 +421,7 @@ static int double_directory(perhaps_filter *f, unsigned base)
  * .95 and more. */
 enum { FULL_SLOTS = SEGMENT_SLOTS * 4 / 5 };
 
-/* The two halves of a segment, before others see them. */
+/* The two halves of a segment, before others see them: zeros to begin with. */
 struct halves {
     _Alignas(LINE_NBYTES) uint8_t of[2][SEGMENT_SLOTS * SLOT_MAX / 8 + LINE_NBYTES];
     uint64_t duplicates;
@@ -469,7 +469,6 @@ static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halv
 
 static void share_out(const struct table *t, struct halves *h)
 {
-    memset(h, 0, sizeof *h);
     for (uint64_t bucket = 0; bucket < SEGMENT_BUCKETS; bucket++)
         if (t->width == NARROW_MAX)
             share_narrow_bucket(t, h, bucket, NARROW_MAX);
@@ -537,14 +536,17 @@ static bool is_full(const struct table *t)
 
 int segments_split(perhaps_filter *f, const struct spot *s)
 {
-    struct halves h;
     if (!is_full(&s->table))
         return PERHAPS_ERR_COPIES;
-    share_out(&s->table, &h);
+    struct halves *h = allocate(&f->allocator, sizeof *h);
+    if (!h)
+        return PERHAPS_ERR_MEMORY;
+    share_out(&s->table, h);
     if (f->shared)
         lock_take(&f->limit_lock);
-    int error = split(f, s, &h);
+    int error = split(f, s, h);
     if (f->shared)
         lock_release(&f->limit_lock);
+    release(&f->allocator, h, sizeof *h);
     return error;
 }
