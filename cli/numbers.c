@@ -45,7 +45,8 @@ static const char *read_digits(const char *text, uint64_t *digits, long *power)
     return some ? text : NULL;
 }
 
-/* Adds the powers of ten of "e9" and of "M" or "MB" to *power.  Returns what follows, or NULL. */
+/* Adds the powers of ten of "e9" and of "M" or "MB" to *power.
+ * Returns what follows, or NULL. */
 static const char *read_scale(const char *text, long *power)
 {
     static const char prefixes[] = "kmgt";

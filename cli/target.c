@@ -55,7 +55,8 @@ static const char *outcome_at(const char *path)
 
 /* ---- Reserving a place ------------------------------------------------------------- */
 
-/* Where the file is or will be: what a link names, also if that is nothing yet.  NULL: errno. */
+/* Where the file is or will be: what a link names, also if that is nothing yet.
+ * NULL: errno. */
 static char *follow(const char *path)
 {
     char link[PATH_MAX], *next, *place = realpath(path, NULL);
@@ -124,8 +125,8 @@ static int complain_lock(struct target *target)
 }
 
 /* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
- * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so.  Where there are
- * no locks what is new can be made all the same. */
+ * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so.  Where there
+ * are no locks what is new can be made all the same. */
 static int lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {

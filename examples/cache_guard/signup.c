@@ -20,8 +20,8 @@
  * Then it need not be known how the guard came to be, whether the machine went down before the
  * file was written, or what a server has forgotten: a user who is in the database by then is
  * added, and one who comes later is added by who signs him up.  That costs a second a million
- * users.  Who cannot pay it at each start has to see to it that the guard forgets no sooner than
- * the database: perhaps_sync() before the insert for a file; "appendfsync always", and
+ * users.  Who cannot pay it at each start has to see to it that the guard forgets no sooner
+ * than the database: perhaps_sync() before the insert for a file; "appendfsync always", and
  * 'acknowledge', for servers. */
 #include "signup.h"
 
