@@ -33,6 +33,28 @@ bool batch_make_numbers(struct batch *batch)
     return batch->count <= batch->nnumbers;
 }
 
+bool batch_skip(struct batch *batch, size_t i, const char *lacks)
+{
+    if (!batch->nskipped && batch->count > batch->nplaces)
+        batch->place =
+            renew(batch->place, batch->nrecords, sizeof *batch->place, &batch->nplaces);
+    if (batch->count > batch->nplaces)
+        return false;
+    for (size_t k = 0; !batch->nskipped && k < batch->count; k++)
+        batch->place[k] = k;
+    if (!batch->nskipped++ || batch->place[i] < batch->first_skipped) {
+        batch->first_skipped = batch->place[i];
+        batch->lacks = lacks;
+    }
+    return true;
+}
+
+uint64_t batch_line(const struct batch *batch, size_t i)
+{
+    return batch->line +
+           (batch->nskipped && i < batch->count ? batch->place[i] : i + batch->nskipped);
+}
+
 struct perhaps_keys batch_keys(const struct batch *batch, size_t at, size_t count)
 {
     struct perhaps_keys keys = { .count = count };
@@ -47,6 +69,8 @@ void batch_release(struct batch *batch)
 {
     free(batch->hashed);
     free(batch->number);
+    free(batch->written);
+    free(batch->place);
     free(batch->scratch);
     free(batch->room);
     free(batch->block.text);

@@ -23,6 +23,15 @@ struct batch {
     bool is_hashed;
     uint64_t line; /* of the first record in its file, from 1 on */
 
+    /* Lines that lack what is asked of them are not among the records: see batch_skip(). */
+    size_t nskipped;
+    size_t first_skipped; /* how many lines of the batch stand before it */
+    const char *lacks;    /* what it lacks */
+    char *written;        /* keys that are not pieces of their records */
+    size_t written_nbytes;
+    size_t *place; /* of each record, if any were skipped: how many lines stand before it */
+    size_t nplaces;
+
     /* What is wrong with a record, if anything; those before it have been dealt with. */
     size_t ndone;
     int error;           /* a perhaps_error */
@@ -47,6 +56,21 @@ static inline bool batch_met(struct batch *batch, int error)
         batch->error = error;
     return !error;
 }
+
+/* Record 'i' is skipped for what it lacks: those behind it, which the caller goes on to, are
+ * moved with batch_keep(), and 'count' is set to how many were.  false: no memory. */
+bool batch_skip(struct batch *batch, size_t i, const char *lacks);
+
+static inline void batch_keep(struct batch *batch, size_t to, size_t from)
+{
+    batch->record[to] = batch->record[from];
+    batch->key[to] = batch->key[from];
+    if (batch->nskipped)
+        batch->place[to] = batch->place[from];
+}
+
+/* The line in its file of record 'i'. */
+uint64_t batch_line(const struct batch *batch, size_t i);
 
 /* A stage's work that may be done side by side with others: hashes the keys as the filter does.
  * Where it cannot, batch_keys() gives the keys themselves, and the filter will find out which

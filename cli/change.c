@@ -15,7 +15,7 @@ struct change {
     bool (*batch)(void *change, struct batch *batch);
     bool once; /* no copies of a key that is perhaps there */
     struct target target;
-    uint64_t nkeys;                /* that were read */
+    uint64_t nkeys, nskipped;      /* that were read, and lines that had none */
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
@@ -98,6 +98,7 @@ static int change_all(struct change *change, struct input *input, bool in_order)
     bool hashes = change->batch == add_batch;
     const struct batch *last = input_run(input, stages + !hashes, 1 + hashes);
     change->nkeys = input_nkeys(input);
+    change->nskipped = input_nskipped(input);
     if (target->remote || target->in_place)
         return complain_of_part(change, input, last);
     if (last->error == PERHAPS_ERR_UNSUPPORTED)
@@ -117,13 +118,14 @@ static int report(const struct settings *settings, const struct change *change, 
     bool over = stats.keys > plan->fpr_until && stats.fpr_now > plan->fpr;
     uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
     double rate = (double)change->nkeys / seconds;
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
-        settings->verb->name, "filter", json_path(target->path), "kind", plan->kind, "keys",
-        (json_int_t)change->nkeys, "not_found", (json_int_t)nmissed, "keys_in_filter",
-        (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "body_bytes",
-        (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key, "fpr_asked",
-        plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
+    json_t *facts =
+        json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
+                  settings->verb->name, "filter", json_path(target->path), "kind", plan->kind,
+                  "keys", (json_int_t)change->nkeys, "skipped", (json_int_t)change->nskipped,
+                  "not_found", (json_int_t)nmissed, "keys_in_filter", (json_int_t)stats.keys,
+                  "capacity", (json_int_t)plan->capacity, "body_bytes",
+                  (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key,
+                  "fpr_asked", plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
     return summarize(settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s%s%s%s%s",
                      grouped(nchanged).s, change->done, target->path, nmissed ? ", " : "",
                      nmissed ? grouped(nmissed).s : "", nmissed ? " were not in it" : "",

@@ -98,13 +98,13 @@ static int report(const struct dedup *dedup, double seconds)
         return status;
     double bits = seen.keys ? 8.0 * (double)seen.memory_nbytes / (double)seen.keys : 0;
     json_t *facts = json_pack(
-        "{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "verb",
+        "{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "verb",
         s->verb->name, "state", s->state ? json_path(dedup->seen.target.path) : NULL, "lines",
         (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
-        (json_int_t)nrepeated, "keys_in_filter", (json_int_t)seen.keys, "body_bytes",
-        (json_int_t)seen.memory_nbytes, "bits_per_key", bits, "fpr_asked", seen.fpr, "fpr_now",
-        seen.fpr_now, "expected_lost", seen.expected_losses, "doubtful",
-        (json_int_t)seen.doubtful, "seconds", seconds);
+        (json_int_t)nrepeated, "skipped", (json_int_t)input_nskipped(dedup->input),
+        "keys_in_filter", (json_int_t)seen.keys, "body_bytes", (json_int_t)seen.memory_nbytes,
+        "bits_per_key", bits, "fpr_asked", seen.fpr, "fpr_now", seen.fpr_now, "expected_lost",
+        seen.expected_losses, "doubtful", (json_int_t)seen.doubtful, "seconds", seconds);
     return summarize(
         s, facts,
         "%s lines, %s new, %s repeated; %s new lines may have been taken "
@@ -141,9 +141,9 @@ int verb_dedup(const struct settings *settings)
         status = input_open(settings, "reading", !settings->count, &dedup.input);
     if (!status)
         status = dedup_all(&dedup);
-    input_close(dedup.input);
     if (!status)
         status = report(&dedup, seconds_now() - started);
+    input_close(dedup.input);
     seen_close(&dedup.seen);
     return status;
 }

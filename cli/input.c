@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "distinct.h"
+#include "numbers.h"
 #include "progress.h"
 #include "report.h"
 #include "scan.h"
@@ -21,11 +22,18 @@ struct input {
     struct progress progress;
     struct batch *batches;
     size_t nbatches, nthreads;
+    bool counts; /* what it finds out is said when the work is done */
 
     /* Of the batches that have gone through all stages. */
     atomic_uint_fast64_t nkeys;
     size_t source;   /* that the last of them was from */
     uint64_t nlines; /* of that source */
+    uint64_t nskipped;
+    struct place {
+        size_t source;
+        uint64_t line;
+        const char *lacks;
+    } first_skipped;
 };
 
 /* ---- The files --------------------------------------------------------------------- */
@@ -106,7 +114,8 @@ static char delimiter_of(const struct settings *settings)
 
 static bool has_parts(const struct settings *settings)
 {
-    return settings->crlf || settings->field;
+    const struct key_form *form = &settings->form;
+    return form->crlf || form->fields.count || fields_written(form);
 }
 
 static void release_records(struct batch *batch)
@@ -147,6 +156,7 @@ static bool read_batch(void *context, struct batch *batch)
     batch->error = 0;
     batch->problem = NULL;
     batch->is_hashed = false;
+    batch->nskipped = 0;
     progress_show(&input->progress, atomic_load(&input->nkeys), blocks_nread(input->blocks));
     blocks_read(input->blocks, &batch->block);
     if (stop_signal()) {
@@ -158,34 +168,35 @@ static bool read_batch(void *context, struct batch *batch)
 
 /* ---- The second: splitting into records and keys ----------------------------------- */
 
-bool input_take_field(const struct settings *settings, uint64_t field, struct perhaps_key *key)
+static bool make_room_to_write(struct batch *batch)
 {
-    const char delimiter = settings->delimiter ? *settings->delimiter : '\t';
-    const char *begin = key->bytes, *end = begin + key->nbytes;
-    const char *stop;
-    if (settings->crlf && begin < end && end[-1] == '\r')
-        key->nbytes = (size_t)(--end - begin);
-    if (!field)
+    if (batch->written_nbytes >= batch->block.nbytes)
         return true;
-    while ((stop = memchr(begin, delimiter, (size_t)(end - begin))) && --field)
-        begin = stop + 1;
-    if (!stop && field > 1)
-        return false;
-    *key = (struct perhaps_key){ begin, (size_t)((stop ? stop : end) - begin) };
-    return true;
+    free(batch->written);
+    batch->written = malloc(batch->block.nbytes);
+    batch->written_nbytes = batch->written ? batch->block.nbytes : 0;
+    return batch->written;
 }
 
-/* Returns how many: fewer if a record has no such field. */
-static size_t make_keys(const struct settings *s, struct batch *batch, size_t count)
+/* Narrows the records to their keys.  false: no memory. */
+static bool make_keys(const struct key_form *form, struct batch *batch)
 {
-    for (size_t i = 0; i < count; i++) {
-        batch->key[i] = batch->record[i];
-        if (!input_take_field(s, s->field, &batch->key[i])) {
-            batch->problem = "has no such field";
-            return i;
+    bool written = fields_written(form);
+    size_t kept = 0;
+    if (written && !make_room_to_write(batch))
+        return false;
+    char *room = batch->written;
+    for (size_t i = 0; i < batch->count; i++) {
+        struct perhaps_key key = batch->record[i];
+        if (written ? fields_write(form, &key, &room) : fields_narrow(form, &key)) {
+            batch_keep(batch, kept, i);
+            batch->key[kept++] = key;
+        } else if (!batch_skip(batch, i, "has no such field")) {
+            return false;
         }
     }
-    return count;
+    batch->count = kept;
+    return true;
 }
 
 static bool split_batch(void *context, struct batch *batch)
@@ -200,12 +211,25 @@ static bool split_batch(void *context, struct batch *batch)
     if (!make_room(batch, count, with_parts))
         return batch_met(batch, PERHAPS_ERR_MEMORY);
     scan_records(block->text, block->nbytes, delimiter_of(s), batch->record);
-    batch->count = with_parts ? make_keys(s, batch, count) : count;
+    batch->count = count;
+    if (with_parts && !make_keys(&s->form, batch)) {
+        batch->count = 0;
+        return batch_met(batch, PERHAPS_ERR_MEMORY);
+    }
     batch->ndone = batch->count;
-    return !batch->problem;
+    return true;
 }
 
 /* ---- The last: counting lines, which takes that it is done in order ---------------- */
+
+static void note_skipped(struct input *input, const struct batch *batch)
+{
+    if (batch->nskipped && !input->nskipped)
+        input->first_skipped =
+            (struct place){ batch->block.source, batch->line + batch->first_skipped,
+                            batch->lacks };
+    input->nskipped += batch->nskipped;
+}
 
 static bool count_lines(void *context, struct batch *batch)
 {
@@ -214,7 +238,8 @@ static bool count_lines(void *context, struct batch *batch)
         input->nlines = 0;
     input->source = batch->block.source;
     batch->line = input->nlines + 1;
-    input->nlines += batch->count;
+    input->nlines += batch->count + batch->nskipped;
+    note_skipped(input, batch);
     atomic_fetch_add(&input->nkeys, batch->count);
     return true;
 }
@@ -288,6 +313,11 @@ const struct batch *input_run(struct input *input, const struct stage *stages, s
     return run(input, (struct stage){ .run = split_batch, .context = input }, stages, nstages);
 }
 
+uint64_t input_nskipped(const struct input *input)
+{
+    return input->nskipped;
+}
+
 uint64_t input_nkeys(const struct input *input)
 {
     return atomic_load(&input->nkeys);
@@ -308,14 +338,33 @@ static const char *key_problem(const struct input *input, int error)
     return why(error);
 }
 
+/* Lines that were skipped are said to be.  If all were it is no matter of some bad lines. */
+static int settle_skipped(const struct input *input, const char *outcome)
+{
+    const struct settings *s = input->settings;
+    const struct place *first = &input->first_skipped;
+    const char *name = name_of(paths_of(s)[first->source]);
+    uint64_t nskipped = input->nskipped;
+    if (!nskipped || s->skip_short || input->counts)
+        return 0;
+    if (!input_nkeys(input))
+        return complain("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
+                        (uintmax_t)first->line, first->lacks, outcome);
+    if (!s->json)
+        complain("%s line%s skipped: %s:%ju %s%s", grouped(nskipped).s,
+                 nskipped == 1 ? "" : "s", name, (uintmax_t)first->line, first->lacks,
+                 nskipped == 1 ? "" : ", and so on");
+    return 0;
+}
+
 int input_complain(const struct input *input, const struct batch *last, const char *outcome)
 {
     const char *name = name_of(paths_of(input->settings)[last->block.source]);
     if (last->error || last->problem)
-        return complain("%s:%ju: %s%s", name, (uintmax_t)(last->line + last->ndone),
+        return complain("%s:%ju: %s%s", name, (uintmax_t)(batch_line(last, last->ndone)),
                         last->error ? key_problem(input, last->error) : last->problem, outcome);
     if (last->block.state != BLOCK_PROBLEM)
-        return 0;
+        return settle_skipped(input, outcome);
     if (stop_signal())
         return complain_interrupted(outcome);
     return complain("%s: %s%s", name, blocks_problem(input->blocks), outcome);
@@ -351,15 +400,6 @@ static int count_all(struct input *input, uint64_t *count)
     return input_complain(input, last, "");
 }
 
-/* A record without the field that is wanted is no reason to end here: the work will, and say
- * so. */
-static bool split_to_count(void *context, struct batch *batch)
-{
-    split_batch(context, batch);
-    batch->problem = NULL;
-    return !batch->error;
-}
-
 static bool look_at_batch(void *context, struct batch *batch)
 {
     distinct_add(context, batch->key, batch->count);
@@ -372,7 +412,7 @@ static int count_different(struct input *input, uint64_t *count)
     struct distinct *distinct = calloc(1, sizeof *distinct);
     if (!distinct)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    struct stage second = { .run = split_to_count, .context = input };
+    struct stage second = { .run = split_batch, .context = input };
     struct stage third = { .run = look_at_batch, .context = distinct };
     const struct batch *last = run(input, second, &third, 1);
     *count = distinct_bound(distinct);
@@ -389,6 +429,7 @@ static int count_keys(const struct settings *settings, uint64_t *count)
     int status = input_open(settings, "counting", false, &input);
     if (!input)
         return status;
+    input->counts = true;
     bool once = settings->verb->bit == DEDUP || settings->counts;
     status = once ? count_different(input, count) : count_all(input, count);
     if (*count == 0)

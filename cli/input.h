@@ -25,16 +25,13 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
  * stage returned false for, or where something was wrong: input_complain() tells. */
 const struct batch *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Says what is wrong with the last batch, and 'outcome' ("; F is unchanged").  Returns the exit
- * status; 0 if all is well. */
+/* Says what is wrong with the last batch, and 'outcome' ("; F is unchanged"); or, if all is
+ * well, that lines were skipped.  Returns the exit status. */
 int input_complain(const struct input *input, const struct batch *last, const char *outcome);
 
-/* How many keys have gone through all stages. */
+/* How many keys have gone through all stages; and how many lines had none. */
 uint64_t input_nkeys(const struct input *input);
-
-/* Narrows a record to its field of that number, of which the first is 1; 0: to all of it, but
- * for what is not part of the key.  false: there are fewer fields. */
-bool input_take_field(const struct settings *settings, uint64_t field, struct perhaps_key *key);
+uint64_t input_nskipped(const struct input *input);
 
 /* How many threads -j asks for, or the cores allow. */
 size_t input_nthreads(const struct settings *settings);

@@ -23,7 +23,6 @@
 #define SERVERS (1U << 31)
 
 #define THREADS_MAX 1024
-#define FIELD_MAX   1000000
 
 #define PARTITIONS_MAX (UINT64_C(1) << 32) /* the servers' memory is full long before */
 
@@ -67,6 +66,13 @@ static const char *read_threads(const char *value, void *slot)
 {
     return read_between(value, 1, THREADS_MAX, slot,
                         "not a number of threads: give 1, 2 or more");
+}
+
+static const char *read_fields(const char *value, void *slot)
+{
+    return fields_read(value, slot)
+               ? NULL
+               : "not fields: give each once, from 1 on, such as 2, or 1,3-5";
 }
 
 static const char *read_field(const char *value, void *slot)
@@ -138,7 +144,7 @@ static const char *read_delimiter(const char *value, void *slot)
 {
     if (strcmp(value, "\\t") == 0)
         value = "\t";
-    *(const char **)slot = value;
+    *(char *)slot = *value;
     return strlen(value) == 1 ? NULL : "not a delimiter: give one byte, such as , or \\t";
 }
 
@@ -207,11 +213,11 @@ static const struct row {
       "add to the file itself, or fail: the default where the kind can" },
     { 0, CREATE | CONVERT | SERVERS, "partitions", "N", read_partitions, SLOT(partitions),
       "spread it over N parts, which all servers share [as many as it takes]" },
-    { 0, INPUT, "field", "N", read_field, SLOT(field),
-      "the key is the N-th field of the line" },
-    { 'd', INPUT & ~DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
+    { 0, INPUT, "field", "N", read_fields, SLOT(form.fields),
+      "the key is the N-th field of the line; or several, such as 1,3-5" },
+    { 'd', INPUT & ~DEDUP, "delimiter", "C", read_delimiter, SLOT(form.delimiter),
       "byte between fields [tab]" },
-    { 0, DEDUP, "delimiter", "C", read_delimiter, SLOT(delimiter),
+    { 0, DEDUP, "delimiter", "C", read_delimiter, SLOT(form.delimiter),
       "byte between fields [tab] (no -d here)" },
     { 'q', EVERY, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
     { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),
@@ -223,8 +229,12 @@ static const struct row {
     { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
-    { 0, INPUT, "crlf", NULL, read_flag, SLOT(crlf),
+    { 0, INPUT, "crlf", NULL, read_flag, SLOT(form.crlf),
       "a carriage return before the end is not part of the key" },
+    { 0, INPUT, "ignore-case", NULL, read_flag, SLOT(form.ignore_case),
+      "take A to Z in keys for a to z, when they are added and when they are asked" },
+    { 0, INPUT, "skip-short", NULL, read_flag, SLOT(skip_short),
+      "say nothing of lines that lack the field or the time; they are skipped in any case" },
     { 0, INPUT, "raw", NULL, read_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", read_threads, SLOT(threads),
@@ -329,7 +339,7 @@ static int check_together(const struct settings *s)
         return complain("--in-place: excludes --rewrite: leave out one");
     if (s->once && s->counts)
         return complain("--once: leaves nothing to count: leave out --count");
-    if (s->delimiter && !s->field && !s->time_field)
+    if (s->form.delimiter && !s->form.fields.count && !s->time_field)
         return complain("--delimiter: says where fields end: give --field too");
     if (s->generations && !s->window.keys && !s->window.time)
         return complain("--generations: of a window: give --window too");
@@ -416,6 +426,8 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
         return 0;
     if ((status = check_together(settings)))
         return status;
+    if (!settings->form.delimiter)
+        settings->form.delimiter = '\t';
     settings->window.generations = (unsigned)settings->generations;
     status = take_operands(argc - optind, argv + optind, settings);
     return status ? status : check_place(settings, given);

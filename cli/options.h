@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "fields.h"
 #include "verbs.h"
 
 /* A number that a macro has, for texts. */
@@ -44,9 +45,8 @@ struct settings {
 
     bool raw;  /* inputs are not unpacked */
     bool null; /* records end in NUL */
-    bool crlf;
-    uint64_t field;        /* from 1 on */
-    const char *delimiter; /* points at its one byte */
+    struct key_form form;
+    bool skip_short;
     uint64_t threads;
 
     bool invert, label, any, count, repeated;

@@ -99,10 +99,11 @@ static void report(const struct query *query, double seconds)
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
-    json_t *facts = json_pack("{s:s, s:o, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
-                              json_path(query->target.path), "keys", (json_int_t)nkeys,
-                              "perhaps", (json_int_t)npresent, "no",
-                              (json_int_t)(nkeys - npresent), "seconds", seconds);
+    json_t *facts =
+        json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
+                  json_path(query->target.path), "keys", (json_int_t)nkeys, "skipped",
+                  (json_int_t)input_nskipped(query->input), "perhaps", (json_int_t)npresent,
+                  "no", (json_int_t)(nkeys - npresent), "seconds", seconds);
     summarize(s, facts, "%s", "");
 }
 

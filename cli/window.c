@@ -85,29 +85,42 @@ bool window_reads(const struct window *window)
     return window->by_time && window->settings->time_field;
 }
 
+/* Returns NULL, or what the line lacks. */
+static const char *read_time(const struct key_form *form, struct perhaps_key line, uint64_t *ms)
+{
+    if (!fields_narrow(form, &line))
+        return "has no field with a time (--time-field)";
+    if (!read_moment(line.bytes, line.nbytes, ms))
+        return "has no time in its --time-field: expected " MOMENT_EXPECTED;
+    return NULL;
+}
+
+static bool read_times(const struct window *window, struct batch *batch)
+{
+    struct key_form form = window->settings->form;
+    uint64_t field = window->settings->time_field;
+    size_t kept = 0;
+    form.fields = (struct fields){ .count = 1, .range = { { field, field } } };
+    for (size_t i = 0; i < batch->count; i++) {
+        uint64_t ms;
+        const char *lacks = read_time(&form, batch->record[i], &ms);
+        if (!lacks) {
+            batch_keep(batch, kept, i);
+            batch->number[kept++] = ms - ms % window->grain_ms;
+        } else if (!batch_skip(batch, i, lacks)) {
+            return false;
+        }
+    }
+    batch->count = batch->ndone = kept;
+    return true;
+}
+
 bool window_read_times(void *context, struct batch *batch)
 {
-    const struct window *window = context;
-    const struct settings *s = window->settings;
-    if (!batch_make_numbers(batch)) {
-        batch->count = batch->ndone = 0;
-        return batch_met(batch, PERHAPS_ERR_MEMORY);
-    }
-    for (size_t i = 0; i < batch->count; i++) {
-        struct perhaps_key text = batch->record[i];
-        uint64_t ms;
-        if (!input_take_field(s, s->time_field, &text)) {
-            batch->problem = "has no field with a time (--time-field)";
-        } else if (!read_moment(text.bytes, text.nbytes, &ms)) {
-            batch->problem = "has no time in its --time-field: expected " MOMENT_EXPECTED;
-        } else {
-            batch->number[i] = ms - ms % window->grain_ms;
-            continue;
-        }
-        batch->count = batch->ndone = i;
-        return false;
-    }
-    return true;
+    if (batch_make_numbers(batch) && read_times(context, batch))
+        return true;
+    batch->count = batch->ndone = 0;
+    return batch_met(batch, PERHAPS_ERR_MEMORY);
 }
 
 /* The filter takes no notice of a time before the latest. */
