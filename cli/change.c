@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "facts.h"
 #include "input.h"
 #include "numbers.h"
 #include "report.h"
@@ -117,7 +118,6 @@ static int report(const struct settings *settings, const struct change *change, 
     const struct perhaps_plan *plan = &stats.plan;
     bool over = stats.keys > plan->fpr_until && stats.fpr_now > plan->fpr;
     uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
-    double rate = (double)change->nkeys / seconds;
     json_t *facts =
         json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
                   settings->verb->name, "filter", json_path(target->path), "kind", plan->kind,
@@ -126,14 +126,17 @@ static int report(const struct settings *settings, const struct change *change, 
                   "capacity", (json_int_t)plan->capacity, "body_bytes",
                   (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key,
                   "fpr_asked", plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
-    return summarize(settings, facts, "%s keys %s %s%s%s%s: %s, %s, %s, %s%s%s%s%s",
-                     grouped(nchanged).s, change->done, target->path, nmissed ? ", " : "",
-                     nmissed ? grouped(nmissed).s : "", nmissed ? " were not in it" : "",
-                     scaled((double)stats.memory_nbytes, "B").s,
-                     scaled(stats.bits_per_key, " bits a key").s, duration(seconds).s,
-                     scaled(rate, " keys/s").s, over ? "; the rate is now " : "",
-                     over ? share(stats.fpr_now).s : "", over ? ", above the " : "",
-                     over ? share(plan->fpr).s : "");
+    return summarize(
+        settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s%s%s%s", counted(nchanged, "key").s,
+        change->done, target->path, nmissed ? ", " : "", nmissed ? grouped(nmissed).s : "",
+        nmissed == 1 ? " was not in it"
+        : nmissed    ? " were not in it"
+                     : "",
+        scaled((double)stats.memory_nbytes, "B").s,
+        bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s, room_of(plan, stats.keys).s,
+        duration(seconds).s, speed(change->nkeys, seconds, " keys/s").s,
+        over ? "; the rate is now " : "", over ? share(stats.fpr_now).s : "",
+        over ? ", above the " : "", over ? share(plan->fpr).s : "");
 }
 
 /* Sees to it that the filter, if it is a file, stays as it is now.  Returns the status. */

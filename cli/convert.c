@@ -19,8 +19,8 @@ static int report(const struct settings *settings, const struct target *file,
         json_path(from), "to", json_path(to), "keys_in_filter", (json_int_t)stats.keys,
         "body_bytes", (json_int_t)stats.memory_nbytes, "partitions",
         (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes, "seconds", seconds);
-    return summarize(settings, facts, "%s copied to %s: %s keys, %s, %s, %s", from, to,
-                     grouped(stats.keys).s, scaled((double)stats.memory_nbytes, "B").s,
+    return summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from, to,
+                     counted(stats.keys, "key").s, scaled((double)stats.memory_nbytes, "B").s,
                      duration(seconds).s,
                      scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }

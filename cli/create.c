@@ -19,8 +19,9 @@ static int report_file(const struct settings *settings, const struct target *tar
                               plan->kind, "capacity", (json_int_t)plan->capacity, "fpr_asked",
                               plan->fpr, "body_bytes", (json_int_t)stats.memory_nbytes,
                               "bits_per_key", plan->bits_per_key, "seconds", seconds);
-    return summarize(settings, facts, "%s made, for %s keys: %s, %s, %s", target->path,
-                     grouped(plan->capacity).s, scaled((double)stats.memory_nbytes, "B").s,
+    return summarize(settings, facts, "%s made, for %s: %s, %s, %s", target->path,
+                     counted(plan->capacity, "key").s,
+                     scaled((double)stats.memory_nbytes, "B").s,
                      scaled(plan->bits_per_key, " bits a key").s, duration(seconds).s);
 }
 
@@ -64,11 +65,10 @@ static int report_remote(const struct settings *settings, const struct remote *r
         (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
         (json_int_t)stats.smallest_nbytes, "seconds", seconds);
     return summarize(
-        settings, facts, "%s made, for %s keys: %s, %s, %s partition%s on %u node%s%s, %s",
-        remote_name(remote), grouped(plan->capacity).s,
-        scaled((double)stats.memory_nbytes, "B").s, scaled(plan->bits_per_key, " bits a key").s,
-        grouped(stats.partitions).s, stats.partitions == 1 ? "" : "s", stats.nodes,
-        stats.nodes == 1 ? "" : "s", largest, duration(seconds).s);
+        settings, facts, "%s made, for %s: %s, %s, %s on %s%s, %s", remote_name(remote),
+        counted(plan->capacity, "key").s, scaled((double)stats.memory_nbytes, "B").s,
+        scaled(plan->bits_per_key, " bits a key").s, counted(stats.partitions, "partition").s,
+        counted(stats.nodes, "node").s, largest, duration(seconds).s);
 }
 
 /* The secret is written first: without it nobody could ask the filter. */

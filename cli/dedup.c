@@ -3,6 +3,7 @@
  * it is not saved: lines that nobody saw come again in the next run. */
 #include <unistd.h>
 
+#include "facts.h"
 #include "input.h"
 #include "numbers.h"
 #include "output.h"
@@ -107,15 +108,16 @@ static int report(const struct dedup *dedup, double seconds)
         seen.expected_losses, "doubtful", (json_int_t)seen.doubtful, "seconds", seconds);
     return summarize(
         s, facts,
-        "%s lines, %s new, %s repeated; %s new lines may have been taken "
-        "for old; %s%s%s, %s, %s, %s%s%s%s%s",
-        grouped(dedup->nlines).s, grouped(dedup->nnew).s, grouped(nrepeated).s,
+        "%s, %s new, %s repeated; %s new lines may have been taken "
+        "for old; %s%s%s%s, %s%s%s%s%s%s",
+        counted(dedup->nlines, "line").s, grouped(dedup->nnew).s, grouped(nrepeated).s,
         expectation(seen.expected_losses).s, seen.doubtful ? grouped(seen.doubtful).s : "",
         seen.doubtful ? " old ones for new, since connections broke; " : "",
-        scaled((double)seen.memory_nbytes, "B").s, scaled(bits, " bits a key").s,
-        duration(seconds).s, scaled((double)dedup->nlines / seconds, " lines/s").s,
-        seen.over ? "; the rate is now " : "", seen.over ? share(seen.fpr_now).s : "",
-        seen.over ? ", above the " : "", seen.over ? share(seen.fpr).s : "");
+        scaled((double)seen.memory_nbytes, "B").s,
+        bits_of(seen.capacity, seen.keys, seen.memory_nbytes).s, duration(seconds).s,
+        speed(dedup->nlines, seconds, " lines/s").s, seen.over ? "; the rate is now " : "",
+        seen.over ? share(seen.fpr_now).s : "", seen.over ? ", above the " : "",
+        seen.over ? share(seen.fpr).s : "");
 }
 
 static int refuse_overlap(const struct settings *settings)

@@ -1,20 +1,40 @@
 #include "facts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "request.h"
 
-json_t *fact_geometry(const struct perhaps_plan *plan)
+/* NULL: not to be told. */
+static json_t *fact_field(const struct settings *settings, const struct perhaps_plan *plan,
+                          unsigned i)
 {
-    const char *base = plan->base;
+    static const char *const preferences[] = { "balanced", "fast", "compact" };
+    const char *name = plan->field_name[i];
+    const uint64_t value = plan->field[i];
+    if (plan->base && strcmp(name, "base") == 0)
+        return json_string(plan->base);
+    if (settings->json)
+        return json_integer((json_int_t)value);
+    if (value == 0)
+        return NULL;
+    if (strcmp(name, "period_time") == 0)
+        return json_string(period(value).s);
+    if (strcmp(name, "together") == 0)
+        return json_true();
+    if (strcmp(name, "preference") == 0 && value <= sizeof preferences / sizeof *preferences)
+        return json_string(preferences[value - 1]);
+    return json_integer((json_int_t)value);
+}
+
+json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan *plan)
+{
     json_t *fields = json_object();
     for (unsigned i = 0; i < plan->nfields; i++) {
-        if (strcmp(plan->field_name[i], "fpr_until") == 0)
-            continue; /* is a fact of every kind */
-        bool names_kind = base && strcmp(plan->field_name[i], "base") == 0;
-        json_object_set_new(fields, plan->field_name[i],
-                            names_kind ? json_string(base)
-                                       : json_integer((json_int_t)plan->field[i]));
+        bool told = strcmp(plan->field_name[i], "fpr_until") == 0; /* a fact of every kind */
+        json_t *field = told ? NULL : fact_field(settings, plan, i);
+        if (field)
+            json_object_set_new(fields, plan->field_name[i], field);
     }
     return fields;
 }
@@ -24,4 +44,42 @@ json_t *fact_until(const struct settings *settings, const struct perhaps_plan *p
     if (plan->fpr_until != UINT64_MAX)
         return json_integer((json_int_t)plan->fpr_until);
     return settings->json ? json_null() : json_string("any number");
+}
+
+bool counts_all(const struct perhaps_plan *plan)
+{
+    return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_REMOVE);
+}
+
+/* Before each new key that got in, with k keys there, p/(1-p) did not, for p the rate at k.
+ * Simpson's rule over k. */
+double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t nnew)
+{
+    enum { INTERVALS = 16 };
+    double sum = 0, width = (double)nnew / (double)INTERVALS;
+    for (int i = 0; i <= INTERVALS; i++) {
+        double p = perhaps_predict_fpr(filter, before + (uint64_t)(i * width));
+        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * p / (p < 1 ? 1 - p : 1e-9);
+    }
+    return sum * width / 3;
+}
+
+struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
+{
+    double bits = keys ? 8.0 * (double)memory_nbytes / (double)keys : 0;
+    struct text out = { "" };
+    if (keys && keys >= capacity / 2)
+        snprintf(out.s, sizeof out.s, ", %.40s", scaled(bits, " bits a key").s);
+    return out;
+}
+
+struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
+{
+    struct text out = { "" };
+    bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_FORGET);
+    if (!grows && keys < plan->capacity)
+        snprintf(out.s, sizeof out.s, ", room for %.31s more",
+                 counted(plan->capacity - keys, "key").s);
+    return out;
 }

@@ -32,6 +32,23 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
     return optional(settings, known && !settings->json ? 0 : stats->segments);
 }
 
+/* With those that set no bit when they came; what a window saw and forgot is not known. */
+static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps_stats *stats)
+{
+    if (counts_all(&stats->plan) || kind_can(stats->plan.kind, PERHAPS_FORGET))
+        return stats->keys;
+    return stats->keys + (uint64_t)expected_unseen(filter, 0, stats->keys);
+}
+
+static json_t *keys_of(const struct settings *settings, const perhaps_filter *filter,
+                       const struct perhaps_stats *stats)
+{
+    if (settings->json || counts_all(&stats->plan) || stats->keys == 0)
+        return json_integer((json_int_t)stats->keys);
+    return json_sprintf("about %s different ones (%s of them set a bit)",
+                        grouped(estimate_keys(filter, stats)).s, grouped(stats->keys).s);
+}
+
 /* Layers or generations.  NULL: the filter has none. */
 static json_t *parts_of(const perhaps_filter *filter)
 {
@@ -80,22 +97,25 @@ static int print_info(const struct settings *settings, const struct target *targ
     const struct perhaps_plan *plan = &stats.plan;
     return print_facts(
         settings,
-        json_pack("{s:o, s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:s, s:o*, "
-                  "s:o*, s:o*, "
-                  "s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
-                  "filter", json_path(settings->filter), "kind", plan->kind, "keys",
-                  (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "load",
-                  stats.load, "bits_per_key", stats.bits_per_key, "fpr_asked", plan->fpr,
-                  "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now, "fpr_until",
-                  fact_until(settings, plan), "body_bytes", (json_int_t)stats.memory_nbytes,
-                  "file_bytes", (json_int_t)file_nbytes, "hash", stats.hash, "segments",
-                  segments_of(settings, &stats), "stale", optional(settings, stats.stale),
-                  "saturated", optional(settings, stats.saturated), "failed_adds",
-                  (json_int_t)stats.failed_adds, "unmatched_removals",
-                  (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
-                  pages_of(settings, &stats), "instructions", stats.cpu, "geometry",
-                  fact_geometry(plan), "notes", notes_of(&stats), "parts",
-                  parts_of(target->filter)));
+        json_pack(
+            "{s:o, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:s, s:o*, "
+            "s:o*, s:o*, "
+            "s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+            "filter", json_path(settings->filter), "kind", plan->kind, "keys",
+            keys_of(settings, target->filter, &stats), "keys_estimated",
+            settings->json ? json_integer((json_int_t)estimate_keys(target->filter, &stats))
+                           : NULL,
+            "capacity", (json_int_t)plan->capacity, "load", stats.load, "bits_per_key",
+            stats.bits_per_key, "fpr_asked", plan->fpr, "fpr_predicted", plan->fpr_predicted,
+            "fpr_now", stats.fpr_now, "fpr_until", fact_until(settings, plan), "body_bytes",
+            (json_int_t)stats.memory_nbytes, "file_bytes", (json_int_t)file_nbytes, "hash",
+            stats.hash, "segments", segments_of(settings, &stats), "stale",
+            optional(settings, stats.stale), "saturated", optional(settings, stats.saturated),
+            "failed_adds", (json_int_t)stats.failed_adds, "unmatched_removals",
+            (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
+            pages_of(settings, &stats), "instructions", stats.cpu, "geometry",
+            fact_geometry(settings, plan), "notes", notes_of(&stats), "parts",
+            parts_of(target->filter)));
 }
 
 /* "2026-11-21T19:38:06Z". */
@@ -133,7 +153,7 @@ static int print_remote_info(const struct settings *settings, const struct remot
                   (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes,
                   "largest_node_bytes", (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
                   (json_int_t)stats.smallest_nbytes, "hash", stats.hash, "created",
-                  moment_of(stats.created), "geometry", fact_geometry(plan)));
+                  moment_of(stats.created), "geometry", fact_geometry(settings, plan)));
 }
 
 int verb_info(const struct settings *settings)
@@ -180,8 +200,7 @@ static int verify(const struct settings *settings, const struct target *target)
     if (error)
         return complain("%s: %s", target->path, why(error));
     if (!settings->quiet && !settings->json)
-        printf("%s: ok, %s page%s\n", target->path, grouped(verdict.pages).s,
-               verdict.pages == 1 ? "" : "s");
+        printf("%s: ok, %s\n", target->path, counted(verdict.pages, "page").s);
     return STATUS_YES;
 }
 
@@ -205,9 +224,9 @@ static int verify_remote(const struct settings *settings, const struct remote *r
     if (error)
         return remote_settle(remote, error, "");
     if (!settings->quiet && !settings->json)
-        printf("%s: ok, %s partition%s; about %s keys, by a sample of %s\n", name,
-               grouped(verdict.partitions).s, verdict.partitions == 1 ? "" : "s",
-               grouped((uint64_t)verdict.keys_estimated).s,
+        printf("%s: ok, %s; about %s, by a sample of %s\n", name,
+               counted(verdict.partitions, "partition").s,
+               counted((uint64_t)verdict.keys_estimated, "key").s,
                scaled((double)verdict.sampled_nbytes, "B").s);
     return STATUS_YES;
 }

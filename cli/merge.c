@@ -1,3 +1,4 @@
+#include "facts.h"
 #include "numbers.h"
 #include "report.h"
 #include "stop.h"
@@ -42,9 +43,11 @@ static int report(const struct target *whole, const struct settings *settings, d
         json_path(whole->path), "parts", (json_int_t)settings->ninputs, "keys_in_filter",
         (json_int_t)stats.keys, "body_bytes", (json_int_t)stats.plan.body_nbytes, "fpr_now",
         stats.fpr_now, "seconds", seconds);
-    return summarize(settings, facts, "%s filters into %s: %s keys, %s, %s",
-                     grouped(settings->ninputs).s, whole->path, grouped(stats.keys).s,
-                     scaled((double)stats.plan.body_nbytes, "B").s, duration(seconds).s);
+    return summarize(settings, facts, "%s into %s: %s%s, %s%s, %s",
+                     counted(settings->ninputs, "filter").s, whole->path,
+                     counts_all(&stats.plan) ? "" : "about ", counted(stats.keys, "key").s,
+                     scaled((double)stats.plan.body_nbytes, "B").s,
+                     room_of(&stats.plan, stats.keys).s, duration(seconds).s);
 }
 
 /* The output may be one of the parts, and is then changed: it is locked before any is read. */

@@ -141,6 +141,13 @@ struct text grouped(uint64_t n)
     return out;
 }
 
+struct text counted(uint64_t n, const char *noun)
+{
+    struct text out;
+    snprintf(out.s, sizeof out.s, "%.26s %.18s%s", grouped(n).s, noun, n == 1 ? "" : "s");
+    return out;
+}
+
 struct text scaled(double x, const char *unit)
 {
     static const char prefixes[] = "kMGTPE";
@@ -168,6 +175,32 @@ struct text duration(double seconds)
     else
         snprintf(out.s, sizeof out.s, "%llu h %02d min", (unsigned long long)(whole / 3600),
                  (int)(whole / 60 % 60));
+    return out;
+}
+
+/* The largest unit that leaves no rest; days from two on, since people say 24h. */
+struct text period(uint64_t ms)
+{
+    static const struct {
+        const char *name;
+        uint64_t ms, least;
+    } units[] = {
+        { "d", 86400000, 2 }, { "h", 3600000, 1 }, { "m", 60000, 1 }, { "s", 1000, 1 }
+    };
+    struct text out;
+    size_t i = 0, n = sizeof units / sizeof *units;
+    while (i < n && (ms % units[i].ms || ms / units[i].ms < units[i].least))
+        i++;
+    snprintf(out.s, sizeof out.s, "%llu%s", (unsigned long long)(i < n ? ms / units[i].ms : ms),
+             i < n ? units[i].name : "ms");
+    return out;
+}
+
+struct text speed(uint64_t n, double seconds, const char *unit)
+{
+    struct text out = { "" };
+    if (n >= 1000)
+        snprintf(out.s, sizeof out.s, ", %.44s", scaled((double)n / seconds, unit).s);
     return out;
 }
 

@@ -7,7 +7,7 @@
 
 /* A short text by value, so that a call can stand among printf()'s arguments: grouped(n).s */
 struct text {
-    char s[32];
+    char s[64];
 };
 
 /* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false, leaving
@@ -22,10 +22,15 @@ bool read_duration(const char *text, uint64_t *ms);
 /* Reads "0.001", "1e-6" or "0.1%".  false, leaving *x alone, for anything else. */
 bool read_share(const char *text, double *x);
 
-struct text grouped(uint64_t n);                /* 15,000,000 */
-struct text scaled(double x, const char *unit); /* 18.6 MB, 24.6 M keys/s, 512 B */
-struct text duration(double seconds);           /* 0.61 s, 7 s, 2 min 05 s, 3 h 20 min */
-struct text expectation(double x);              /* about 0.3, fewer than 0.01 */
-struct text share(double x);                    /* 1.3 %, 2.1e-06 */
+struct text grouped(uint64_t n);                   /* 15,000,000 */
+struct text counted(uint64_t n, const char *noun); /* 1 key, 15,000 keys */
+struct text scaled(double x, const char *unit);    /* 18.6 MB, 24.6 M keys/s, 512 B */
+struct text duration(double seconds);              /* 0.61 s, 7 s, 2 min 05 s, 3 h 20 min */
+struct text period(uint64_t ms);                   /* 250ms, 90s, 24h, 7d: as read_duration() */
+struct text expectation(double x);                 /* about 0.3, fewer than 0.01 */
+struct text share(double x);                       /* 1.3 %, 2.1e-06 */
+
+/* ", 3.1 M keys/s"; nothing for so few that it tells more of starting than of the work. */
+struct text speed(uint64_t n, double seconds, const char *unit);
 
 #endif

@@ -1,4 +1,5 @@
 /* The verb plan: what would be made, and what else could be. */
+#include <math.h>
 #include <string.h>
 
 #include "facts.h"
@@ -69,6 +70,45 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
     return others.rows;
 }
 
+/* The cheapest of some stricter rates, for which a kind may need fewer lines or counters: of the
+ * same bits a key as 'plan', if none is cheaper by a hundredth. */
+static void find_cheaper(const struct perhaps_options *options, const struct perhaps_plan *plan,
+                         struct perhaps_plan *cheapest)
+{
+    struct perhaps_options stricter = *options;
+    struct perhaps_plan tried;
+    *cheapest = *plan;
+    for (int percent = 95; percent >= 10; percent -= 5) {
+        stricter.fpr = options->fpr * percent / 100;
+        if (perhaps_plan(&stricter, &tried) == 0 &&
+            tried.bits_per_key < fmin(cheapest->bits_per_key, .99 * plan->bits_per_key))
+            *cheapest = tried;
+    }
+}
+
+/* NULL for people, null under --json: there is none. */
+static json_t *cheaper_of(const struct settings *settings,
+                          const struct perhaps_options *options,
+                          const struct perhaps_plan *plan)
+{
+    struct perhaps_plan cheapest;
+    find_cheaper(options, plan, &cheapest);
+    if (cheapest.bits_per_key == plan->bits_per_key)
+        return settings->json ? json_null() : NULL;
+    if (settings->json)
+        return json_pack("{s:f, s:f}", "fpr", cheapest.fpr, "bits_per_key",
+                         cheapest.bits_per_key);
+    return json_sprintf("-p %.3g, a stricter rate, takes only %.4g bits a key", cheapest.fpr,
+                        cheapest.bits_per_key);
+}
+
+static json_t *notes_of(const struct settings *settings)
+{
+    return settings->fixed
+               ? json_pack("[s]", "--static changes nothing: no kind makes use of it yet")
+               : NULL;
+}
+
 int verb_plan(const struct settings *settings)
 {
     struct perhaps_options options;
@@ -81,10 +121,12 @@ int verb_plan(const struct settings *settings)
         return status;
     return print_facts(
         settings,
-        json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o, s:o}", "kind", plan.kind,
-                  "why", plan.why, "capacity", (json_int_t)plan.capacity, "fpr_asked", plan.fpr,
-                  "fpr_predicted", plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
-                  "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key", plan.bits_per_key,
-                  "geometry", fact_geometry(&plan), "others_that_can",
-                  others_of(settings, &options, &plan)));
+        json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}", "kind",
+                  plan.kind, "why", plan.why, "capacity", (json_int_t)plan.capacity,
+                  "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted, "fpr_until",
+                  fact_until(settings, &plan), "body_bytes", (json_int_t)plan.body_nbytes,
+                  "bits_per_key", plan.bits_per_key, "cheaper",
+                  cheaper_of(settings, &options, &plan), "geometry",
+                  fact_geometry(settings, &plan), "notes", notes_of(settings),
+                  "others_that_can", others_of(settings, &options, &plan)));
 }

@@ -9,6 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "facts.h"
 #include "input.h"
 #include "report.h"
 
@@ -282,20 +283,6 @@ void seen_close(struct seen *seen)
 
 /* ---- What may have been lost ------------------------------------------------------- */
 
-/* Before each new line that got in, with k keys there, p/(1-p) did not, for p the rate at k.
- * Simpson's rule over k. */
-static double expected_losses(const perhaps_filter *filter, uint64_t before, uint64_t nnew)
-{
-    enum { INTERVALS = 16 };
-    double sum = 0, width = (double)nnew / (double)INTERVALS;
-    for (int i = 0; i <= INTERVALS; i++) {
-        double p = perhaps_predict_fpr(filter, before + (uint64_t)(i * width));
-        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
-        sum += weight * p / (p < 1 ? 1 - p : 1e-9);
-    }
-    return sum * width / 3;
-}
-
 static void add_facts(struct seen_facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
@@ -304,6 +291,7 @@ static void add_facts(struct seen_facts *facts, const struct target *target)
     if (all > 0) /* as often as keys go there */
         facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
     facts->keys += stats.keys;
+    facts->capacity += stats.plan.capacity;
     facts->memory_nbytes += stats.memory_nbytes;
     facts->fpr = stats.plan.fpr;
     facts->over |= stats.keys > stats.plan.fpr_until && stats.fpr_now > stats.plan.fpr;
@@ -319,10 +307,10 @@ static double expected_losses_of(const struct seen *seen, uint64_t nnew)
         perhaps_stats(seen->target.filter, &stats);
         if (kind_can(stats.plan.kind, PERHAPS_FORGET))
             return (double)nnew * stats.fpr_now;
-        return expected_losses(seen->target.filter, seen->nkeys_before, nnew);
+        return expected_unseen(seen->target.filter, seen->nkeys_before, nnew);
     }
     for (size_t i = 0; i < seen->nparts; i++)
-        sum += expected_losses(seen->part[i].target.filter, 0, nnew / seen->nparts);
+        sum += expected_unseen(seen->part[i].target.filter, 0, nnew / seen->nparts);
     return sum;
 }
 
@@ -334,6 +322,7 @@ static int facts_of_servers(const struct remote *remote, uint64_t nnew,
     int error = perhaps_cluster_stats(remote_handle(remote), &stats);
     if (!error)
         *facts = (struct seen_facts){ .keys = stats.keys,
+                                      .capacity = stats.plan.capacity,
                                       .memory_nbytes = stats.memory_nbytes,
                                       .fpr_now = stats.fpr_now,
                                       .fpr = stats.plan.fpr,

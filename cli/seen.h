@@ -41,7 +41,7 @@ size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX]);
 
 /* What all filters together are, and what they did. */
 struct seen_facts {
-    uint64_t keys, memory_nbytes;
+    uint64_t keys, capacity, memory_nbytes;
     double fpr_now, fpr;
     bool over;              /* more keys came than the asked rate was to be kept for */
     double expected_losses; /* lines that were taken for old though they were new */

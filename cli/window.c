@@ -6,6 +6,7 @@
 
 #include "input.h"
 #include "moment.h"
+#include "numbers.h"
 #include "report.h"
 
 /* The largest divisor of the period that is below a thousandth of it: steps are few, and what
@@ -50,9 +51,9 @@ static int complain_other(const struct perhaps_plan *plan, const char *path)
     planned_field(plan, "period_keys", &keys);
     planned_field(plan, "period_time", &ms);
     if (ms)
-        return complain("--window: %s is a window of %jums in %ju generations: leave out "
+        return complain("--window: %s is a window of %s in %ju generations: leave out "
                         "--window, or give another --state",
-                        path, (uintmax_t)(ms * (generations - 1)), (uintmax_t)generations);
+                        path, period(ms * (generations - 1)).s, (uintmax_t)generations);
     return complain("--window: %s is a window of %ju-keys in %ju generations: leave out "
                     "--window, or give another --state",
                     path, (uintmax_t)(keys * (generations - 1)), (uintmax_t)generations);

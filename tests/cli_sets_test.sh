@@ -332,11 +332,11 @@ test_window_state() {
     check "state: generations, too" exits 0
     cp s s.before
     timed --window 200s --state s in
-    refused "state: another window" "--window: s is a window of 100000ms in 5 generations"
+    refused "state: another window" "--window: s is a window of 100s in 5 generations"
     timed --window 100s --generations 6 --state s in
-    refused "state: other generations" "--window: s is a window of 100000ms in 5 generations"
+    refused "state: other generations" "--window: s is a window of 100s in 5 generations"
     run dedup --window 100-keys --state s in
-    refused "state: a window of keys" "--window: s is a window of 100000ms"
+    refused "state: a window of keys" "--window: s is a window of 100s"
     check "state: is as it was" same s s.before
     run dedup --state s <(at 1000 a)
     check "state: goes on with the clock" lines out 1

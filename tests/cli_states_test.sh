@@ -245,4 +245,89 @@ test_count_goes_on() {
     check "--count: copies take no room" [ "$(stat -c %s f)" -lt 100000 ]
 }
 
+# ---- Numbers -------------------------------------------------------------------------
+
+test_keys_are_an_estimate() {
+    local keys counted
+    seq 156909 >in
+    run build --seed 1 -n 160k -o f in
+    run add -q f <(echo one)
+    run info f
+    check "info: about" tells "^keys +about 156,[89][0-9]{2} different ones \\(156,[0-9]{3} of them set a bit\\)\$"
+    run info --json f
+    keys=$(field keys_estimated out) counted=$(field keys out)
+    check "info --json" [ $((keys - 156910)) -ge -100 -a $((keys - 156910)) -le 100 ]
+    check "info --json: counted" [ "$counted" -lt "$keys" ]
+    run build --kind cuckoo -n 160k -o g in
+    run info g
+    check "info: exact" tells "^keys +156,909\$"
+    run merge -o h f f
+    check "merge: about" says "2 filters into h: about 15"
+    run merge -o h f
+    check "merge: one" says "1 filter into h: about 15"
+}
+
+test_one_of_a_thing() {
+    run build -n 1 -o f < <(echo a)
+    check "1 key" says "1 key into f: "
+    check "1 key: no speed" not says "keys/s"
+    run build -n 1000 --removable -o f < <(echo a)
+    check "room" says ", room for 999 keys more, "
+    check "most of it is empty" not says "bits a key"
+    run remove f < <(seq 2)
+    check "2 were not in it" says "0 keys removed from f, 2 were not in it"
+    run create g -n 1
+    check "create: 1 key" says "g made, for 1 key: "
+    run dedup < <(echo a)
+    check "1 line" says "1 line, 1 new, 0 repeated"
+    run build -n 20000 -o f < <(seq 20000)
+    check "many: speed" says " keys/s"
+}
+
+test_times_have_units() {
+    local window
+    for window in 24h 7d 90m 1500ms 36h; do
+        run dedup --window $window --state "s$window" keys
+        run dedup --window 5h --state "s$window" keys
+        refused "--window" "is a window of $window in 5 generations"
+    done
+    run plan --window 24h
+    check "plan: period" tells "^period time +6h\$"
+    check "plan: no period of keys" not tells "^period keys"
+    run plan --window 24h --json
+    check "plan --json: period in ms" [ "$(field period_time out)" = 21600000 ]
+    run plan -n 1000
+    check "plan: what it has not" not tells "^together"
+    run plan -n 1000 --json
+    check "plan --json: what it has not" tells '"together":0'
+    run plan --grow --kind chain --compact
+    check "plan: preference" tells "^preference +compact\$"
+}
+
+# bits RATE: what the plan for it takes.
+bits() { "$program" plan -n 1M -p "$1" --json | sed 's/.*"body_bytes":[0-9]*,"bits_per_key":\([0-9.]*\).*/\1/'; }
+
+# Wherever a rate that is stricter by a tenth takes less, plan says so; and what it says is true.
+test_cheaper_rates() {
+    local rate wanted stricter
+    for rate in 0.01 5e-3 2e-3 1e-3 5e-4 1e-4 1e-5 1e-6 1e-7; do
+        wanted=$(awk -v a="$(bits $rate)" -v b="$(bits "$(awk -v p=$rate 'BEGIN { print p * .9 }')")" \
+            'BEGIN { print b < .99 * a }')
+        run plan -n 1M -p $rate
+        check "$rate: at most one line" [ "$(grep -c '^cheaper' out)" -ge "$wanted" -a "$(grep -c '^cheaper' out)" -le 1 ]
+        run plan -n 1M -p $rate --json
+        stricter=$(sed -n 's/.*"cheaper":{"fpr":\([-0-9.e]*\).*/\1/p' out)
+        [ -n "$stricter" ] || continue
+        check "$rate: it is cheaper" [ "$(awk -v a="$(bits $rate)" -v b="$(bits "$stricter")" \
+            -v p=$rate -v q="$stricter" 'BEGIN { print b < a && q < p }')" = 1 ]
+    done
+}
+
+test_static() {
+    run plan -n 1000 --static
+    check "--static: says that it does nothing" tells "^notes +--static changes nothing"
+    run plan --help-all
+    check "--static: its help says so" tells "static .*all keys are known at once: changes"
+}
+
 run_tests
