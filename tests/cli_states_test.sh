@@ -77,6 +77,7 @@ test_made_meanwhile() {
         exec 5<>slow
         "$program" $verb slow >out 2>err 5<&- &
         check "$verb: has begun" until_true [ -e .new.lock ]
+        check "$verb: reads" until_true reads $! slow
         cp other new
         seq 5 >&5
         exec 5>&-
