@@ -195,6 +195,8 @@ static const struct row {
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
     { 0, QUERY, "label", NULL, read_flag, SLOT(label),
       "print all, each behind 'perhaps' or 'no' and a tab" },
+    { 0, QUERY | COUNT | FILES, "check", NULL, read_flag, SLOT(check),
+      "compare each page of F with its checksum before it is first read" },
     { 0, QUERY, "any", NULL, read_flag, SLOT(any),
       "print nothing, stop at the first: the exit status tells whether there is any" },
     { 'c', DEDUP, "count", NULL, read_flag, SLOT(count),

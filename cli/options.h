@@ -49,7 +49,7 @@ struct settings {
     bool skip_short;
     uint64_t threads;
 
-    bool invert, label, any, count, repeated;
+    bool invert, label, any, check, count, repeated;
     bool quiet, json, help, help_all;
 };
 

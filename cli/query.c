@@ -86,9 +86,9 @@ static int query_all(struct query *query)
     const struct batch *last = input_run(query->input, stages, 2);
     if (query->output.error)
         return output_complain(&query->output, "");
-    if (query->settings->any && query->nselected)
-        return 0;
-    return complain_of(query, last);
+    bool enough = query->settings->any && query->nselected;
+    int status = enough ? 0 : complain_of(query, last);
+    return status || !query->settings->check ? status : target_complain_damage(&query->target);
 }
 
 static void report(const struct query *query, double seconds)

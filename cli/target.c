@@ -233,6 +233,10 @@ static int complain_open(const char *path, const struct settings *settings, int 
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         return complain("%s: its kind cannot be changed in place: leave out --in-place", path);
+    if (error == PERHAPS_ERR_UNSUPPORTED && settings->check)
+        return complain("%s: is being written in place, and has no checksums until that has "
+                        "ended: leave out --check",
+                        path);
     if (error == PERHAPS_ERR_KEY)
         return hashing_complain(settings, path);
     return complain("%s: %s", path, why(error));
@@ -265,9 +269,26 @@ int target_open(struct target *target, const char *path, const struct settings *
 {
     if (is_remote(path))
         return open_remote(target, path, settings);
-    struct perhaps_open_options options = { .without_secret = secrecy == WITHOUT_SECRET };
+    struct perhaps_open_options options = { .check = settings->check,
+                                            .without_secret = secrecy == WITHOUT_SECRET };
     int status = init(target, path, outcome_at(path));
     return status ? status : open_file(target, path, settings, options);
+}
+
+int target_complain_damage(const struct target *target)
+{
+    struct perhaps_verdict verdict;
+    int error = perhaps_checked(target->filter, &verdict);
+    if (error == PERHAPS_ERR_UNSUPPORTED)
+        return complain("%s: was written in place meanwhile: it could not be checked",
+                        target->path);
+    if (!error)
+        return 0;
+    return complain(
+        "%s: damaged: %s of the %s pages that were read, the first at byte %ju: keys "
+        "that lie there were taken for present: restore it or build it anew",
+        target->path, grouped(verdict.damaged).s, grouped(verdict.pages).s,
+        (uintmax_t)verdict.first_damaged);
 }
 
 int target_load(struct target *target, const char *from, const struct settings *settings,

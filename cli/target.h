@@ -37,6 +37,9 @@ enum secrecy { WITH_SECRET, WITHOUT_SECRET };
 int target_open(struct target *target, const char *path, const struct settings *settings,
                 enum secrecy secrecy);
 
+/* Tells of damage that --check has found. */
+int target_complain_damage(const struct target *target);
+
 /* Prepares to save at 'path' (NULL: nowhere): refuses what would fail in the end, as far as it
  * can be told, and keeps other processes from changing the filter there until
  * target_close(), so that none of two changes is lost.  Then create or load. */

@@ -374,6 +374,7 @@ PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);
 struct perhaps_open_options {
     bool writable;       /* false: mapped read-only, nothing is copied; true: loaded */
     bool shared;         /* with 'writable': mapped and written in place, see below */
+    bool check;          /* each page of the file before it is first read, see below */
     bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
     struct perhaps_hashing
         hashing; /* secret, or function and context; the rest is in the file */
@@ -394,9 +395,15 @@ struct perhaps_open_options {
  * what came after the last perhaps_sync().  perhaps_save() to the path of a file that is open
  * like this replaces it: those who have it open go on with the old one.
  *
+ * 'check', for files that somebody may overwrite, or disks that are not to be trusted: each page
+ * is compared with its checksum before perhaps_contains*() or perhaps_count() first read from
+ * it.  A key that lies on a damaged page is perhaps there; its count is PERHAPS_ERR_DAMAGED; and
+ * perhaps_checked() tells that there was one.  All else (clone, save, merge) takes the bytes as
+ * they are.  A page takes about 10 microseconds, once, and each question a little more.
+ *
  * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
- * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE), and sets *filter to
- * NULL. */
+ * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE; or 'check', of a file that
+ * is written in place and has no checksums meanwhile) and sets *filter to NULL. */
 PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
                              perhaps_filter **filter);
 
@@ -416,6 +423,12 @@ struct perhaps_verdict {
  * or PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped from a file, or is written in
  * place. */
 PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
+
+/* What came of 'check' so far: how many pages were read, and which of them are damaged.  Returns
+ * 0; PERHAPS_ERR_DAMAGED, where answers "perhaps" may have come of that; or
+ * PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped and opened with 'check', or that was
+ * written in place meanwhile, so that nothing is certain. */
+PERHAPS_API int perhaps_checked(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 
 /* ---- Layouts: filters whose bytes somebody else keeps --------------------------------- */
 

@@ -13,6 +13,7 @@
 
 #include "alloc.h"
 #include "bytes.h"
+#include "check.h"
 #include "container.h"
 #include "live.h"
 
@@ -257,7 +258,11 @@ static int make_all(struct opening *o)
         error = o->made[0]->read_only     ? map_bodies(o)
                 : is_in_place(o->options) ? map_in_place(o)
                                           : load_bodies(o);
-    return error ? error : attach_all(o);
+    if (!error)
+        error = attach_all(o);
+    if (!error && o->options->check && o->made[0]->read_only)
+        error = check_begin(o->made[0]);
+    return error;
 }
 
 static int open_sections(struct opening *o, perhaps_filter **filter)
@@ -290,6 +295,8 @@ static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_optio
         error = container_section(o.head.bytes, 0, &first);
     if (!error && is_in_place(options) && !(first.kind->about.abilities & PERHAPS_SHARE))
         error = PERHAPS_ERR_UNSUPPORTED;
+    if (!error && options->check && (h->live || is_in_place(options)))
+        error = PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
     if (!error)
         error = hasher_restore(&o.hasher, h->hash_id, h->hash_seed, h->hash_check,
                                &options->hashing, options->without_secret);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "check.h"
 #include "counters.h"
 #include "locks.h"
 
@@ -277,10 +278,18 @@ int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t k
 
 /* ---- Ask ------------------------------------------------------------------------------- */
 
+static size_t ask(const perhaps_filter *f, const struct keyhash *keys,
+                  const struct keyhash *ahead, size_t n, bool *answer)
+{
+    if (f->checked)
+        return check_contains(f, keys, ahead, n, answer);
+    return f->kind->contains(f, keys, ahead, n, answer);
+}
+
 static NOINLINE bool contains_through_kind(const perhaps_filter *f, struct keyhash hash)
 {
     bool answer;
-    return f->kind->contains(f, &hash, &hash, 1, &answer) != 0;
+    return ask(f, &hash, &hash, 1, &answer) != 0;
 }
 
 static inline bool contains_hashed(const perhaps_filter *f, struct keyhash hash)
@@ -336,7 +345,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
-        found += f->kind->contains(f, now, ahead, n, present ? present + b.done : scratch);
+        found += ask(f, now, ahead, n, present ? present + b.done : scratch);
         b.done += n;
     }
     return found;
@@ -352,6 +361,8 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     struct keyhash hash;
     if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
         return PERHAPS_ERR_ARGUMENT;
+    if (f->checked && !check_key(f, &hash))
+        return PERHAPS_ERR_DAMAGED;
     *count = f->kind->count(f, &hash);
     return 0;
 }

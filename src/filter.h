@@ -67,6 +67,21 @@ struct parts {
     perhaps_filter *part[PARTS_MOST];
 };
 
+/* Where the answer for a key is read from. */
+enum { READS_MOST = 64 };
+
+struct reads {
+    size_t count;
+    const uint8_t *at[READS_MOST];
+    uint64_t nbytes[READS_MOST];
+};
+
+static inline void reads_add(struct reads *reads, const uint8_t *at, uint64_t nbytes)
+{
+    reads->at[reads->count] = at;
+    reads->nbytes[reads->count++] = nbytes;
+}
+
 struct perhaps_filter {
     const struct filter_kind *kind;
     uint8_t *body;
@@ -81,9 +96,10 @@ struct perhaps_filter {
     const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    bool shared;    /* several threads may write; if it is mapped, processes, too */
-    bool read_only; /* mapped, and not shared */
-    bool removes;   /* its kind does, and where that is a composite its base */
+    struct checked *checked; /* check.c: pages that are checked when they are first read */
+    bool shared;             /* several threads may write; if it is mapped, processes, too */
+    bool read_only;          /* mapped, and not shared */
+    bool removes;            /* its kind does, and where that is a composite its base */
     bool counts;
     enum perhaps_preference preference; /* for memory that it takes later */
     uint8_t limit_lock;                 /* of a shared filter that is nearly full, or grows */
@@ -188,6 +204,10 @@ struct filter_kind {
                      size_t n, bool *answer);
 
     uint64_t (*count)(const perhaps_filter *f, const struct keyhash *key);
+
+    /* The bytes of the body that contains() and count() read for a key, READS_MOST ranges at
+     * most; NULL for composites, which read those of their parts. */
+    void (*reads)(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
     /* Makes 'f' the union with 'other', of the same geometry and hash.  On failure (_FULL,
      * _MEMORY) 'f' is unchanged. */

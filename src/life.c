@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "alloc.h"
+#include "check.h"
 #include "file.h"
 #include "plan.h"
 
@@ -104,6 +105,7 @@ void perhaps_free(perhaps_filter *f)
         perhaps_free(f->parts.part[i]);
     if (f->state)
         f->kind->detach(f);
+    check_end(f);
     if (f->mapping.file)
         mapping_release(f);
     if (f->body_nbytes)

@@ -436,6 +436,24 @@ test_bad_filters() {
     fi
 }
 
+test_overwritten() {
+    seq 100000 >in
+    run build -n 100000 -o f in
+    run build -n 100000 --count -o g in
+    run query --check -c f in
+    check "checked: sound" prints $'100000\n'
+    for filter in f g; do
+        dd if=/dev/zero of=$filter bs=1000 seek=100 count=1 conv=notrunc 2>err
+    done
+    run query -c f in
+    check "not checked: keys are missed" not prints $'100000\n'
+    run query --check f in
+    refused "checked" "f: damaged: 1 of the 2 pages that were read, the first at byte 69632: keys"
+    check "checked: none is missed" same out in
+    run count --check g in
+    refused "count, checked" "the file is damaged"
+}
+
 test_add_and_remove() {
     seq 1 1000 >in
     seq 1001 2000 >further

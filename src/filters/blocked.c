@@ -194,6 +194,7 @@ const struct filter_kind kind_blocked = {
     .sorts_shared = true,
     .prefetch = filter_prefetch,
     .contains = filter_contains,
+    .reads = lines_reads,
     .add = add,
     .merge = merge,
     .in_blocks = in_blocks,

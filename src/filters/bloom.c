@@ -134,6 +134,15 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
+static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    const uint64_t *field = f->geometry.field;
+    for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
+        reads_add(r, f->body + scale64(key.place, field[NBITS]) / 8, 1);
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+}
+
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
 {
     uint64_t nbytes = f->geometry.body_nbytes;
@@ -170,6 +179,7 @@ const struct filter_kind kind_bloom = {
     .sorts_shared = true,
     .prefetch = filter_prefetch,
     .contains = filter_contains,
+    .reads = reads,
     .add = add,
     .merge = merge,
 };

@@ -514,6 +514,7 @@ const struct filter_kind kind_counting = {
     .sync_nbytes = sync_nbytes,
     .prefetch = filter_prefetch,
     .contains = filter_contains,
+    .reads = lines_reads,
     .add = add,
     .remove = remove_,
     .count = count,

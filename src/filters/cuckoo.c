@@ -206,6 +206,17 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                                               ahead, n, answer);
 }
 
+static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    struct table t = table_of(f);
+    struct entry e = entry_of(&t, &key);
+    const uint64_t buckets[] = { e.first, e.second };
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t bit = buckets[i] * BUCKET_SLOTS * t.width, end = bit + BUCKET_SLOTS * t.width;
+        reads_add(r, f->body + bit / 8, (end + 7) / 8 - bit / 8);
+    }
+}
+
 static ALWAYS_INLINE void prefetch_key(const struct table *t, const struct keyhash *key)
 {
     struct entry e = entry_of(t, key);
@@ -306,6 +317,7 @@ const struct filter_kind kind_cuckoo = {
     .sync_nbytes = sync_nbytes,
     .prefetch = filter_prefetch,
     .contains = contains,
+    .reads = reads,
     .add = add,
     .remove = remove_,
     .count = count,

@@ -328,6 +328,7 @@ const struct filter_kind kind_elastic = {
     .bind = bind,
     .prefetch = prefetch,
     .contains = contains,
+    .reads = segments_reads,
     .add = add,
     .remove = remove_,
     .count = count,

@@ -361,3 +361,18 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells,
     fill.load = all_marked / (all * together * WORDS * cells);
     return fill;
 }
+
+/* ---- Where a key's lines lie ----------------------------------------------------------- */
+
+void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
+{
+    const struct geometry *g = &f->geometry;
+    uint64_t block_nbytes = (uint64_t)block_lines(g) * LINE_NBYTES;
+    const uint8_t *part = f->body;
+    for (unsigned i = 0; i < separate_parts(g); i++) {
+        uint64_t block = scale64(key.place, g->field[PART_LINES]);
+        reads_add(reads, part + block * block_nbytes, block_nbytes);
+        part += g->field[PART_LINES] * block_nbytes;
+        key = blocked_next_part(key);
+    }
+}

@@ -41,4 +41,7 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 struct fill lines_measure(const perhaps_filter *f, unsigned cells,
                           unsigned (*marked)(uint32_t word));
 
+/* As reads() of a kind. */
+void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
+
 #endif

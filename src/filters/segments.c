@@ -338,6 +338,13 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
     return s;
 }
 
+void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
+{
+    struct spot s = segments_look(f, &key);
+    reads_add(reads, f->body, DEPTHS_OFFSET + f->geometry.field[SEGMENTS]);
+    reads_add(reads, s.segment, segment_nbytes(slot_bits_of(f)));
+}
+
 static bool leads_there(const perhaps_filter *f, const struct spot *s)
 {
     return find_entry(f, s->base, s->key.mark) == s->segment + s->depth;

@@ -54,6 +54,9 @@ struct spot {
 /* Looks a key up, for one who asks. */
 struct spot segments_look(const perhaps_filter *f, const struct keyhash *key);
 
+/* As reads() of the kind: also the depths, from which the directories were made. */
+void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
+
 /* For one who asks and has found nothing: whether it is still so, the version of the pair
  * having been 'before'. */
 uint32_t segments_version(const struct spot *s);
