@@ -169,7 +169,7 @@ static void test_independence(void **state)
     }
     const double sd = sqrt((double)KEYS * 0.25 * 0.75);
     for (unsigned q = 0; q < 4; q++)
-        expect(fabs(quarters[q / 2][q % 2] - (double)KEYS / 4) < 6 * sd);
+        expect(fabs(quarters[q / 2][q % 2] - (double)KEYS / 4) < DEVIATIONS * sd);
     free_keys(&keys);
     perhaps_free(f);
 }
@@ -216,7 +216,7 @@ static void test_copies_in_a_crowd(void **state)
 {
     (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
-    perhaps_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-6, test_seed());
+    perhaps_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-8, test_seed());
     fill(f, &keys);
     for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
         expect_success(perhaps_add(f, "twin", 4));

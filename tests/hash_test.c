@@ -103,7 +103,7 @@ static void test_custom(void **state)
         struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
         struct perhaps_options options = {
             .capacity = 100,
-            .fpr = 1e-6,
+            .fpr = low_rate(kind),
             .kind = kind->name,
             .hashing = { .hash = PERHAPS_CUSTOM, .function = own_hash, .context = &own },
         };
@@ -132,7 +132,7 @@ static void test_custom(void **state)
 static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps_hash hash)
 {
     static struct own own;
-    struct perhaps_options options = options_for(kind, 600, 1e-6, 0);
+    struct perhaps_options options = options_for(kind, 600, low_rate(kind), 0);
     options.hashing =
         (struct perhaps_hashing){ .hash = hash, .function = own_hash, .context = &own };
     scene("%s, hash %d", kind->name, (int)hash);

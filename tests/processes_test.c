@@ -365,7 +365,7 @@ static int open_soon(void *context)
 {
     const struct path *path = context;
     perhaps_filter *f;
-    alarm(10);
+    alarm(60);
     int error = perhaps_open(path->text, &in_place, &f);
     perhaps_free(f);
     return error;

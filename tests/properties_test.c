@@ -259,19 +259,20 @@ static void test_equal(void **state)
     const struct perhaps_kind *kind, *first = perhaps_kind(0);
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 300, 0.001, 1);
+        double fpr = low_rate(kind);
+        perhaps_filter *f = make_filter(kind, 300, fpr, 1);
         perhaps_filter *others[] = {
-            make_filter(kind, 300, 0.001, 2),  /* seed */
-            make_filter(kind, 3000, 0.001, 1), /* size */
-            make_filter(kind, 300, 1e-5, 1),   /* rate */
-            make_filter(kind != first ? first : perhaps_kind(1), 300, 0.001, 1),
+            make_filter(kind, 300, fpr, 2),  /* seed */
+            make_filter(kind, 3000, fpr, 1), /* size */
+            make_filter(kind, 300, 1e-5, 1), /* rate */
+            make_filter(kind != first ? first : perhaps_kind(1), 300, 1e-5, 1),
         };
         expect(perhaps_equal(f, f));
         for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
             expect(!perhaps_equal(f, others[o]) && !perhaps_equal(others[o], f));
             perhaps_free(others[o]);
         }
-        perhaps_filter *twin = make_filter(kind, 300, 0.001, 1);
+        perhaps_filter *twin = make_filter(kind, 300, fpr, 1);
         fill(f, &keys);
         fill(twin, &keys);
         expect(perhaps_equal(f, twin));
@@ -333,7 +334,7 @@ static void test_abilities(void **state)
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 100, 1e-6, test_seed());
+        perhaps_filter *f = make_filter(kind, 100, low_rate(kind), test_seed());
         expect_success(perhaps_add(f, "key", 3));
         check_count(kind, f);
         check_remove(kind, f);

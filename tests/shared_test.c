@@ -288,12 +288,21 @@ static void run_rivals(struct rival rivals[], void *run(void *))
         expect(!pthread_join(rivals[t].thread, NULL));
 }
 
+/* Whether it takes some of the keys for this one, which may then be new to nobody.  'once' holds
+ * each of them once. */
+static bool has_twin(const perhaps_filter *once, const struct perhaps_keys *keys, size_t key)
+{
+    uint64_t count;
+    return !perhaps_count(once, key_at(keys, key), keys->key_nbytes, &count) && count > 1;
+}
+
 /* Somebody is told that a key is new: in kinds that store copies exactly one.  In others such a
  * key may be counted for each. */
 static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double fpr)
 {
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
     perhaps_filter *f = shared_filter(kind, THREADS * nkeys, fpr, test_seed());
+    perhaps_filter *once = clone_of(f);
     struct gate gate = { 0 };
     struct rival rivals[THREADS];
     bool *was_present = calloc(THREADS * nkeys, sizeof *was_present);
@@ -305,25 +314,29 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
                                     .many = t % 2,
                                     .was_present = was_present + t * nkeys };
     run_rivals(rivals, add_unless_present);
-    uint64_t told_new = 0;
+    fill(once, &keys);
+    uint64_t told_new = 0, twins = 0;
     for (size_t key = 0; key < nkeys; key++) {
         unsigned new_to = 0;
         for (unsigned t = 0; t < THREADS; t++)
             new_to += !was_present[t * nkeys + key];
         scene("%s, key %zu of %zu: new to %u", kind->name, key, nkeys, new_to);
-        expect(removes(kind) ? new_to == 1 : new_to >= 1);
+        bool twin = has_twin(once, &keys, key);
+        expect(removes(kind) && !twin ? new_to == 1 : new_to + twin >= 1);
+        twins += twin;
         told_new += new_to;
     }
     for (unsigned t = 0; t < THREADS; t++)
         expect_success(rivals[t].error);
     expect_all_found(f, &keys);
-    expect(stats_of(f).keys <= told_new && stats_of(f).keys >= nkeys);
+    expect(stats_of(f).keys <= told_new && stats_of(f).keys >= nkeys - twins);
     free(was_present);
     perhaps_free(f);
+    perhaps_free(once);
     free_keys(&keys);
 }
 
-/* At these rates no key is taken for another. */
+/* At these rates hardly a key is taken for another. */
 static void test_rivals(void **state)
 {
     (void)state;
