@@ -54,7 +54,7 @@ static int remember(struct dedup *dedup)
 static int complain_of(const struct dedup *dedup, const struct batch *last)
 {
     uint64_t nunsure = dedup->seen.nunsure;
-    char outcome[128];
+    char outcome[160];
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");

@@ -75,7 +75,7 @@ uint64_t test_seed(void);
 
 /* How many standard deviations a count may be off: by chance it is one time in 10^12, so that
  * of all such comparisons none fails in 10^9 runs. */
-enum { DEVIATIONS = 7 };
+#define DEVIATIONS 7.0
 
 struct rng {
     uint64_t state;
