@@ -1,8 +1,8 @@
 /* add.c - keys, a chunk at a time, and all layers.
  *
- * Room is reserved before keys are added, and what was not needed is given back after: so many
- * clients at once never put more keys into a layer than it was planned for, and one that dies
- * leaves a layer that is full a little early.
+ * Room is reserved before keys are added, and what was not needed is given back after, also after
+ * an error: so many clients at once never put more keys into a layer than it was planned for, and
+ * one that dies leaves a layer that is full a little early.
  *
  * A layer that is full stays as it is, but for those who do not know yet that there is a newer
  * one.  They find out when they give back.  What they took for new is then added to the newer
@@ -38,6 +38,7 @@ static int ask_chunk(perhaps_cluster *c)
     while (changed && !error) {
         unsigned to = c->nlayers;
         error = ask_layers(c, from, to, &changed);
+        changed &= c->work->npending > 0;
         if (!error && changed)
             error = layers_renew(c);
         changed &= c->nlayers > to;
@@ -93,10 +94,12 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
 struct reserving {
     perhaps_cluster *c;
     unsigned layer;
-    long long change;
+    long long held;   /* of what the layer counts, so much is ours */
+    long long change; /* that is under way */
     unsigned nwritten;
-    long long keys; /* after it */
-    bool changed;   /* there is a newer layer */
+    bool counted, doubted; /* it was done; nobody knows whether it was */
+    long long keys;        /* after it */
+    bool changed;          /* there is a newer layer */
 };
 
 /* Giving back is not repeated where it may have been done: better too few than too many. */
@@ -126,9 +129,10 @@ static int take_reserving(void *context, size_t i, const redisReply *reply, bool
 {
     struct reserving *r = context;
     (void)again;
-    if (i == 0)
+    if (i == 0) {
+        r->counted = true;
         r->keys = reply->integer;
-    else if (i == 1)
+    } else if (i == 1)
         r->changed = reply->integer != 0;
     else if (reply->type != REDIS_REPLY_STRING)
         return cluster_fail(r->c, PERHAPS_ERR_MISSING, "was deleted since it was opened");
@@ -136,6 +140,12 @@ static int take_reserving(void *context, size_t i, const redisReply *reply, bool
         return cluster_fail(r->c, PERHAPS_ERR_CHANGED,
                             "was deleted and made anew since it was opened");
     return 0;
+}
+
+static void doubt_reserving(void *context, size_t i)
+{
+    struct reserving *r = context;
+    r->doubted |= i == 0;
 }
 
 static void write_unlink(void *context, size_t i, struct resp *out)
@@ -148,20 +158,48 @@ static void write_unlink(void *context, size_t i, struct resp *out)
 }
 
 /* Counting for a filter that was deleted makes its counts again: they are removed. */
+static void remove_counts(struct reserving *r)
+{
+    struct talk unlink = { .count = 1, .write = write_unlink, .context = r };
+    struct aside aside;
+    cluster_begin_aside(r->c, &aside);
+    cluster_talk(r->c, &unlink);
+    cluster_end_aside(r->c, &aside);
+}
+
+/* Where nobody knows whether it was done, the layer may count too many, and never too few. */
 static int reserve(struct reserving *r, long long change)
 {
-    struct talk talk = { 3, write_reserving, take_reserving, r, NULL };
-    struct talk unlink = { 1, write_unlink, NULL, r, NULL };
-    r->change = change;
+    struct layer *layer = &r->c->layer[r->layer];
+    struct talk talk = { .count = 3,
+                         .write = write_reserving,
+                         .take = take_reserving,
+                         .context = r,
+                         .doubt = doubt_reserving };
+    r->change = change - layer->owed;
     r->nwritten = 0;
+    r->counted = r->doubted = false;
     int error = cluster_talk(r->c, &talk);
-    if (error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_MISSING) {
-        char problem[sizeof r->c->nodes.problem];
-        memcpy(problem, r->c->nodes.problem, sizeof problem);
-        cluster_talk(r->c, &unlink);
-        memcpy(r->c->nodes.problem, problem, sizeof problem);
-    }
+    if (r->counted || r->doubted)
+        layer->owed = 0;
+    if (r->counted || (r->doubted && r->change < 0))
+        r->held += change;
+    if (error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_MISSING)
+        remove_counts(r);
     return error;
+}
+
+/* After an error: what was not used goes back now, or later. */
+static void give_back(struct reserving *r, size_t used, int error)
+{
+    struct layer *layer = &r->c->layer[r->layer];
+    struct aside aside;
+    layer->owed += r->held - (long long)used;
+    if (!layer->owed || error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_MISSING)
+        return;
+    cluster_begin_aside(r->c, &aside);
+    reserve(r, 0);
+    cluster_end_aside(r->c, &aside);
 }
 
 /* Reserves room for up to n keys: *granted. */
@@ -215,17 +253,33 @@ static int find_room(struct adding *a, struct reserving *r, size_t *granted)
     return 0;
 }
 
-/* Keys that were added just now, and are to be added again in a newer layer. */
-static size_t take_added(struct work *w, bool again)
+/* Keys that were added just now, or may have been. */
+static size_t count_added(const struct work *w)
 {
-    size_t n = 0;
+    size_t n = w->nunknown;
     for (size_t i = 0; i < w->npending; i++)
-        if (w->answer[w->pending[i]] == ADDED) {
-            if (again)
-                w->answer[w->pending[i]] = UNKNOWN;
-            n++;
-        }
+        n += w->answer[w->pending[i]] == ADDED;
     return n;
+}
+
+/* They are to be added again, in a newer layer. */
+static void forget_added(struct work *w)
+{
+    for (size_t i = 0; i < w->npending; i++)
+        if (w->answer[w->pending[i]] == ADDED)
+            w->answer[w->pending[i]] = UNKNOWN;
+}
+
+/* Adds the pending keys, for which there is room, to the newest layer. */
+static int add_reserved(struct adding *a, struct reserving *r)
+{
+    perhaps_cluster *c = a->c;
+    bool changed;
+    c->work->nunknown = 0;
+    int error = ask_layers(c, a->asked, r->layer, &changed);
+    if (!error && c->work->npending)
+        error = work_add(c, &c->layer[r->layer]);
+    return error ? error : reserve(r, (long long)count_added(c->work) - r->held);
 }
 
 /* One go at the pending keys. */
@@ -233,30 +287,24 @@ static int add_pending(struct adding *a)
 {
     perhaps_cluster *c = a->c;
     struct work *w = c->work;
-    unsigned newest = c->nlayers - 1;
-    struct reserving r = { .c = c, .layer = newest };
+    struct reserving r = { .c = c, .layer = c->nlayers - 1 };
     size_t granted;
-    bool changed;
     int error = reserve_up_to(&r, w->npending, &granted);
     if (!error && granted < w->npending)
         error = find_room(a, &r, &granted);
-    if (error || granted == 0 || c->nlayers > newest + 1)
-        return error;
-    error = ask_layers(c, a->asked, newest, &changed);
-    size_t nadded = 0;
-    if (!error && w->npending) {
-        error = work_add(c, &c->layer[newest]);
-        nadded = error ? granted : take_added(w, false);
-    }
-    /* after an error nobody knows how many were added */
+    if (!error && (granted == 0 || c->nlayers > r.layer + 1))
+        return 0;
+    bool added = !error;
     if (!error)
-        error = reserve(&r, (long long)nadded - (long long)granted);
+        error = add_reserved(a, &r);
+    if (error)
+        give_back(&r, added ? count_added(w) : 0, error);
     a->done = error || !r.changed;
     if (a->done)
         return error;
-    take_added(w, true);
+    forget_added(w);
     work_sift(w);
-    a->asked = newest + 1;
+    a->asked = r.layer + 1;
     return layers_renew(c);
 }
 

@@ -6,7 +6,9 @@
 
 /* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
  * deletes by hand is missed even if nobody asks for it: one for each server, since a server may
- * have been emptied as a whole, and some more. */
+ * have been emptied as a whole, and some more.  These, and what is asked of the description, go
+ * to servers that are connected, and may stay without an answer: one that is down is none of the
+ * others' business. */
 enum { KEYS_A_WATCH = 256 };
 
 int work_begin(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first, size_t count)
@@ -47,7 +49,7 @@ struct batch {
     uint32_t *watch; /* of the work */
     size_t nwatches;
     bool asks;    /* whether there are newer layers, and the filter is the same */
-    bool changed; /* the answer */
+    bool changed; /* the answer; or there is none, and they may have changed */
     bool lost;    /* a partition that was asked is not what it should be */
     uint32_t lost_partition;
 };
@@ -105,21 +107,30 @@ static size_t make_unique(uint32_t *partition, size_t count)
     return n;
 }
 
+static bool is_connected(perhaps_cluster *c, unsigned slot)
+{
+    const struct link *link = nodes_master(&c->nodes, slot);
+    return link && link->context;
+}
+
 /* The next partitions in turn, until each server has one, and some more. */
 static void choose_in_turn(struct batch *b)
 {
     perhaps_cluster *c = b->c;
     bool seen[NODES_MOST] = { false };
     size_t more = c->work->npending / KEYS_A_WATCH;
-    for (uint64_t i = 0; i < b->layer->partitions && b->nwatches < CHUNK_KEYS; i++) {
-        uint32_t partition = (uint32_t)(c->turn++ % b->layer->partitions);
-        uint16_t node = c->nodes.map.master[c->partition_slot[partition]];
+    for (uint64_t i = 0; i < b->layer->partitions && i < CHUNK_KEYS; i++) {
+        uint32_t partition = (uint32_t)(c->turn % b->layer->partitions);
+        unsigned slot = c->partition_slot[partition];
+        uint16_t node = c->nodes.map.master[slot];
         bool is_new = node < NODES_MOST && !seen[node];
         if (!is_new && !more)
             break;
+        c->turn++;
+        if (!is_connected(c, slot))
+            continue;
         more -= !is_new;
-        if (node < NODES_MOST)
-            seen[node] = true;
+        seen[node] = true;
         b->watch[b->nwatches++] = partition;
     }
 }
@@ -195,10 +206,14 @@ static int take_other(struct batch *b, size_t i, const struct reply *reply)
 static int run_batch(struct batch *b, struct exchange *exchange)
 {
     perhaps_cluster *c = b->c;
+    bool small = b->asks && is_small(b->layer);
+    size_t nasks = b->asks && is_connected(c, c->slot) ? ASKS : 0;
     c->work->nsuspects = 0;
+    b->changed = b->asks && c->about.factor;
     locate_all(b);
     choose_watches(b);
-    exchange->count = c->work->npending + b->nwatches + (b->asks ? ASKS : 0);
+    exchange->count = c->work->npending + b->nwatches + nasks;
+    exchange->noptional = (small ? 0 : b->nwatches) + nasks;
     exchange->slot = slot_of_request;
     exchange->context = b;
     int error = exchange_run(&c->nodes, exchange);
@@ -351,11 +366,19 @@ static int take_old_bits(void *context, size_t i, const struct reply *reply, boo
     return 0;
 }
 
+static void doubt_key(void *context, size_t i)
+{
+    const struct batch *b = context;
+    struct work *w = b->c->work;
+    w->nunknown += i < w->npending && w->answer[w->pending[i]] == UNKNOWN;
+}
+
 int work_add(perhaps_cluster *c, const struct layer *layer)
 {
     struct batch b = make_batch(c, layer, false);
     struct exchange exchange = { .write = write_bitfield,
                                  .take = take_old_bits,
+                                 .doubt = doubt_key,
                                  .acknowledge = c->acknowledge };
     int error = run_batch(&b, &exchange);
     return error ? error : look_at_suspects(c, layer, true);

@@ -169,6 +169,12 @@ static int refuse_talk(void *context, size_t i, const struct reply *reply)
     return talk->refuse ? talk->refuse(talk->context, i, reply->tree) : 1;
 }
 
+static void doubt_talk(void *context, size_t i)
+{
+    const struct talking *talking = context;
+    talking->talk->doubt(talking->talk->context, i);
+}
+
 int cluster_talk(perhaps_cluster *c, const struct talk *talk)
 {
     struct talking talking = { c, talk };
@@ -177,10 +183,29 @@ int cluster_talk(perhaps_cluster *c, const struct talk *talk)
                                  .write = write_talk,
                                  .take = take_talk,
                                  .refuse = refuse_talk,
+                                 .doubt = talk->doubt ? doubt_talk : NULL,
                                  .context = &talking,
                                  .acknowledge = c->acknowledge,
                                  .tree = true };
     return exchange_run(&c->nodes, &exchange);
+}
+
+void cluster_begin_aside(perhaps_cluster *c, struct aside *aside)
+{
+    struct nodes *nodes = &c->nodes;
+    memcpy(aside->problem, nodes->problem, sizeof aside->problem);
+    aside->stopped = nodes->stopped;
+    aside->patience_ms = nodes->patience_ms;
+    nodes->stopped = NULL;
+    nodes->patience_ms = nodes->timeout_ms;
+}
+
+void cluster_end_aside(perhaps_cluster *c, const struct aside *aside)
+{
+    struct nodes *nodes = &c->nodes;
+    memcpy(nodes->problem, aside->problem, sizeof aside->problem);
+    nodes->stopped = aside->stopped;
+    nodes->patience_ms = aside->patience_ms;
 }
 
 struct describing {
@@ -242,8 +267,12 @@ int cluster_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
     *about = (struct description){ 0 };
-    struct talk talk = { 1, write_describe, take_description, &describing, NULL };
-    struct talk counts = { 1, write_counts, take_counts, &describing, NULL };
+    struct talk talk = {
+        .count = 1, .write = write_describe, .take = take_description, .context = &describing
+    };
+    struct talk counts = {
+        .count = 1, .write = write_counts, .take = take_counts, .context = &describing
+    };
     int error = cluster_talk(c, &talk);
     return error ? error : cluster_talk(c, &counts);
 }
@@ -324,7 +353,6 @@ int cluster_open_layers(perhaps_cluster *c, const struct description *about)
 int perhaps_cluster_open(perhaps_cluster *c)
 {
     struct description about;
-    struct census census;
     cluster_close(c);
     if (c->address.redisson)
         return foreign_open(c);
@@ -332,7 +360,7 @@ int perhaps_cluster_open(perhaps_cluster *c)
     if (!error)
         error = cluster_open_layers(c, &about);
     if (!error)
-        error = partitions_check(c, &census);
+        error = partitions_check_reachable(c);
     if (error) {
         cluster_close(c);
         return error;

@@ -24,6 +24,7 @@ struct layer {
     size_t block_nbytes;
     char suffix[ID_DIGITS + 8]; /* of the names of its partitions: "}:ID" or "}:ID.LAYER" */
     size_t suffix_nbytes;
+    long long owed; /* reserved and not needed: goes back with the next reservation */
 };
 
 struct perhaps_cluster {
@@ -49,8 +50,7 @@ struct perhaps_cluster {
     struct layer layer[PERHAPS_LAYERS_MAX];
     uint16_t *partition_slot; /* the same for all layers */
     uint64_t nslots;
-    uint64_t checked; /* nodes.opened when all partitions were found to be there */
-    uint64_t turn;    /* the partition to be looked at next */
+    uint64_t turn; /* the partition to be looked at next */
     uint64_t doubtful;
 
     struct redisson redisson; /* of a filter that Redisson made */
@@ -97,8 +97,19 @@ struct talk {
     void *context;
     int (*refuse)(void *context, size_t i, const redisReply *error); /* or NULL: as that of an
                                                                         exchange */
+    void (*doubt)(void *context, size_t i);                          /* or NULL: the same */
 };
 int cluster_talk(perhaps_cluster *c, const struct talk *talk);
+
+/* cluster.c: between these two things are cleared up after an error: its problem is what stays,
+ * and nobody waits long, or can interrupt. */
+struct aside {
+    char problem[sizeof((struct nodes *)NULL)->problem];
+    bool (*stopped)(void *context);
+    unsigned patience_ms;
+};
+void cluster_begin_aside(perhaps_cluster *c, struct aside *aside);
+void cluster_end_aside(perhaps_cluster *c, const struct aside *aside);
 
 /* inspect.c: what the handle has done so far. */
 void cluster_count_work(const perhaps_cluster *c, struct perhaps_cluster_stats *stats);
@@ -147,8 +158,12 @@ struct census {
 };
 int partitions_check(perhaps_cluster *c, struct census *census);
 
-/* The same if a connection was made since: a server that has restarted without its data has
- * broken off all connections, and so has one whose place another took. */
+/* The same of those that can be reached at once. */
+int partitions_check_reachable(perhaps_cluster *c);
+
+/* The same of those on servers that answered in the last exchange over a connection that was
+ * not there when they were looked at: a server that has restarted without its data has broken
+ * off all connections, and so has one whose place another took. */
 int partitions_check_new(perhaps_cluster *c);
 
 /* Looks at n of them; and may remove those that are lost, where what is there was made by

@@ -28,6 +28,7 @@ struct run {
     uint64_t hops;     /* redirections that were followed */
     int64_t failed_ms; /* when something failed first; 0: nothing has */
     int error;
+    bool ending;       /* after an error: only what is on its way is taken */
     char trouble[600]; /* what failed last, for the message when patience ends */
 };
 
@@ -39,12 +40,19 @@ static void note(struct run *run, const struct link *link, const char *what)
              what);
 }
 
-static void put_off(struct run *run, uint32_t i)
+static bool is_needed(const struct run *run, uint32_t i)
 {
-    run->later[run->nlater++] = i;
+    return i < run->exchange->count - run->exchange->noptional;
 }
 
-/* What it had been sent is put off; nobody knows whether that was done. */
+static void put_off(struct run *run, uint32_t i)
+{
+    if (is_needed(run, i))
+        run->later[run->nlater++] = i;
+}
+
+/* What it had been sent is put off; nobody knows whether that was done, unless nothing was sent
+ * at all. */
 static void give_up_link(struct run *run, struct link *link)
 {
     uint32_t entry;
@@ -53,7 +61,7 @@ static void give_up_link(struct run *run, struct link *link)
     while (link_forget(link, &entry)) {
         if (entry >= QUEUE_ASKING)
             continue;
-        run->state[entry] |= SENT;
+        run->state[entry] |= link->sent ? SENT : 0;
         put_off(run, entry);
     }
 }
@@ -61,14 +69,10 @@ static void give_up_link(struct run *run, struct link *link)
 /* false: it cannot be reached now. */
 static bool is_open(struct run *run, struct link *link)
 {
-    if (link->context)
-        return true;
-    if (now_ms() >= link->rest_ms && link_open(link, run->nodes->user, run->nodes->password)) {
-        run->nodes->opened++;
-        return true;
-    }
-    give_up_link(run, link);
-    return false;
+    bool open = nodes_open(run->nodes, link);
+    if (!open)
+        give_up_link(run, link);
+    return open;
 }
 
 static void send_to(struct run *run, struct link *link, uint32_t i, bool asking)
@@ -235,17 +239,16 @@ static void take(struct run *run, struct link *link, uint32_t i, const struct re
             run->error = refused(run, reply);
         return; /* without ASKING the request itself will be redirected again */
     }
-    if (is_error && !is_dealt_with(run, i, reply)) {
-        redirect(run, link, i, reply);
+    if (is_error) {
+        if (!run->ending && !is_dealt_with(run, i, reply))
+            redirect(run, link, i, reply);
         return;
     }
-    if (is_error)
-        return;
     if (exchange->take)
         run->error = exchange->take(exchange->context, i, reply, run->state[i] & SENT);
     run->state[i] |= TAKEN;
-    if (!exchange->only) /* which asks for the map, and such */
-        link->chosen = true;
+    if (!exchange->only && is_needed(run, i)) /* 'only' asks for the map, and such */
+        link->chosen = link->used = true;
 }
 
 static void take_all(struct run *run, struct link *link)
@@ -473,40 +476,7 @@ static int refresh(struct run *run)
     return 0;
 }
 
-/* ---- Fences ---------------------------------------------------------------------------- */
-
-/* A master that hung, and in whose place its replica was put meanwhile, answers what it finds
- * in its connections as if nothing had happened, before it learns of it: measured on Redis
- * 7.0, to one PING, and in one case of three to what came behind it; never behind two, each
- * awaited.  Replacing it takes a silence of the cluster's node timeout (15 s, if not set), so
- * whoever heard it in the last second need not ask. */
-enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
-
-static void write_ping(void *context, size_t i, struct resp *out)
-{
-    (void)context;
-    (void)i;
-    resp_command(out, 1, 16);
-    resp_text(out, "PING");
-}
-
-/* One that does not answer is closed, and found out about when it is needed. */
-static int fence(struct nodes *nodes)
-{
-    int64_t now = now_ms();
-    for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
-        struct link *link = nodes->links[i];
-        struct exchange ping = { .count = 1, .write = write_ping, .only = link };
-        if (!link->context || now - link->heard_ms < SILENCE_MS)
-            continue;
-        for (int k = 0; k < FENCE_PINGS && link->context; k++) {
-            int error = exchange_run(nodes, &ping);
-            if (error && error != PERHAPS_ERR_UNREACHABLE)
-                return error;
-        }
-    }
-    return 0;
-}
+/* ---- Running --------------------------------------------------------------------------- */
 
 static void send_all(struct run *run)
 {
@@ -534,14 +504,14 @@ static int run_until_done(struct run *run)
 {
     struct nodes *nodes = run->nodes;
     for (size_t i = 0; i < nodes->nlinks; i++)
-        nodes->links[i]->chosen = false;
+        nodes->links[i]->chosen = nodes->links[i]->used = false;
     for (unsigned tries = 0; run->nlater && !run->error; tries++) {
         if (tries) {
             run->error = wait_a_while(run, tries);
             nodes->retries += run->nlater;
         }
         if (!run->error)
-            run->error = fence(nodes);
+            run->error = nodes_fence(nodes);
         if (!run->error)
             run->error = refresh(run);
         if (run->error || !nodes->known)
@@ -554,19 +524,48 @@ static int run_until_done(struct run *run)
     return run->error;
 }
 
-/* After an error: what is still on its way is not waited for. */
-static void hang_up(struct nodes *nodes)
+/* After an error what is still on its way is waited for only where it matters. */
+static void await_rest(struct run *run)
+{
+    struct nodes *nodes = run->nodes;
+    int error = run->error;
+    char problem[sizeof nodes->problem];
+    if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
+        return;
+    memcpy(problem, nodes->problem, sizeof problem);
+    run->ending = true;
+    run->error = 0;
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        take_all(run, nodes->links[i]); /* of what was received before the error */
+    pump(run);
+    run->error = error;
+    memcpy(nodes->problem, problem, sizeof problem);
+}
+
+static void hang_up(struct run *run)
 {
     uint32_t entry;
-    for (size_t i = 0; i < nodes->nlinks; i++) {
-        struct link *link = nodes->links[i];
+    for (size_t i = 0; i < run->nodes->nlinks; i++) {
+        struct link *link = run->nodes->links[i];
         if (!link->waiting)
             continue;
         link_fail(link, "hung up");
         link->rest_ms = 0;
         while (link_forget(link, &entry))
-            ;
+            if (entry < run->exchange->count)
+                run->state[entry] |= link->sent ? SENT : 0;
     }
+}
+
+static void end_early(struct run *run)
+{
+    const struct exchange *exchange = run->exchange;
+    if (exchange->doubt)
+        await_rest(run);
+    hang_up(run);
+    for (size_t i = 0; exchange->doubt && i < exchange->count; i++)
+        if (run->state[i] == SENT)
+            exchange->doubt(exchange->context, i);
 }
 
 int exchange_run(struct nodes *nodes, struct exchange *exchange)
@@ -580,11 +579,11 @@ int exchange_run(struct nodes *nodes, struct exchange *exchange)
         run.error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
     } else {
         for (uint32_t i = 0; i < exchange->count; i++)
-            put_off(&run, i);
+            run.later[run.nlater++] = i;
         run.error = exchange->only ? run_alone(&run) : run_until_done(&run);
+        if (run.error)
+            end_early(&run);
     }
-    if (run.error)
-        hang_up(nodes);
     free(run.state);
     free(run.later);
     return run.error;

@@ -259,7 +259,11 @@ static int who_has_it(perhaps_cluster *c)
 static int claim_name(perhaps_cluster *c)
 {
     struct claim claim = { .c = c };
-    struct talk talk = { CLAIMS, write_claim, take_claim, &claim, refuse_claim };
+    struct talk talk = { .count = CLAIMS,
+                         .write = write_claim,
+                         .take = take_claim,
+                         .context = &claim,
+                         .refuse = refuse_claim };
     snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
     int error = cluster_talk(c, &talk);
     if (error)
@@ -306,27 +310,20 @@ static void write_mark(void *context, size_t i, struct resp *out)
 static int mark(perhaps_cluster *c, struct marking marking)
 {
     marking.c = c;
-    struct talk talk = { 1, write_mark, NULL, &marking, NULL };
+    struct talk talk = { .count = 1, .write = write_mark, .context = &marking };
     return cluster_talk(c, &talk);
 }
 
 /* ---- Make ------------------------------------------------------------------------------ */
 
-/* What was begun is taken back, as far as the servers can be reached, and the problem stays
- * that which ended it. */
+/* What was begun is taken back, as far as the servers can be reached. */
 static void take_back(perhaps_cluster *c)
 {
-    char problem[sizeof c->nodes.problem];
-    bool (*stopped)(void *) = c->nodes.stopped;
-    memcpy(problem, c->nodes.problem, sizeof problem);
-    c->nodes.stopped = NULL;
-    unsigned patience_ms = c->nodes.patience_ms;
-    c->nodes.patience_ms = c->nodes.timeout_ms;
+    struct aside aside;
+    cluster_begin_aside(c, &aside);
     if (!partitions_remove(c, &c->layer[0]))
         mark(c, (struct marking){ .remove = true });
-    c->nodes.patience_ms = patience_ms;
-    c->nodes.stopped = stopped;
-    memcpy(c->nodes.problem, problem, sizeof problem);
+    cluster_end_aside(c, &aside);
 }
 
 int layers_make_first(perhaps_cluster *c, perhaps_layout *layout,
@@ -433,7 +430,7 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     d.partitions = partitions_of(layout);
     perhaps_layout_free(layout);
     description_layer(proposal.text, &d);
-    struct talk talk = { 1, write_proposal, NULL, &proposal, NULL };
+    struct talk talk = { .count = 1, .write = write_proposal, .context = &proposal };
     return cluster_talk(c, &talk);
 }
 

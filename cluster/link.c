@@ -190,7 +190,7 @@ bool link_open(struct link *link, const char *user, const char *password)
     context->reader->maxbuf = 0; /* its buffer stays as it is between replies */
     link->heard_ms = now_ms();
     link->trouble[0] = '\0';
-    link->closed = false;
+    link->closed = link->sent = link->checked = false;
     return greet(link, user, password);
 }
 
@@ -266,6 +266,7 @@ bool link_send(struct link *link)
             return false;
         }
         link->out_sent += (size_t)sent;
+        link->sent = true;
         link->heard_ms = now_ms();
     }
     resp_clear(out);

@@ -51,8 +51,11 @@ struct link {
     struct reply reply;
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */
-    bool chosen;      /* the caller's */
-    bool closed;      /* it failed since the server has closed it: it is there */
+    bool chosen;      /* the caller's, and so are these three */
+    bool used;        /* in the last exchange it answered what had to be answered */
+    bool fresh, checked;
+    bool sent;   /* something, since it was opened */
+    bool closed; /* it failed since the server has closed it: it is there */
     char trouble[256];
 };
 

@@ -67,6 +67,12 @@ struct link *nodes_any(struct nodes *nodes, unsigned slot)
     return nodes_link(nodes, &nodes->map.nodes[node].at, node != master);
 }
 
+bool nodes_open(struct nodes *nodes, struct link *link)
+{
+    return link->context ||
+           (now_ms() >= link->rest_ms && link_open(link, nodes->user, nodes->password));
+}
+
 /* ---- The map --------------------------------------------------------------------------- */
 
 struct asking_map {
@@ -152,5 +158,40 @@ int nodes_refresh(struct nodes *nodes)
         return error;
     nodes->known = true;
     nodes->stale = false;
+    return 0;
+}
+
+/* ---- Fences ---------------------------------------------------------------------------- */
+
+/* A master that hung, and in whose place its replica was put meanwhile, answers what it finds
+ * in its connections as if nothing had happened, before it learns of it: measured on Redis
+ * 7.0, to one PING, and in one case of three to what came behind it; never behind two, each
+ * awaited.  Replacing it takes a silence of the cluster's node timeout (15 s, if not set), so
+ * whoever heard it in the last second need not ask. */
+enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
+
+static void write_ping(void *context, size_t i, struct resp *out)
+{
+    (void)context;
+    (void)i;
+    resp_command(out, 1, 16);
+    resp_text(out, "PING");
+}
+
+/* One that does not answer is closed, and found out about when it is needed. */
+int nodes_fence(struct nodes *nodes)
+{
+    int64_t now = now_ms();
+    for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        struct exchange ping = { .count = 1, .write = write_ping, .only = link };
+        if (!link->context || now - link->heard_ms < SILENCE_MS)
+            continue;
+        for (int k = 0; k < FENCE_PINGS && link->context; k++) {
+            int error = exchange_run(nodes, &ping);
+            if (error && error != PERHAPS_ERR_UNREACHABLE)
+                return error;
+        }
+    }
     return 0;
 }

@@ -20,8 +20,7 @@ struct nodes {
     bool passing; /* whoever did not tell the map may do so in a moment */
     struct link **links;
     size_t nlinks;
-    unsigned turn;   /* of replicas */
-    uint64_t opened; /* connections that were made */
+    unsigned turn; /* of replicas */
     uint64_t commands, retries, redirections;
     char problem[900];
 };
@@ -38,9 +37,13 @@ struct exchange {
     int (*take)(void *context, size_t i, const struct reply *reply, bool again);
     /* The error to return for an error reply that is not dealt with here; or NULL. */
     int (*refuse)(void *context, size_t i, const struct reply *reply);
+    /* Told at the end, after an error, of each that was not taken and yet may have been done;
+     * or NULL.  If it is there, what is on its way is waited for after an error. */
+    void (*doubt)(void *context, size_t i);
     void *context;
-    bool tree;            /* replies are trees */
-    bool replicas;        /* may be asked too */
+    size_t noptional; /* the last ones that may stay without an answer: each is tried once */
+    bool tree;        /* replies are trees */
+    bool replicas;    /* may be asked too */
     unsigned acknowledge; /* replicas that must have it when the exchange ends */
     struct link *only;    /* to this one, without trying again */
 };
@@ -62,6 +65,12 @@ struct link *nodes_any(struct nodes *nodes, unsigned slot);
 
 /* The link to a server, made if there is none yet, and not opened.  NULL: no memory. */
 struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica);
+
+/* Opens a link that is closed, unless it rests.  false: it cannot be reached now. */
+bool nodes_open(struct nodes *nodes, struct link *link);
+
+/* Asks those that were silent for a while whether they are what they were. */
+int nodes_fence(struct nodes *nodes);
 
 void nodes_release(struct nodes *nodes);
 

@@ -73,41 +73,57 @@ int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
 struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
-    uint64_t first;            /* of those that are under way */
-    const uint32_t *partition; /* or which; NULL: all from 'first' on */
+    bool fresh;                /* only those on links that are */
+    const uint32_t *partition; /* that are under way */
     struct census *census;
 };
-
-static uint64_t partition_at(const struct visit *visit, size_t i)
-{
-    return visit->partition ? visit->partition[i] : visit->first + i;
-}
 
 static unsigned visit_slot(void *context, size_t i)
 {
     const struct visit *visit = context;
-    return visit->c->partition_slot[partition_at(visit, i)];
+    return visit->c->partition_slot[visit->partition[i]];
 }
 
-/* Goes over all partitions of a layer, so many at once. */
+static bool is_wanted(const struct visit *visit, uint64_t partition)
+{
+    perhaps_cluster *c = visit->c;
+    const struct link *link =
+        visit->fresh ? nodes_master(&c->nodes, c->partition_slot[partition]) : NULL;
+    return !visit->fresh || (link && link->fresh);
+}
+
+/* The next ones to visit, from *at on.  Returns how many. */
+static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *partition,
+                          size_t most)
+{
+    size_t n = 0;
+    for (; n < most && *at < visit->layer->partitions; ++*at)
+        if (is_wanted(visit, *at))
+            partition[n++] = (uint32_t)*at;
+    return n;
+}
+
+/* Goes over the partitions of a layer, so many at once. */
 static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_once, bool tell)
 {
     perhaps_cluster *c = visit->c;
     const struct layer *layer = visit->layer;
+    bool optional = exchange->noptional;
+    uint32_t *partition = malloc(at_once * sizeof *partition);
+    uint64_t at = 0;
+    int error = partition ? 0 : cluster_fail_plainly(c, PERHAPS_ERR_MEMORY);
     exchange->slot = visit_slot;
     exchange->context = visit;
-    for (uint64_t first = 0; first < layer->partitions; first += exchange->count) {
-        uint64_t left = layer->partitions - first;
-        exchange->count = left < at_once ? left : at_once;
-        visit->first = first;
-        int error = exchange_run(&c->nodes, exchange);
-        if (error)
-            return error;
-        if (tell && c->progress)
-            c->progress(c->context, (first + exchange->count) * partition_nbytes(layer, 0),
+    visit->partition = partition;
+    while (!error && (exchange->count = choose_next(visit, &at, partition, at_once))) {
+        exchange->noptional = optional ? exchange->count : 0;
+        error = exchange_run(&c->nodes, exchange);
+        if (!error && tell && c->progress)
+            c->progress(c->context, at * partition_nbytes(layer, 0),
                         layer->partitions * partition_nbytes(layer, 0));
     }
-    return 0;
+    free(partition);
+    return error;
 }
 
 /* ---- Making and removing --------------------------------------------------------------- */
@@ -117,7 +133,7 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
 static void write_footer(void *context, size_t i, struct resp *out)
 {
     const struct visit *visit = context;
-    uint64_t partition = partition_at(visit, i);
+    uint64_t partition = visit->partition[i];
     char footer[FOOTER_NBYTES];
     partition_footer(visit->c, visit->layer, partition, footer);
     resp_command(out, 4, 256);
@@ -139,7 +155,7 @@ static void write_unlink(void *context, size_t i, struct resp *out)
     const struct visit *visit = context;
     resp_command(out, 2, 96);
     resp_text(out, "UNLINK");
-    partition_name(visit->c, visit->layer, partition_at(visit, i), out);
+    partition_name(visit->c, visit->layer, visit->partition[i], out);
 }
 
 int partitions_remove(perhaps_cluster *c, const struct layer *layer)
@@ -154,14 +170,14 @@ int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 static void write_strlen(void *context, size_t i, struct resp *out)
 {
     const struct visit *visit = context;
-    partition_strlen(visit->c, visit->layer, partition_at(visit, i), out);
+    partition_strlen(visit->c, visit->layer, visit->partition[i], out);
 }
 
 static int take_strlen(void *context, size_t i, const struct reply *reply, bool again)
 {
     const struct visit *visit = context;
     struct census *census = visit->census;
-    uint64_t partition = partition_at(visit, i);
+    uint64_t partition = visit->partition[i];
     size_t nbytes = partition_nbytes(visit->layer, partition) + FOOTER_NBYTES;
     (void)again;
     census->looked_at++;
@@ -184,37 +200,97 @@ int partitions_fail_lost(perhaps_cluster *c, unsigned layer, uint64_t partition)
                         (uintmax_t)partition, layer);
 }
 
-static int check_once(perhaps_cluster *c, struct census *census)
+/* 'fresh': only partitions on links that are; 'optional': not all must answer. */
+static int check_layers(perhaps_cluster *c, bool fresh, bool optional, struct census *census)
 {
     int error = 0;
     *census = (struct census){ 0 };
     for (unsigned i = 0; i < c->nlayers && !error; i++) {
-        struct visit visit = { .c = c, .layer = &c->layer[i], .census = census };
-        struct exchange exchange = { .write = write_strlen, .take = take_strlen };
+        struct visit visit = {
+            .c = c, .layer = &c->layer[i], .fresh = fresh, .census = census
+        };
+        struct exchange exchange = { .write = write_strlen,
+                                     .take = take_strlen,
+                                     .noptional = optional };
         error = visit_all(&visit, &exchange, CHECKED_AT_ONCE, false);
     }
-    return error;
+    return !error && census->lost
+               ? partitions_fail_lost(c, census->first_layer, census->first_lost)
+               : error;
 }
 
-/* Until no connection is made while it looks. */
 int partitions_check(perhaps_cluster *c, struct census *census)
 {
-    int error;
-    do {
-        c->checked = c->nodes.opened;
-        error = check_once(c, census);
-    } while (!error && c->checked != c->nodes.opened);
-    if (!error && census->lost)
-        error = partitions_fail_lost(c, census->first_layer, census->first_lost);
-    if (error)
-        c->checked = 0;
-    return error;
+    return check_layers(c, false, false, census);
 }
 
+/* Connections are made first: what is looked at over one that breaks meanwhile does not count,
+ * since opening it again says that it is not checked. */
+int partitions_check_reachable(perhaps_cluster *c)
+{
+    struct nodes *nodes = &c->nodes;
+    struct census census;
+    for (size_t n = 0; n < nodes->map.nnodes; n++) {
+        const struct node *node = &nodes->map.nodes[n];
+        struct link *link = node->master == n ? nodes_link(nodes, &node->at, false) : NULL;
+        if (link)
+            link->checked = nodes_open(nodes, link);
+    }
+    return check_layers(c, false, true, &census);
+}
+
+/* A replica's connection counts as one to its master. */
+static struct link *master_of(struct nodes *nodes, struct link *link)
+{
+    uint16_t node = link->replica ? slot_map_find(&nodes->map, &link->at) : NOBODY;
+    if (node == NOBODY)
+        return link;
+    return nodes_link(nodes, &nodes->map.nodes[nodes->map.nodes[node].master].at, false);
+}
+
+static bool choose_fresh(struct nodes *nodes)
+{
+    bool any = false;
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        nodes->links[i]->fresh = false;
+    for (size_t i = 0; i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        if (!link->used || link->checked)
+            continue;
+        struct link *master = master_of(nodes, link);
+        link->fresh = any = true;
+        if (master)
+            master->fresh = true;
+    }
+    return any;
+}
+
+/* Returns whether there was one that was not. */
+static bool mark_fresh(struct nodes *nodes, bool checked)
+{
+    bool any = false;
+    for (size_t i = 0; i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        if (!link->fresh || link->checked == checked)
+            continue;
+        link->checked = checked;
+        any = true;
+    }
+    return any;
+}
+
+/* Until none of those connections is made anew while it looks. */
 int partitions_check_new(perhaps_cluster *c)
 {
     struct census census;
-    return c->checked == c->nodes.opened ? 0 : partitions_check(c, &census);
+    int error = 0;
+    if (!choose_fresh(&c->nodes))
+        return 0;
+    while (!error && mark_fresh(&c->nodes, true))
+        error = check_layers(c, true, false, &census);
+    if (error)
+        mark_fresh(&c->nodes, false);
+    return error;
 }
 
 /* ---- Looking at some ------------------------------------------------------------------- */

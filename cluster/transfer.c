@@ -92,7 +92,7 @@ static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
     struct setting_keys setting = { .keys = t->keys };
-    struct talk talk = { 1, write_keys, NULL, &setting, NULL };
+    struct talk talk = { .count = 1, .write = write_keys, .context = &setting };
     struct exchange exchange = {
         .slot = piece_slot, .write = write_piece, .context = t, .acknowledge = c->acknowledge
     };
@@ -184,12 +184,14 @@ static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
             at += piece->nbytes;
         }
         int error = exchange_run(&c->nodes, &exchange);
+        if (!error)
+            error = partitions_check_new(c);
         if (error)
             return error;
     }
     if (c->progress)
         c->progress(c->context, offset + nbytes, t->layer->plan.body_nbytes);
-    return partitions_check_new(c);
+    return 0;
 }
 
 int perhaps_cluster_download(perhaps_cluster *c, const char *path)

@@ -17,6 +17,8 @@ struct work {
         partition[CHUNK_KEYS];   /* of each pending one's block, in the layer that is asked */
     uint32_t offset[CHUNK_KEYS]; /* and its first byte there */
 
+    size_t nunknown; /* keys of which nobody knows whether they were added, after an error */
+
     uint32_t watch[CHUNK_KEYS];   /* partitions that are looked at behind the questions */
     uint32_t suspect[CHUNK_KEYS]; /* partitions to be looked at */
     size_t nsuspects;
@@ -34,7 +36,8 @@ void work_sift(struct work *w);
  * there are newer layers than c->nlayers. */
 int work_ask(perhaps_cluster *c, const struct layer *layer, bool *changed);
 
-/* Adds the pending keys to a layer: they are PRESENT or ADDED. */
+/* Adds the pending keys to a layer: they are PRESENT or ADDED; after an error perhaps UNKNOWN,
+ * which were not added but for 'nunknown' of them. */
 int work_add(perhaps_cluster *c, const struct layer *layer);
 
 #endif

@@ -104,7 +104,8 @@ PERHAPS_API int perhaps_cluster_create(perhaps_cluster *cluster,
                                        const struct perhaps_options *options,
                                        uint64_t partitions);
 
-/* Opens the filter: reads what it is, and looks whether all its partitions are there. */
+/* Opens the filter: reads what it is, and looks whether all its partitions are there, on servers
+ * that can be reached at once; on others when they are first asked. */
 PERHAPS_API int perhaps_cluster_open(perhaps_cluster *cluster);
 
 /* Removes the filter, an unfinished one too, and all that belongs to it.  Open handles, also of
@@ -135,13 +136,14 @@ PERHAPS_API int perhaps_cluster_download(perhaps_cluster *cluster, const char *p
  *
  * Returns 0; PERHAPS_ERR_FULL when 'capacity' keys are in and it does not grow; or another
  * error: the first *done keys (NULL is allowed) have been dealt with, each as if alone; those
- * behind them may have been added or not. */
+ * behind them may have been added or not.  Only keys that were added, or may have been, take
+ * room. */
 PERHAPS_API int perhaps_cluster_add_many(perhaps_cluster *cluster,
                                          const struct perhaps_keys *keys, bool *was_present,
                                          size_t *done);
 
 /* Sets present[i] for each key; *npresent (NULL is allowed) to how many are true.  After an
- * error no answer holds. */
+ * error no answer holds.  Only the servers that have the keys' partitions are needed. */
 PERHAPS_API int perhaps_cluster_contains_many(perhaps_cluster *cluster,
                                               const struct perhaps_keys *keys, bool *present,
                                               size_t *npresent);

@@ -9,7 +9,8 @@
  *     create capacity= fpr= [grow=1] [partitions=]
  *     open, verify, delete
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
- *     ask keys=FILE [absent=] [wait=1]  all keys that FILE says are in, and some that are not
+ *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
+ *         are not; each=1: one a call, going on after errors, which are counted
  *     run keys=FILE adders= askers= [batch=]  until SIGTERM, with a line each 0.1 s
  *
  * Keys are numbered, for each adder.  FILE has a line for each adder: how many of its keys have
@@ -44,6 +45,7 @@ static bool set(struct settings *s, const char *name, size_t nbytes, const char 
         { "adder", &s->adder },       { "first", &s->first },           { "count", &s->count },
         { "shuffle", &s->shuffle },   { "absent", &s->absent },         { "wait", &s->wait },
         { "adders", &s->adders },     { "askers", &s->askers },         { "batch", &s->batch },
+        { "each", &s->each },
     };
     if (nbytes == 4 && !memcmp(name, "keys", nbytes))
         return s->keys = value, true;
@@ -65,6 +67,8 @@ static bool read_settings(struct settings *s, char **arguments)
             return false;
         }
     }
+    if (s->each)
+        s->batch = 1;
     return s->adders <= ADDERS_MOST && s->askers <= ASKERS_MOST && s->batch;
 }
 
@@ -255,7 +259,7 @@ static int add(const struct settings *s, perhaps_cluster *cluster)
 }
 
 struct answers {
-    uint64_t asked, present;
+    uint64_t asked, present, failed;
     uint64_t first_denied; /* of those of an adder */
 };
 
@@ -273,6 +277,11 @@ static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t
         for (size_t i = 0; i < n; i++)
             keys[i] = key_of(adder, first + i);
         error = perhaps_cluster_contains_many(cluster, &batch, present, &npresent);
+        if (error && s->each) {
+            answers->failed += n;
+            error = 0;
+            continue;
+        }
         if (error)
             break;
         for (size_t i = 0; i < n && npresent < n; i++)
@@ -315,6 +324,7 @@ static int ask(const struct settings *s, perhaps_cluster *cluster)
     uint64_t denied = answers.asked - answers.present;
     print_outcome(error, cluster);
     print_number("asked", answers.asked);
+    print_number("failed", answers.failed);
     print_number("denied", denied);
     if (denied)
         print_number("first_denied", answers.first_denied);

@@ -12,7 +12,7 @@ struct settings {
     const char *url, *keys;
     double fpr;
     uint64_t capacity, partitions, grow;
-    uint64_t adder, first, count, shuffle, absent, wait;
+    uint64_t adder, first, count, shuffle, absent, wait, each;
     uint64_t adders, askers, batch;
 };
 

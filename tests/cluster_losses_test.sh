@@ -286,6 +286,50 @@ test_too_few_replicas() {
     end_single
 }
 
+# replicas_wanted NUMBER SERVER...: fewer, and they refuse to be written to.
+replicas_wanted() {
+    local number=$1 i
+    shift
+    for i in "$@"; do server_cli "$i" config set min-replicas-to-write "$number" >/dev/null; done
+}
+
+# Only keys that are in, or may be, count.
+test_failed_adds_give_back() {
+    local description other i
+    succeeds "create" create refused capacity=1000 fpr=1e-6 partitions=16
+    description=$(owner_of 'perhaps:{refused}') other=$((($(owner_of 'perhaps:{refused}') + 1) % 3))
+    replicas_wanted 1 $other
+    for i in $(seq 20); do
+        fails "a server refuses, time $i" REFUSED add refused count=100
+    done
+    replicas_wanted 0 $other
+    drive open refused
+    check "only those that are in count: $(tail -n 1 out)" [ "$(told keys)" -lt 100 ]
+    succeeds "add" add refused count=1000
+    drive open refused
+    check "all have room: $(tail -n 1 out)" is keys 1000
+    check "it was none of the description's" [ $other -ne $description ]
+}
+
+# A client that lives on gives back later what it could not.
+test_failed_adds_give_back_later() {
+    local i all
+    succeeds "create" create later capacity=1000000 fpr=1e-9 partitions=64
+    start_crowd later adders=4 askers=1 batch=100
+    for i in $(seq 8); do
+        crowd_adds 500
+        replicas_wanted 1 0 1 2
+        sleep 0.1
+        replicas_wanted 0 0 1 2
+    done
+    crowd_adds 2000
+    stop_crowd
+    check "some adds failed" above REFUSED 8
+    all=$(told acknowledged)
+    drive open later
+    check "none but those that are in count: $all, $(tail -n 1 out)" is keys "$all"
+}
+
 test_read_only_replica() {
     local master
     with_single --repl-diskless-sync-delay 0
