@@ -14,6 +14,8 @@ struct blocks {
     struct stream stream;
     size_t source;
 
+    struct block given;
+
     size_t nbegun;
     char begun[BLOCK_NBYTES]; /* of a record, behind the last whole one that was read */
 };
@@ -77,8 +79,24 @@ static bool end_block(struct blocks *blocks, struct block *block, size_t used, s
     return true;
 }
 
+bool blocks_give(struct blocks *blocks, const char *text, size_t nbytes)
+{
+    if (!make_room(&blocks->given, nbytes))
+        return false;
+    memcpy(blocks->given.text, text, nbytes);
+    blocks->given.nbytes = nbytes;
+    return true;
+}
+
 void blocks_read(struct blocks *blocks, struct block *block)
 {
+    if (blocks->given.text) {
+        free(block->text);
+        *block = blocks->given;
+        blocks->given = (struct block){ 0 };
+        blocks->source = blocks->npaths;
+        return;
+    }
     struct stream *stream = &blocks->stream;
     size_t used = blocks->nbegun;
     blocks->nbegun = 0;
@@ -115,6 +133,7 @@ struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter, bo
     blocks->npaths = npaths;
     blocks->delimiter = delimiter;
     blocks->raw = raw;
+    blocks->given = (struct block){ 0 };
     blocks->nread = blocks->source = blocks->nbegun = 0;
     stream_init(&blocks->stream, &blocks->nread);
     return blocks;
@@ -135,5 +154,6 @@ void blocks_close(struct blocks *blocks)
     if (!blocks)
         return;
     stream_close(&blocks->stream);
+    free(blocks->given.text);
     free(blocks);
 }

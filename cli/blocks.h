@@ -27,6 +27,9 @@ struct blocks;
  * not.  NULL: out of memory. */
 struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter, bool raw);
 
+/* Reads the text, which holds whole records, instead of files.  false: out of memory. */
+bool blocks_give(struct blocks *blocks, const char *text, size_t nbytes);
+
 /* Fills the block, which is all zero or was filled before, with what comes next.  Behind
  * BLOCK_END and BLOCK_PROBLEM nothing does. */
 void blocks_read(struct blocks *blocks, struct block *block);

@@ -227,7 +227,7 @@ static int open_existing(struct target *target, const struct settings *settings)
         int status = target_open_in_place(target, path, settings);
         return status ? status : refuse_itself(settings, target);
     }
-    int status = target_reserve(target, path);
+    int status = target_reserve(target, path, settings);
     if (!status)
         status = refuse_itself(settings, target);
     return status ? status : target_load(target, path, settings, WITH_SECRET);

@@ -53,7 +53,7 @@ static int convert_up(const struct settings *settings, struct target *file,
 static int convert_down(const struct settings *settings, struct target *file,
                         struct remote **remote)
 {
-    int status = target_reserve(file, settings->inputs[0]);
+    int status = target_reserve(file, settings->inputs[0], settings);
     if (!status)
         status = target_check_replaced(file, settings);
     if (!status)

@@ -40,9 +40,13 @@ struct input {
 
 static char standard_input[] = "-";
 static char *only_standard_input[] = { standard_input };
+static char as_keys[] = "--key";
+static char *only_keys[] = { as_keys };
 
 static char *const *paths_of(const struct settings *settings)
 {
+    if (settings->keys.count)
+        return only_keys;
     return settings->ninputs ? settings->inputs : only_standard_input;
 }
 
@@ -72,6 +76,8 @@ static int check_inputs(const struct settings *settings, uint64_t *total_nbytes)
 {
     bool known = true;
     *total_nbytes = 0;
+    if (settings->keys.count)
+        return 0;
     for (size_t i = 0; i < npaths_of(settings); i++) {
         const char *path = paths_of(settings)[i];
         struct stat st;
@@ -244,6 +250,23 @@ static bool count_lines(void *context, struct batch *batch)
     return true;
 }
 
+/* Has the blocks read the keys of the command line. */
+static bool give_keys(struct blocks *blocks, const struct settings *settings)
+{
+    const struct words *keys = &settings->keys;
+    size_t nbytes = 0, at = 0;
+    for (size_t i = 0; i < keys->count; i++)
+        nbytes += strlen(keys->word[i]) + 1;
+    char *text = malloc(nbytes);
+    for (size_t i = 0; i < keys->count && text; i++) {
+        at = (size_t)(stpcpy(text + at, keys->word[i]) - text);
+        text[at++] = delimiter_of(settings);
+    }
+    bool ok = text && blocks_give(blocks, text, nbytes);
+    free(text);
+    return ok;
+}
+
 /* ---- All --------------------------------------------------------------------------- */
 
 size_t input_nthreads(const struct settings *settings)
@@ -271,7 +294,8 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
         in->blocks = blocks_open(paths_of(settings), npaths_of(settings),
                                  delimiter_of(settings), settings->raw);
     }
-    if (!in || !in->batches || !in->blocks) {
+    if (!in || !in->batches || !in->blocks ||
+        (settings->keys.count && !give_keys(in->blocks, settings))) {
         input_close(in);
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     }

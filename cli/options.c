@@ -45,6 +45,20 @@ static const char *read_text(const char *value, void *slot)
     return *value ? NULL : "empty: give a name";
 }
 
+static const char *read_word(const char *value, void *slot)
+{
+    struct words *words = slot;
+    if (words->count == WORDS_MOST)
+        return "one too many: " TEXT(WORDS_MOST) " at most";
+    words->word[words->count++] = value;
+    return NULL;
+}
+
+static const char *read_filter(const char *value, void *slot)
+{
+    return *value ? read_word(value, slot) : "empty: give a name";
+}
+
 static const char *read_between(const char *value, uint64_t least, uint64_t most, void *slot,
                                 const char *problem)
 {
@@ -97,6 +111,16 @@ static const char *read_generations(const char *value, void *slot)
     return read_between(
         value, 2, GENERATIONS_MAX, slot,
         "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX));
+}
+
+static const char *read_wait(const char *value, void *slot)
+{
+    char seconds[64];
+    int length = snprintf(seconds, sizeof seconds, "%ss", value);
+    if (read_duration(value, slot) ||
+        (length < (int)sizeof seconds && read_duration(seconds, slot)))
+        return NULL;
+    return "not a time: give seconds, or a time with its unit, such as 5m";
 }
 
 /* What the time in which keys are remembered, or their number, is written behind. */
@@ -191,12 +215,15 @@ static const struct row {
       "remember the lines in F from run to run; made if missing, but on servers, and grows" },
     { 0, DEDUP | PLAN | FILES, "window", "W", read_window, SLOT(window),
       "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
+    { 'f', QUERY, "filter", "F", read_filter, SLOT(filters),
+      "ask F, in place of the first operand; may be given again, to ask several" },
+    { 0, INPUT & ~DEDUP, "key", "K", read_word, SLOT(keys),
+      "the key K in place of the inputs; may be given again" },
     { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
     { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
     { 0, QUERY, "label", NULL, read_flag, SLOT(label),
-      "print all, each behind 'perhaps' or 'no' and a tab" },
-    { 0, QUERY | COUNT | FILES, "check", NULL, read_flag, SLOT(check),
-      "compare each page of F with its checksum before it is first read" },
+      "print all, each behind 'perhaps' or 'no' and a tab; of several filters, behind the "
+      "names of those that perhaps hold it, or 'no'" },
     { 0, QUERY, "any", NULL, read_flag, SLOT(any),
       "print nothing, stop at the first: the exit status tells whether there is any" },
     { 'c', DEDUP, "count", NULL, read_flag, SLOT(count),
@@ -228,6 +255,8 @@ static const struct row {
       "hash with the secret in K, which is made if missing and --state is new" },
     { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
       "the secret that the filter was built with" },
+    { 0, QUERY | COUNT | FILES, "check", NULL, read_flag, SLOT(check),
+      "compare each page of F with its checksum before it is first read" },
     { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
     { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
@@ -244,6 +273,8 @@ static const struct row {
     { 0, INFO | PLAN | VERIFY, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, read_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
+    { 0, DOING & ~DELETE, "wait", "S", read_wait, SLOT(wait_ms),
+      "where another process changes the filter file, try for S seconds" },
     { 0, SIZED | FILES, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
     { 0, SIZED | FILES, "base", "K", read_kind, SLOT(base),
       "of a kind that is made of filters: the kind of those" },
@@ -353,6 +384,11 @@ static int check_together(const struct settings *s)
         return complain("--time-field: of a window: give --window too, such as --window 24h");
     if (s->label && (s->invert || s->count))
         return complain("--label: prints every key: leave out %s", s->invert ? "-v" : "-c");
+    if (s->keys.count && s->form.fields.count)
+        return complain("--key: is all of a key: leave out --field");
+    for (size_t i = 0; i < s->keys.count; i++)
+        if (!s->null && strchr(s->keys.word[i], '\n'))
+            return complain("--key: holds a newline, where keys end: give -0 too");
     if (s->any && (s->label || s->count))
         return complain("--any: prints nothing: leave out %s", s->label ? "--label" : "-c");
     return 0;
@@ -389,7 +425,9 @@ static int check_place(const struct settings *s, const bool given[NROWS])
 
 static int take_operands(int argc, char **argv, struct settings *s)
 {
-    if (s->verb->takes_filter) {
+    if (s->filters.count) {
+        s->filter = s->filters.word[0];
+    } else if (s->verb->takes_filter) {
         if (argc == 0)
             return complain("%s: which filter? see 'perhaps help %s'", s->verb->name,
                             s->verb->name);
@@ -399,6 +437,8 @@ static int take_operands(int argc, char **argv, struct settings *s)
     if (argc > 0 && !s->verb->takes_inputs)
         return complain("%s: one operand too many: see 'perhaps help %s'", argv[0],
                         s->verb->name);
+    if (argc > 0 && s->keys.count)
+        return complain("%s: --key gives the keys: leave out the inputs", argv[0]);
     s->inputs = argv;
     s->ninputs = (size_t)argc;
     if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)

@@ -18,15 +18,25 @@
 #define FPR       0.01 /* where -p is not given */
 #define FPR_DEDUP 1e-6 /* each false positive is a line lost */
 
+/* The values of an option that may be given several times. */
+#define WORDS_MOST 256
+struct words {
+    size_t count;
+    const char *word[WORDS_MOST];
+};
+
 /* What was asked.  Zero or NULL: not given, the verb has its default. */
 struct settings {
     const struct verb *verb;
-    const char *filter; /* what the verb is about, if it takes one */
+    const char *filter;   /* what the verb is about, if it takes one */
+    struct words filters; /* or several */
+    struct words keys;    /* in place of inputs */
     char **inputs;
     size_t ninputs;
 
     const char *output;
     const char *state;
+    uint64_t wait_ms;
     bool force, in_place, rewrite, once;
     uint64_t capacity;
     double fpr;

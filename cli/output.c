@@ -98,6 +98,39 @@ bool output_label(struct batch *batch)
     return true;
 }
 
+/* "a,b", or "no". */
+static char *append_names(char *to, const char *const *name, size_t nnames, const bool *answer,
+                          size_t stride)
+{
+    char *begin = to;
+    for (size_t i = 0; i < nnames; i++) {
+        if (!answer[i * stride])
+            continue;
+        if (to > begin)
+            *to++ = ',';
+        to = stpcpy(to, name[i]);
+    }
+    return to > begin ? to : stpcpy(to, "no");
+}
+
+bool output_names(struct batch *batch, const char *const *name, size_t nnames,
+                  const bool *answer)
+{
+    size_t most = sizeof "no\t";
+    for (size_t i = 0; i < nnames; i++)
+        most += strlen(name[i]) + 1;
+    if (!make_room(batch, batch->block.nbytes + batch->ndone * most + 1))
+        return false;
+    char *to = batch->output = batch->room;
+    for (size_t i = 0; i < batch->ndone; i++) {
+        to = append_names(to, name, nnames, answer + i, batch->count);
+        *to++ = '\t';
+        to = append(to, batch->record[i].bytes, batch->record[i].nbytes + 1);
+    }
+    batch->output_nbytes = (size_t)(to - batch->output);
+    return true;
+}
+
 bool output_numbers(struct batch *batch)
 {
     enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1, or 15+ */

@@ -15,6 +15,11 @@ size_t output_keep(struct batch *batch, bool wanted);
 /* Makes all records the output, each behind its answer and a tab.  false: no memory. */
 bool output_label(struct batch *batch);
 
+/* The same behind the names of the filters that hold it, of which each has a row of answers, or
+ * "no".  false: no memory. */
+bool output_names(struct batch *batch, const char *const *name, size_t nnames,
+                  const bool *answer);
+
 /* The same for the numbers, which stand behind a tab and the record; one that may mean more, as
  * 15+.  false: no memory. */
 bool output_numbers(struct batch *batch);

@@ -174,7 +174,7 @@ static int make_part(struct seen_part *part, const struct settings *settings, st
 {
     struct settings hashed = *settings;
     hashed.hash = "none";
-    int status = target_reserve(&part->target, NULL);
+    int status = target_reserve(&part->target, NULL, settings);
     return status ? status : target_create(&part->target, &hashed, size);
 }
 
@@ -262,7 +262,7 @@ int seen_open(struct seen *seen, const struct settings *settings)
     struct size size;
     if (settings->state && is_remote(settings->state))
         return open_state(seen, settings);
-    int status = target_reserve(&seen->target, settings->state);
+    int status = target_reserve(&seen->target, settings->state, settings);
     if (!status && settings->state && !seen->target.fresh)
         return open_state(seen, settings);
     if (!status)

@@ -59,7 +59,7 @@ static const struct magic {
     { NULL, "is a zip archive: unpack it first, with 'unzip -p'" OR_RAW, 4, "PK\3\4", "" },
     { NULL, "is packed by lz4: unpack it first, with 'lz4 -dc'" OR_RAW, 4, "\x04\x22\x4d\x18",
       "" },
-    { NULL, "is a filter, not keys: the filter stands before the inputs" OR_RAW, 8,
+    { NULL, "is a filter, not keys: several are asked with -f A -f B" OR_RAW, 8,
       "\x89perh\r\n\x1a", "" },
 };
 

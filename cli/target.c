@@ -99,11 +99,14 @@ static bool same_file(int fd, const char *path)
 
 /* Others that change the file in place have it for themselves for a moment, to begin and to
  * end: whoever only wants to share it waits for that. */
-static bool try_lock(int fd, int how)
+static bool try_lock(int fd, int how, uint64_t wait_ms)
 {
-    const struct timespec moment = { .tv_nsec = 10000000 };
-    const int moments = how == LOCK_SH ? 500 : 0;
-    for (int i = 0; flock(fd, how | LOCK_NB) != 0; i++) {
+    enum { MOMENT_MS = 10, PATIENCE_MS = 5000 };
+    const struct timespec moment = { .tv_nsec = MOMENT_MS * 1000000 };
+    if (how == LOCK_SH && !wait_ms)
+        wait_ms = PATIENCE_MS;
+    const uint64_t moments = wait_ms / MOMENT_MS;
+    for (uint64_t i = 0; flock(fd, how | LOCK_NB) != 0; i++) {
         if (errno != EWOULDBLOCK || i == moments || stop_signal())
             return false;
         nanosleep(&moment, NULL);
@@ -120,7 +123,8 @@ static int complain_lock(struct target *target)
     if (stop_signal())
         return complain_interrupted("");
     return error == EWOULDBLOCK
-               ? complain("%s: another process is changing it: try again later", target->path)
+               ? complain("%s: another process is changing it: try again later, or give --wait",
+                          target->path)
                : complain("%s: cannot be locked: %s", target->path, strerror(error));
 }
 
@@ -135,7 +139,7 @@ static int lock_file(struct target *target, const char *path, int flags, int how
         target->lock = open(path, O_RDONLY | O_CLOEXEC | flags, 0666);
         if (target->lock < 0)
             return errno == ENOENT ? 0 : complain("%s: %s", path, strerror(errno));
-        if (!try_lock(target->lock, how))
+        if (!try_lock(target->lock, how, target->wait_ms))
             return flags && errno != EWOULDBLOCK ? 0 : complain_lock(target);
     } while (!same_file(target->lock, path));
     return 0;
@@ -163,12 +167,13 @@ static int lock(struct target *target)
     }
 }
 
-int target_reserve(struct target *target, const char *path)
+int target_reserve(struct target *target, const char *path, const struct settings *settings)
 {
     struct stat st;
     int status = init(target, path, outcome_at(path));
     if (status || !path)
         return status;
+    target->wait_ms = settings->wait_ms;
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
         return complain("%s: %s", path, strerror(EISDIR));
@@ -181,7 +186,7 @@ int target_reserve(struct target *target, const char *path)
 int target_reserve_output(struct target *target, const struct settings *settings)
 {
     if (strcmp(settings->output, "-") != 0)
-        return target_reserve(target, settings->output);
+        return target_reserve(target, settings->output, settings);
     if (isatty(STDOUT_FILENO))
         return complain("-o -: standard output is a terminal: send it into a file or pipe");
     int status = init(target, "standard output", "; what was written there is no filter");
@@ -321,6 +326,7 @@ int target_open_in_place(struct target *target, const char *path,
     struct stat st;
     int status = init(target, path, "; some of the keys are in %s");
     target->in_place = true;
+    target->wait_ms = settings->wait_ms;
     while (!status) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             status = lock_file(target, path, 0, LOCK_SH);

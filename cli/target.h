@@ -19,6 +19,7 @@ struct target {
     int lock;               /* descriptor whose file is locked; -1: none */
     char *lock_path;        /* of a file of its own, as long as there is none at 'path' */
     struct hashing hashing; /* of one that is made: its secret is written when it is saved */
+    uint64_t wait_ms;       /* for a lock that another process has */
     int error;              /* the perhaps_error for which it could not be opened */
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
 };
@@ -43,7 +44,7 @@ int target_complain_damage(const struct target *target);
 /* Prepares to save at 'path' (NULL: nowhere): refuses what would fail in the end, as far as it
  * can be told, and keeps other processes from changing the filter there until
  * target_close(), so that none of two changes is lost.  Then create or load. */
-int target_reserve(struct target *target, const char *path);
+int target_reserve(struct target *target, const char *path, const struct settings *settings);
 
 /* The same for -o; "-" is standard output. */
 int target_reserve_output(struct target *target, const struct settings *settings);

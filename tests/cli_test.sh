@@ -800,7 +800,7 @@ test_locks() {
     "$program" add -q --rewrite f slow 2>slow_err 5<&- &
     adder=$!
     check "add: locks before it reads" until_true reads $adder slow
-    run add f in
+    run add --wait 0.1 f in
     refused "add: locked" "f: another process is changing it"
     run query -c f in
     check "query: is not locked out" prints $'5\n'

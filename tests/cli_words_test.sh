@@ -238,4 +238,76 @@ test_several_fields() {
     check "--ignore-case with fields" exits 1
 }
 
+test_several_filters() {
+    local j
+    run build -q -n 100 -p 1e-9 -o odd <(printf '1\n3\n')
+    run build -q -n 100 -p 1e-9 --kind bloom -o even <(printf '2\n4\n')
+    run build -q -n 100 -p 1e-9 --grow -o small <(printf '1\n2\n')
+    for j in 1 2 8; do
+        run query -j $j -f odd -f even -f small --label keys
+        check "-f: --label says which" [ "$(head -n 5 out)" = \
+            $'odd,small\t1\neven,small\t2\nodd\t3\neven\t4\nno\t5' ]
+        run query -j $j -f odd -f small keys
+        check "-f: in any" prints $'1\n2\n3\n'
+        run query -j $j -v -c keys -f odd -f even
+        check "-f: -v: in none" prints $'6\n'
+    done
+    run query --json -f odd -f even keys
+    check "-f: --json" grep -q '"filter":\["odd","even"\],"keys":10,"skipped":0,"perhaps":4' err
+    run query -f odd keys
+    check "-f: one" prints $'1\n3\n'
+    run query --label -f odd keys
+    check "-f: one, --label" [ "$(head -n 2 out)" = $'perhaps\t1\nno\t2' ]
+    refuses "even: is a filter, not keys" query odd even keys
+    check "several filters: says how" says "-f A -f B"
+    refuses "missing: No such file" query -f odd -f missing keys
+    refuses "-f : empty" query -f "" keys
+}
+
+test_keys_as_arguments() {
+    run build -n 100 -p 1e-9 -o f --key apple --key 'two words'
+    check "build --key" says "2 keys into f"
+    run query f --key apple --key stone --key 'two words'
+    check "query --key" prints $'apple\ntwo words\n'
+    run query --any f --key stone
+    check "query --key: exit" exits 1
+    run add -q f --key stone --key ''
+    run query -c f --key stone --key ''
+    check "add --key" prints $'2\n'
+    refuses "keys: --key gives the keys: leave out the inputs" query f --key apple keys
+    refuses "--key: holds a newline, where keys end: give -0 too" query f --key $'a\nb'
+    refuses "--key: is all of a key: leave out --field" query f --key a --field 1
+    run query -0 f --key $'a\nb' --key apple
+    check "query -0 --key" [ "$(tr '\0' '|' <out)" = 'apple|' ]
+    run query --ignore-case f --key APPLE
+    check "--key --ignore-case" prints $'APPLE\n'
+}
+
+test_wait() {
+    local adder waiter value
+    seq 10 >in
+    run build -q -n 1000 -o f in
+    mkfifo slow
+    exec 5<>slow
+    "$program" add -q --rewrite f slow 2>slow_err 5<&- &
+    adder=$!
+    until_true reads $adder slow
+    refuses "f: another process is changing it: try again later, or give --wait" \
+        add --rewrite f in
+    refuses "f: another process is changing it" add --rewrite --wait 0.02 f in
+    "$program" add --rewrite --wait 1m f <(seq 100 200) 2>err 5<&- &
+    waiter=$!
+    seq 300 400 >&5
+    exec 5>&-
+    wait $adder
+    wait $waiter
+    status=$?
+    check "--wait" exits 0
+    run query -c f <(seq 100 200; seq 300 400)
+    check "--wait: both are in" [ "$(cat out)" -ge 202 ]
+    for value in x 1x -1 ""; do
+        refuses "--wait $value: not a time" add --wait="$value" f in
+    done
+}
+
 run_tests
