@@ -394,9 +394,12 @@ static int check_together(const struct settings *s)
     return 0;
 }
 
-/* Whether the filter that the verb works on lies on servers. */
+/* Whether the filter that the verb works on, or one of them, lies on servers. */
 static bool is_on_servers(const struct settings *s)
 {
+    for (size_t i = 0; i < s->filters.count; i++)
+        if (is_remote(s->filters.word[i]))
+            return true;
     return (s->filter && is_remote(s->filter)) || (s->state && is_remote(s->state)) ||
            (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
 }

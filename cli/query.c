@@ -165,7 +165,9 @@ static int query_all(struct query *query)
         return output_complain(&query->output, "");
     bool enough = query->settings->any && query->nselected;
     int status = enough ? 0 : complain_of(query, last);
-    return status || !query->settings->check ? status : target_complain_damage(&query->target);
+    for (size_t i = 0; i < query->ntargets && !status && query->settings->check; i++)
+        status = target_complain_damage(&query->target[i]);
+    return status;
 }
 
 static json_t *names_of(const struct query *query)

@@ -261,6 +261,9 @@ test_several_filters() {
     refuses "even: is a filter, not keys" query odd even keys
     check "several filters: says how" says "-f A -f B"
     refuses "missing: No such file" query -f odd -f missing keys
+    run query -c --check -f odd -f even keys
+    check "-f: --check" prints $'4\n'
+    refuses "--check: not of a filter on servers" query --check -f odd -f redis://127.0.0.1:1/x keys
     refuses "-f : empty" query -f "" keys
 }
 
