@@ -238,6 +238,11 @@ static int complain_open(const char *path, const struct settings *settings, int 
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         return complain("%s: its kind cannot be changed in place: leave out --in-place", path);
+    if (error == PERHAPS_ERR_IO && errno == ENOSPC)
+        return complain(
+            "%s: has holes, or blocks that a copy shares with it, and the disk has no "
+            "room for them: make room, or use --rewrite",
+            path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->check)
         return complain("%s: is being written in place, and has no checksums until that has "
                         "ended: leave out --check",

@@ -393,7 +393,10 @@ struct perhaps_open_options {
  * its body: perhaps_verify() returns PERHAPS_ERR_UNSUPPORTED.  The last of them to close it
  * writes them.  A process that dies loses nothing that it had added; a system that dies loses
  * what came after the last perhaps_sync().  perhaps_save() to the path of a file that is open
- * like this replaces it: those who have it open go on with the old one.
+ * like this replaces it: those who have it open go on with the old one.  Holes, and blocks that
+ * a copy shares (cp --sparse, --reflink), get their room on the disk first, and where there is
+ * none it is PERHAPS_ERR_IO (ENOSPC).  Where the file system cannot reserve room, or takes it
+ * for each write as btrfs does, a disk that is full ends the process with SIGBUS.
  *
  * 'check', for files that somebody may overwrite, or disks that are not to be trusted: each page
  * is compared with its checksum before perhaps_contains*() or perhaps_count() first read from

@@ -230,11 +230,31 @@ static int load_bodies(struct opening *o)
     return error;
 }
 
+/* A hole in the file, or a block that a copy shares with it, takes room on the disk when it is
+ * first written to; where there is none then, the process dies of SIGBUS.  Not every file system
+ * can reserve it. */
+static int reserve_blocks(int fd, uint64_t nbytes)
+{
+    enum { UNSHARE_RANGE = 0x40 }; /* FALLOC_FL_UNSHARE_RANGE, which musl does not have */
+    const int modes[] = { FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE, FALLOC_FL_KEEP_SIZE };
+    for (size_t i = 0; i < sizeof modes / sizeof *modes;) {
+        if (!fallocate(fd, modes[i], 0, (off_t)nbytes))
+            return 0;
+        if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS)
+            i++;
+        else if (errno != EINTR)
+            return PERHAPS_ERR_IO;
+    }
+    return 0;
+}
+
 /* Once it is written in place, its checksums tell nothing: they are looked at before. */
 static int map_in_place(struct opening *o)
 {
     struct perhaps_verdict verdict;
-    int error = map_bodies(o);
+    int error = reserve_blocks(o->fd, o->head.header.file_nbytes);
+    if (!error)
+        error = map_bodies(o);
     if (!error && !o->head.header.live)
         error = check_pages(&o->made[0]->mapping, &verdict);
     return error ? error : live_begin(o->made[0], o->fd);

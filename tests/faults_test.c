@@ -45,6 +45,7 @@ int __real_rename(const char *from, const char *to);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 void *__real_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
 int __real_getentropy(void *bytes, size_t nbytes);
+int __real_fallocate(int fd, int mode, off_t offset, off_t nbytes);
 
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes);
@@ -56,6 +57,7 @@ int __wrap_rename(const char *from, const char *to);
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
 int __wrap_getentropy(void *bytes, size_t nbytes);
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t nbytes);
 
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -123,6 +125,11 @@ void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_
 int __wrap_getentropy(void *bytes, size_t nbytes)
 {
     return fails("getentropy") ? -1 : __real_getentropy(bytes, nbytes);
+}
+
+int __wrap_fallocate(int fd, int mode, off_t offset, off_t nbytes)
+{
+    return fails("fallocate") ? -1 : __real_fallocate(fd, mode, offset, nbytes);
 }
 
 static void let_fail(const char *call, int error, unsigned after)
@@ -417,6 +424,36 @@ static void test_failing_open(void **state)
     free_stage(&s);
 }
 
+/* Blocks that cannot be reserved are an error where there is no room, and none where the file
+ * system cannot reserve any. */
+static void test_reserving_blocks(void **state)
+{
+    (void)state;
+    const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+    const int harmless[] = { EOPNOTSUPP, EINVAL, ENOSYS }, errors[] = { ENOSPC, EDQUOT, EIO };
+    struct stage s = make_stage("reserve");
+    perhaps_filter *f;
+    for (unsigned i = 0; i < 3; i++) {
+        scene("errno %d, %d", harmless[i], errors[i]);
+        let_fail("fallocate", harmless[i], 0);
+        expect_success(perhaps_open(s.path.text, &in_place, &f));
+        let_all_work();
+        perhaps_free(f);
+        unsigned before = open_files();
+        let_fail("fallocate", errors[i], 0);
+        expect_error(perhaps_open(s.path.text, &in_place, &f), PERHAPS_ERR_IO);
+        expect(errno == errors[i] && !f);
+        let_all_work();
+        expect(open_files() == before);
+    }
+    let_fail("fallocate", EINTR, 0);
+    fault.once = true;
+    expect_success(perhaps_open(s.path.text, &in_place, &f));
+    let_all_work();
+    perhaps_free(f);
+    free_stage(&s);
+}
+
 static void test_no_entropy(void **state)
 {
     (void)state;
@@ -445,6 +482,7 @@ int main(void)
         cmocka_unit_test(test_named_draft_is_removed),
         cmocka_unit_test(test_short_and_interrupted),
         cmocka_unit_test(test_failing_open),
+        cmocka_unit_test(test_reserving_blocks),
         cmocka_unit_test(test_no_entropy),
     };
     return run_group(tests);

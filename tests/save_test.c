@@ -172,6 +172,67 @@ static void test_full_disk(void **state)
     expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
 }
 
+/* Writes the file anew, but for what is zeros: these become holes, as 'cp --sparse' makes them. */
+static void write_with_holes(const char *path, const struct bytes *file)
+{
+    static const uint8_t zeros[4096];
+    unlink(path);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0 || ftruncate(fd, (off_t)file->nbytes))
+        _exit(CANNOT_TRY);
+    for (size_t at = 0, n; at < file->nbytes; at += n) {
+        n = file->nbytes - at < sizeof zeros ? file->nbytes - at : sizeof zeros;
+        if (memcmp(file->at + at, zeros, n) && pwrite(fd, file->at + at, n, (off_t)at) < 0)
+            _exit(CANNOT_TRY);
+    }
+    close(fd);
+}
+
+static void fill_disk(const char *path)
+{
+    static const uint8_t block[4096];
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    while (write(fd, block, sizeof block) > 0)
+        ;
+    close(fd);
+}
+
+/* A file with holes for which there is no room any more: adding to it in place would end in
+ * SIGBUS. */
+static int add_in_place_on_full_disk(void *context)
+{
+    const struct attempt *a = context;
+    const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+    struct path filler = path_below(a->folder, "filler");
+    struct bytes file = saved_bytes(a->old);
+    perhaps_filter *f;
+    mount_small_disk(a->folder.text);
+    write_with_holes(a->path.text, &file);
+    fill_disk(filler.text);
+    if (perhaps_open(a->path.text, &in_place, &f) != PERHAPS_ERR_IO || errno != ENOSPC)
+        return 1;
+    unlink(filler.text);
+    if (perhaps_open(a->path.text, &in_place, &f))
+        return 2;
+    fill_disk(filler.text);
+    for (uint64_t key = 0; key < 100000; key++)
+        if (perhaps_add(f, &key, sizeof key))
+            return 3;
+    perhaps_free(f);
+    free(file.at);
+    return 0;
+}
+
+static void test_in_place_on_full_disk(void **state)
+{
+    (void)state;
+    struct attempt a = make_attempt(1, 1);
+    struct perhaps_options options = options_for(perhaps_kind(0), 300000, 0.01, 7);
+    perhaps_free(a.old);
+    a.old = make_with(&options); /* half of the disk, and all zeros */
+    expect_attempt(&a, run_in_child(add_in_place_on_full_disk, &a, false));
+}
+
 static int save_without_proc(void *context)
 {
     const struct attempt *a = context;
@@ -455,6 +516,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_size_limit),
         cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_in_place_on_full_disk),
         cmocka_unit_test(test_without_proc),
         cmocka_unit_test(test_forbidden_folder),
         cmocka_unit_test(test_read_only_file),
