@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "complete.h"
 #include "help.h"
 #include "options.h"
 #include "report.h"
@@ -103,6 +104,14 @@ static int help(const char *name)
     return STATUS_YES;
 }
 
+static int completion(const char *shell)
+{
+    if (shell && complete_print(shell))
+        return STATUS_YES;
+    return complain("%s: no shell that completions are made for: give bash, zsh or fish",
+                    shell ? shell : "--completion");
+}
+
 static int run_verb(const char *name, int argc, char **argv)
 {
     const struct verb *verb = find_verb(name);
@@ -135,6 +144,8 @@ static int run(int argc, char **argv)
     }
     if (is_any_of(argv[1], "--help", "-h"))
         return help(NULL);
+    if (strcmp(argv[1], "help") == 0 && argc > 2 && strcmp(argv[2], "--completion") == 0)
+        return completion(argv[3]);
     if (strcmp(argv[1], "help") == 0)
         return help(argc > 2 ? argv[2] : NULL);
     return run_verb(argv[1], argc - 1, argv + 1);

@@ -45,6 +45,12 @@ static const char *read_text(const char *value, void *slot)
     return *value ? NULL : "empty: give a name";
 }
 
+/* Whether there is such a hash is found out where hashes are. */
+static const char *read_hash(const char *value, void *slot)
+{
+    return read_text(value, slot);
+}
+
 static const char *read_word(const char *value, void *slot)
 {
     struct words *words = slot;
@@ -293,7 +299,7 @@ static const struct row {
     { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
     { 0, BUILD | PLAN | CREATE, "together", NULL, read_flag, SLOT(together),
       "all that is read of a key side by side, and fewer bits to set, for more memory" },
-    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_text, SLOT(hash),
+    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_hash, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
     { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
@@ -479,12 +485,20 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     return status ? status : check_place(settings, given);
 }
 
+static enum option_value value_of(const struct row *row)
+{
+    return row->read == read_kind                               ? VALUE_KIND
+           : row->read == read_hash                             ? VALUE_HASH
+           : row->read == read_text || row->read == read_filter ? VALUE_FILE
+                                                                : VALUE_OTHER;
+}
+
 bool options_text(const struct verb *verb, size_t number, struct option_text *text)
 {
     for (size_t i = 0; i < NROWS; i++)
         if (rows[i].verbs & verb->bit && number-- == 0) {
             *text = (struct option_text){ rows[i].letter, rows[i].name, rows[i].argument,
-                                          rows[i].help };
+                                          value_of(&rows[i]), rows[i].help };
             return true;
         }
     return false;

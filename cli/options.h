@@ -72,6 +72,7 @@ struct option_text {
     int letter; /* 0: none */
     const char *name;
     const char *argument; /* NULL: it takes none */
+    enum option_value { VALUE_OTHER, VALUE_FILE, VALUE_KIND, VALUE_HASH } value;
     const char *help;
 };
 

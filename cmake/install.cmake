@@ -36,6 +36,15 @@ endforeach()
 if(PERHAPS_CLI)
   install(TARGETS perhaps COMPONENT tools)
   install(FILES doc/perhaps.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+  if(COMPLETIONS) # under the names that the shells look for
+    set(MADE ${PROJECT_BINARY_DIR}/completions)
+    install(FILES ${MADE}/perhaps.bash RENAME perhaps COMPONENT tools
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+    install(FILES ${MADE}/perhaps.zsh RENAME _perhaps COMPONENT tools
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${MADE}/perhaps.fish COMPONENT tools
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+  endif()
 endif()
 
 add_custom_target(uninstall COMMENT "Removing what was installed last"

@@ -313,4 +313,38 @@ test_wait() {
     done
 }
 
+# completed WORD...: what bash offers for the last word.
+completed() {
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
+    _perhaps
+    echo "${COMPREPLY[*]}"
+}
+
+test_completions() {
+    local shell verb option
+    refuses "tcsh: no shell that completions are made for" help --completion tcsh
+    refuses "--completion: no shell" help --completion
+    for shell in bash zsh fish; do
+        run help --completion $shell
+        check "completion for $shell" exits 0
+        cp out $shell.script
+        command -v $shell >/dev/null || continue
+        check "$shell parses it" $shell -n $shell.script
+    done
+    . ./bash.script
+    check "bash: verbs" [ "$(completed perhaps de)" = "dedup delete" ]
+    check "bash: help" [ "$(completed perhaps help qu)" = "query" ]
+    check "bash: options" [ "$(completed perhaps build --rem)" = "--removable" ]
+    check "bash: of this verb" [ -z "$(completed perhaps query --rem)" ]
+    check "bash: kinds" [ "$(completed perhaps build --kind bloc)" = "blocked" ]
+    check "bash: kinds behind =" [ "$(completed perhaps build --kind = bloc)" = "blocked" ]
+    check "bash: hashes" [ "$(completed perhaps dedup --hash s)" = "sip" ]
+    check "bash: files elsewhere" [ -z "$(completed perhaps query f)" ]
+    command -v fish >/dev/null || return 0
+    check "fish: options" [ "$(fish -N -c 'source fish.script; complete -C "perhaps build --rem"' |
+        cut -f 1)" = "--removable" ]
+    check "fish: kinds" [ "$(fish -N -c 'source fish.script; complete -C "perhaps plan --kind bloo"' |
+        cut -f 1)" = "bloom" ]
+}
+
 run_tests

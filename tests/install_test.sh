@@ -26,6 +26,10 @@ abi=$(awk '/define PERHAPS_VERSION_(MAJOR|MINOR)/ { printf "%s%s", dot, $3; dot 
 
 [ -x "$prefix/bin/perhaps" ] || fail "no program"
 [ -f "$prefix/share/man/man1/perhaps.1" ] || fail "no man page"
+for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
+    fish/vendor_completions.d/perhaps.fish; do
+    [ -s "$prefix/share/$name" ] || fail "no completions in $name"
+done
 for name in perhaps.h perhaps_cluster.h; do
     [ -f "$prefix/include/$name" ] || fail "no header $name"
 done
