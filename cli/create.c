@@ -28,7 +28,8 @@ static int report_file(const struct settings *settings, const struct target *tar
 static int create_file(const struct settings *settings, struct size size, double started)
 {
     struct target target = TARGET_NONE;
-    int status = target_reserve(&target, settings->filter, settings);
+    bool exists = access(settings->filter, F_OK) == 0;
+    int status = exists ? 0 : target_reserve(&target, settings->filter, settings);
     if (!status && !target.fresh)
         status = complain("%s: is there already: give another name, or remove it with rm",
                           settings->filter);

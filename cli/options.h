@@ -53,11 +53,11 @@ struct settings {
     const char *key_file;
     uint64_t seed;
 
+    struct key_form form;
+    uint64_t threads;
+    bool skip_short;
     bool raw;  /* inputs are not unpacked */
     bool null; /* records end in NUL */
-    struct key_form form;
-    bool skip_short;
-    uint64_t threads;
 
     bool invert, label, any, check, count, repeated;
     bool quiet, json, help, help_all;

@@ -231,9 +231,11 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
         { "--hash", differs(s->hash, state->hash) },
     };
     char names[128] = "";
+    size_t used = 0;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].ignored)
-            strcat(strcat(names, *names ? ", " : ""), options[i].name);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     used ? ", " : "", options[i].name);
     if (*names && !s->quiet && !s->json)
         complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
 }
