@@ -17,13 +17,18 @@
 #include "report.h"
 #include "stop.h"
 
-static int init(struct target *target, const char *path, const char *format)
+static int set_outcome(struct target *target, const char *format)
 {
-    *target = (struct target){ .path = path ? path : "the filter", .lock = -1 };
-    if (asprintf(&target->outcome, format, path) >= 0)
+    if (asprintf(&target->outcome, format, target->path) >= 0)
         return 0;
     target->outcome = NULL;
     return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+}
+
+static int init(struct target *target, const char *path, const char *format)
+{
+    *target = (struct target){ .path = path ? path : "the filter", .lock = -1 };
+    return set_outcome(target, format);
 }
 
 /* The file of a lock goes before the lock: nobody else has it then. */
@@ -180,7 +185,12 @@ int target_reserve(struct target *target, const char *path, const struct setting
     if (exists && !S_ISREG(st.st_mode))
         return 0; /* a device or pipe is written to */
     status = check_folder(path, &target->lock_path);
-    return status ? status : lock(target);
+    if (!status)
+        status = lock(target);
+    if (status || exists || target->fresh)
+        return status;
+    free(target->outcome); /* while we waited somebody has made it */
+    return set_outcome(target, outcome_at(path));
 }
 
 int target_reserve_output(struct target *target, const struct settings *settings)

@@ -68,6 +68,27 @@ test_two_first_runs() {
     done
 }
 
+# It has what the first has made then, and its errors say so.
+test_waiting_for_a_first_run() {
+    local waiter
+    mkfifo slow
+    exec 5<>slow
+    "$program" build -n 20 -o new slow 2>first_err 5<&- &
+    until_true [ -e .new.lock ]
+    until_true reads $! slow
+    "$program" build -n 5 --wait 60 -o new keys 2>err 5<&- &
+    waiter=$!
+    check "the second waits" until_true reads $waiter .new.lock
+    seq 3 >&5
+    exec 5>&-
+    wait $waiter
+    status=$?
+    refused "the second fails" "full"
+    check "the second fails: what the first made stays" says "; new is unchanged"
+    run query -c new <(seq 3)
+    check "what the first made" prints $'3\n'
+}
+
 # What somebody else puts in the place meanwhile, without a lock, stays.
 test_made_meanwhile() {
     local verb
