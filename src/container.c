@@ -232,23 +232,6 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
     return 0;
 }
 
-/* The body is derived from the fields: the file must agree with what they say. */
-static int check_geometry(struct section *s)
-{
-    struct geometry derived = s->geometry;
-    if (!plan_in_range(derived.capacity, derived.fpr))
-        return PERHAPS_ERR_DAMAGED;
-    for (unsigned i = kind_field_count(s->kind); i < PERHAPS_FIELDS_MAX; i++)
-        if (derived.field[i])
-            return PERHAPS_ERR_VERSION;
-    if (kind_set_geometry(s->kind, &derived) || derived.body_nbytes != s->geometry.body_nbytes)
-        return PERHAPS_ERR_DAMAGED;
-    if (!section_may_hold(&derived, s->counters.keys))
-        return PERHAPS_ERR_DAMAGED;
-    s->geometry = derived;
-    return 0;
-}
-
 static int load_section(const uint8_t *bytes, uint32_t number, struct section *s)
 {
     uint8_t copy[SECTION_NBYTES];
@@ -259,47 +242,6 @@ static int load_section(const uint8_t *bytes, uint32_t number, struct section *s
     walk_section(&c, s, &kind_id);
     s->kind = kind_by_id(kind_id);
     return s->kind ? 0 : PERHAPS_ERR_VERSION;
-}
-
-int container_section(const uint8_t *bytes, uint32_t number, struct section *s)
-{
-    int error = load_section(bytes, number, s);
-    return error ? error : check_geometry(s);
-}
-
-uint64_t container_body_offset(const uint8_t *bytes, uint32_t number)
-{
-    struct section s;
-    return load_section(bytes, number, &s) ? 0 : s.body_offset;
-}
-
-/* The first section is the filter; parts come behind what they are parts of, and have parts
- * themselves only if they are the first's: so nothing is nested deeper than that. */
-static bool parent_agrees(const uint8_t *bytes, uint32_t number, const struct section *s)
-{
-    struct section parent;
-    if (number == 0)
-        return s->parent == SECTION_ROOT;
-    return s->parent < number && !load_section(bytes, s->parent, &parent) &&
-           parent.kind->composite && (!s->kind->composite || s->parent == 0);
-}
-
-/* Checks one section, whose body begins behind *end. */
-static int check_section(const uint8_t *bytes, uint32_t number, uint64_t table_offset,
-                         uint64_t *end)
-{
-    struct section s;
-    int error = load_section(bytes, number, &s);
-    if (error)
-        return error;
-    if (!parent_agrees(bytes, number, &s))
-        return PERHAPS_ERR_VERSION;
-    if (s.body_offset != next_body(*end) || s.geometry.body_nbytes > table_offset ||
-        s.body_offset > table_offset)
-        return PERHAPS_ERR_DAMAGED;
-    if (s.geometry.body_nbytes)
-        *end = s.body_offset + s.geometry.body_nbytes;
-    return check_geometry(&s);
 }
 
 static bool all_zero(const uint8_t *from, const uint8_t *end)
@@ -330,15 +272,101 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
     if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_SHARE))
         return PERHAPS_ERR_DAMAGED;
-    uint64_t end = h->nbytes;
-    if (h->file_nbytes != file_nbytes || h->table_offset < end || h->table_offset > file_nbytes)
+    return h->file_nbytes == file_nbytes && h->table_offset >= h->nbytes &&
+                   h->table_offset <= file_nbytes
+               ? 0
+               : PERHAPS_ERR_DAMAGED;
+}
+
+/* ---- Sections --------------------------------------------------------------------------- */
+
+/* On its way through them. */
+struct sections {
+    struct section *section;
+    uint64_t end; /* of the last body */
+    uint32_t ndistinct;
+    uint32_t distinct[PARTS_MOST]; /* sections whose geometries differ: the first ones */
+};
+
+static bool same_fields(const struct section *a, const struct section *b)
+{
+    const struct geometry *g = &a->geometry, *h = &b->geometry;
+    return a->kind == b->kind && g->capacity == h->capacity && g->fpr == h->fpr &&
+           !memcmp(g->field, h->field, sizeof g->field);
+}
+
+/* To derive a geometry takes up to a millisecond.  The generations of a window have the same
+ * ones, over and over. */
+static int derive(struct sections *all, uint32_t number, struct geometry *g)
+{
+    for (uint32_t i = 0; i < all->ndistinct; i++) {
+        const struct section *known = &all->section[all->distinct[i]];
+        if (same_fields(known, &all->section[number])) {
+            *g = known->geometry;
+            return 0;
+        }
+    }
+    if (all->ndistinct < PARTS_MOST)
+        all->distinct[all->ndistinct++] = number;
+    return kind_set_geometry(all->section[number].kind, g);
+}
+
+/* The body is derived from the fields: the file must agree with what they say. */
+static int check_geometry(struct sections *all, uint32_t number)
+{
+    struct section *s = &all->section[number];
+    struct geometry derived = s->geometry;
+    if (!plan_in_range(derived.capacity, derived.fpr))
         return PERHAPS_ERR_DAMAGED;
-    for (uint32_t i = 0; i < h->sections && !error; i++)
-        error = check_section(bytes, i, h->table_offset, &end);
+    for (unsigned i = kind_field_count(s->kind); i < PERHAPS_FIELDS_MAX; i++)
+        if (derived.field[i])
+            return PERHAPS_ERR_VERSION;
+    if (derive(all, number, &derived) || derived.body_nbytes != s->geometry.body_nbytes)
+        return PERHAPS_ERR_DAMAGED;
+    if (!section_may_hold(&derived, s->counters.keys))
+        return PERHAPS_ERR_DAMAGED;
+    s->geometry = derived;
+    return 0;
+}
+
+/* The first section is the filter; parts come behind what they are parts of, and have parts
+ * themselves only if they are the first's: so nothing is nested deeper than that. */
+static bool parent_agrees(const struct sections *all, uint32_t number)
+{
+    const struct section *s = &all->section[number];
+    if (number == 0)
+        return s->parent == SECTION_ROOT;
+    return s->parent < number && all->section[s->parent].kind->composite &&
+           (!s->kind->composite || s->parent == 0);
+}
+
+/* Checks one section, whose body begins behind the last. */
+static int check_section(struct sections *all, uint32_t number, uint64_t table_offset)
+{
+    const struct section *s = &all->section[number];
+    if (!parent_agrees(all, number))
+        return PERHAPS_ERR_VERSION;
+    if (s->body_offset != next_body(all->end) || s->geometry.body_nbytes > table_offset ||
+        s->body_offset > table_offset)
+        return PERHAPS_ERR_DAMAGED;
+    if (s->geometry.body_nbytes)
+        all->end = s->body_offset + s->geometry.body_nbytes;
+    return check_geometry(all, number);
+}
+
+int container_sections(const uint8_t *bytes, const struct header *h, struct section *sections)
+{
+    struct sections all = { .section = sections, .end = h->nbytes };
+    int error = 0;
+    for (uint32_t i = 0; i < h->sections && !error; i++) {
+        error = load_section(bytes, i, &sections[i]);
+        if (!error)
+            error = check_section(&all, i, h->table_offset);
+    }
     if (error)
         return error;
-    return h->table_offset == end &&
-                   file_nbytes == end + container_table_nbytes(end - h->nbytes)
+    uint64_t table_nbytes = container_table_nbytes(all.end - h->nbytes);
+    return h->table_offset == all.end && h->file_nbytes == all.end + table_nbytes
                ? 0
                : PERHAPS_ERR_DAMAGED;
 }

@@ -61,15 +61,13 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
                       uint64_t *nbytes);
 
 /* Reads a header, of as many bytes as container_measure() said, that container_encode() wrote,
- * or an enemy did.  After success every offset lies in the file and all sections are sound:
- * their geometry is their kind's.  Returns 0 or an error as container_measure(). */
+ * or an enemy did.  Returns 0 or an error as container_measure(). */
 int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *header);
 
-/* A section of a header that container_decode() has passed, or an error as there. */
-int container_section(const uint8_t *bytes, uint32_t number, struct section *section);
-
-/* Where the body of such a section lies, for which its geometry need not be derived again. */
-uint64_t container_body_offset(const uint8_t *bytes, uint32_t number);
+/* Reads the sections of such a header.  After success every offset lies in the file and all
+ * sections are sound: their geometry is their kind's.  Returns 0 or an error as there. */
+int container_sections(const uint8_t *bytes, const struct header *header,
+                       struct section *sections);
 
 /* The checksum table for 'nbytes' of pages: a number for each page, then one for the table. */
 uint64_t container_page_count(uint64_t nbytes);

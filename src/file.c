@@ -94,7 +94,8 @@ struct opening {
     struct perhaps_allocator allocator;
     struct head head;
     struct hasher hasher;
-    perhaps_filter **made; /* of each section */
+    struct section *sections;
+    perhaps_filter **made; /* of each of them */
 };
 
 static bool is_in_place(const struct perhaps_open_options *options)
@@ -109,21 +110,19 @@ static uint64_t pages_nbytes(const struct header *h)
 
 static int make_section(struct opening *o, uint32_t number)
 {
-    struct section s;
+    const struct section *s = &o->sections[number];
     perhaps_filter *f;
     bool loads = o->options->writable && !o->options->shared;
-    int error = container_section(o->head.bytes, number, &s);
-    if (!error)
-        error = filter_make(s.kind, &s.geometry, &o->hasher, &o->allocator, loads,
+    int error = filter_make(s->kind, &s->geometry, &o->hasher, &o->allocator, loads,
                             is_in_place(o->options), &f);
     if (error)
         return error;
-    f->own_counters = s.counters;
+    f->own_counters = s->counters;
     f->read_only = !o->options->writable;
     o->made[number] = f;
     if (number == 0)
         return 0;
-    struct parts *parts = &o->made[s.parent]->parts;
+    struct parts *parts = &o->made[s->parent]->parts;
     if (parts->count == PARTS_MOST) {
         perhaps_free(f);
         return PERHAPS_ERR_DAMAGED;
@@ -148,7 +147,7 @@ static int map_bodies(struct opening *o)
                                    .fd = -1 };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
-        o->made[i]->body = f->mapping.file + container_body_offset(o->head.bytes, i);
+        o->made[i]->body = f->mapping.file + o->sections[i].body_offset;
     bool sound =
         h->live || container_table_intact(f->mapping.file + h->table_offset, pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
@@ -195,7 +194,7 @@ static int load_pages(struct opening *o, const uint8_t *table, uint8_t page[PAGE
         if (!h->live && !container_page_intact(table, number, page, n))
             return PERHAPS_ERR_DAMAGED;
         for (uint32_t i = first; i < h->sections; i++) {
-            uint64_t offset = container_body_offset(o->head.bytes, i);
+            uint64_t offset = o->sections[i].body_offset;
             if (offset >= at + n)
                 break;
             take_bytes(o->made[i], offset, page, at, n);
@@ -285,19 +284,41 @@ static int make_all(struct opening *o)
     return error;
 }
 
-static int open_sections(struct opening *o, perhaps_filter **filter)
+/* With the secret or function of its hash. */
+static int open_filter(struct opening *o, perhaps_filter **filter)
 {
-    uint64_t nbytes = o->head.header.sections * sizeof *o->made;
-    o->made = allocate(&o->allocator, nbytes);
-    if (!o->made)
-        return PERHAPS_ERR_MEMORY;
-    int error = make_all(o);
+    const struct perhaps_open_options *options = o->options;
+    const struct header *h = &o->head.header;
+    int error = container_sections(o->head.bytes, h, o->sections);
+    if (error)
+        return error;
+    if (is_in_place(options) && !(o->sections->kind->about.abilities & PERHAPS_SHARE))
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (options->check && (h->live || is_in_place(options)))
+        return PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
+    error = hasher_restore(&o->hasher, h->hash_id, h->hash_seed, h->hash_check,
+                           &options->hashing, options->without_secret);
+    if (!error)
+        error = make_all(o);
     int saved = errno;
     if (error)
         perhaps_free(o->made[0]);
     else
         *filter = o->made[0];
-    release(&o->allocator, o->made, nbytes);
+    errno = saved;
+    return error;
+}
+
+static int open_head(struct opening *o, perhaps_filter **filter)
+{
+    uint64_t each = sizeof *o->sections + sizeof *o->made;
+    uint64_t nbytes = o->head.header.sections * each;
+    o->sections = allocate(&o->allocator, nbytes);
+    if (!o->sections)
+        return PERHAPS_ERR_MEMORY;
+    o->made = (perhaps_filter **)(void *)(o->sections + o->head.header.sections);
+    int error = open_filter(o, filter), saved = errno;
+    release(&o->allocator, o->sections, nbytes);
     errno = saved;
     return error;
 }
@@ -305,23 +326,12 @@ static int open_sections(struct opening *o, perhaps_filter **filter)
 static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
                    perhaps_filter **filter)
 {
-    struct section first;
     struct opening o = { .fd = fd,
                          .options = options,
                          .allocator = allocator_or_system(options->allocator) };
-    const struct header *h = &o.head.header;
     int error = head_read(fd, file_nbytes, &o.allocator, &o.head);
     if (!error)
-        error = container_section(o.head.bytes, 0, &first);
-    if (!error && is_in_place(options) && !(first.kind->about.abilities & PERHAPS_SHARE))
-        error = PERHAPS_ERR_UNSUPPORTED;
-    if (!error && options->check && (h->live || is_in_place(options)))
-        error = PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
-    if (!error)
-        error = hasher_restore(&o.hasher, h->hash_id, h->hash_seed, h->hash_check,
-                               &options->hashing, options->without_secret);
-    if (!error)
-        error = open_sections(&o, filter);
+        error = open_head(&o, filter);
     int saved = errno;
     head_release(&o.head, &o.allocator);
     errno = saved;

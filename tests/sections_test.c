@@ -298,6 +298,50 @@ static void test_thirty_layers(void **state)
     perhaps_free(f);
 }
 
+/* Takes the place of the library's (--wrap, see CMakeLists.txt). */
+int __real_kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
+int __wrap_kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
+static unsigned nderived;
+
+int __wrap_kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
+{
+    nderived++;
+    return __real_kind_set_geometry(kind, g);
+}
+
+/* To derive a geometry takes long: that of the window, of its chains, and of each of their
+ * layers is derived once, however many generations have it. */
+static void test_geometries_are_derived_once(void **state)
+{
+    (void)state;
+    enum { GENERATIONS = 40, LAYERS = 12 };
+    struct perhaps_options options = { .kind = "window",
+                                       .base = "chain",
+                                       .capacity = GENERATIONS - 1,
+                                       .fpr = 0.01,
+                                       .window = { .generations = GENERATIONS, .time = 1 },
+                                       .growth = { .factor = 1 },
+                                       .hashing = { .seed = 7 } };
+    perhaps_filter *f = make_with(&options), *opened;
+    for (uint64_t key = 0; f->parts.part[0]->parts.count < LAYERS; key++) {
+        expect_success(perhaps_add(f, &key, sizeof key));
+        if (f->parts.part[GENERATIONS - 1]->parts.count == LAYERS)
+            expect_success(perhaps_rotate(f));
+    }
+    struct bytes file = saved_bytes(f);
+    expect(get(&file, AT_SECTIONS, 4) > 400);
+    for (unsigned way = 0; way < 2; way++) {
+        nderived = 0;
+        expect_success(open_bytes(file.at, file.nbytes, &ways[way], &opened));
+        scene("%u derived", nderived);
+        expect(nderived > 2 && nderived <= 2 + LAYERS);
+        expect(perhaps_equal(f, opened));
+        perhaps_free(opened);
+    }
+    free(file.at);
+    perhaps_free(f);
+}
+
 /* As many as a chain may have, and then as many as it has; one more is refused and counted. */
 static void test_all_layers(void **state)
 {
@@ -357,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_parts_without_room),
         cmocka_unit_test(test_bodies_elsewhere),
         cmocka_unit_test(test_thirty_layers),
+        cmocka_unit_test(test_geometries_are_derived_once),
         cmocka_unit_test(test_all_layers),
         cmocka_unit_test(test_many_sections),
     };
