@@ -73,34 +73,36 @@ make_system() {
 }
 
 # $1: a system; the others: what elsewhere_inside.sh is called with, in a fresh copy of the system
-# with the sources in /src.  Its /out is left in $kept/out.
+# with the sources in /src.  What is in $kept/out is in /out, and comes back.  The root of a
+# namespace owns none of our folders: all goes through pipes.
 run_in() {
-    local name=$1 root=$kept/root status=0
+    local name=$1 root=${TMPDIR:-/tmp}/perhaps-elsewhere.$$.$1 status=0
     shift
     make_system "$name"
-    git -C "$source" ls-files -z --cached --others --exclude-standard |
-        tar -C "$source" --null --ignore-failed-read -T - -cf "$kept/source.tar" 2>/dev/null
+    mkdir -p "$kept/out"
     # shellcheck disable=SC2016
-    mmdebstrap --unshare-helper sh -eu -c '
-        kept=$1 root=$2 name=$3
-        shift 3
-        rm -rf --one-file-system "$root"
+    {
+        git -C "$source" ls-files -z --cached --others --exclude-standard |
+            tar -C "$source" --null --ignore-failed-read -T - --transform='s|^|src/|' -c 2>/dev/null
+        tar -C "$kept" -c out
+    } | mmdebstrap --unshare-helper sh -eu -c '
+        root=$1
+        shift
         mkdir "$root"
-        tar -C "$root" -xf "$kept/$name.tar" --exclude="./dev/*"
-        mkdir "$root/src"
-        tar -C "$root/src" -xf "$kept/source.tar"
-        [ ! -d "$kept/out" ] || cp -r "$kept/out" "$root"
+        tar -C "$root" --exclude="./dev/*" -x <&3
+        tar -C "$root" --ignore-zeros -x
         cp /etc/resolv.conf "$root/etc/resolv.conf"
         mount --make-rprivate /
         mount --rbind /dev "$root/dev"
         mount -t proc proc "$root/proc"
         chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-            sh /src/tests/elsewhere_inside.sh "$@"
-        ' sh "$kept" "$root" "$name" "$@" 2>&1 | { grep -v '^E: ' || true; } || status=1
+            sh /src/tests/elsewhere_inside.sh "$@" </dev/null
+        ' sh "$root" "$@" 3<"$kept/$name.tar" 2>&1 | { grep --line-buffered -v '^E: ' || true; } || status=1
     # in a namespace of its own, which has no mounts in there
-    mmdebstrap --unshare-helper sh -c '
-        [ ! -d "$2/out" ] || cp -r "$2/out" "$1"
-        rm -rf --one-file-system "$2"' sh "$kept" "$root"
+    # shellcheck disable=SC2016
+    mmdebstrap --unshare-helper sh -c 'tar -C "$1" -c out; rm -rf --one-file-system "$1"' \
+        sh "$root" |
+        tar -C "$kept" -x
     return "$status"
 }
 
