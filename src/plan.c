@@ -56,9 +56,9 @@ uint64_t plan_key_limit(uint64_t capacity, double (*rate)(const void *context, d
     double keys = (double)capacity, sum = 0;
     for (int i = 0; i <= INTERVALS; i++) {
         double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
-        sum += weight * rate(context, floor(keys * i / INTERVALS));
+        sum += weight * rate(context, floor(keys * i / (double)INTERVALS));
     }
-    double missing = sum * keys / INTERVALS / 3;
+    double missing = sum * keys / (double)INTERVALS / 3;
     double slack = 4 * sqrt(missing) + 1;
     return missing > slack ? capacity - (uint64_t)(missing - slack) : capacity;
 }

@@ -33,7 +33,7 @@ packages() {
     case $1 in
     bare) echo ca-certificates ;;
     trixie) echo "$PACKAGES ubuntu-archive-keyring" ;;
-    musl) echo "$PACKAGES musl-tools dpkg-dev" ;;
+    musl) echo "$PACKAGES musl-tools dpkg-dev autoconf automake libtool" ;;
     *) echo "$PACKAGES dpkg-dev file" ;;
     esac
 }

@@ -46,13 +46,14 @@ static struct rate predict(const struct geometry *g, double keys)
 
 static double all_counters(const struct geometry *g)
 {
-    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * CELLS;
+    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)CELLS;
 }
 
 /* The chance that a key leaves a counter of a part alone, as a logarithm. */
 static double log_alone(const struct geometry *g)
 {
-    double chance = (double)g->field[LINE_COUNTERS] / CELLS / (double)g->field[PART_LINES];
+    const double cells = CELLS;
+    double chance = (double)g->field[LINE_COUNTERS] / cells / (double)g->field[PART_LINES];
     return log1p(-chance);
 }
 
@@ -65,13 +66,14 @@ static double log_alone(const struct geometry *g)
  * zeros in a line differs as the number of empty bins does. */
 static uint64_t counters_limit(const struct geometry *g)
 {
-    double keys = (double)g->capacity, lines = all_counters(g) / CELLS;
+    const double cells = CELLS;
+    double keys = (double)g->capacity, lines = all_counters(g) / cells;
     double marks = (double)g->field[LINE_COUNTERS];
     double line_marks = marks * keys / (double)g->field[PART_LINES];
     double mean = -expm1(keys * log_alone(g)) * all_counters(g);
-    double empty = exp(-line_marks / CELLS), curve = line_marks * marks / CELLS / CELLS;
-    double between = CELLS * CELLS * empty * empty * fmin(expm1(curve) - curve, 1e6);
-    double within = CELLS * CELLS * plan_occupancy(CELLS, line_marks).variance;
+    double empty = exp(-line_marks / cells), curve = line_marks * marks / cells / cells;
+    double between = cells * cells * empty * empty * fmin(expm1(curve) - curve, 1e6);
+    double within = cells * cells * plan_occupancy(CELLS, line_marks).variance;
     double limit = mean + 5 * sqrt(lines * (between + within)) + 1;
     return (uint64_t)fmin(ceil(limit), fmin(all_counters(g), 0x1p63));
 }

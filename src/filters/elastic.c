@@ -48,7 +48,7 @@ static double base_share(unsigned base)
 /* How deep the segments of a base are that hold so many keys of it. */
 static unsigned depth_for(double keys, double load)
 {
-    double segments = keys / (load * SEGMENT_SLOTS);
+    double segments = keys / (load * (double)SEGMENT_SLOTS);
     return segments > 1 ? (unsigned)ceil(log2(segments)) : 0;
 }
 
@@ -65,7 +65,7 @@ static unsigned first_depth(const struct geometry *g, unsigned base)
 static double match_chance(const struct geometry *g)
 {
     unsigned head = elastic_field_bits((unsigned)g->field[SLOT_BITS]) - 1;
-    return exp2(-(double)(TAIL_BITS + head)) * 2 / SEGMENT_BUCKETS;
+    return exp2(-(double)(TAIL_BITS + head)) * 2 / (double)SEGMENT_BUCKETS;
 }
 
 /* Each time that a segment is split its entries are half as many and half as sharp: what was in
@@ -73,7 +73,7 @@ static double match_chance(const struct geometry *g)
  * counts what it holds, and half of what a full one does for each split. */
 static double base_rate(const struct geometry *g, unsigned base, double keys)
 {
-    const double full = split_load * SEGMENT_SLOTS;
+    const double full = split_load * (double)SEGMENT_SLOTS;
     double here = keys * base_share(base);
     unsigned first = first_depth(g, base), depth = depth_for(here, split_load);
     unsigned splits = depth > first ? depth - first : 0;

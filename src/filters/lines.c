@@ -106,7 +106,7 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
         double sum = 0;
         for (unsigned walk = 0; walk < WALKS; walk++)
             sum += missed[__builtin_popcount(words[walk] & subset)];
-        untouched[subset] = sum / WALKS;
+        untouched[subset] = sum / (double)WALKS;
         term[subset] = __builtin_popcount(subset) & 1 ? -1 : 1;
     }
     for (unsigned i = 0; i < LOAD_MAX && rate[i] < 0.3; i++) { /* above, it does not matter */
@@ -330,7 +330,7 @@ static double line_rate(const uint8_t *line, unsigned marks, unsigned cells,
         for (unsigned j = 0; j < WORDS; j++)
             sum += product[j];
     }
-    return sum / WALKS;
+    return sum / (double)WALKS;
 }
 
 struct fill lines_measure(const perhaps_filter *f, unsigned cells,
@@ -358,7 +358,7 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells,
         fill.fpr *= blocks[part] > 0 ? rate[part] / blocks[part] : 1;
         all += blocks[part];
     }
-    fill.load = all_marked / (all * together * WORDS * cells);
+    fill.load = all_marked / (all * together * (double)WORDS * cells);
     return fill;
 }
 

@@ -80,7 +80,7 @@ static void add_segment(const struct state *state, uint8_t *entry, double share,
     }
     sums->spent += weight * spent;
     sums->weight += weight;
-    sums->slots += SEGMENT_SLOTS;
+    sums->slots += (double)SEGMENT_SLOTS;
 }
 
 /* Looks at every segment of a small filter, at 512 evenly of a large one. */
@@ -93,7 +93,7 @@ struct fill segments_measure(const perhaps_filter *f)
     uint64_t step = counter_get(&state->segments) / SAMPLE + 1, number = 0;
     for (uint8_t *entry; (entry = next_segment(state, &w)); number++)
         if (number % step == 0)
-            add_segment(state, entry, exp2((double)w.base / BASES), &sums);
+            add_segment(state, entry, exp2((double)w.base / (double)BASES), &sums);
     const struct tally *tally = tally_of(f);
     uint64_t stale = counter_get(&tally->stale);
     return (struct fill){ .load = sums.entries / sums.slots,
