@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digits.h"
+#include "numbers.h"
 
 /* The problems never repeat what was given: there may be a password in it. */
 

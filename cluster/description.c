@@ -1,9 +1,10 @@
 #include "description.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "numbers.h"
 
 /* What a client of a later version would change if clients of this one were to stay away. */
 static const char version[] = "1";
@@ -26,9 +27,11 @@ void description_field(char field[FIELD_NBYTES], const char *what, unsigned laye
 void description_layer(char text[LAYER_NBYTES], const struct layer_description *layer)
 {
     const struct perhaps_description *d = &layer->layout;
+    char fpr[SHARE_NBYTES];
+    share_write(d->fpr, fpr);
     int n = snprintf(text, LAYER_NBYTES,
-                     "kind=%s capacity=%ju fpr=%.17g partitions=%ju fields=", d->kind,
-                     (uintmax_t)d->capacity, d->fpr, (uintmax_t)layer->partitions);
+                     "kind=%s capacity=%ju fpr=%s partitions=%ju fields=", d->kind,
+                     (uintmax_t)d->capacity, fpr, (uintmax_t)layer->partitions);
     for (unsigned i = 0; i < PERHAPS_FIELDS_MAX; i++)
         n += snprintf(text + n, LAYER_NBYTES - (size_t)n, "%s%ju", i ? "," : "",
                       (uintmax_t)d->field[i]);
@@ -50,8 +53,8 @@ static void put_number(struct resp *out, const char *field, uint64_t number)
 
 void description_write(const struct description *d, const char *key, struct resp *out)
 {
-    char fpr[32], check[20];
-    snprintf(fpr, sizeof fpr, "%.17g", d->fpr);
+    char fpr[SHARE_NBYTES], check[20];
+    share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
     resp_command(out, 2 + 2 * 11, 512);
     put(out, "HSET", key);
@@ -79,9 +82,7 @@ static bool number_of(const char *text, int base, uint64_t *number)
 
 static bool share_of(const char *text, double *share)
 {
-    char *end;
-    *share = strtod(text, &end);
-    return *text && *end == '\0' && *share > 0 && *share < 1;
+    return share_read(text, strlen(text), share) && *share > 0 && *share < 1;
 }
 
 /* The index of a name among n, or n. */

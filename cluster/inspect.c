@@ -185,14 +185,15 @@ int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stat
 
 int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
+    struct description about;
     struct census census = { 0 };
     *verdict = (struct perhaps_cluster_verdict){ 0 };
     if (c->address.redisson)
         return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
                             "a filter of Redisson's has nothing to compare its bits with");
-    int error = cluster_describe(c, &c->about);
+    int error = cluster_describe(c, &about);
     if (!error)
-        error = cluster_open_layers(c, &c->about);
+        error = cluster_open_layers(c, &about);
     if (!error)
         error = partitions_check(c, &census);
     if (!error || error == PERHAPS_ERR_LOST) {

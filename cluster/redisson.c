@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "digits.h"
 #include "highway.h"
 
 enum { SIZE, ITERATIONS, INSERTIONS, PROBABILITY };
@@ -39,74 +38,6 @@ const char *redisson_plan(uint64_t capacity, double fpr, struct redisson *config
     return NULL;
 }
 
-/* ---- Shares as text --------------------------------------------------------------------- */
-
-/* What the C library reads and writes has the decimal point of whatever locale the program has
- * set; so there is none in what it gets, nor in what servers get. */
-
-static size_t count_digits(const char *text, size_t nbytes)
-{
-    size_t n = 0;
-    while (n < nbytes && text[n] >= '0' && text[n] <= '9')
-        n++;
-    return n;
-}
-
-/* "E-6" or nothing. */
-static bool read_exponent(const char *text, size_t nbytes, int *exponent)
-{
-    uint64_t n = 0;
-    *exponent = 0;
-    if (nbytes == 0)
-        return true;
-    bool negative = nbytes > 1 && text[1] == '-';
-    if ((*text | 32) != 'e' ||
-        !read_digits(text + 1 + negative, nbytes - 1 - negative, 999, &n))
-        return false;
-    *exponent = negative ? -(int)n : (int)n;
-    return true;
-}
-
-/* "0.001" or "1.0E-6", as Java writes them, from 0 to 1. */
-static bool read_share(struct redisson_value value, double *share)
-{
-    char text[2 * REDISSON_VALUE_NBYTES];
-    int exponent;
-    if (value.nbytes >= REDISSON_VALUE_NBYTES)
-        return false;
-    size_t before = count_digits(value.bytes, value.nbytes);
-    const char *behind = value.bytes + before;
-    size_t nbehind = value.nbytes - before;
-    size_t point = nbehind && *behind == '.';
-    size_t after = point ? count_digits(behind + 1, nbehind - 1) : 0;
-    if (before + after == 0 ||
-        !read_exponent(behind + point + after, nbehind - point - after, &exponent))
-        return false;
-    snprintf(text, sizeof text, "%.*s%.*se%d", (int)before, value.bytes, (int)after,
-             behind + point, exponent - (int)after);
-    double x = strtod(text, NULL);
-    if (x > 1)
-        return false;
-    *share = x;
-    return true;
-}
-
-/* The shortest that reads the same again: 25e-3. */
-static void write_share(double share, char to[REDISSON_VALUE_NBYTES])
-{
-    char text[2 * REDISSON_VALUE_NBYTES];
-    int precision = -1;
-    do
-        snprintf(text, sizeof text, "%.*e", ++precision, share);
-    while (precision < 16 && strtod(text, NULL) != share);
-    const char *exponent = strchr(text, 'e'), *last = exponent - precision;
-    *to++ = *text;
-    if (precision)
-        memcpy(to, last, (size_t)precision);
-    snprintf(to + precision, REDISSON_VALUE_NBYTES - 1 - (size_t)precision, "e%d",
-             atoi(exponent + 1) - precision);
-}
-
 /* ---- The hash beside it ----------------------------------------------------------------- */
 
 /* false for one that is there and no number. */
@@ -131,7 +62,8 @@ const char *redisson_read(const struct redisson_value values[REDISSON_FIELDS],
         return "its hashIterations are no number from 1 to 64";
     if (!read_optional(values[INSERTIONS], &made.capacity))
         return "its expectedInsertions are no number";
-    if (values[PROBABILITY].bytes && !read_share(values[PROBABILITY], &made.fpr))
+    if (values[PROBABILITY].bytes &&
+        !share_read(values[PROBABILITY].bytes, values[PROBABILITY].nbytes, &made.fpr))
         return "its falseProbability is no number from 0 to 1";
     made.nhashes = (unsigned)nhashes;
     *config = made;
@@ -145,7 +77,7 @@ void redisson_format(const struct redisson *config,
     snprintf(values[ITERATIONS], REDISSON_VALUE_NBYTES, "%u", config->nhashes);
     snprintf(values[INSERTIONS], REDISSON_VALUE_NBYTES, "%llu",
              (unsigned long long)config->capacity);
-    write_share(config->fpr, values[PROBABILITY]);
+    share_write(config->fpr, values[PROBABILITY]);
 }
 
 size_t redisson_config_key(const char *name, char *key)

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "numbers.h"
+
 #define REDISSON_BITS_MOST   UINT64_C(4294967294)
 #define REDISSON_HASHES_MOST 64
 
@@ -19,7 +21,7 @@ struct redisson {
 };
 
 /* The fields of the hash beside it: their names, in the order of their values below. */
-enum { REDISSON_FIELDS = 4, REDISSON_VALUE_NBYTES = 32 };
+enum { REDISSON_FIELDS = 4, REDISSON_VALUE_NBYTES = SHARE_NBYTES };
 extern const char *const redisson_field[REDISSON_FIELDS];
 
 /* The functions that return text return NULL; or one line of what is wrong and what to do, and

@@ -7,7 +7,8 @@
  * been added.
  *
  *     create capacity= fpr= [grow=1] [partitions=]
- *     open, verify, delete
+ *     open, delete
+ *     verify [wait=N]                   N times a line, and again when one comes on standard input
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
  *         are not; each=1: one a call, going on after errors, which are counted
@@ -20,6 +21,7 @@
 #include "cluster_driver.h"
 
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -194,17 +196,40 @@ static int open_and_tell(const struct settings *s, perhaps_cluster *cluster)
     return ended(error);
 }
 
-static int verify(const struct settings *s, perhaps_cluster *cluster)
+static void wait_for_line(void)
 {
-    (void)s;
+    printf("{\"waiting\":1}\n");
+    fflush(stdout);
+    while (getchar() != '\n' && !feof(stdin))
+        ;
+}
+
+static int verify_once(perhaps_cluster *cluster)
+{
     struct perhaps_cluster_verdict verdict = { .partitions = 0 };
-    int error = perhaps_cluster_open(cluster);
-    if (!error || error == PERHAPS_ERR_LOST)
-        error = perhaps_cluster_verify(cluster, &verdict);
+    struct perhaps_cluster_stats stats;
+    int before = perhaps_cluster_stats(cluster, &stats);
+    int error = perhaps_cluster_verify(cluster, &verdict);
     print_outcome(error, cluster);
+    print_text("stats", name_of_error(index_of_error(before)));
     print_number("partitions", verdict.partitions);
     print_number("lost", verdict.lost);
     return ended(error);
+}
+
+static int verify(const struct settings *s, perhaps_cluster *cluster)
+{
+    int status = 0, error = perhaps_cluster_open(cluster);
+    if (error && error != PERHAPS_ERR_LOST) {
+        print_outcome(error, cluster);
+        return ended(error);
+    }
+    for (uint64_t i = 0; i <= s->wait; i++) {
+        if (i)
+            wait_for_line();
+        status = verify_once(cluster);
+    }
+    return status;
 }
 
 static int delete_filter(const struct settings *s, perhaps_cluster *cluster)
@@ -312,10 +337,7 @@ static int ask(const struct settings *s, perhaps_cluster *cluster)
     int error = perhaps_cluster_open(cluster);
     if (!error && s->wait) {
         error = ask_all(s, cluster, &answers);
-        printf("{\"waiting\":1}\n");
-        fflush(stdout);
-        while (getchar() != '\n' && !feof(stdin))
-            ;
+        wait_for_line();
     }
     if (!error)
         error = ask_all(s, cluster, &answers);
@@ -352,6 +374,10 @@ int main(int argc, char **argv)
         { "run", run },
     };
     struct settings settings;
+    if (!setlocale(LC_ALL, "")) {
+        fprintf(stderr, "cluster_driver: there is no such locale\n");
+        return 2;
+    }
     if (argc < 3 || !read_settings(&settings, argv + 2)) {
         fprintf(stderr, "usage: cluster_driver VERB URL [NAME=VALUE...]\n");
         return 2;

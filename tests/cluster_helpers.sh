@@ -100,11 +100,14 @@ stop_crowd() {
 }
 
 # Somebody who has had a filter open since before something happens: open_asker NAME; then a line to
-# file descriptor 5 makes it ask; then end_asker.
+# file descriptor 5 makes it ask; then end_asker.  Or open_asker NAME VERB [NAME=VALUE...].
 open_asker() {
+    local name=$1
+    shift
+    [ $# -gt 0 ] || set -- ask keys=keys wait=1
     rm -f go
     mkfifo go
-    "$program" ask "$(url "$1")" keys=keys wait=1 <go >asked 2>err &
+    "$program" "$1" "$(url "$name")" "${@:2}" <go >asked 2>err &
     asker=$!
     exec 5>go
     within 10 grep -q waiting asked

@@ -132,6 +132,57 @@ test_deleted_and_made_anew() {
 
 # ---- What is not a filter, or not whole -----------------------------------------------------------
 
+# What verify finds out about a filter is said of the one that is open, and changes nothing.
+test_verify_of_a_stale_handle() {
+    local node
+    succeeds "create" create stale capacity=1000
+    succeeds "add" add stale count=100
+    open_asker stale verify wait=2
+    node=$(owner_of 'perhaps:{stale}')
+    server_cli "$node" rename 'perhaps:{stale}' 'away:{stale}' >/dev/null
+    echo >&5
+    check "its description is away" within 10 grep -q MISSING asked
+    server_cli "$node" rename 'away:{stale}' 'perhaps:{stale}' >/dev/null
+    echo >&5
+    end_asker
+    check "it is back, and nothing is lost: $(tail -n 1 out)" gives none
+    check "to stats neither: $(tail -n 1 out)" grep -q '"stats":"none"' <(tail -n 1 out)
+    open_asker stale verify wait=1
+    succeeds "delete" delete stale
+    succeeds "create" create stale capacity=1000
+    echo >&5
+    end_asker
+    check "made anew: $(tail -n 1 out)" gives CHANGED
+    check "stats says the same" grep -q '"stats":"CHANGED"' <(tail -n 1 out)
+}
+
+# with_comma VERB...: drives in a locale where numbers have a comma.
+with_comma() {
+    LC_ALL=de_DE.UTF-8 drive "$@"
+    check "with a decimal comma: $1: $(tail -n 1 out)" gives none
+}
+
+test_decimal_comma() {
+    LC_ALL=de_DE.UTF-8 "$program" 2>comma
+    if grep -q 'no such locale' comma; then
+        echo "    skipped: there is no de_DE.UTF-8 (package locales)"
+        return
+    fi
+    with_comma create comma capacity=100 fpr=1e-3 grow=1
+    with_comma add comma count=1000
+    succeeds "open, with a point" open comma
+    check "it has grown: $(tail -n 1 out)" above layers 2
+    printf '1000\n' >keys
+    all_there comma
+    with_comma ask comma keys=keys
+    check "a number like any other" \
+        [ "$(server_cli "$(owner_of 'perhaps:{comma}')" hget 'perhaps:{comma}' fpr)" = 1e-3 ]
+    succeeds "create, with a point" create point capacity=1000 fpr=1e-3
+    with_comma open point
+    with_comma delete point
+    with_comma delete comma
+}
+
 test_missing_and_taken() {
     fails "open" MISSING open nothing
     fails "delete" MISSING delete nothing

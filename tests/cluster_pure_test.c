@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "address.h"
-#include "digits.h"
 #include "failing_memory.h"
+#include "numbers.h"
 #include "slots.h"
 
 /* ---- Addresses -------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <hiredis.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,21 @@ static void test_what_is_written_is_read(void **state)
 
 /* The value of the field that the row names is put in place of the right one; NULL: the field
  * is not there. */
+static void test_with_a_decimal_comma(void **state)
+{
+    struct rng rng = rng_for("description");
+    struct description d = random_description(&rng);
+    struct resp plain = { 0 }, comma = { 0 };
+    write_all(&d, &plain);
+    use_decimal_comma();
+    write_all(&d, &comma);
+    test_what_is_written_is_read(state);
+    setlocale(LC_ALL, "C");
+    expect(plain.nbytes == comma.nbytes && !memcmp(plain.bytes, comma.bytes, comma.nbytes));
+    resp_release(&plain);
+    resp_release(&comma);
+}
+
 static void test_what_is_strange_is_refused(void **state)
 {
     static const struct {
@@ -267,6 +283,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_written_is_read),
+        cmocka_unit_test(test_with_a_decimal_comma),
         cmocka_unit_test(test_what_is_strange_is_refused),
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_unfinished),

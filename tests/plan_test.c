@@ -2,6 +2,7 @@
  * and no more bits than the theory asks. */
 #include "support.h"
 
+#include <locale.h>
 #include <math.h>
 #include <string.h>
 
@@ -277,6 +278,17 @@ static void test_bits_per_key(void **state)
     }
 }
 
+/* What a plan says is the same in a program that has set a locale. */
+static void test_decimal_comma(void **state)
+{
+    (void)state;
+    struct perhaps_plan plain = plan_of("chain", 1000, 0.01, PERHAPS_BALANCED), comma;
+    use_decimal_comma();
+    comma = plan_of("chain", 1000, 0.01, PERHAPS_BALANCED);
+    setlocale(LC_ALL, "C");
+    expect(strchr(plain.why, '.') && strcmp(plain.why, comma.why) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_bits_are_monotone),
         cmocka_unit_test(test_prediction_is_monotone),
         cmocka_unit_test(test_bits_per_key),
+        cmocka_unit_test(test_decimal_comma),
     };
     return run_group(tests);
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <ftw.h>
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -415,6 +416,13 @@ struct bytes saved_bytes(const perhaps_filter *f)
     struct bytes bytes = read_file(path.text);
     unlink(path.text);
     return bytes;
+}
+
+void use_decimal_comma(void)
+{
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        skip();
+    expect(localeconv()->decimal_point[0] == ',');
 }
 
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody)

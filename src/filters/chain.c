@@ -157,6 +157,19 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
 
 /* What becomes of it after a growth of 1,000 times: a smaller factor is less memory at worst,
  * and more layers. */
+struct tenths {
+    char text[24];
+};
+
+/* With a point, whatever the program's locale. */
+static struct tenths tenths(double x)
+{
+    struct tenths t;
+    unsigned long long n = (unsigned long long)(10 * x + .5);
+    snprintf(t.text, sizeof t.text, "%llu.%llu", n / 10, n % 10);
+    return t;
+}
+
 static void explain(const struct geometry *g, char *why)
 {
     const double grown = 1000 * (double)g->capacity;
@@ -170,12 +183,13 @@ static void explain(const struct geometry *g, char *why)
         worst = keys > 0 ? 8 * nbytes / keys : 0;
         keys += (double)layer.capacity;
     }
+    const double full = keys > 0 ? 8 * nbytes / keys : 0;
     snprintf(
         why, WHY_NBYTES,
         "layers of '%s', each %u times the last, all are asked: grown %.0f times %zu layers, "
-        "%.1f bits a key if full, %.1f at worst",
+        "%s bits a key if full, %s at worst",
         base_of(g)->about.name, (unsigned)g->field[FACTOR],
-        fmin(keys, grown) / (double)g->capacity, layers, 8 * nbytes / keys, worst);
+        fmin(keys, grown) / (double)g->capacity, layers, tenths(full).text, tenths(worst).text);
 }
 
 static int set_geometry(struct geometry *g)

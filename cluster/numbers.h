@@ -1,6 +1,7 @@
-/* digits.h - whole decimal numbers, of texts that need not end in a zero byte. */
-#ifndef DIGITS_H
-#define DIGITS_H
+/* numbers.h - decimal numbers, the same whatever the locale, of texts that need not end in a zero
+ * byte. */
+#ifndef NUMBERS_H
+#define NUMBERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,5 +21,12 @@ static inline bool read_digits(const char *text, size_t nbytes, uint64_t most, u
         *number = n;
     return nbytes > 0;
 }
+
+/* A number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything else. */
+bool share_read(const char *bytes, size_t nbytes, double *share);
+
+/* The shortest text that reads the same again: "25e-3". */
+enum { SHARE_NBYTES = 32 };
+void share_write(double share, char to[SHARE_NBYTES]);
 
 #endif

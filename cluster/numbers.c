@@ -1,0 +1,69 @@
+#include "numbers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the C library reads and writes has the decimal point of whatever locale the program has
+ * set; so there is none in what it gets, nor in what servers get. */
+
+static size_t count_digits(const char *text, size_t nbytes)
+{
+    size_t n = 0;
+    while (n < nbytes && text[n] >= '0' && text[n] <= '9')
+        n++;
+    return n;
+}
+
+/* "E-6" or nothing. */
+static bool read_exponent(const char *text, size_t nbytes, int *exponent)
+{
+    uint64_t n = 0;
+    *exponent = 0;
+    if (nbytes == 0)
+        return true;
+    bool negative = nbytes > 1 && text[1] == '-';
+    if ((*text | 32) != 'e' ||
+        !read_digits(text + 1 + negative, nbytes - 1 - negative, 999, &n))
+        return false;
+    *exponent = negative ? -(int)n : (int)n;
+    return true;
+}
+
+bool share_read(const char *bytes, size_t nbytes, double *share)
+{
+    char text[2 * SHARE_NBYTES];
+    int exponent;
+    if (nbytes >= SHARE_NBYTES)
+        return false;
+    size_t before = count_digits(bytes, nbytes);
+    const char *behind = bytes + before;
+    size_t nbehind = nbytes - before;
+    size_t point = nbehind && *behind == '.';
+    size_t after = point ? count_digits(behind + 1, nbehind - 1) : 0;
+    if (before + after == 0 ||
+        !read_exponent(behind + point + after, nbehind - point - after, &exponent))
+        return false;
+    snprintf(text, sizeof text, "%.*s%.*se%d", (int)before, bytes, (int)after, behind + point,
+             exponent - (int)after);
+    double x = strtod(text, NULL);
+    if (x > 1)
+        return false;
+    *share = x;
+    return true;
+}
+
+void share_write(double share, char to[SHARE_NBYTES])
+{
+    char text[2 * SHARE_NBYTES];
+    int precision = -1;
+    do
+        snprintf(text, sizeof text, "%.*e", ++precision, share);
+    while (precision < 16 && strtod(text, NULL) != share);
+    const char *exponent = strchr(text, 'e'), *last = exponent - precision;
+    *to++ = *text;
+    if (precision)
+        memcpy(to, last, (size_t)precision);
+    snprintf(to + precision, SHARE_NBYTES - 1 - (size_t)precision, "e%d",
+             atoi(exponent + 1) - precision);
+}
