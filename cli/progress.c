@@ -49,8 +49,7 @@ void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
     if (seconds <= 0)
         return;
     draw(progress, nbytes, seconds);
-    fprintf(stderr, ", %s keys, %s", grouped(nkeys).s,
-            scaled((double)nkeys / seconds, " keys/s").s);
+    fprintf(stderr, ", %s%s", counted(nkeys, "key").s, speed(nkeys, seconds, " keys/s").s);
     fflush(stderr);
 }
 

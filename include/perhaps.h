@@ -271,7 +271,8 @@ PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Sets *count to the number of copies that are perhaps stored: never fewer than were added
- * and not removed, up to PERHAPS_COUNT_MAX, which in kind 'counting' says: so many or more.
+ * and not removed, up to PERHAPS_COUNT_MAX, from which on kind 'counting', and layers of it, say:
+ * so many or more.
  * Returns 0, or an error of perhaps_remove() and sets it to 0. */
 PERHAPS_API int perhaps_count(const perhaps_filter *filter, const void *key, size_t key_nbytes,
                               uint64_t *count);
