@@ -37,28 +37,28 @@ struct settings {
     const char *output;
     const char *state;
     uint64_t wait_ms;
-    bool force, in_place, rewrite, once;
     uint64_t capacity;
     double fpr;
     const char *kind;
     const char *base;
-    bool removable, counts, fixed, grow; /* what is needed of the kind */
-    uint64_t factor, until;              /* how it grows */
-    uint64_t partitions;                 /* on servers */
-    struct perhaps_window window;        /* times in milliseconds */
+    uint64_t factor, until;       /* how it grows */
+    uint64_t partitions;          /* on servers */
+    struct perhaps_window window; /* times in milliseconds */
     uint64_t generations;
     uint64_t time_field; /* from 1 on */
-    bool fast, compact, together;
     const char *hash;
     const char *key_file;
     uint64_t seed;
 
     struct key_form form;
     uint64_t threads;
-    bool skip_short;
+
+    bool force, in_place, rewrite, once;
+    bool removable, counts, fixed, grow; /* what is needed of the kind */
+    bool fast, compact, together;
     bool raw;  /* inputs are not unpacked */
     bool null; /* records end in NUL */
-
+    bool skip_short;
     bool invert, label, any, check, count, repeated;
     bool quiet, json, help, help_all;
 };

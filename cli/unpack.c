@@ -1,3 +1,4 @@
+#define ZLIB_CONST /* what zlib reads it does not write to */
 #include "unpack.h"
 
 #include <bzlib.h>
@@ -38,7 +39,7 @@ static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
     z_stream *z = state;
     if (!*inside)
         inflateReset(z);
-    z->next_in = (uint8_t *)(uintptr_t)flow->in; /* is not written to */
+    z->next_in = flow->in;
     z->avail_in = as_uint(flow->in_nbytes);
     z->next_out = flow->out;
     z->avail_out = as_uint(flow->out_nbytes);
@@ -145,7 +146,7 @@ static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
         if (BZ2_bzDecompressInit(bz, 0, 0) != BZ_OK)
             return NO_MEMORY;
     }
-    bz->next_in = (char *)(uintptr_t)flow->in; /* is not written to */
+    bz->next_in = (char *)flow->in; /* is not written to */
     bz->avail_in = as_uint(flow->in_nbytes);
     bz->next_out = (char *)flow->out;
     bz->avail_out = as_uint(flow->out_nbytes);
