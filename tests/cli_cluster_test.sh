@@ -235,8 +235,8 @@ test_add() { both add_at; }
 # A line is answered before the next one is written.
 streaming_at() {
     local line verb
-    run create $at/query -n 1000 -p 1e-9 -q
-    run create $at/dedup -n 1000 -p 1e-9 -q
+    run create $at/query -n 1000 -p 1e-14 -q
+    run create $at/dedup -n 1000 -p 1e-14 -q
     run add $at/query -q <(seq 3)
     for verb in "query $at/query" "dedup -q --state $at/dedup"; do
         mkfifo asked answered
@@ -244,7 +244,7 @@ streaming_at() {
         exec 5>asked 6<answered
         for line in 1 2 3; do
             (echo $line >&5) # alone, should the program have gone
-            read -r -t 5 answer <&6
+            read -r -t 60 answer <&6
             check "$verb: answers at once" [ "$answer" = $line ]
         done
         exec 5>&-
@@ -264,7 +264,7 @@ test_streaming() { both streaming_at; }
 dedup_at() {
     printf 'b\na\nb\nc\na\nb\n' >in
     refuses "/seen: there is no filter of that name: make it with 'perhaps create'" dedup --state $at/seen in
-    run create $at/seen -n 100k -p 1e-9 -q
+    run create $at/seen -n 100k -p 1e-14 -q
     run dedup --state $at/seen in
     check "dedup: first ones, in order" prints $'b\na\nc\n'
     check "dedup: summary" says "6 lines, 3 new, 3 repeated; "
@@ -293,9 +293,9 @@ test_dedup() { both dedup_at; }
 # Many jobs share a state: each line is printed by one of them, once.
 dedups_at_once_at() {
     local i pids=
-    run create $at/shared -n 100k -p 1e-9 -q
+    run create $at/shared -n 100k -p 1e-14 -q
     for i in 1 2 3 4; do
-        seq 30000 | shuf >in$i
+        seq 30000 | shuf --random-source=<(yes $i) >in$i
         "$program" dedup -q --state $at/shared in$i >out$i 2>err$i &
         pids="$pids $!"
     done
@@ -470,7 +470,7 @@ growth_at() {
 test_growth() { both growth_at; }
 
 full_at() {
-    run create $at/small -n 1000 -p 1e-9 -q
+    run create $at/small -n 1000 -p 1e-14 -q
     seq 5000 >in
     run add -j 1 $at/small in
     refused "full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; 1,000 of the keys are in redis://"
@@ -478,7 +478,7 @@ full_at() {
     check "full: what was in is in" prints $'1000\n'
     run add -q $at/small <(seq 1000)
     check "full: what is in can be added" exits 0
-    run create $at/state -n 1000 -p 1e-9 -q
+    run create $at/state -n 1000 -p 1e-14 -q
     run dedup --state $at/state in
     refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; the lines so far are done"
     check "dedup: full: the lines so far are printed" same out <(seq 1000)
@@ -557,7 +557,7 @@ test_maxmemory() {
 
 test_interrupted() {
     local at=$one
-    run create $at/urls -n 1000 -p 1e-9 -q
+    run create $at/urls -n 1000 -p 1e-14 -q
     interrupted INT 0 add $at/urls
     check "add, SIGINT" exits 130
     check "add, SIGINT: says" says "perhaps: interrupted; "
@@ -570,8 +570,8 @@ test_interrupted() {
 
 # One that does not answer any more, in the middle.
 test_silent_server() {
-    local at=$one pid url="$one/urls?timeout=300ms&patience=500ms"
-    run create $at/urls -n 10000 -p 1e-9 -q
+    local at=$one pid url="$one/urls?timeout=2s&patience=3s"
+    run create $at/urls -n 10000 -p 1e-14 -q
     mkfifo slow
     "$program" add "$url" <slow >out 2>err &
     pid=$!

@@ -48,10 +48,13 @@ refused() {
     check "$1: says" says "$2"
 }
 
-# until_true COMMAND...: waits up to 5 s for the command to succeed.
+# noise NUMBER: so many bytes that look random, the same ones in every run.
+noise() { seq $((PERHAPS_TEST_SEED % 100000)) 10000000 | gzip -c | tail -c +11 | head -c "$1"; }
+
+# until_true COMMAND...: waits up to a minute, since others may keep the machine busy.
 until_true() {
     local i
-    for i in $(seq 100); do
+    for i in $(seq 1200); do
         "$@" && return 0
         sleep 0.05
     done
@@ -95,10 +98,9 @@ interrupted() {
     pid=$!
     exec 5>slow
     seq 10 >&5
-    until_true catches $pid "$(kill -l "$signal")" || echo "FAILED: $*: does not handle $signal"
-    until_true lines out "$printed"
-    kill -s "$signal" $pid
-    kill -s "$signal" $pid 2>kill_err # as timeout(1) does; it means one
+    check "$*: handles $signal" until_true catches $pid "$(kill -l "$signal")"
+    check "$*: has printed" until_true lines out "$printed"
+    kill -s "$signal" $pid $pid 2>kill_err # as timeout(1) does; it means one
     wait $pid
     status=$?
     exec 5>&-

@@ -32,7 +32,7 @@ test_ignored_options() {
     check "new: nothing to say" lines err 1
     run dedup --state s -n 500 -p 1e-5 keys
     check "as it was made: nothing to say" lines err 1
-    run dedup --state s -n 1000 -p 1e-9 --kind elastic --hash none --grow --fast keys
+    run dedup --state s -n 1000 -p 1e-12 --kind elastic --hash none --grow --fast keys
     check "ignored" says "s: is there already and stays as it was made: ignored: -n, -p, --kind, --grow, --fast, --hash"
     check "ignored: one line" lines err 2
     run dedup --state s -n 1000 -q keys
@@ -43,7 +43,7 @@ test_ignored_options() {
     run dedup --state grown --factor 2 keys
     check "another factor" says "ignored: --factor"
     run dedup --state w --window 1h keys
-    run dedup --state w --window 1h -p 1e-9 keys
+    run dedup --state w --window 1h -p 1e-12 keys
     check "window: ignored" says "ignored: -p"
 }
 
@@ -248,7 +248,7 @@ test_count_goes_on() {
         check "--count $options: no copy is refused" exits 0
         run add f in
         check "--count $options: add: no copy is refused" exits 0
-        run build --seed 1 -p 1e-9 --count $options -o f in
+        run build --seed 1 -p 1e-12 --count $options -o f in
         run count f <(printf '%s\n' many 8 once fourteen fifteen none)
         check "--count $options" [ "$(cut -f2 out | paste -sd' ')" = "15+ 2 1 14 15+ 0" ]
     done

@@ -108,7 +108,7 @@ test_build_and_query() {
     check "query --any" exits 0
     check "query --any: prints nothing" lines out 0
     printf 'certainly not\n' >one
-    run build -p 1e-9 -o sharp in
+    run build -p 1e-12 -o sharp in
     run query --any sharp one
     check "query --any: none" exits 1
     run query sharp one
@@ -137,7 +137,9 @@ test_kinds() {
         check "$kind: verify" exits 0
         run info f
         check "$kind: info" tells "^kind +$kind\$"
-        check "$kind: dedup" [ "$(cat in in | "$program" dedup -q --kind "$kind" -n 3000 | wc -l)" = 3000 ]
+        run dedup -q --kind "$kind" -n 3000 < <(cat in in)
+        check "$kind: dedup: few lines are lost" [ "$(wc -l <out)" -ge 2995 ]
+        check "$kind: dedup: none comes twice" [ -z "$(sort out | uniq -d)" ]
     done
     run build --removable -o f in
     run remove f in
@@ -162,7 +164,7 @@ test_threads() {
 # and blanks; one of 5 MB in the middle; no newline at the end.
 lines_of_all_sorts() {
     local i
-    head -c 1500000 /dev/urandom | base64 -w 0 | tr '/+' '\n\n' >some
+    noise 1500000 | base64 -w 0 | tr '/+' '\n\n' >some
     cat some
     seq 30000
     head -c 5000000 /dev/zero | tr '\0' x
@@ -180,7 +182,7 @@ test_threads_are_alike() {
     awk '!seen[$0]++' in >first
     awk 'seen[$0]++' in >again
     for j in 1 2 3 8; do
-        run build -j $j -n 400k -p 1e-9 --seed 7 -o f$j in
+        run build -j $j -n 400k -p 1e-12 --seed 7 -o f$j in
         check "alike: build -j $j: the same filter" same f1 f$j
         cp f1 more$j
         run add -j $j more$j ask
@@ -194,7 +196,7 @@ test_threads_are_alike() {
         check "alike: dedup -j $j" same out first
         run dedup -j $j -p 1e-12 -d in
         check "alike: dedup -d -j $j" same out again
-        run dedup -j $j -p 1e-9 -n 8M -q in in
+        run dedup -j $j -p 1e-12 -n 8M -q in in
         check "alike: dedup -j $j in parts" same out first
         run dedup -j $j -p 1e-12 -n 1M --state s$j in
         check "alike: dedup -j $j --state" same out first
@@ -211,10 +213,10 @@ test_threads_blame_alike() {
     { seq -f '%.0f x' 90000; echo alone; seq -f '%.0f y' 50000; echo alone; } >in
     seq -f '%016.0f' 90000 >sized
     { cat sized; echo short; cat sized; } >bad
-    run build -n 200k --hash none -p 1e-9 -o none sized
+    run build -n 200k --hash none -p 1e-12 -o none sized
     run build -n 300k -o f keys
     for j in 1 2 3 8; do
-        for verb in "dedup -p 1e-9" "dedup -n 8M" "build -o g" "query f" "add f"; do
+        for verb in "dedup -p 1e-12" "dedup -n 8M" "build -o g" "query f" "add f"; do
             run $verb -j $j -q --delimiter ' ' --field 2 in
             check "blame: $verb -j $j" says "2 lines skipped: in:90001 has no such field"
         done
@@ -224,7 +226,7 @@ test_threads_blame_alike() {
         cp out out$j
         check "blame: dedup -j $j: full: the same line" same full1 full$j
         check "blame: dedup -j $j: full: the same output" same out1 out$j
-        run build -j $j -n 1000 --seed 3 -p 1e-9 -o g --field 1 -d ' ' in
+        run build -j $j -n 1000 --seed 3 -p 1e-12 -o g --field 1 -d ' ' in
         refused "blame: build -j $j: full" "full"
         cp err built$j
         check "blame: build -j $j: full: the same line" same built1 built$j
@@ -239,13 +241,13 @@ test_threads_blame_alike() {
 test_slow_pipes() {
     local j
     seq 60 >in
-    run build -n 100 -p 1e-9 -o f in
+    run build -n 100 -p 1e-12 -o f in
     for j in 1 2 8; do
         for i in $(seq 20); do printf '%d\n%d' $((3 * i - 2)) $((3 * i - 1)); echo; echo $((3 * i)); sleep 0.005; done |
             "$program" query -j $j f >out 2>err
         check "slow pipe: query -j $j" same out in
         for i in $(seq 20); do seq $((3 * i - 2)) $((3 * i)); echo 1; sleep 0.005; done |
-            "$program" dedup -j $j -q -n 100 >out 2>err
+            "$program" dedup -j $j -q -n 100 -p 1e-12 >out 2>err
         check "slow pipe: dedup -j $j" same out in
     done
 }
@@ -254,7 +256,7 @@ test_slow_pipes() {
 
 test_records() {
     printf 'a\r\nb\nb\n\nlast' >in
-    run build -p 1e-9 -o f in
+    run build -p 1e-12 -o f in
     check "records: build" exits 0
     check "records: all counted" says "5 keys"
     printf 'a\na\r\n\nlast\nb\nx\n' >ask
@@ -262,11 +264,11 @@ test_records() {
     check "a carriage return belongs to the key" prints $'a\r\n\nlast\nb\n'
     run query f ask -v
     check "query -v" prints $'a\nx\n'
-    run build --crlf -p 1e-9 -o f in
+    run build --crlf -p 1e-12 -o f in
     run query --crlf f ask
     check "--crlf strips it from the key, not from the output" prints $'a\na\r\n\nlast\nb\n'
     printf 'one\ntwo\0three\0\0' >in
-    run build -0 -p 1e-9 -o f in
+    run build -0 -p 1e-12 -o f in
     check "-0: build" says "3 keys"
     run query -0 f < <(printf 'three\0one\ntwo\0one\0')
     check "-0: query" [ "$(tr '\0' '|' <out)" = $'three|one\ntwo|' ]
@@ -275,9 +277,9 @@ test_records() {
     check "an empty input makes an empty filter" exits 0
     run query f < <(printf 'a\n\n')
     check "an empty filter holds nothing" exits 1
-    head -c 3000000 /dev/urandom >binary
+    noise 3000000 >binary
     printf '\n' >>binary
-    run build -p 1e-9 -o f binary
+    run build -p 1e-12 -o f binary
     run query f binary
     check "any bytes" same out binary
 }
@@ -285,7 +287,7 @@ test_records() {
 test_long_lines() {
     { head -c 4000000 /dev/zero | tr '\0' x; echo; seq 9; } >in
     { cat in; head -c 4000000 /dev/zero | tr '\0' x; echo y; } >ask
-    run build -p 1e-9 -o f in
+    run build -p 1e-12 -o f in
     check "long line: build" exits 0
     check "long line: count" says "10 keys"
     run query f ask
@@ -296,7 +298,7 @@ test_long_lines() {
 
 test_fields() {
     printf 'x,1,p\ny,2,q\n' >in
-    run build -p 1e-9 --field 2 -d , -o f in
+    run build -p 1e-12 --field 2 -d , -o f in
     check "--field: build" exits 0
     printf '0\t2\tz\n1\t3\tz\r\n' >ask
     run query f --field 2 ask
@@ -310,7 +312,7 @@ test_fields() {
     check "--field: missing in dedup" says "1 line skipped: ask:3 has no such field"
     run add --rewrite f --field 2 -d ' ' ask
     check "--field: missing in add" says "1 line skipped: ask:3 has no such field"
-    run build -n 5 -p 1e-9 -o f --field 2 -d ' ' --crlf < <(printf 'a b\r\n')
+    run build -n 5 -p 1e-12 -o f --field 2 -d ' ' --crlf < <(printf 'a b\r\n')
     run query f < <(printf 'b\n')
     check "--field --crlf" exits 0
     run dedup -n 5 --field 2 --delimiter '\t' < <(printf 'a\\tb\tc\n')
@@ -319,7 +321,7 @@ test_fields() {
 
 test_counting() {
     seq 100 >in
-    "$program" build -o f -p 1e-9 <in 2>err
+    "$program" build -o f -p 1e-12 <in 2>err
     check "stdin from a file is counted" says "100 keys into f"
     run build --kind blocked -o g < <(seq 3)
     refused "pipe without -n, a kind that does not grow" "standard input: cannot be read twice"
@@ -343,18 +345,18 @@ test_counting() {
 test_packed() {
     seq 1 50000 >in
     seq 50001 60000 >further
-    run build -p 1e-9 -n 100k -o f in
+    run build -p 1e-12 -n 100k -o f in
     for tool in gzip zstd xz bzip2; do
         command -v $tool >/dev/null || continue
         $tool -qc <in >in.packed
         { $tool -qc <in; $tool -qc <further; $tool -qc <empty; } >two.packed
-        run build -p 1e-9 -o p in.packed
+        run build -p 1e-12 -o p in.packed
         check "$tool: counted and built" says "50,000 keys into p"
         run query p in
         check "$tool: holds the keys" same out in
         run query -c f in.packed
         check "$tool: asked" prints $'50000\n'
-        run dedup -p 1e-9 -c two.packed in
+        run dedup -p 1e-12 -c two.packed in
         check "$tool: several streams in a file" tells "^new	60000\$"
         run dedup -n 50000 < <(cat in.packed)
         check "$tool: on stdin" same out in
@@ -457,7 +459,7 @@ test_overwritten() {
 test_add_and_remove() {
     seq 1 1000 >in
     seq 1001 2000 >further
-    run build -n 2000 -p 1e-6 --removable -o f in
+    run build -n 2000 -p 1e-8 --removable -o f in
     run add f further
     check "add" exits 0
     check "add: summary" says "1,000 keys added to f"
@@ -686,7 +688,7 @@ test_dedup() {
 
 test_dedup_state() {
     seq 1 100 >in
-    run dedup -n 300 --state s in
+    run dedup -n 300 -p 1e-12 --state s in
     cp s s.100
     check "--state: new" same out in
     run dedup --state s in
@@ -725,7 +727,7 @@ test_dedup_state() {
 # A line is answered before the next one is written.
 test_streaming() {
     local line j
-    run build -n 10 -p 1e-9 -o f < <(seq 3)
+    run build -n 10 -p 1e-12 -o f < <(seq 3)
     for verb in "dedup -n 100" dedup "dedup --window 1h" "query f"; do
         for j in 1 2 8; do
             mkfifo asked answered
@@ -733,7 +735,7 @@ test_streaming() {
             exec 5>asked 6<answered
             for line in 1 2 3; do
                 (echo $line >&5) # alone, should the program have gone
-                read -r -t 5 answer <&6
+                read -r -t 60 answer <&6
                 check "$verb -j $j: answers at once" [ "$answer" = $line ]
             done
             exec 5>&-
@@ -750,16 +752,16 @@ test_streaming() {
 test_early_end() {
     local j
     seq 3 >in
-    run build -n 3 -p 1e-9 -o f in
+    run build -n 3 -p 1e-12 -o f in
     mkfifo open_ended
     exec 5<>open_ended
     for j in 1 2 8; do
         echo 2 >&5
-        timeout 5 "$program" query --any -j $j f open_ended 2>err
+        timeout 60 "$program" query --any -j $j f open_ended 2>err
         status=$?
         check "-j $j: query --any ends at the first" exits 0
         seq 100 >&5
-        timeout 5 "$program" add -j $j f open_ended 2>err
+        timeout 60 "$program" add -j $j f open_ended 2>err
         status=$?
         refused "-j $j: add ends at an error" "open_ended:"
     done

@@ -50,21 +50,21 @@ test_add_rewrites() {
 }
 
 test_interrupted_query() {
-    run build -n 100 -p 1e-9 -o f keys
+    run build -n 100 -p 1e-12 -o f keys
     interrupted INT 10 query f
     check "query, SIGINT" exits 130
     check "query, SIGINT: says" says "interrupted; 10 keys were asked, 10 are perhaps in f"
     check "query, SIGINT: one line" lines err 1
     interrupted INT 0 query -v f
     check "query -v, SIGINT: says" grep -qE "interrupted; (10 keys were asked, 10|0 keys were asked, 0) are perhaps in f" err
-    run build --count -n 100 -p 1e-9 -o g keys
+    run build --count -n 100 -p 1e-12 -o g keys
     interrupted TERM 10 count g
     check "count, SIGTERM" exits 143
     check "count, SIGTERM: says" says "interrupted; 10 keys were asked, 10 are perhaps in g"
 }
 
 test_quiet() {
-    run build -q -n 100 -p 1e-9 --count -o f keys
+    run build -q -n 100 -p 1e-12 --count -o f keys
     check "build -q" is_silent
     run query -q f keys
     check "query -q: prints the lines" same out keys
@@ -146,7 +146,7 @@ test_help_is_short() {
 
 test_padding() {
     local tool
-    run build -q -n 100 -p 1e-9 -o f keys
+    run build -q -n 100 -p 1e-12 -o f keys
     for tool in gzip xz; do
         command -v $tool >/dev/null || continue
         { $tool -c <keys; head -c 300000 /dev/zero; $tool -c <keys; head -c 4 /dev/zero; } >in
@@ -160,7 +160,7 @@ test_padding() {
 
 test_not_lines() {
     local verb
-    run build -q -n 100 -p 1e-9 -o f keys
+    run build -q -n 100 -p 1e-12 -o f keys
     cp f g
     cp f f.before
     printf 'PK\3\4 and so on\n' >a.zip
@@ -176,7 +176,7 @@ test_not_lines() {
     check "nothing was added" same f f.before
     check "nothing was made" [ ! -e h ]
     gzip -c <keys >a.gz
-    run build --raw -n 1000 -p 1e-9 -o h a.zip a.lz4 a.gz g
+    run build --raw -n 1000 -p 1e-12 -o h a.zip a.lz4 a.gz g
     check "--raw" exits 0
     run query --raw -c h a.zip a.gz
     check "--raw: as they are" [ "$(cat out)" = "$(cat a.zip a.gz | grep -ac '')" ]
@@ -188,7 +188,7 @@ test_short_lines() {
     local j verb
     printf 'a 1\nx\nb 2\ny\n\nc 3\n' >in
     for j in 1 2 8; do
-        run build -j $j -q -n 100 -p 1e-9 --field 2 -d ' ' -o f in
+        run build -j $j -q -n 100 -p 1e-12 --field 2 -d ' ' -o f in
         check "-j $j: short lines are skipped" exits 0
         check "-j $j: and counted" says "perhaps: 3 lines skipped: in:2 has no such field, and so on"
         run query -j $j --field 2 -d ' ' f in
@@ -217,7 +217,7 @@ test_short_lines() {
 test_several_fields() {
     local value
     printf 'a,b,c,d,e\n' >in
-    run build -q -n 100 -p 1e-9 --field 1,3-4 -d , -o f in
+    run build -q -n 100 -p 1e-12 --field 1,3-4 -d , -o f in
     run query -c f <(echo a,c,d)
     check "--field 1,3-4" prints $'1\n'
     run query f --field 3,1-2 -d , <(echo c,d,a,z)
@@ -229,7 +229,7 @@ test_several_fields() {
     for value in 0 1,0 1,1 1-3,2 3-1 1, ,1 1.5 - -2 1-x ""; do
         refuses "--field $value: not fields" query f --field="$value" in
     done
-    run build -q -n 100 -p 1e-9 --ignore-case -o g <(printf 'Apple\nPEAR\n')
+    run build -q -n 100 -p 1e-12 --ignore-case -o g <(printf 'Apple\nPEAR\n')
     run query --ignore-case g <(printf 'aPPLE\npear\nstone\n')
     check "--ignore-case: the line is printed as it is" prints $'aPPLE\npear\n'
     run query -c g <(printf 'Apple\napple\n')
@@ -240,9 +240,9 @@ test_several_fields() {
 
 test_several_filters() {
     local j
-    run build -q -n 100 -p 1e-9 -o odd <(printf '1\n3\n')
-    run build -q -n 100 -p 1e-9 --kind bloom -o even <(printf '2\n4\n')
-    run build -q -n 100 -p 1e-9 --grow -o small <(printf '1\n2\n')
+    run build -q -n 100 -p 1e-12 -o odd <(printf '1\n3\n')
+    run build -q -n 100 -p 1e-12 --kind bloom -o even <(printf '2\n4\n')
+    run build -q -n 100 -p 1e-12 --grow -o small <(printf '1\n2\n')
     for j in 1 2 8; do
         run query -j $j -f odd -f even -f small --label keys
         check "-f: --label says which" [ "$(head -n 5 out)" = \
@@ -268,7 +268,7 @@ test_several_filters() {
 }
 
 test_keys_as_arguments() {
-    run build -n 100 -p 1e-9 -o f --key apple --key 'two words'
+    run build -n 100 -p 1e-12 -o f --key apple --key 'two words'
     check "build --key" says "2 keys into f"
     run query f --key apple --key stone --key 'two words'
     check "query --key" prints $'apple\ntwo words\n'

@@ -196,7 +196,7 @@ is_whole() {
         [ "$(grep -c slave "$i")" -eq $replicas ] || return 1
     done
 }
-heal() { within 30 is_whole || echo "FAILED: the cluster does not become whole"; }
+heal() { check "the cluster becomes whole" within 60 is_whole; }
 
 # cluster_does NAME ARGUMENT...: redis-cli --cluster does it.
 cluster_does() {
