@@ -39,7 +39,7 @@ each_once() {
 }
 
 test_two_writers() {
-    succeeds "create" create two capacity=100000 fpr=1e-9
+    succeeds "create" create two capacity=100000 fpr=1e-14
     writers two 2 30000
     each_once two 30000
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
@@ -47,14 +47,14 @@ test_two_writers() {
 
 # So that all meet on a handful of keys.
 test_small_batches() {
-    succeeds "create" create small capacity=100000 fpr=1e-9 partitions=3
+    succeeds "create" create small capacity=100000 fpr=1e-14 partitions=3
     writers small 8 300 1
     each_once small 300
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
 }
 
 test_eight_writers() {
-    succeeds "create" create eight capacity=100000 fpr=1e-9
+    succeeds "create" create eight capacity=100000 fpr=1e-14
     writers eight 8 20000
     each_once eight 20000
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
@@ -62,7 +62,7 @@ test_eight_writers() {
 
 # From 50 keys on, through many layers.
 test_while_it_grows() {
-    succeeds "create" create grows capacity=50 fpr=1e-9 grow=1
+    succeeds "create" create grows capacity=50 fpr=1e-13 grow=1
     writers grows 8 20000 37
     each_once grows 20000
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
@@ -72,7 +72,7 @@ test_while_it_grows() {
 }
 
 test_while_slots_move() {
-    succeeds "create" create moving capacity=1000 fpr=1e-9 grow=1
+    succeeds "create" create moving capacity=1000 fpr=1e-13 grow=1
     writers moving 4 20000 &
     wait_for=$!
     move_slots 0 1 700
@@ -87,7 +87,7 @@ test_while_slots_move() {
 # One is killed in the middle: what it had been told is lost with it, and all keys are there.
 test_writer_is_killed() {
     local victim
-    succeeds "create" create killed capacity=100000 fpr=1e-9 grow=1
+    succeeds "create" create killed capacity=100000 fpr=1e-13 grow=1
     "$program" add "$(url killed)" count=50000 batch=50 >victim 2>err &
     victim=$!
     sleep 0.3
@@ -101,7 +101,7 @@ test_writer_is_killed() {
 
 test_connections_break() {
     local i pid
-    succeeds "create" create broken capacity=100000 fpr=1e-9
+    succeeds "create" create broken capacity=100000 fpr=1e-14
     writers broken 3 10000 &
     pid=$!
     while kill -0 $pid 2>/dev/null; do
