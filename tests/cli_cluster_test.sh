@@ -103,7 +103,7 @@ test_create_file() {
     refuses "f: is there already" create f -n 10
     check "create: a file that is there is unchanged" same f f.before
     mkdir folder
-    refuses "folder: Is a directory" create folder -n 10
+    refuses "folder: is there already" create folder -n 10
     refuses "missing/f: cannot be written" create missing/f -n 10
     run create g -n 100 --json
     check "create: a file: --json" [ "$(field capacity err)" = 100 ]
