@@ -244,7 +244,7 @@ static void print_table(const struct trial *a, const struct trial *b)
          "  (3) reading and making the keys, and checking, is counted");
 }
 
-/* A rate that is as asked exceeds three standard deviations once in 700 times. */
+/* A rate that is as asked exceeds seven standard deviations once in 10^12 times. */
 static int judge(const struct trial *trial)
 {
     double expected = fpr * (double)trial->asked_absent;
@@ -252,7 +252,7 @@ static int judge(const struct trial *trial)
         printf("WRONG: %s: keys that were added are not found\n", trial->title);
         return 1;
     }
-    if ((double)trial->false_positives > expected + 3 * sqrt(expected)) {
+    if ((double)trial->false_positives > expected + 7 * sqrt(expected)) {
         printf("WRONG: %s: more false positives than asked for\n", trial->title);
         return 1;
     }

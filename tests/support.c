@@ -58,7 +58,7 @@ uint64_t test_seed(void)
     const char *given = getenv("PERHAPS_TEST_SEED");
     if (!given)
         seed = 1;
-    else if (strcmp(given, "fresh"))
+    else if (strcmp(given, "fresh") != 0)
         seed = strtoull(given, NULL, 0);
     else if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         abort();
