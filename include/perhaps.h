@@ -81,7 +81,8 @@ enum perhaps_error {
     PERHAPS_ERR_LAYERS = -15,   /* a chain has PERHAPS_LAYERS_MAX layers, and all are full */
 };
 
-/* One line in English, what and what to do; never NULL, for unknown numbers too. */
+/* One line in English, what and what to do; never NULL, for unknown numbers too.  Knows those of
+ * perhaps_cluster.h, which tells more itself. */
 PERHAPS_API const char *perhaps_strerror(int error);
 
 /* PERHAPS_VERSION of the library that runs, which may differ from this header's. */

@@ -12,8 +12,9 @@
  *     perhaps_cluster_free(seen);
  *
  * The key's hash chooses one of many partitions, each a Redis string of at most 16 MiB, and in
- * it a block of 64 bytes, or of a few times as many: an add is one command to one node, and so
- * is a question (doc/CLUSTER.md).  Plain commands only: no module, no script.
+ * it a block of 64 bytes, or of a few times as many: in large batches an add is one command to one
+ * node, and so is a question; a call with one key costs 4 to 13 (doc/CLUSTER.md).  Plain commands
+ * only: no module, no script.
  *
  * Answers.  A key whose add has returned is answered "perhaps" by every client, until the
  * servers lose what they had acknowledged: 'acknowledge' of the options says how many replicas
@@ -56,8 +57,8 @@ struct perhaps_cluster_options {
     /* redis://[user][:password]@host[:port]/name, or without the @, of any node; special
      * characters in its parts are written as %XX.  Behind it, after a '?' and separated by
      * '&', may stand settings that take precedence: timeout=2s, patience=1m, replicas=yes,
-     * acknowledge=1, and layout=redisson for a filter that Redisson's RBloomFilter made
-     * there. */
+     * acknowledge=1, and layout=redisson for a filter that Redisson's RBloomFilter made there:
+     * only with StringCodec; and if its string is lost, that reads as "no" (doc/CLUSTER.md). */
     const char *url;
     const char *user, *password; /* where the URL has none */
     unsigned timeout_ms;  /* for a connection, and for a server to go on answering; 0: 3000 */

@@ -1,5 +1,6 @@
 /* error.c - error numbers in English. */
 #include "perhaps.h"
+#include "perhaps_cluster.h"
 
 const char *perhaps_version(void)
 {
@@ -44,6 +45,31 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_LAYERS:
         return "the chain has 64 layers, which is the most, and all are full: build a new one "
                "for more keys";
+    case PERHAPS_ERR_ADDRESS:
+        return "not the address of a filter on servers: redis://host:port/name";
+    case PERHAPS_ERR_UNREACHABLE:
+        return "a server does not answer: look after it, or raise patience=";
+    case PERHAPS_ERR_REFUSED:
+        return "a server refuses: look at its password, permissions, disk and replicas";
+    case PERHAPS_ERR_SERVER_FULL:
+        return "a server's memory is full: raise its maxmemory or add servers";
+    case PERHAPS_ERR_TAKEN:
+        return "there is something of that name on the servers: choose another one";
+    case PERHAPS_ERR_MISSING:
+        return "there is no filter of that name on the servers: make it first";
+    case PERHAPS_ERR_UNFINISHED:
+        return "the filter is half made or half deleted: delete it if nobody is at it";
+    case PERHAPS_ERR_LOST:
+        return "the servers have lost a part of the filter: restore their data, or make it "
+               "anew";
+    case PERHAPS_ERR_REPLICAS:
+        return "too few replicas have what was added: look after them, or lower acknowledge=";
+    case PERHAPS_ERR_CHANGED:
+        return "the filter was made anew since it was opened: open it again";
+    case PERHAPS_ERR_PROTOCOL:
+        return "a server answers what it should not: is it Redis or Valkey?";
+    case PERHAPS_ERR_STOPPED:
+        return "interrupted";
     default:
         return "unknown error";
     }

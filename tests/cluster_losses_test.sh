@@ -277,22 +277,70 @@ test_password() {
     end_single
 }
 
-test_user_without_rights() {
+# with_rights COMMANDS VERB...: drives as a user who may do that alone.
+with_rights() {
+    local commands
+    read -ra commands <<<"$1"
+    server_cli "$entry" acl setuser limited reset on '>secret' '~perhaps:*' '~foreign' \
+        '~{foreign}:config' "${commands[@]/#/+}" >/dev/null
+    run "$2" "redis://limited:secret@127.0.0.1:${PORTS[entry]}/$3" "${@:4}"
+}
+
+# needs VERB COMMANDS NAME...: these suffice, and each of them is needed.
+needs() {
+    local verb=$1 all=$2 one
+    shift 2
+    for one in $all; do
+        with_rights "$(tr ' ' '\n' <<<"$all" | grep -vxF "$one" | tr '\n' ' ')" "$verb" "$@"
+        check "$verb without $one: $(tail -n 1 out)" gives REFUSED
+    done
+    with_rights "$all" "$verb" "$@"
+    check "$verb: $(tail -n 1 out)" gives none
+}
+
+# What doc/CLUSTER.md says of the rights that a verb needs.
+test_rights() {
+    local open='cluster|slots hgetall strlen'
     with_single
-    server_cli "$entry" acl setuser reader on '>secret' '~perhaps:*' +@read +@connection \
-        '+cluster|slots' >/dev/null
     server_cli "$entry" acl setuser other on '>secret' '~other:*' +@all >/dev/null
     succeeds "create" create rights capacity=1000
     succeeds "add" add rights count=100
-    run add "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights" count=10 first=200
-    check "a reader adds: $(tail -n 1 out)" gives REFUSED
-    run create "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights2" capacity=1000
-    check "a reader creates: $(tail -n 1 out)" gives REFUSED
     printf '100\n' >keys
-    run ask "redis://reader:secret@127.0.0.1:${PORTS[entry]}/rights" keys=keys
-    check "a reader asks: $(tail -n 1 out)" gives none
+    needs ask "$open getrange hget hexists" rights keys=keys
+    needs open "$open getrange" rights
+    needs verify "$open getrange" rights
+    needs add "$open hget hexists hincrby bitfield" rights count=10 first=200
+    with_rights "$open hget hexists hincrby bitfield getrange hset hsetnx setrange" \
+        create grows capacity=10 grow=1
+    check "who may add only does not create: $(tail -n 1 out)" gives REFUSED
+    succeeds "create" create grows capacity=10 grow=1
+    with_rights "$open hget hexists hincrby bitfield getrange hset hsetnx setrange" \
+        add grows count=100
+    check "one that grows: $(tail -n 1 out)" gives none
+    with_rights "$open hset renamenx setrange unlink" create made capacity=1000
+    check "create: $(tail -n 1 out)" gives none
+    with_rights "$open getrange" delete made
+    check "who may ask does not delete: $(tail -n 1 out)" gives REFUSED
+    with_rights "cluster|slots hgetall hset unlink" delete made
+    check "delete: $(tail -n 1 out)" gives none
     run open "redis://other:secret@127.0.0.1:${PORTS[entry]}/rights"
     check "other keys: $(tail -n 1 out)" gives REFUSED
+    end_single
+}
+
+# The same of Redisson's filters, and what it says of a string that is lost.
+test_redisson() {
+    local foreign='foreign?layout=redisson'
+    with_single
+    server_cli "$entry" hset '{foreign}:config' size 9585 hashIterations 7 expectedInsertions 1000 \
+        falseProbability 0.01 >/dev/null
+    printf '10\n' >keys
+    needs add "cluster|slots hmget bitfield" "$foreign" count=10
+    needs ask "cluster|slots hmget bitfield_ro" "$foreign" keys=keys
+    needs open "cluster|slots hmget bitcount" "$foreign"
+    server_cli "$entry" del foreign >/dev/null
+    drive ask "$foreign" keys=keys
+    check "lost keys are denied, and no error tells: $(tail -n 1 out)" is denied 10
     end_single
 }
 

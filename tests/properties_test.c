@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "perhaps_cluster.h"
+
 /* ---- A batch is its single form, one key after the other ------------------------------- */
 
 enum { ADD, ADD_UNLESS_PRESENT, REMOVE, CONTAINS, OPERATIONS, BATCH_MAX = 1000 };
@@ -368,6 +370,8 @@ static void test_free_nothing(void **state)
     perhaps_free(NULL);
     for (int error = -100; error < 10; error++)
         expect(*perhaps_strerror(error));
+    for (int error = PERHAPS_ERR_STOPPED; error <= PERHAPS_ERR_ADDRESS; error++)
+        expect(strcmp(perhaps_strerror(error), perhaps_strerror(-100)) != 0);
     expect(!strcmp(perhaps_version(), PERHAPS_VERSION));
 }
 
