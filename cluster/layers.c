@@ -447,22 +447,26 @@ static int make_layer(perhaps_cluster *c, const struct description *about, unsig
     return error ? error : mark(c, (struct marking){ .state = STATE_READY, .layer = index });
 }
 
-int layers_grow(perhaps_cluster *c)
+static int add_layer(perhaps_cluster *c, unsigned index)
 {
     struct description about;
+    int error = propose_layer(c, index);
+    if (!error)
+        error = cluster_describe(c, &about);
+    if (!error && about.state != STATE_READY)
+        error = cluster_open_layers(c, &about); /* which says why not */
+    return error ? error : make_layer(c, &about, index);
+}
+
+int layers_grow(perhaps_cluster *c)
+{
     unsigned index = c->nlayers;
     int error = layers_renew(c);
     if (error || c->nlayers > index)
         return error; /* somebody else has done it */
     if (index == PERHAPS_LAYERS_MAX)
         return cluster_fail_plainly(c, PERHAPS_ERR_LAYERS);
-    error = propose_layer(c, index);
-    if (!error)
-        error = cluster_describe(c, &about);
-    if (!error && about.state != STATE_READY)
-        error = cluster_open_layers(c, &about); /* which says why not */
-    if (!error)
-        error = make_layer(c, &about, index);
+    error = add_layer(c, index);
     return error ? error : layers_renew(c);
 }
 

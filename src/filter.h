@@ -227,7 +227,7 @@ struct filter_kind {
 /* Batches: the public calls hash BATCH_STEP keys at a time into a ring and hand them to the
  * kind BATCH_AHEAD keys later, so that about that many prefetches are outstanding.  A kind that
  * sorts the keys of a shared filter by owner gets BATCH_MOST at once. */
-enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 768 };
+enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 512 };
 
 /* kinds.c: the registry */
 const struct filter_kind *kind_by_id(uint32_t id);
