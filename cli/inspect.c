@@ -194,9 +194,10 @@ static int verify(const struct settings *settings, const struct target *target)
         return STATUS_NO;
     }
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: is being added to in place and has no checksums meanwhile: check "
-                        "it later",
-                        target->path);
+        return complain(
+            "%s: has no checksums while it is added to in place: check it later, or, if a "
+            "crash ended that, have them written with 'perhaps add %s < /dev/null'",
+            target->path, target->path);
     if (error)
         return complain("%s: %s", target->path, why(error));
     if (!settings->quiet && !settings->json)

@@ -92,13 +92,13 @@ static int unknown_verb(const char *name)
     return complain("%s: no such verb: see 'perhaps help'", name);
 }
 
-static int help(const char *name)
+static int help(const char *name, bool all)
 {
     const struct verb *verb = name ? find_verb(name) : NULL;
     if (!name)
         help_print();
     else if (verb)
-        help_verb(verb, false);
+        help_verb(verb, all);
     else
         return unknown_verb(name);
     return STATUS_YES;
@@ -143,11 +143,11 @@ static int run(int argc, char **argv)
         return STATUS_YES;
     }
     if (is_any_of(argv[1], "--help", "-h"))
-        return help(NULL);
+        return help(NULL, false);
     if (strcmp(argv[1], "help") == 0 && argc > 2 && strcmp(argv[2], "--completion") == 0)
         return completion(argv[3]);
     if (strcmp(argv[1], "help") == 0)
-        return help(argc > 2 ? argv[2] : NULL);
+        return help(argv[2], argc > 3 && strcmp(argv[3], "--help-all") == 0);
     return run_verb(argv[1], argc - 1, argv + 1);
 }
 

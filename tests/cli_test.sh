@@ -865,7 +865,7 @@ test_in_place() {
     run add --in-place -q f <(echo beside)
     check "--in-place: not another one" exits 0
     run verify f
-    refused "--in-place: verify" "f: is being added to in place"
+    refused "--in-place: verify" "f: has no checksums while it is added to in place: check it later"
     run query -c f <(printf 'at_once\nbeside\n')
     check "--in-place: both are in" prints $'2\n'
     exec 5>&-

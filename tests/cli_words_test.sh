@@ -49,6 +49,27 @@ test_add_rewrites() {
     fi
 }
 
+# What a process had added before it died is in; the next add writes the checksums.
+test_add_dies() {
+    local pid
+    run build -q -n 1000 -p 1e-9 -o f keys
+    mkfifo slow
+    "$program" add -q f slow 2>slow_err &
+    pid=$!
+    exec 5>slow
+    seq 100 200 >&5
+    check "add: a key is found at once" until_true "$program" query --any f --key 200
+    kill -9 $pid
+    exec 5>&-
+    wait $pid 2>kill_err
+    refuses "perhaps add f < /dev/null" verify f
+    run query -c f keys <(seq 100 200)
+    check "add, SIGKILL: what was added is in" prints $'111\n'
+    run add -q f
+    run verify f
+    check "add, SIGKILL: the next one writes the checksums" exits 0
+}
+
 test_interrupted_query() {
     run build -n 100 -p 1e-12 -o f keys
     interrupted INT 10 query f
@@ -140,8 +161,10 @@ test_help_is_short() {
     done
     run help build
     check "help build: there are more" tells "and [0-9]+ more: 'perhaps build --help-all'"
-    run build --help-all
-    check "build --help-all" tells '--seed S'
+    for arguments in "build --help-all" "help build --help-all"; do
+        run $arguments
+        check "$arguments" tells '--seed S'
+    done
 }
 
 test_padding() {
