@@ -254,7 +254,7 @@ static bool has_all(const char *block, const struct perhaps_bits *bits)
 {
     unsigned missing = 0;
     for (unsigned i = 0; i < bits->nbits; i++)
-        missing |= ~(unsigned char)block[bits->bit[i] / 8] & (1U << bits->bit[i] % 8);
+        missing |= ~(unsigned)block[bits->bit[i] / 8] & (1U << bits->bit[i] % 8);
     return !missing;
 }
 

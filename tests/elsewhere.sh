@@ -1,5 +1,6 @@
 #!/bin/bash
-# elsewhere.sh [SYSTEM...] - builds and tests in clean chroots of other systems; ./dev elsewhere.
+# elsewhere.sh [SYSTEM[:COMPILER]...] - builds and tests in clean chroots of other systems;
+# ./dev elsewhere.  COMPILER is gcc or clang.
 #
 # The chroots are made by mmdebstrap, as root or in a user namespace, kept as archives in
 # build/elsewhere (remove one to have it made anew), and unpacked for each run.  In the environment:
@@ -113,6 +114,7 @@ for name in "$@"; do
     bare)
         # the packages are built on bookworm, and tried where there is nothing
         run_in bookworm packages && run_in bare install && run_in bare demo ;;
+    *:*) run_in "${name%:*}" test "${name#*:}" ;;
     *) run_in "$name" test ;;
     esac || failed="$failed $name"
 done

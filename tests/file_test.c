@@ -9,7 +9,7 @@
 
 #include "hostile.h"
 
-static const uint8_t secret[16] = "a secret of ours";
+static const uint8_t secret[16] = "secret of ours";
 
 static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash[16])
 {
@@ -161,7 +161,7 @@ static int open_with(const struct bytes *file, const struct perhaps_open_options
 static void test_wrong_keys(void **state)
 {
     (void)state;
-    uint8_t wrong[16] = "a secret of ourz";
+    uint8_t wrong[16] = "secret of ourz";
     uint64_t other_salt = 6;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
     for (int writable = 0; writable < 2; writable++) {
@@ -209,7 +209,7 @@ static void test_secret_is_not_in_the_file(void **state)
 static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter *f,
                                  const perhaps_filter *original)
 {
-    const uint8_t key[16] = "a key of 16 byte";
+    const uint8_t key[16] = "key of 16 bytes";
     struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = sizeof key };
     uint8_t out[16];
     uint64_t count;
