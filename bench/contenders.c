@@ -50,9 +50,7 @@ static double load(const void *filter)
 
 static uint64_t huge_nbytes(const void *filter)
 {
-    struct perhaps_stats stats;
-    perhaps_stats(filter, &stats);
-    return stats.huge_nbytes;
+    return perhaps_huge_nbytes(filter);
 }
 
 static const char *cpu(const void *filter)

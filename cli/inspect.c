@@ -10,9 +10,10 @@
 #include "target.h"
 
 /* A file's pages are the system's business; the library asks for huge ones in memory. */
-static json_t *pages_of(const struct settings *settings, const struct perhaps_stats *stats)
+static json_t *pages_of(const struct settings *settings, const perhaps_filter *filter,
+                        const struct perhaps_stats *stats)
 {
-    bool huge = stats->huge_nbytes > 0;
+    bool huge = perhaps_huge_nbytes(filter) > 0;
     if (settings->json)
         return json_boolean(huge);
     return json_sprintf("%s%s", huge ? "yes" : "no", stats->mapped ? " (mapped file)" : "");
@@ -113,7 +114,7 @@ static int print_info(const struct settings *settings, const struct target *targ
             optional(settings, stats.stale), "saturated", optional(settings, stats.saturated),
             "failed_adds", (json_int_t)stats.failed_adds, "unmatched_removals",
             (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
-            pages_of(settings, &stats), "instructions", stats.cpu, "geometry",
+            pages_of(settings, target->filter, &stats), "instructions", stats.cpu, "geometry",
             fact_geometry(settings, plan), "notes", notes_of(&stats), "parts",
             parts_of(target->filter)));
 }

@@ -12,7 +12,9 @@
  *
  * A filter answers from a few bits a key.  A key that was added is always answered
  * "perhaps" (true); a key that was not is answered "perhaps" with a probability of at
- * most the false-positive rate (fpr) that was asked, as long as the filter accepts keys.
+ * most the false-positive rate (fpr) that was asked: at every moment at which the filter
+ * accepts keys, computed from its actual bits.  Filters are sized for that whatever their hash
+ * seed (all but one in 10^9), and small ones compute the rate as they fill (doc/KINDS.md).
  *
  * Errors.  Functions that can fail return 0 or a negative enum perhaps_error, and leave
  * the filter as it was (the _many forms say how far they came).  The library never prints,
@@ -550,12 +552,21 @@ struct perhaps_stats {
     uint64_t unmatched_removals; /* PERHAPS_ERR_NOT_FOUND */
     bool mapped;                 /* from a file */
     bool shared;                 /* several threads may write; and mapped: processes, too */
-    uint64_t huge_nbytes;        /* of the body, on huge pages: half the time of a query */
     const char *cpu;             /* whose instructions are used: "avx512", "scalar", ... */
 };
 
-/* Fills in *stats.  Reads at most 4 MiB of the body: a larger one is sampled evenly. */
+/* Fills in *stats, in less than a millisecond.  Reads about 1 MiB of the body: 'load' and
+ * 'fpr_now' are exact for a body of up to 64 KiB, true to half a percent for one of 1 MiB, and
+ * estimated from an even sample, to 2 %, of a larger one. */
 PERHAPS_API void perhaps_stats(const perhaps_filter *filter, struct perhaps_stats *stats);
+
+/* Returns the bytes of memory of all bodies, directories included: memory_nbytes of the stats,
+ * at once. */
+PERHAPS_API uint64_t perhaps_memory_nbytes(const perhaps_filter *filter);
+
+/* Returns how many bytes of the bodies lie on huge pages, which halve the time of a query.  Asks
+ * the system, which takes milliseconds in a large process. */
+PERHAPS_API uint64_t perhaps_huge_nbytes(const perhaps_filter *filter);
 
 /* The same for a part of a filter: the layers of a chain, the generations of a window, the
  * newest being 0.  Returns false, and leaves *stats alone, if there is no such part. */

@@ -47,6 +47,15 @@ static inline void store32(void *p, uint32_t v)
     memcpy(p, &v, sizeof v);
 }
 
+/* How many bits are set.  A loop over it becomes vector instructions, which the compiler's own
+ * function would not. */
+static inline uint32_t bits_set32(uint32_t word)
+{
+    word -= word >> 1 & UINT32_C(0x55555555);
+    word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
+    return ((word + (word >> 4)) & UINT32_C(0x0f0f0f0f)) * UINT32_C(0x01010101) >> 24;
+}
+
 /* Maps a uniform 64-bit number to 0 .. range-1, for any range (multiply-shift). */
 static inline uint64_t scale64(uint64_t uniform, uint64_t range)
 {

@@ -32,11 +32,11 @@ static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint
 }
 
 /* Counts up to n keys more before they are added, all of them or, for a filter of one thread,
- * as many as the limit allows.  Returns how many. */
+ * as many as there is room for.  Returns how many. */
 static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
 {
     uint64_t *counter = &f->counters->keys;
-    uint64_t limit = f->geometry.key_limit, now = counter_get(counter);
+    uint64_t limit = counter_get(&f->room_until), now = counter_get(counter);
     uint64_t room = now < limit ? limit - now : 0;
     if (!f->shared) {
         n = n < room ? n : (size_t)room;

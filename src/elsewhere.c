@@ -133,7 +133,8 @@ void perhaps_layout_describe(const perhaps_layout *layout, struct perhaps_descri
 
 void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan)
 {
-    plan_describe(layout->kind, &layout->geometry, plan);
+    const struct geometry *g = &layout->geometry;
+    plan_describe(layout->kind, g, layout->kind->predict(g, (double)g->capacity), plan);
 }
 
 int perhaps_layout_hash_many(const perhaps_layout *layout, const struct perhaps_keys *keys,
@@ -144,7 +145,7 @@ int perhaps_layout_hash_many(const perhaps_layout *layout, const struct perhaps_
 
 double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys)
 {
-    return layout->kind->predict(&layout->geometry, (double)keys).mean;
+    return layout->kind->predict(&layout->geometry, (double)keys);
 }
 
 /* Where no bit is left the last may have been set long ago: half of one is taken for free. */

@@ -122,8 +122,9 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     size_t added;
     if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
         return 0;
-    if (!reserve_keys(f, 1, 0))
+    if (!filter_has_room(f, key))
         return PERHAPS_ERR_FULL;
+    counter_add(f, &f->counters->keys, 1);
     int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
     if (error || *answer)
         counter_take(f, &f->counters->keys, 1);
@@ -235,7 +236,7 @@ static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
 static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool unless_present,
                                  bool *answer)
 {
-    if (f->shared || !f->loops.add_one || f->counters->keys >= f->geometry.key_limit)
+    if (f->shared || !f->loops.add_one || f->counters->keys >= f->room_until)
         return add_through_kind(f, hash, unless_present, answer);
     *answer = f->loops.add_one(f->body, f->geometry.field, hash);
     f->counters->keys += !*answer;

@@ -30,12 +30,6 @@ struct geometry {
     uint64_t extra_nbytes; /* what plan() says that a new one takes beside its body */
 };
 
-/* The false-positive rate over all hash seeds. */
-struct rate {
-    double mean;
-    double sd;
-};
-
 struct fill {
     double load;
     double fpr;
@@ -93,6 +87,10 @@ struct perhaps_filter {
     struct geometry geometry;
     struct counters *counters; /* its own, or in a file that is written in place */
     struct counters own_counters;
+    bool is_part;         /* of a composite */
+    uint64_t room_until;  /* up to so many keys adds need no look at the rate: see room.c */
+    double fpr_predicted; /* at capacity; 0: not computed yet */
+    uint64_t full_at;     /* with so many keys it is full, whatever the key limit */
     const struct kernels *kernels;
     struct perhaps_allocator allocator;
     struct mapping mapping;
@@ -170,11 +168,16 @@ struct filter_kind {
      * that does not. */
     int (*advance)(perhaps_filter *f, uint64_t now);
 
-    /* The fpr when 'keys' keys are in. */
-    struct rate (*predict)(const struct geometry *g, double keys);
+    /* The fpr when 'keys' keys are in, the mean over all hash seeds. */
+    double (*predict)(const struct geometry *g, double keys);
 
-    /* Load and fpr from the actual fill; reads at most 4 MiB of the body. */
-    struct fill (*measure)(const perhaps_filter *f);
+    /* Load and fpr from the actual fill; reads about 'most_nbytes' of the body, which is sampled
+     * if it is larger.  Exact for one of at most a 16th of that. */
+    struct fill (*measure)(const perhaps_filter *f, uint64_t most_nbytes);
+
+    /* The fpr, exactly, that a small filter would have with one key more; NULL where the key
+     * limit alone keeps the rate. */
+    double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
     /* Chooses f->loops from f->kernels, for one that is shared or not. */
     void (*bind)(perhaps_filter *f);
@@ -244,6 +247,12 @@ int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
+
+/* room.c: whether one key more, which sets a bit, may be counted and added. */
+bool filter_has_room(perhaps_filter *f, const struct keyhash *key);
+
+/* room.c: for a filter whose keys were changed otherwise than by adds. */
+void filter_reset_room(perhaps_filter *f);
 
 /* life.c: calls attach(). */
 int filter_attach(perhaps_filter *f);

@@ -42,6 +42,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->allocator = a;
     f->shared = shared;
     f->counters = &f->own_counters;
+    filter_reset_room(f);
     if (with_body && !allocate_body(f)) {
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
@@ -178,6 +179,7 @@ int perhaps_clear(perhaps_filter *f)
     else
         memset(f->body, 0, f->geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
+    filter_reset_room(f);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "filter.h"
+#include "sample.h"
 
 static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 {
@@ -38,11 +39,12 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     if (error)
         return error;
     error = f->kind->merge(both, other);
-    if (!error && f->kind->measure(both).fpr > f->geometry.fpr)
+    if (!error && f->kind->measure(both, SAMPLE_NBYTES).fpr > f->geometry.fpr)
         error = PERHAPS_ERR_FULL;
     if (!error) {
         take_body(f, both);
         f->counters->keys = both->counters->keys;
+        filter_reset_room(f);
     }
     perhaps_free(both);
     return error;

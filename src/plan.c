@@ -10,11 +10,6 @@ bool plan_in_range(uint64_t capacity, double fpr)
            fpr < 1; /* false for NaN */
 }
 
-bool plan_fits(struct rate rate, double fpr)
-{
-    return rate.mean + 3 * rate.sd <= fpr;
-}
-
 uint64_t plan_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
                        void *context)
 {
@@ -23,7 +18,13 @@ uint64_t plan_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value
         good = good > most / 2 ? most : 2 * good;
     if (!fits(context, good))
         return 0;
-    uint64_t bad = good / 2;
+    return plan_smallest_from(good / 2 + 1, good, fits, context);
+}
+
+uint64_t plan_smallest_from(uint64_t least, uint64_t good,
+                            bool (*fits)(void *context, uint64_t value), void *context)
+{
+    uint64_t bad = least - 1;
     while (good - bad > 1) {
         uint64_t middle = bad + (good - bad) / 2;
         if (fits(context, middle))
@@ -49,18 +50,70 @@ double plan_keys_from_load(double cells, double marks, double load)
     return -log1p(-load) * cells / marks;
 }
 
-uint64_t plan_key_limit(uint64_t capacity, double (*rate)(const void *context, double keys),
-                        const void *context)
+uint64_t plan_one_mark_limit(double cells, double fpr)
 {
-    enum { INTERVALS = 16 }; /* of Simpson's rule */
-    double keys = (double)capacity, sum = 0;
+    return (uint64_t)fmin(floor(cells * fpr), 0x1p62);
+}
+
+bool plan_one_mark_fits(double cells, uint64_t capacity, double fpr)
+{
+    struct occupancy share = plan_occupancy(cells, (double)capacity);
+    double used = cells * (share.mean + PLAN_DEVIATIONS * sqrt(share.variance));
+    return fmin(used, (double)capacity) <= (double)plan_one_mark_limit(cells, fpr);
+}
+
+/* How many keys are taken for present, of 'capacity', is over by so many at most, and under by
+ * as many: the rate rises at least as the keys do, so half of the last rate is its mean. */
+static double missing_slack(uint64_t capacity, double fpr)
+{
+    double most = (double)capacity * fpr / 2;
+    return fmin(most, (PLAN_DEVIATIONS + 1) * sqrt(most));
+}
+
+double plan_keys_at_limit(uint64_t capacity, double fpr)
+{
+    return (double)capacity + missing_slack(capacity, fpr) / (1 - fpr);
+}
+
+/* The integral of the rate over the keys, by Simpson's rule. */
+static double missing_keys(double keys, double (*rate)(void *context, double keys),
+                           void *context)
+{
+    enum { INTERVALS = 16 };
+    double sum = 0;
     for (int i = 0; i <= INTERVALS; i++) {
         double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
         sum += weight * rate(context, floor(keys * i / (double)INTERVALS));
     }
-    double missing = sum * keys / (double)INTERVALS / 3;
-    double slack = 4 * sqrt(missing) + 1;
-    return missing > slack ? capacity - (uint64_t)(missing - slack) : capacity;
+    return sum * keys / (double)INTERVALS / 3;
+}
+
+double plan_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
+                        void *context)
+{
+    double good = 0, bad = most;
+    if (rate(context, most) <= fpr)
+        return most;
+    while (bad - good > 1 && bad - good > 1e-9 * bad) {
+        double middle = floor(good + (bad - good) / 2);
+        if (rate(context, middle) <= fpr)
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+uint64_t plan_key_limit(const struct geometry *g, double (*rate)(void *context, double keys),
+                        void *context)
+{
+    double planned = plan_keys_at_limit(g->capacity, g->fpr);
+    double keys = plan_keys_within(g->fpr, planned, rate, context);
+    if (keys < planned)
+        return (uint64_t)fmax(keys - missing_keys(keys, rate, context), 0);
+    double missing = missing_keys((double)g->capacity, rate, context);
+    double slack = missing_slack(g->capacity, g->fpr);
+    return g->capacity - (uint64_t)fmax(missing - slack, 0);
 }
 
 /* PERHAPS_STATIC is what the caller promises, not what the kind must have: a kind that also
@@ -137,7 +190,7 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
                                                 : PERHAPS_ERR_UNSUPPORTED;
 }
 
-void plan_describe(const struct filter_kind *kind, const struct geometry *g,
+void plan_describe(const struct filter_kind *kind, const struct geometry *g, double predicted,
                    struct perhaps_plan *plan)
 {
     uint64_t nbytes = g->body_nbytes + g->extra_nbytes;
@@ -146,7 +199,7 @@ void plan_describe(const struct filter_kind *kind, const struct geometry *g,
         .base = kind->base ? kind->base(g)->about.name : NULL,
         .capacity = g->capacity,
         .fpr = g->fpr,
-        .fpr_predicted = kind->predict(g, (double)g->capacity).mean,
+        .fpr_predicted = predicted,
         .body_nbytes = nbytes,
         .bits_per_key = 8.0 * (double)nbytes / (double)g->capacity,
         .fpr_until = g->fpr_until ? g->fpr_until : g->capacity,
@@ -168,7 +221,7 @@ int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *pla
         *plan = (struct perhaps_plan){ 0 };
         return error;
     }
-    plan_describe(kind, &g, plan);
+    plan_describe(kind, &g, kind->predict(&g, (double)g.capacity), plan);
     if (kind->explain)
         kind->explain(&g, why);
     memcpy(plan->why, why, sizeof plan->why);

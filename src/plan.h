@@ -19,14 +19,29 @@ int plan_base(const struct perhaps_options *options, unsigned lent, const char *
 /* Whether capacity and fpr are in their ranges. */
 bool plan_in_range(uint64_t capacity, double fpr);
 
-/* Whether a filter made with any seed keeps the rate: its mean and three standard deviations
- * stay under what was asked. */
-bool plan_fits(struct rate rate, double fpr);
+/* A filter is sized so that of 10^9 seeds not one gives a rate above the asked one, or refuses
+ * one of 'capacity' keys.  So many deviations from the mean are allowed for, where what differs
+ * is a sum of many small things. */
+#define PLAN_DEVIATIONS 6.5
+
+/* From this rate on one mark a key takes about the least memory there is.  Then a rate is a
+ * share of cells in use, and kept by counting them. */
+#define PLAN_ONE_MARK_FPR 0.3
+bool plan_one_mark_fits(double cells, uint64_t capacity, double fpr);
+uint64_t plan_one_mark_limit(double cells, double fpr);
+
+/* With more marks, the number of different keys that may be in before as many as the key limit
+ * have been counted: the rate must be kept with so many. */
+double plan_keys_at_limit(uint64_t capacity, double fpr);
 
 /* The smallest value in 1 .. most that fits (fits() is false below some value and true from
  * it on); 0 if none does. */
 uint64_t plan_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
                        void *context);
+
+/* The same in least .. good, of which 'good' fits. */
+uint64_t plan_smallest_from(uint64_t least, uint64_t good,
+                            bool (*fits)(void *context, uint64_t value), void *context);
 
 /* The share of 'cells' that 'marks' random marks leave set: mean and variance. */
 struct occupancy {
@@ -38,15 +53,20 @@ struct occupancy plan_occupancy(double cells, double marks);
 /* How many keys of 'marks' marks each left this share of 'cells' set; 'load' < 1. */
 double plan_keys_from_load(double cells, double marks, double load);
 
-/* How many keys may set a bit before the rate is above the asked one.  Keys that are taken for
- * present set none, and cannot be told from repeats: of 'capacity' different keys so many are
- * expected to be missing from the count as the rate, on the way there, adds up to.  Four
- * deviations more, so that the last of them is not refused by chance. */
-uint64_t plan_key_limit(uint64_t capacity, double (*rate)(const void *context, double keys),
-                        const void *context);
+/* How many keys may set a bit before adds are refused.  Keys that are taken for present set
+ * none, and cannot be told from repeats: of 'capacity' different keys so many are missing from
+ * the count as the rate, on the way there, adds up to.  That differs from seed to seed: a few
+ * more are allowed, for which plan_keys_at_limit() has made room.  In a geometry that nobody
+ * planned fewer, so that the rate is expected to be kept. */
+uint64_t plan_key_limit(const struct geometry *g, double (*rate)(void *context, double keys),
+                        void *context);
+
+/* The most keys, of 'most' at most, with which the rate is at most fpr. */
+double plan_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
+                        void *context);
 
 /* What the public struct says of a geometry, but for 'why'. */
-void plan_describe(const struct filter_kind *kind, const struct geometry *g,
+void plan_describe(const struct filter_kind *kind, const struct geometry *g, double predicted,
                    struct perhaps_plan *plan);
 
 #endif

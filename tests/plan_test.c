@@ -172,7 +172,9 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     expect(plan.fpr_predicted <= fpr);
     /* nor far lower, but for a few keys, or where the shortest fingerprints are too long, or
      * where it is the first of many layers or splits */
-    if (gets_full(kind) && capacity >= 1000)
+    bool skewed =
+        preference == PERHAPS_FAST && fpr < 1e-6; /* a few lines have all of the rate */
+    if (gets_full(kind) && capacity >= 1e5 && !skewed)
         expect(plan.fpr_predicted >= fmin(fpr, 0.01) / 8);
     /* never far below the information limit, whatever the formula says */
     expect(plan.bits_per_key >= 0.98 * -log2(fpr));

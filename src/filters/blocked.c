@@ -28,7 +28,7 @@ static const char *const field_names[] = { "part_lines", "parts", "line_bits", "
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
-static struct rate predict(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
     return lines_predict(g, WORD_NBITS, keys);
 }
@@ -43,17 +43,16 @@ static unsigned usual_parts(double fpr)
 
 static double keys_held(const struct geometry *g)
 {
-    return (double)g->capacity;
+    return plan_keys_at_limit(g->capacity, g->fpr);
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    unsigned parts = lines_preferred_parts(usual_parts(g->fpr), options->preference);
     g->field[TOGETHER] = options->together;
-    int error = lines_plan(g, WORD_NBITS, parts, keys_held);
+    int error = lines_plan(g, WORD_NBITS, usual_parts(g->fpr), options->preference, keys_held);
     if (error)
         return error;
-    parts = (unsigned)g->field[PARTS];
+    unsigned parts = (unsigned)g->field[PARTS];
     g->field[TOGETHER] = options->together && parts > 1;
     const char *lines = parts == 1           ? "one cache line"
                         : g->field[TOGETHER] ? "cache lines side by side"
@@ -74,14 +73,14 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-static unsigned bits_set(uint32_t word)
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    return (unsigned)__builtin_popcount(word);
+    return lines_measure(f, WORD_NBITS, most_nbytes);
 }
 
-static struct fill measure(const perhaps_filter *f)
+static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 {
-    return lines_measure(f, WORD_NBITS, bits_set);
+    return lines_rate_with(f, *key);
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
@@ -189,6 +188,7 @@ const struct filter_kind kind_blocked = {
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
+    .rate_with = rate_with,
     .bind = bind,
     .sync_nbytes = sync_nbytes,
     .sorts_shared = true,

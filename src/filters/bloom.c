@@ -22,25 +22,28 @@ static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
 enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
 
-/* E[X^k] for a share X of bits set, to the second order in its deviation, and the deviation
- * of X^k from one seed to the next. */
-static struct rate predict(const struct geometry *g, double keys)
+/* E[X^k] for a share X of bits set, to the second order in its deviation. */
+static double predict(const struct geometry *g, double keys)
 {
     double bits = (double)g->field[KEY_BITS];
     struct occupancy set = plan_occupancy((double)g->field[NBITS], bits * keys);
     if (set.mean <= 0)
-        return (struct rate){ 0 };
+        return 0;
     double relative = set.variance / (set.mean * set.mean);
-    double rate = pow(set.mean, bits);
-    return (struct rate){ .mean = fmin(rate * (1 + bits * (bits - 1) / 2 * relative), 1),
-                          .sd = rate * bits * sqrt(relative) };
+    return fmin(pow(set.mean, bits) * (1 + bits * (bits - 1) / 2 * relative), 1);
 }
 
+/* What differs from seed to seed is the number of bits that are set. */
 static bool fits(void *context, uint64_t units)
 {
     struct geometry *g = context;
+    double bits = (double)g->field[KEY_BITS], nbits = (double)units * (double)UNIT_NBITS;
     g->field[NBITS] = units * UNIT_NBITS;
-    return plan_fits(predict(g, (double)g->capacity), g->fpr);
+    if (bits == 1)
+        return plan_one_mark_fits(nbits, g->capacity, g->fpr);
+    struct occupancy set =
+        plan_occupancy(nbits, bits * plan_keys_at_limit(g->capacity, g->fpr));
+    return pow(set.mean + PLAN_DEVIATIONS * sqrt(set.variance), bits) <= g->fpr;
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
@@ -50,6 +53,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     double usual = round(-log2(g->fpr));
     uint64_t least = (uint64_t)fmax(usual - 2, 1);
     uint64_t most = (uint64_t)fmin(usual + 2, KEY_BITS_MAX);
+    if (g->fpr >= PLAN_ONE_MARK_FPR)
+        least = most = 1;
     for (uint64_t bits = least; bits <= most; bits++) {
         struct geometry trial = *g;
         trial.field[KEY_BITS] = bits;
@@ -70,9 +75,9 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return 0;
 }
 
-static double rate_at(const void *context, double keys)
+static double rate_at(void *context, double keys)
 {
-    return predict(context, keys).mean;
+    return predict(context, keys);
 }
 
 static int set_geometry(struct geometry *g)
@@ -82,30 +87,50 @@ static int set_geometry(struct geometry *g)
     if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
-    g->key_limit = plan_key_limit(g->capacity, rate_at, g);
+    g->key_limit =
+        bits == 1 ? plan_one_mark_limit((double)nbits, g->fpr) : plan_key_limit(g, rate_at, g);
     return 0;
 }
 
-/* Others may be adding. */
-static uint64_t word_at(const uint8_t *body)
+/* Of one line; others may be adding. */
+static unsigned line_set(const uint8_t *line)
 {
-    return __atomic_load_n((const uint64_t *)(const void *)body, __ATOMIC_RELAXED);
+    const uint32_t *words = (const void *)line;
+    unsigned set = 0;
+    for (unsigned w = 0; w < LINE_WORDS; w++)
+        set += bits_set32(__atomic_load_n(&words[w], __ATOMIC_RELAXED));
+    return set;
 }
 
-static double share_set(const perhaps_filter *f)
+/* Bits beyond the last of the filter, which there are in none that was planned, are not set. */
+static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
 {
     double ones = 0, cells = 0;
-    for (struct sample s = sample_begin(f->geometry.body_nbytes); sample_next(&s);) {
-        for (uint64_t at = s.offset; at < s.end; at += sizeof(uint64_t))
-            ones += __builtin_popcountll(word_at(f->body + at));
+    for (struct sample s = sample_begin(f->geometry.body_nbytes, most_nbytes);
+         sample_next(&s);) {
+        for (uint64_t at = s.offset; at < s.end; at += LINE_NBYTES)
+            ones += line_set(f->body + at);
         cells += 8.0 * (double)(s.end - s.offset);
     }
     return ones / cells;
 }
 
-static struct fill measure(const perhaps_filter *f)
+static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 {
-    double load = share_set(f);
+    const struct geometry *g = &f->geometry;
+    double ones = round(share_set(f, UINT64_MAX) * 8.0 * (double)g->body_nbytes);
+    uint64_t place = key->place;
+    for (uint64_t i = 0; i < g->field[KEY_BITS]; i++) {
+        uint64_t bit = scale64(place, g->field[NBITS]);
+        ones += !(f->body[bit / 8] >> bit % 8 & 1);
+        place = bloom_next_place(place, key->mark);
+    }
+    return pow(fmin(ones / (double)g->field[NBITS], 1), (double)g->field[KEY_BITS]);
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    double load = share_set(f, most_nbytes);
     return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
 }
 
@@ -148,7 +173,7 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
     uint64_t nbytes = f->geometry.body_nbytes;
     for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
         store64(f->body + at, load64(f->body + at) | load64(other->body + at));
-    double load = fmin(share_set(f), 1 - 1e-9);
+    double load = fmin(share_set(f, SAMPLE_NBYTES), 1 - 1e-9);
     double keys = round(plan_keys_from_load(8.0 * (double)nbytes, marks, load));
     double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
                                                                       : other->counters->keys);
@@ -174,6 +199,7 @@ const struct filter_kind kind_bloom = {
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,
+    .rate_with = rate_with,
     .bind = bind,
     .sync_nbytes = sync_nbytes,
     .sorts_shared = true,

@@ -205,17 +205,15 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-static struct rate predict(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
-    struct rate all = { 0 };
+    double all = 0;
     for (size_t i = 0; i < PERHAPS_LAYERS_MAX && keys > 0; i++) {
         struct geometry layer;
         if (plan_layer(g, i, &layer))
             break;
         double here = fmin(keys, (double)layer.capacity);
-        struct rate rate = base_of(g)->predict(&layer, here);
-        all.mean = either(all.mean, rate.mean);
-        all.sd = hypot(all.sd, rate.sd);
+        all = either(all, base_of(g)->predict(&layer, here));
         keys -= here;
     }
     return all;
@@ -229,7 +227,7 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
 
 static int attach(perhaps_filter *f)
 {
-    if (!parts_are(f, base_of(&f->geometry)))
+    if (!parts_attach(f, base_of(&f->geometry)))
         return PERHAPS_ERR_DAMAGED;
     const struct filter_kind *base = base_of(&f->geometry);
     f->removes = base->remove != NULL;
@@ -245,9 +243,9 @@ static void clear(perhaps_filter *f)
     store64(f->body, 0);
 }
 
-static struct fill measure(const perhaps_filter *f)
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    struct fill fill = parts_measure(f);
+    struct fill fill = parts_measure(f, most_nbytes);
     fill.stale += counter_get((const uint64_t *)(const void *)f->body);
     return fill;
 }

@@ -39,7 +39,7 @@ enum { LINE_COUNTERS = LINE_BITS, CELLS = WORD_COUNTERS * LINE_WORDS };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
-static struct rate predict(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
     return lines_predict(g, WORD_COUNTERS, keys);
 }
@@ -57,7 +57,7 @@ static double log_alone(const struct geometry *g)
     return log1p(-chance);
 }
 
-/* How many counters may be in use: the expectation for 'capacity' different keys and five
+/* How many counters may be in use: the expectation for 'capacity' different keys and a few
  * deviations, so that none of these is refused by chance.
  *
  * The deviation has two causes.  In a line of i keys q^i of the counters are zero, q = 1 -
@@ -74,7 +74,7 @@ static uint64_t counters_limit(const struct geometry *g)
     double empty = exp(-line_marks / cells), curve = line_marks * marks / cells / cells;
     double between = cells * cells * empty * empty * fmin(expm1(curve) - curve, 1e6);
     double within = cells * cells * plan_occupancy(CELLS, line_marks).variance;
-    double limit = mean + 5 * sqrt(lines * (between + within)) + 1;
+    double limit = mean + PLAN_DEVIATIONS * sqrt(lines * (between + within)) + 1;
     return (uint64_t)fmin(ceil(limit), fmin(all_counters(g), 0x1p63));
 }
 
@@ -83,6 +83,19 @@ static double keys_at_limit(const struct geometry *g)
 {
     double share = (double)counters_limit(g) / all_counters(g);
     return share < 1 ? ceil(log1p(-share) / log_alone(g)) : 1e18;
+}
+
+/* With one counter a key the rate is the share that is in use. */
+static uint64_t counters_within(const struct geometry *g)
+{
+    double most = keys_at_limit(g);
+    uint64_t limit = counters_limit(g);
+    if (g->field[PARTS] == 1 && g->field[LINE_COUNTERS] == 1) {
+        uint64_t used = plan_one_mark_limit(all_counters(g), g->fpr);
+        return used < limit ? used : limit;
+    }
+    double keys = lines_keys_within(g, WORD_COUNTERS, most);
+    return keys < most ? (uint64_t)(-expm1(keys * log_alone(g)) * all_counters(g)) : limit;
 }
 
 /* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
@@ -99,11 +112,11 @@ static unsigned usual_parts(double fpr)
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    unsigned parts = lines_preferred_parts(usual_parts(g->fpr), options->preference);
-    int error = lines_plan(g, WORD_COUNTERS, parts, keys_at_limit);
+    int error =
+        lines_plan(g, WORD_COUNTERS, usual_parts(g->fpr), options->preference, keys_at_limit);
     if (error)
         return error;
-    parts = (unsigned)g->field[PARTS];
+    unsigned parts = (unsigned)g->field[PARTS];
     snprintf(why, WHY_NBYTES,
              "keys are counted to %d and removed: %u counters of %d bits in %s", COUNTER_MAX,
              (unsigned)g->field[LINE_COUNTERS] * parts, COUNTER_NBITS,
@@ -116,7 +129,7 @@ static int set_geometry(struct geometry *g)
     if (!lines_in_range(g))
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = lines_nbytes(g) + LINE_NBYTES;
-    g->cell_limit = counters_limit(g);
+    g->cell_limit = counters_within(g);
     g->key_limit = UINT64_MAX / 4; /* copies cost nothing */
     return 0;
 }
@@ -177,14 +190,9 @@ static uint64_t counters_full(uint64_t counters)
     return pairs & pairs >> 2 & lowest_bits;
 }
 
-static unsigned used_in_word(uint32_t word)
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    return (unsigned)__builtin_popcountll(counters_used(word));
-}
-
-static struct fill measure(const perhaps_filter *f)
-{
-    struct fill fill = lines_measure(f, WORD_COUNTERS, used_in_word);
+    struct fill fill = lines_measure(f, WORD_COUNTERS, most_nbytes);
     fill.saturated = counter_get(&totals_of(f)[COUNTERS_FULL]);
     return fill;
 }

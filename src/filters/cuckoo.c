@@ -40,10 +40,15 @@ static double pair_count(const struct geometry *g)
     return (double)g->field[NBUCKETS] / 2 * (exp2((double)g->field[WIDTH]) - 1);
 }
 
-static struct rate predict(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
-    struct occupancy occupied = plan_occupancy(pair_count(g), keys);
-    return (struct rate){ .mean = occupied.mean, .sd = sqrt(occupied.variance) };
+    return plan_occupancy(pair_count(g), keys).mean;
+}
+
+/* With so many entries the rate is kept even if no two are the same. */
+static double distinct_limit(const struct geometry *g)
+{
+    return floor(g->fpr * pair_count(g));
 }
 
 /* Load at which adds are sure to find room: the search reaches .955 at every width (.963 from
@@ -75,7 +80,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     uint64_t least = g->capacity < SMALL_CAPACITY ? SMALL_WIDTH : WIDTH_MIN;
     for (uint64_t width = least; width <= WIDTH_MAX; width++) {
         g->field[WIDTH] = width;
-        if (plan_fits(predict(g, (double)g->capacity), g->fpr) && crowded_pairs(g) < 1e-6) {
+        if ((double)g->capacity <= distinct_limit(g) && crowded_pairs(g) < 1e-6) {
             snprintf(why, WHY_NBYTES,
                      "keys can be removed: fingerprints of %u bits, two cache lines a key",
                      (unsigned)width);
@@ -93,18 +98,20 @@ static int set_geometry(struct geometry *g)
         width > WIDTH_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up(nbuckets / 2 * width + sizeof(uint64_t), LINE_NBYTES);
-    double limit = log1p(-g->fpr) / log1p(-1 / pair_count(g));
+    double limit = distinct_limit(g);
     uint64_t slots = nbuckets * BUCKET_SLOTS;
     g->key_limit = limit < (double)slots ? (uint64_t)limit : slots;
     return 0;
 }
 
-static struct fill measure(const perhaps_filter *f)
+/* From the number of entries, most of which differ. */
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
+    (void)most_nbytes;
     const struct geometry *g = &f->geometry;
     double keys = (double)__atomic_load_n(&f->counters->keys, __ATOMIC_RELAXED);
     return (struct fill){ .load = keys / (double)(g->field[NBUCKETS] * BUCKET_SLOTS),
-                          .fpr = predict(g, keys).mean };
+                          .fpr = predict(g, keys) };
 }
 
 /* ---- Many threads ---------------------------------------------------------------------- */

@@ -81,7 +81,7 @@ static double base_rate(const struct geometry *g, unsigned base, double keys)
     return (held + splits * full / 2) * match_chance(g);
 }
 
-static double rate_of(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
     double sum = 0;
     for (unsigned base = 0; base < BASES; base++)
@@ -89,10 +89,12 @@ static double rate_of(const struct geometry *g, double keys)
     return -expm1(-sum);
 }
 
-static struct rate predict(const struct geometry *g, double keys)
+/* What a key adds to the rate goes with the share of the keys that its segment has: those of a
+ * filter differ by a quarter, and none has more than the mean and a half. */
+static bool keeps_rate(const struct geometry *g, double keys)
 {
-    double mean = rate_of(g, keys);
-    return (struct rate){ .mean = mean, .sd = mean / sqrt(keys + 1) };
+    double more = fmin(PLAN_DEVIATIONS / 4 / sqrt(keys), 0.5);
+    return predict(g, keys) * (1 + more) <= g->fpr;
 }
 
 static uint64_t usual_limit(uint64_t capacity)
@@ -115,8 +117,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     }
     for (uint64_t bits = SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
-        if (!plan_fits(predict(g, (double)g->field[FPR_UNTIL]), g->fpr) ||
-            !plan_fits(predict(g, (double)g->capacity), g->fpr))
+        if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
             continue;
         snprintf(why, WHY_NBYTES,
                  "grows in place, page by page, keys can be removed: slots of %u bits, two "
@@ -161,9 +162,9 @@ static void clear(perhaps_filter *f)
     segments_clear(f, depth);
 }
 
-static struct fill measure(const perhaps_filter *f)
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    struct fill fill = segments_measure(f);
+    struct fill fill = segments_measure(f, most_nbytes);
     fill.fpr *= match_chance(&f->geometry);
     return fill;
 }

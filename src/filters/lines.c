@@ -2,6 +2,7 @@
 #include "lines.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "../kernels/layout.h"
 #include "../plan.h"
@@ -31,6 +32,16 @@ static unsigned separate_parts(const struct geometry *g)
     return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
 }
 
+static bool lines_have_one_mark(const struct geometry *g)
+{
+    return g->field[PARTS] == 1 && g->field[LINE_BITS] == 1;
+}
+
+static double lines_cells(const struct geometry *g, unsigned cells)
+{
+    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)(WORDS * cells);
+}
+
 uint64_t lines_nbytes(const struct geometry *g)
 {
     return g->field[PARTS] * g->field[PART_LINES] * LINE_NBYTES;
@@ -38,8 +49,8 @@ uint64_t lines_nbytes(const struct geometry *g)
 
 /* ---- The rate: a mixture over the number of keys in a line --------------------------- */
 
-/* Loads beyond this are taken as full lines: at one bit a key it is a rate of .9997. */
-enum { LOAD_MAX = 4096 };
+/* Loads from here on are taken as full lines. */
+enum { LOAD_MAX = 512 };
 
 static double choose(unsigned n, unsigned k)
 {
@@ -92,111 +103,281 @@ enum { MARKS_REFINED = 12 };
 /* A key's words are a progression, not any subset, so that two keys share all or none of them
  * a little more often: 1 % more false positives at a rate of 1e-3, and worth having right.
  * Inclusion and exclusion again, over each subset of the words 0 .. marks-1 of the key that is
- * asked (every key can be turned into that one, and all others with it). */
+ * asked (every key can be turned into that one, and all others with it).  Above a rate of .3
+ * it does not matter. */
 static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
 {
-    double term[1 << MARKS_REFINED], untouched[1 << MARKS_REFINED], missed[WORDS + 1];
+    double missed[WORDS + 1];
+    uint32_t words[WALKS] = { 0 };
+    unsigned loads = 0;
     for (unsigned n = 0; n <= WORDS; n++)
         missed[n] = pow((cells - 1.0) / cells, n);
-    uint32_t words[WALKS] = { 0 };
     for (unsigned walk = 0; walk < WALKS; walk++)
         for (unsigned i = 0; i < marks; i++)
             words[walk] |= UINT32_C(1) << walk_word(walk, i);
+    for (; loads < LOAD_MAX && rate[loads] < 0.3; loads++)
+        rate[loads] = 0;
     for (unsigned subset = 0; subset < 1U << marks; subset++) {
-        double sum = 0;
+        double untouched = 0, term = __builtin_popcount(subset) & 1 ? -1 : 1;
         for (unsigned walk = 0; walk < WALKS; walk++)
-            sum += missed[__builtin_popcount(words[walk] & subset)];
-        untouched[subset] = sum / (double)WALKS;
-        term[subset] = __builtin_popcount(subset) & 1 ? -1 : 1;
+            untouched += missed[__builtin_popcount(words[walk] & subset)] / (double)WALKS;
+        for (unsigned i = 0; i < loads; i++, term *= untouched)
+            rate[i] += term;
     }
-    for (unsigned i = 0; i < LOAD_MAX && rate[i] < 0.3; i++) { /* above, it does not matter */
-        double sum = 0;
-        for (unsigned subset = 0; subset < 1U << marks; subset++) {
-            sum += term[subset];
-            term[subset] *= untouched[subset];
-        }
-        rate[i] = fmax(sum, 0);
-    }
+    for (unsigned i = 0; i < loads; i++)
+        rate[i] = fmax(rate[i], 0);
 }
 
-static void exact_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
-{
-    fill_line_rates(rate, marks, cells);
-    if (marks <= MARKS_REFINED)
-        refine_line_rates(rate, marks, cells);
-    else
-        for (unsigned i = 0; i < LOAD_MAX; i++)
-            rate[i] = fmin(1.002 * rate[i], 1);
-}
-
-/* The lines of a block have the same keys, but each of these its own marks in each of them. */
-static void raise_to_block(double rate[LOAD_MAX], unsigned lines)
-{
-    for (unsigned i = 0; i < LOAD_MAX && lines > 1; i++)
-        rate[i] = pow(rate[i], lines);
-}
-
-struct moments {
-    double weight;
-    double first;
-    double second;
+/* What is known of blocks by their load: the rate, and how much it differs from block to block
+ * of that load, as the standard deviation of its logarithm. */
+struct by_load {
+    double rate[LOAD_MAX];
+    double spread[LOAD_MAX];
+    double keys, blocks; /* of a part: loads are from Binomial(keys, 1/blocks) */
 };
 
-static void add_load(struct moments *m, const double *rate, uint64_t load, double weight)
+/* The lines of a block have the same keys, but each of these its own marks in each of them.  The
+ * rates of blocks of one load differ as the number of cells in use does, which is that of bins
+ * in use.  (Simulated for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: true to 5 % from
+ * 8 keys on, and the tails are a little lighter than a logarithmic normal distribution's.) */
+static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
+                         bool refined)
 {
-    double r = load < LOAD_MAX ? rate[load] : 1;
-    m->weight += weight;
-    m->first += weight * r;
-    m->second += weight * r * r;
+    unsigned marks = (unsigned)g->field[LINE_BITS], lines = block_lines(g);
+    fill_line_rates(b->rate, marks, cells);
+    if (refined && marks <= MARKS_REFINED)
+        refine_line_rates(b->rate, marks, cells);
+    for (unsigned i = 0; i < LOAD_MAX; i++) {
+        double more = refined && marks > MARKS_REFINED ? 1.002 : 1;
+        struct occupancy line = plan_occupancy(WORDS * cells, (double)marks * i);
+        b->rate[i] = pow(fmin(more * b->rate[i], 1), lines);
+        b->spread[i] = i ? marks * sqrt(lines * line.variance) / line.mean : 0;
+    }
 }
 
-/* Over loads from Binomial(keys, 1/lines), outwards from its mode; weights are relative. */
-static struct moments mix_loads(const double *rate, uint64_t keys, uint64_t lines)
+static void by_load_set(struct by_load *b, const struct geometry *g, double keys)
 {
-    const double negligible = 1e-22;
-    struct moments m = { 0 };
-    uint64_t mode = lines > 1 ? (keys + 1) / lines : keys;
-    add_load(&m, rate, mode, 1);
-    if (lines <= 1 || mode > 2 * LOAD_MAX)
-        return m;
-    double odds = 1 / (double)(lines - 1), weight = 1;
-    for (uint64_t i = mode; i < keys && weight > negligible; i++) {
-        weight *= (double)(keys - i) / (double)(i + 1) * odds;
-        add_load(&m, rate, i + 1, weight);
+    b->keys = floor(fmin(keys, 0x1p60));
+    b->blocks = (double)g->field[PART_LINES];
+}
+
+/* Goes through the loads outwards from the mode, with weights to one another, until these are
+ * negligible: sooner where keys are few, which add little to a rate.  Far beyond the table all
+ * lines are full. */
+struct load_walk {
+    double load, mode, weight;
+    bool up;
+};
+
+static struct load_walk loads_begin(const struct by_load *b)
+{
+    double mode = b->blocks > 1 ? floor((b->keys + 1) / b->blocks) : b->keys;
+    return (struct load_walk){ .load = mode, .mode = mode, .weight = 1, .up = true };
+}
+
+static bool loads_next(const struct by_load *b, struct load_walk *w)
+{
+    double odds = 1 / (b->blocks - 1);
+    if (b->blocks <= 1 || w->mode > 2 * LOAD_MAX)
+        return false;
+    if (w->up) {
+        w->weight *= (b->keys - w->load) / (w->load + 1) * odds;
+        w->load++;
+        if (w->weight > 1e-25)
+            return true;
+        *w = (struct load_walk){ .load = w->mode, .weight = 1 };
     }
-    weight = 1;
-    for (uint64_t i = mode; i > 0 && weight > negligible; i--) {
-        weight *= (double)i / (double)(keys - i + 1) / odds;
-        add_load(&m, rate, i - 1, weight);
-    }
+    if (w->load < 1)
+        return false;
+    w->weight *= w->load / (b->keys - w->load + 1) / odds;
+    w->load--;
+    return w->weight > 1e-9;
+}
+
+static double load_rate(const struct by_load *b, double load)
+{
+    return load < (double)LOAD_MAX ? b->rate[(unsigned)load] : 1;
+}
+
+static double load_spread(const struct by_load *b, double load)
+{
+    return load < (double)LOAD_MAX ? b->spread[(unsigned)load] : 0;
+}
+
+/* Of the blocks of a part, over all seeds. */
+struct moments {
+    double rate;     /* mean */
+    double variance; /* of that, in units of rate^2, but for what goes with the load: all loads
+                        together are the keys */
+    double per_key;  /* what does, for each key more */
+};
+
+static struct moments block_moments(const struct by_load *b)
+{
+    double weight = 0, x = 0, xx = 0, d = 0, dd = 0, xd = 0;
+    struct load_walk w = loads_begin(b);
+    do {
+        double rate = load_rate(b, w.load), spread = load_spread(b, w.load);
+        double off = w.load - b->keys / b->blocks;
+        weight += w.weight;
+        x += w.weight * rate;
+        xx += w.weight * rate * rate * (1 + spread * spread);
+        d += w.weight * off;
+        dd += w.weight * off * off;
+        xd += w.weight * rate * off;
+    } while (loads_next(b, &w));
+    struct moments m = { .rate = x / weight };
+    double with_load = xd - x * d / weight, loads = dd - d * d / weight;
+    m.per_key = loads > 1e-9 && m.rate > 0 ? with_load / loads / m.rate : 0;
+    double variance = (xx - x * x / weight - m.per_key * m.rate * with_load) / weight;
+    m.variance = m.rate > 0 ? fmax(variance / (m.rate * m.rate), 1e-12) : 0;
     return m;
 }
 
-/* 'rate' is that of a block, of one line or more: its loads differ as one, its lines each for
- * itself. */
-static struct rate mixed_rate(const struct geometry *g, const double *rate, unsigned cells,
-                              double keys)
+double lines_predict(const struct geometry *g, unsigned cells, double keys)
 {
-    double lines = (double)g->field[PART_LINES];
-    double marks = (double)g->field[LINE_BITS];
-    double together = block_lines(g), apart = separate_parts(g);
-    struct moments m = mix_loads(rate, (uint64_t)fmin(keys, 1e18), g->field[PART_LINES]);
-    double mean = m.first / m.weight;
-    if (mean <= 0)
-        return (struct rate){ 0 };
-    double loads = fmax(m.second / m.weight / (mean * mean) - 1, 0);
-    struct occupancy line = plan_occupancy(WORDS * cells, marks * keys / lines);
-    double within = together * marks * marks * line.variance / (line.mean * line.mean);
-    double total = pow(mean, apart);
-    return (struct rate){ .mean = total, .sd = total * sqrt(apart * (loads + within) / lines) };
+    struct by_load b;
+    if (lines_have_one_mark(g))
+        return plan_occupancy(lines_cells(g, cells), keys).mean;
+    by_load_fill(&b, g, cells, true);
+    by_load_set(&b, g, keys);
+    return pow(block_moments(&b).rate, separate_parts(g));
 }
 
-struct rate lines_predict(const struct geometry *g, unsigned cells, double keys)
+/* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
+
+/* A distribution in which a block of rate x, in units of the mean, and a load that is off the
+ * mean by d, is e^(theta x + eta d) times as frequent as it is. */
+struct tilt {
+    double theta, eta;
+    double most; /* x: one block that has more takes the mean of all over the limit alone */
+};
+
+/* Sums over the loads. */
+struct tilted {
+    double weight;   /* before */
+    double less_one; /* of what the factor is over 1 */
+    double x, xx, d, dd, xd;
+};
+
+/* Quicker than expm1(), and as good here. */
+static double exp_less_one(double x)
 {
-    double rate[LOAD_MAX];
-    exact_line_rates(rate, (unsigned)g->field[LINE_BITS], cells);
-    raise_to_block(rate, block_lines(g));
-    return mixed_rate(g, rate, cells, keys);
+    return fabs(x) < 1e-2 ? x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
+                          : exp(x) - 1;
+}
+
+static void tilted_add(struct tilted *t, const struct tilt *by, double weight, double x,
+                       double d)
+{
+    x = fmin(x, by->most);
+    double grown = exp_less_one(by->theta * x + by->eta * d), w = weight * (grown + 1);
+    t->weight += weight;
+    t->less_one += weight * grown;
+    t->x += w * x;
+    t->xx += w * x * x;
+    t->d += w * d;
+    t->dd += w * d * d;
+    t->xd += w * x * d;
+}
+
+/* Blocks of one load: a normal distribution of log x, by its density at whole deviations, which
+ * is true to eight digits; or, where that hardly matters, at one deviation up and down. */
+static void tilted_add_load(struct tilted *t, const struct tilt *by, double weight, double x,
+                            double spread, double d)
+{
+    enum { LOWEST = -3, HIGHEST = 6 };
+    static const double density[] = { 4.431848e-3, 5.399097e-2, 0.241970725, 0.398942280,
+                                      0.241970725, 5.399097e-2, 4.431848e-3, 1.338302e-4,
+                                      1.486720e-6, 6.075883e-9 };
+    if (by->theta * x * spread < 0.5) {
+        tilted_add(t, by, weight / 2, x * (1 + spread), d);
+        tilted_add(t, by, weight / 2, x * (1 - spread), d);
+        return;
+    }
+    double step = exp(spread);
+    x *= exp(((double)LOWEST - spread / 2) * spread);
+    for (int z = LOWEST; z <= HIGHEST; z++, x *= step)
+        tilted_add(t, by, weight * density[z - LOWEST], x, d);
+}
+
+static struct tilted tilt(const struct by_load *b, const struct moments *m,
+                          const struct tilt *by)
+{
+    struct tilted t = { 0 };
+    double mean = b->keys / b->blocks;
+    struct load_walk w = loads_begin(b);
+    do
+        tilted_add_load(&t, by, w.weight, load_rate(b, w.load) / m->rate,
+                        load_spread(b, w.load), w.load - mean);
+    while (loads_next(b, &w));
+    return t;
+}
+
+/* With an eta that keeps the mean load about where it was. */
+static struct tilted tilt_with_loads(const struct by_load *b, const struct moments *m,
+                                     double theta, double most)
+{
+    struct tilt by = { .theta = theta, .eta = -theta * m->per_key, .most = most };
+    struct tilted t = tilt(b, m, &by);
+    for (int i = 0; i < 3 && b->blocks > 1; i++) {
+        double sum = t.weight + t.less_one, off = t.d / sum, variance = t.dd / sum - off * off;
+        double step = off / variance;
+        if (!(variance > 0) || fabs(step) > 0.5 || off * off < 1e-2 * variance)
+            break;
+        by.eta -= step;
+        t = tilt(b, m, &by);
+    }
+    return t;
+}
+
+/* At least about -log of the share of seeds with which the mean rate of all blocks is over
+ * 'most': Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
+ * and eta give a bound; the search for the best theta ends where one is 'enough'. */
+static double log_chance_over(const struct by_load *b, const struct moments *m, double most,
+                              double enough)
+{
+    double y = most / m->rate, one = b->blocks * y, best = 0, low = 0,
+           high = 500 / fmin(1 / m->rate, one);
+    if (y <= 1)
+        return 0;
+
+    double theta = fmin((y - 1) / m->variance, high);
+    for (int i = 0; i < 30 && best < enough; i++) {
+        struct tilted t = tilt_with_loads(b, m, theta, one);
+        double sum = t.weight + t.less_one, x = t.x / sum;
+        best = fmax(best, b->blocks * (theta * y - log1p(t.less_one / t.weight)));
+        *(x < y ? &low : &high) = theta;
+        double with_load = t.dd > 0 ? t.xd * t.xd / t.dd : 0;
+        double next = theta + log(y / x) * x / ((t.xx - with_load) / sum - x * x);
+        if (!(next > low && next < high) || x > 2 * y)
+            next = low > 0 ? sqrt(low * high) : high / 2;
+        if (fabs(next / theta - 1) < 0.02)
+            break;
+        theta = next;
+    }
+    return best;
+}
+
+/* Whether the product of the mean rates of all parts, and five deviations, are at most fpr. */
+static bool may_keep_rate(const struct by_load *b, double parts, double fpr)
+{
+    struct moments m = block_moments(b);
+    return pow(m.rate, parts) * (1 + 5 * sqrt(m.variance * parts / b->blocks)) <= fpr;
+}
+
+/* Whether it is but for one seed in 10^9.  The parts are independent: most often it is over that
+ * because all of them are a little larger, or one of them is. */
+static bool keeps_rate(const struct by_load *b, double parts, double fpr)
+{
+    const double enough = 9 * M_LN10;
+    struct moments m = block_moments(b);
+    double mean = pow(m.rate, parts);
+    if (mean <= 0)
+        return true;
+    double each = m.rate * pow(fpr / mean, 1 / parts), one = m.rate * fpr / mean;
+    return parts * log_chance_over(b, &m, each, enough / parts) >= enough &&
+           (parts == 1 || log_chance_over(b, &m, one, enough) >= enough);
 }
 
 /* ---- Plan ------------------------------------------------------------------------------ */
@@ -205,26 +386,49 @@ struct trial {
     struct geometry g;
     unsigned cells;
     double (*keys)(const struct geometry *g);
-    double rate[LOAD_MAX];
+    struct by_load by_load;
 };
+
+static bool try_lines(struct trial *trial, uint64_t part_lines,
+                      bool (*keeps)(const struct by_load *b, double parts, double fpr))
+{
+    struct geometry *g = &trial->g;
+    g->field[PART_LINES] = part_lines;
+    if (lines_have_one_mark(g))
+        return plan_one_mark_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
+    by_load_set(&trial->by_load, g, trial->keys(g));
+    return keeps(&trial->by_load, separate_parts(g), g->fpr);
+}
+
+static bool may_fit(void *context, uint64_t part_lines)
+{
+    return try_lines(context, part_lines, may_keep_rate);
+}
 
 static bool fits(void *context, uint64_t part_lines)
 {
-    struct trial *trial = context;
-    trial->g.field[PART_LINES] = part_lines;
-    return plan_fits(mixed_rate(&trial->g, trial->rate, trial->cells, trial->keys(&trial->g)),
-                     trial->g.fpr);
+    return try_lines(context, part_lines, keeps_rate);
 }
 
-/* How many lines a part needs with this number of marks; 0 if none will do. */
-static uint64_t lines_needed(const struct geometry *g, unsigned cells,
-                             double (*keys)(const struct geometry *g))
+/* The fewest lines that fit, of 'most' at most, or 0: a little more than may. */
+static uint64_t fewest_lines(struct trial *trial, uint64_t most)
 {
-    uint64_t most = 64 * g->capacity + 4096; /* far beyond the useful */
-    struct trial trial = { .g = *g, .cells = cells, .keys = keys };
-    exact_line_rates(trial.rate, (unsigned)g->field[LINE_BITS], cells);
-    raise_to_block(trial.rate, block_lines(g));
-    return plan_smallest(most, fits, &trial);
+    uint64_t least = plan_smallest(most, may_fit, trial), step = least / 64 + 1;
+    for (uint64_t lines = least; lines; step *= 2) {
+        if (fits(trial, lines))
+            return plan_smallest_from(lines == least ? least : lines - step / 2 + 1, lines,
+                                      fits, trial);
+        if (lines == most)
+            break;
+        lines = lines + step < most ? lines + step : most;
+    }
+    return 0;
+}
+
+static void trial_begin(struct trial *trial, unsigned marks)
+{
+    trial->g.field[LINE_BITS] = marks;
+    by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
 }
 
 /* What memory fewer marks may cost, where each of them costs much: 3 %. */
@@ -236,65 +440,96 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
                        double (*keys)(const struct geometry *g))
 {
     enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* marks than usual */
-    uint64_t needed[FEWER_TOGETHER + 1] = { 0 }, best = 0;
-    struct geometry trial = *g;
+    struct trial trial = { .g = *g, .cells = cells, .keys = keys };
     unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / parts), WORDS);
     unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
     unsigned least = most > fewer ? most - fewer : 1;
-    trial.field[PARTS] = parts;
-    for (unsigned marks = least; marks <= most; marks++) {
-        trial.field[LINE_BITS] = marks;
-        uint64_t lines = needed[marks - least] = lines_needed(&trial, cells, keys);
-        if (lines && (!best || lines < best))
-            best = lines;
-    }
-    double enough = (double)best * (g->field[TOGETHER] ? thrift : 1);
-    for (unsigned marks = least; marks <= most && best; marks++) {
-        uint64_t lines = needed[marks - least];
-        if (!lines || (double)lines > enough)
+    uint64_t best = 64 * g->capacity + 4096; /* far beyond the useful */
+    if (g->fpr >= PLAN_ONE_MARK_FPR)
+        most = least = 1;
+    trial.g.field[PARTS] = parts;
+    bool found = false;
+    for (unsigned marks = most; marks >= least; marks--) {
+        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, best));
+        if (!lines)
             continue;
+        found = true;
+        best = lines;
+        *g = trial.g;
         g->field[PART_LINES] = lines;
-        g->field[PARTS] = parts;
-        g->field[LINE_BITS] = marks;
+    }
+    uint64_t enough = (uint64_t)((double)best * thrift);
+    for (unsigned marks = least; found && g->field[TOGETHER] && marks < g->field[LINE_BITS];
+         marks++) {
+        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, enough));
+        if (!lines)
+            continue;
+        *g = trial.g;
+        g->field[PART_LINES] = lines;
         break;
     }
-    return best != 0;
+    return found;
 }
 
-unsigned lines_preferred_parts(unsigned usual, enum perhaps_preference preference)
+/* A small filter has few lines, whose rates differ much, so that all together may be far from
+ * the mean: there more lines a key, which are in the cache anyway, can save a lot.  Lines that
+ * lie together differ more, and one read fetches them all. */
+enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
+
+static double cost(const struct geometry *g)
 {
-    return preference == PERHAPS_FAST ? 1 : preference == PERHAPS_COMPACT ? usual + 1 : usual;
+    double line_more = g->field[TOGETHER] ? 1.04 : 1.12; /* is worth so much memory */
+    return (double)lines_nbytes(g) * pow(line_more, (double)g->field[PARTS]);
 }
 
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
-               double (*keys)(const struct geometry *g))
+               enum perhaps_preference preference, double (*keys)(const struct geometry *g))
 {
+    if (preference == PERHAPS_COMPACT)
+        parts++;
+    if (preference == PERHAPS_FAST || g->fpr >= PLAN_ONE_MARK_FPR)
+        parts = 1;
     while (!plan_parts(g, cells, parts, keys))
         if (++parts > LINES_PARTS_MAX)
             return PERHAPS_ERR_LIMIT;
+    uint64_t small = g->field[TOGETHER] && parts > 1 ? SMALL_TOGETHER : SMALL_CAPACITY;
+    if (g->capacity > small || preference == PERHAPS_FAST || parts * 2 > -log2(g->fpr))
+        return 0;
+    for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
+        if (!plan_parts(&more, cells, parts, keys) || cost(&more) >= cost(g))
+            break;
     return 0;
 }
 
-static double rate_at(const void *context, double keys)
+static double rate_at(void *context, double keys)
 {
-    const struct trial *trial = context;
-    return mixed_rate(&trial->g, trial->rate, trial->cells, keys).mean;
+    struct trial *trial = context;
+    by_load_set(&trial->by_load, &trial->g, keys);
+    return pow(block_moments(&trial->by_load).rate, separate_parts(&trial->g));
 }
 
+/* The quick formula is good enough here. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
 {
     struct trial trial = { .g = *g, .cells = cells };
-    /* the quick formula is good enough here */
-    fill_line_rates(trial.rate, (unsigned)g->field[LINE_BITS], cells);
-    raise_to_block(trial.rate, block_lines(g));
-    return plan_key_limit(g->capacity, rate_at, &trial);
+    if (lines_have_one_mark(g))
+        return plan_one_mark_limit(lines_cells(g, cells), g->fpr);
+    by_load_fill(&trial.by_load, g, cells, false);
+    return plan_key_limit(g, rate_at, &trial);
+}
+
+double lines_keys_within(const struct geometry *g, unsigned cells, double most)
+{
+    struct trial trial = { .g = *g, .cells = cells };
+    by_load_fill(&trial.by_load, g, cells, false);
+    return plan_keys_within(g->fpr, most, rate_at, &trial);
 }
 
 /* ---- Fill ------------------------------------------------------------------------------ */
 
 /* product[j] = load[j] * ... * load[j + n-1], for the 16 windows of n in 32 numbers: by
  * doubling windows, and joining those that n's binary digits ask for. */
-static void window_products(double load[2 * WORDS], unsigned n, double product[WORDS])
+static void window_products(float load[2 * WORDS], unsigned n, float product[WORDS])
 {
     unsigned joined = 0;
     for (unsigned j = 0; j < WORDS; j++)
@@ -310,56 +545,159 @@ static void window_products(double load[2 * WORDS], unsigned n, double product[W
     }
 }
 
-/* The chance that a random key's cells are all marked in this line: over all walks, the product
- * of the loads of its words. */
-static double line_rate(const uint8_t *line, unsigned marks, unsigned cells,
-                        unsigned (*marked)(uint32_t word), double *all_marked)
+/* One cache line of a filter, read once: others may be adding. */
+struct line {
+    uint32_t word[WORDS];
+};
+
+static struct line line_read(const uint8_t *at)
 {
-    const uint32_t *words = (const void *)line; /* others may be adding */
-    double load[WORDS], sum = 0;
+    const uint32_t *words = (const void *)at;
+    struct line line;
+    for (unsigned w = 0; w < WORDS; w++)
+        line.word[w] = __atomic_load_n(&words[w], __ATOMIC_RELAXED);
+    return line;
+}
+
+/* How many cells of each word are marked: bits, or counters that are not zero. */
+static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
+{
     for (unsigned w = 0; w < WORDS; w++) {
-        unsigned set = marked(__atomic_load_n(&words[w], __ATOMIC_RELAXED));
-        load[w] = (double)set / cells;
-        *all_marked += set;
+        uint32_t word = line->word[w];
+        if (cells == WORD_COUNTERS) {
+            word |= word >> 1;
+            word = (word | word >> 2) & UINT32_C(0x11111111);
+        }
+        marked[w] = bits_set32(word);
     }
+}
+
+/* The chance that a random key's cells are all marked: over all walks, the product of the loads
+ * of its words. */
+static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned cells)
+{
+    float load[WORDS], sum = 0;
+    for (unsigned w = 0; w < WORDS; w++)
+        load[w] = (float)marked[w] / (float)cells;
     for (unsigned stride = 1; stride < WORDS / 2; stride += 2) {
-        double in_order[2 * WORDS], product[WORDS];
+        float in_order[2 * WORDS], product[WORDS];
         for (unsigned j = 0; j < 2 * WORDS; j++)
             in_order[j] = load[j * stride % WORDS];
         window_products(in_order, marks, product);
         for (unsigned j = 0; j < WORDS; j++)
             sum += product[j];
     }
-    return sum / (double)WALKS;
+    return (double)sum / (double)WALKS;
 }
 
-struct fill lines_measure(const perhaps_filter *f, unsigned cells,
-                          unsigned (*marked)(uint32_t word))
+static unsigned line_count(const uint32_t marked[WORDS])
 {
-    const struct geometry *g = &f->geometry;
-    unsigned marks = (unsigned)g->field[LINE_BITS], together = block_lines(g);
-    uint64_t block_nbytes = together * LINE_NBYTES;
-    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES];
-    double rate[LINES_PARTS_MAX] = { 0 }, blocks[LINES_PARTS_MAX] = { 0 }, all_marked = 0;
-    for (struct sample s = sample_begin(lines_nbytes(g)); sample_next(&s);) {
-        uint64_t first = (s.offset + block_nbytes - 1) / block_nbytes;
-        for (uint64_t at = first * block_nbytes; at < s.end; at += block_nbytes) {
-            double block = 1;
-            for (unsigned i = 0; i < together; i++)
-                block *= line_rate(f->body + at + i * LINE_NBYTES, marks, cells, marked,
-                                   &all_marked);
-            rate[at / part_nbytes] += block;
-            blocks[at / part_nbytes]++;
-        }
+    unsigned count = 0;
+    for (unsigned w = 0; w < WORDS; w++)
+        count += marked[w];
+    return count;
+}
+
+/* What is measured of a part.  The exact rate of a line takes ten times as long as a guess from
+ * how many cells it has marked: so all lines that are looked at are guessed, and of large
+ * bodies only some are computed, to see by what factor the guess is off. */
+struct survey {
+    const struct geometry *g;
+    unsigned cells, marks, lines;
+    double power[WORDS * WORD_NBITS + 1]; /* the guess, by the number of marked cells */
+    double marked, blocks;
+    double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
+        count[LINES_PARTS_MAX];
+};
+
+static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
+{
+    double guess = 1, rate = 1;
+    for (unsigned i = 0; i < s->lines; i++) {
+        struct line line = line_read(block + i * LINE_NBYTES);
+        uint32_t marked[WORDS];
+        line_marked(&line, s->cells, marked);
+        unsigned count = line_count(marked);
+        s->marked += count;
+        guess *= s->power[count];
+        if (exact)
+            rate *= line_rate(marked, s->marks, s->cells);
     }
+    s->blocks++;
+    s->count[part]++;
+    s->guess[part] += guess;
+    if (exact) {
+        s->guess_both[part] += guess;
+        s->exact[part] += rate;
+    }
+}
+
+static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells)
+{
+    *s = (struct survey){
+        .g = g, .cells = cells, .marks = (unsigned)g->field[LINE_BITS], .lines = block_lines(g)
+    };
+    for (unsigned n = 0; n <= WORDS * cells; n++)
+        s->power[n] = pow(n / (double)(WORDS * cells), s->marks);
+}
+
+static struct fill survey_end(const struct survey *s)
+{
     struct fill fill = { .fpr = 1 };
-    double all = 0;
-    for (unsigned part = 0; part < separate_parts(g); part++) {
-        fill.fpr *= blocks[part] > 0 ? rate[part] / blocks[part] : 1;
-        all += blocks[part];
+    for (unsigned part = 0; part < separate_parts(s->g); part++) {
+        double off = s->guess_both[part] > 0 ? s->exact[part] / s->guess_both[part] : 1;
+        fill.fpr *= s->count[part] > 0 ? off * s->guess[part] / s->count[part] : 1;
     }
-    fill.load = all_marked / (all * together * (double)WORDS * cells);
+    fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
     return fill;
+}
+
+struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
+{
+    enum { GUESSED = 16 }; /* blocks for each that is computed */
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, cells);
+    uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
+    bool all = nbytes <= most_nbytes / GUESSED;
+    for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
+        uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
+        for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
+            survey_block(&s, f->body + b, b / part_nbytes, all || number % GUESSED == 0);
+    }
+    return survey_end(&s);
+}
+
+static void mark_line(uint8_t *line, uint64_t mark, unsigned marks)
+{
+    uint32_t *words = (void *)line;
+    struct blocked_walk walk = blocked_walk_start(mark);
+    for (unsigned i = 0; i < marks; i++) {
+        words[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
+        walk.word = (walk.word + walk.stride) % WORDS;
+    }
+}
+
+double lines_rate_with(const perhaps_filter *f, struct keyhash key)
+{
+    _Alignas(LINE_NBYTES) uint8_t copy[LINES_PARTS_MAX * LINE_NBYTES];
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, WORD_NBITS);
+    uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
+    const uint8_t *block = f->body;
+    for (unsigned part = 0; part < separate_parts(g); part++) {
+        uint64_t own = scale64(key.place, nblocks);
+        for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
+            if (b != own)
+                survey_block(&s, block, part, true);
+        memcpy(copy, block - (nblocks - own) * block_nbytes, block_nbytes);
+        for (unsigned i = 0; i < s.lines; i++, key = blocked_next_part(key))
+            mark_line(copy + i * LINE_NBYTES, key.mark, s.marks);
+        survey_block(&s, copy, part, true);
+    }
+    return survey_end(&s).fpr;
 }
 
 /* ---- Where a key's lines lie ----------------------------------------------------------- */

@@ -23,23 +23,25 @@ bool lines_in_range(const struct geometry *g);
 uint64_t lines_nbytes(const struct geometry *g);
 
 /* The rate when 'keys' different keys are in. */
-struct rate lines_predict(const struct geometry *g, unsigned cells, double keys);
+double lines_predict(const struct geometry *g, unsigned cells, double keys);
 
-/* How many parts instead of the usual number. */
-unsigned lines_preferred_parts(unsigned usual, enum perhaps_preference preference);
-
-/* Chooses the fewest lines, in this number of parts or the next that will do, with which
- * g->fpr is kept when keys(g) keys are in; if they lie together, 3 % more for fewer marks.
- * Returns 0 or PERHAPS_ERR_LIMIT. */
+/* Chooses the fewest lines, in this number of parts as the preference changes it, or in the next
+ * that will do, with which g->fpr is kept when keys(g) keys are in; if they lie together, 3 %
+ * more for fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
-               double (*keys)(const struct geometry *g));
+               enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
 /* plan_key_limit(), where a key that finds all its cells marked is not counted. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
-/* Load and fpr; 'marked' tells how many cells of a word are marked. */
-struct fill lines_measure(const perhaps_filter *f, unsigned cells,
-                          unsigned (*marked)(uint32_t word));
+/* The most keys, of 'most' at most, with which the rate is expected to be kept. */
+double lines_keys_within(const struct geometry *g, unsigned cells, double most);
+
+/* Load and fpr, as measure() of a kind. */
+struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);
+
+/* The fpr, exactly, that f would have with one key more; its cells are bits. */
+double lines_rate_with(const perhaps_filter *f, struct keyhash key);
 
 /* As reads() of a kind. */
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);

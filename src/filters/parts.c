@@ -22,6 +22,12 @@ int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
     return fpr < PERHAPS_FPR_MIN ? PERHAPS_ERR_LIMIT : plan_choose(&part, &kind, g, why);
 }
 
+static void parts_mark(perhaps_filter *part)
+{
+    part->is_part = true;
+    filter_reset_room(part);
+}
+
 int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
                  const struct perhaps_options *options)
 {
@@ -30,16 +36,20 @@ int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct
     part.allocator = &f->allocator;
     part.shared = f->shared;
     int error = filter_new(base, g, &f->hasher, &part, &f->parts.part[count]);
-    if (!error)
-        __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
-    return error;
+    if (error)
+        return error;
+    parts_mark(f->parts.part[count]);
+    __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
-bool parts_are(const perhaps_filter *f, const struct filter_kind *base)
+bool parts_attach(perhaps_filter *f, const struct filter_kind *base)
 {
-    for (size_t i = 0; i < f->parts.count; i++)
+    for (size_t i = 0; i < f->parts.count; i++) {
         if (f->parts.part[i]->kind != base)
             return false;
+        parts_mark(f->parts.part[i]);
+    }
     return f->parts.count > 0;
 }
 
@@ -97,13 +107,14 @@ int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n
     return error;
 }
 
-struct fill parts_measure(const perhaps_filter *f)
+struct fill parts_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill all = { 0 };
     double nbytes = 0;
-    for (size_t i = parts_count(f); i > 0; i--) {
+    size_t count = parts_count(f);
+    for (size_t i = count; i > 0; i--) {
         const perhaps_filter *part = f->parts.part[i - 1];
-        struct fill fill = part->kind->measure(part);
+        struct fill fill = part->kind->measure(part, most_nbytes / count);
         double weight = (double)filter_geometry(part).body_nbytes;
         all.fpr = either(all.fpr, fill.fpr);
         all.load += fill.load * weight;

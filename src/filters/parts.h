@@ -14,8 +14,9 @@ int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
 int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
                  const struct perhaps_options *options);
 
-/* Whether all parts, there being at least one, are of this kind. */
-bool parts_are(const perhaps_filter *f, const struct filter_kind *base);
+/* Makes filters that were opened or copied the parts of f.  false: one is not of this kind, or
+ * there is none. */
+bool parts_attach(perhaps_filter *f, const struct filter_kind *base);
 
 void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);
 
@@ -30,7 +31,7 @@ int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n
                       bool unless_present, bool *answer, size_t *done);
 
 /* The rate and fill of all: a key is taken for present if one of them does. */
-struct fill parts_measure(const perhaps_filter *f);
+struct fill parts_measure(const perhaps_filter *f, uint64_t most_nbytes);
 
 /* The chance that one of two independent filters is wrong. */
 static inline double either(double a, double b)

@@ -34,7 +34,7 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES]);
 
 /* Load, segments, stale entries; and as fpr the sum over an average segment's entries of
  * 2^(head bits that are spent). */
-struct fill segments_measure(const perhaps_filter *f);
+struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes);
 
 /* What a kernel needs to ask. */
 struct directory *const *segments_directories(const perhaps_filter *f);

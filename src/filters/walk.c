@@ -83,14 +83,15 @@ static void add_segment(const struct state *state, uint8_t *entry, double share,
     sums->slots += (double)SEGMENT_SLOTS;
 }
 
-/* Looks at every segment of a small filter, at 512 evenly of a large one. */
-struct fill segments_measure(const perhaps_filter *f)
+/* Looks at every segment of a small filter, at some evenly of a large one. */
+struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    enum { SAMPLE = 512 };
+    enum { SLOWER = 4 }; /* to look at a byte, than of a line */
     const struct state *state = f->state;
     struct walk w = { 0 };
     struct sums sums = { 0 };
-    uint64_t step = counter_get(&state->segments) / SAMPLE + 1, number = 0;
+    uint64_t most = most_nbytes / segment_nbytes(slot_bits_of(f)) / SLOWER + 1;
+    uint64_t step = counter_get(&state->segments) / most + 1, number = 0;
     for (uint8_t *entry; (entry = next_segment(state, &w)); number++)
         if (number % step == 0)
             add_segment(state, entry, exp2((double)w.base / (double)BASES), &sums);

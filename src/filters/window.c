@@ -124,7 +124,7 @@ static int begin(perhaps_filter *f, const struct perhaps_options *options)
 static int attach(perhaps_filter *f)
 {
     bool complete = f->parts.count == f->geometry.field[GENERATIONS];
-    return complete && parts_are(f, base_of(&f->geometry)) ? 0 : PERHAPS_ERR_DAMAGED;
+    return complete && parts_attach(f, base_of(&f->geometry)) ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 static void clear(perhaps_filter *f)
@@ -134,20 +134,15 @@ static void clear(perhaps_filter *f)
     *clock_of(f) = (struct clock){ 0 };
 }
 
-static struct rate predict(const struct geometry *g, double keys)
+static double predict(const struct geometry *g, double keys)
 {
     struct perhaps_options options = { .preference = PERHAPS_BALANCED };
     struct geometry generation;
-    struct rate all = { 0 };
     if (plan_generation(g, &options, &generation))
-        return (struct rate){ .mean = g->fpr };
+        return g->fpr;
     double here = fmin(keys / (double)(g->field[GENERATIONS] - 1), (double)generation.capacity);
-    struct rate one = base_of(g)->predict(&generation, here);
-    for (uint64_t i = 0; i < g->field[GENERATIONS]; i++) {
-        all.mean = either(all.mean, one.mean);
-        all.sd = hypot(all.sd, one.sd);
-    }
-    return all;
+    double none = log1p(-base_of(g)->predict(&generation, here));
+    return -expm1((double)g->field[GENERATIONS] * none);
 }
 
 static void bind(perhaps_filter *f)

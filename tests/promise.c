@@ -1,0 +1,130 @@
+/* promise.c - at every moment at which a filter accepts keys its rate, computed from its bits, is
+ * at most what was asked, and no filter refuses a key before it holds 'capacity' of them.
+ *
+ *     promise [SEEDS [KIND]]
+ *
+ * For each kind, rate and capacity so many filters, each with another hash seed: filled to
+ * capacity, and until they refuse keys.  ./dev test tries 12, ./dev stress promise 20,000.
+ * Prints a line a kind and rate; fails at the first filter that is over. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "filter.h"
+#include "support.h"
+
+static const double rates[] = { 0.9, 0.5, 0.3, 0.2, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-9 };
+static const uint64_t capacities[] = { 1,   2,   5,    10,   20,    50,    100,
+                                       200, 500, 1000, 2000, 10000, 100000 };
+enum {
+    RATES = sizeof rates / sizeof *rates,
+    CAPACITIES = sizeof capacities / sizeof *capacities
+};
+
+/* Of filters with one rate, by all capacities; rates as parts of what was asked. */
+struct tally {
+    uint64_t filters;
+    double worst; /* at capacity */
+    double worst_full;
+    double keys_more; /* than capacity, of the fullest, in parts of it */
+};
+
+/* As if it had been made with another seed. */
+static void reseed(perhaps_filter *f, uint64_t seed)
+{
+    perhaps_clear(f);
+    f->hasher.seed = seed;
+    for (size_t i = 0; i < f->parts.count; i++)
+        reseed(f->parts.part[i], seed);
+}
+
+/* What float arithmetic may be off. */
+static const double exact = 1 + 1e-5;
+
+static bool holds(const char *what, const perhaps_filter *f, uint64_t seed, double rate)
+{
+    if (rate <= exact)
+        return true;
+    printf("%s of %" PRIu64 " keys at %g, seed %" PRIu64 ": %s, its rate is %.3f of that\n",
+           f->kind->about.name, f->geometry.capacity, f->geometry.fpr, seed, what, rate);
+    return false;
+}
+
+static double rate_of(const perhaps_filter *f)
+{
+    return f->kind->measure(f, UINT64_MAX).fpr / f->geometry.fpr;
+}
+
+static bool try_seed(perhaps_filter *f, uint64_t seed, const struct perhaps_keys *keys,
+                     struct tally *tally)
+{
+    size_t capacity = (size_t)f->geometry.capacity, more;
+    struct perhaps_keys first = some_keys(keys, 0, capacity);
+    struct perhaps_keys rest = some_keys(keys, capacity, keys->count - capacity);
+    reseed(f, seed);
+    if (perhaps_add_many(f, &first, NULL))
+        return holds("a key was refused", f, seed, INFINITY);
+    double rate = rate_of(f);
+    perhaps_add_many(f, &rest, &more);
+    double full = rate_of(f);
+    tally->filters++;
+    tally->worst = fmax(tally->worst, rate);
+    tally->worst_full = fmax(tally->worst_full, full);
+    tally->keys_more = fmax(tally->keys_more, (double)more / (double)capacity);
+    return holds("filled", f, seed, rate) && holds("full", f, seed, full);
+}
+
+/* Filters with layers take long, since each plans them. */
+static uint64_t seeds_for(const struct perhaps_kind *kind, uint64_t capacity, uint64_t seeds)
+{
+    uint64_t fewer = (has_parts(kind) ? 50U : 1U) * (capacity > 10000 ? 10U : 1U);
+    return seeds / fewer + 1;
+}
+
+static bool try_rate(const struct perhaps_kind *kind, double fpr, uint64_t seeds,
+                     struct rng *rng)
+{
+    struct tally tally = { 0 };
+    bool right = true;
+    for (size_t c = 0; c < CAPACITIES && right; c++) {
+        uint64_t capacity = capacities[c];
+        struct perhaps_options options = options_for(kind, capacity, fpr, 1);
+        bool in_place = grows(kind) && !has_parts(kind);
+        perhaps_filter *f;
+        if (in_place)
+            options.growth.fpr_until = 2 * capacity;
+        if (perhaps_create(&options, &f))
+            continue; /* such a filter there is not */
+        size_t nkeys = in_place ? 2 * capacity : 3 * capacity + 1000;
+        struct perhaps_keys keys = make_keys(SEQUENTIAL_KEYS, 0, 0, nkeys);
+        for (uint64_t n = seeds_for(kind, capacity, seeds); n > 0 && right; n--)
+            right = try_seed(f, 1 + rng_next(rng) / 2, &keys, &tally);
+        free_keys(&keys);
+        perhaps_free(f);
+    }
+    printf("%-10s %8g %10" PRIu64 " filters: worst %.3f of it at capacity, %.3f full\n",
+           kind->name, fpr, tally.filters, tally.worst, tally.worst_full);
+    fflush(stdout);
+    return right;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 12;
+    const char *only = argc > 2 ? argv[2] : NULL;
+    const struct perhaps_kind *kind;
+    bool right = true;
+    if (seeds == 0) {
+        fprintf(stderr, "usage: promise [SEEDS [KIND]]\n");
+        return 2;
+    }
+    if (!has_cpu())
+        return CANNOT_TRY;
+    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+        struct rng rng = rng_for(kind->name);
+        for (size_t r = 0; r < RATES && (!only || !strcmp(only, kind->name)); r++)
+            right &= try_rate(kind, rates[r], seeds, &rng);
+    }
+    return right ? 0 : 1;
+}
