@@ -39,7 +39,7 @@ build_and_test() {
     begin=$(date +%s)
     verdict=ok
     { cmake --preset release -S /src -B "/build/$compiler" -DCMAKE_C_COMPILER="$compiler" "$@" &&
-        cmake --build "/build/$compiler"; } >"$log" 2>&1 || verdict="does not build"
+        cmake --build "/build/$compiler" -- -k 0; } >"$log" 2>&1 || verdict="does not build"
     if [ "$verdict" = ok ]; then
         ctest --test-dir "/build/$compiler" -j "$(nproc)" --output-on-failure -LE "$leave_out" \
             --no-tests=error >"$log" 2>&1 || verdict=failed
