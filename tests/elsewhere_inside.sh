@@ -12,7 +12,8 @@ prepare_musl() {
     cd /tmp/sources
     apt-get source -qq libsodium cmocka
     (cd libsodium-*/ && autoreconf -fi &&
-        ./configure --quiet CC=musl-gcc --prefix=/musl --disable-shared &&
+        ./configure --quiet CC=musl-gcc --prefix=/musl --disable-shared \
+            --with-pic &&
         make --silent -j "$(nproc)" install)
     (cd cmocka-*/ && cmake -B build -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl \
         -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF &&
