@@ -23,7 +23,7 @@ enum { SAMPLE_PIECES = 64, SAMPLE_PIECE_MIN = 4096 };
 /* Of 'most_nbytes', or 4096, at most; multiples of 64 bytes. */
 static inline struct sample sample_begin(uint64_t body_nbytes, uint64_t most_nbytes)
 {
-    struct sample s = { .body_nbytes = body_nbytes, .piece_nbytes = body_nbytes };
+    struct sample s = { .body_nbytes = body_nbytes, .piece_nbytes = body_nbytes | 1 };
     if (body_nbytes > most_nbytes && body_nbytes > SAMPLE_PIECE_MIN) {
         uint64_t piece = most_nbytes / SAMPLE_PIECES & ~UINT64_C(63);
         s.piece_nbytes = piece > SAMPLE_PIECE_MIN ? piece : SAMPLE_PIECE_MIN;

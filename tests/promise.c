@@ -111,7 +111,7 @@ static bool try_rate(const struct perhaps_kind *kind, double fpr, uint64_t seeds
 
 int main(int argc, char **argv)
 {
-    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 12;
+    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : many(12);
     const char *only = argc > 2 ? argv[2] : NULL;
     const struct perhaps_kind *kind;
     bool right = true;

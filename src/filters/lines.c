@@ -121,8 +121,10 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
         double untouched = 0, term = __builtin_popcount(subset) & 1 ? -1 : 1;
         for (unsigned walk = 0; walk < WALKS; walk++)
             untouched += missed[__builtin_popcount(words[walk] & subset)] / (double)WALKS;
-        for (unsigned i = 0; i < loads; i++, term *= untouched)
+        for (unsigned i = 0; i < loads; i++) {
             rate[i] += term;
+            term *= untouched;
+        }
     }
     for (unsigned i = 0; i < loads; i++)
         rate[i] = fmax(rate[i], 0);
@@ -297,8 +299,10 @@ static void tilted_add_load(struct tilted *t, const struct tilt *by, double weig
     }
     double step = exp(spread);
     x *= exp(((double)LOWEST - spread / 2) * spread);
-    for (int z = LOWEST; z <= HIGHEST; z++, x *= step)
+    for (int z = LOWEST; z <= HIGHEST; z++) {
         tilted_add(t, by, weight * density[z - LOWEST], x, d);
+        x *= step;
+    }
 }
 
 static struct tilted tilt(const struct by_load *b, const struct moments *m,
