@@ -1,0 +1,209 @@
+/* stack_test.c - how deep the stack becomes: whatever the library does must end in a thread of
+ * 64 KiB, since musl gives one 128. */
+#include "support.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { STACK_NBYTES = 1 << 20, STACK_MOST = 64 << 10, PAINT = 0xa5, KEYS = 5000 };
+
+struct job {
+    const struct perhaps_kind *kind;
+    struct perhaps_options options;
+    struct perhaps_keys keys;
+    struct path path;
+    perhaps_filter *f, *other;
+};
+
+static void make_two(struct job *job)
+{
+    struct perhaps_plan plan;
+    expect_success(perhaps_plan(&job->options, &plan));
+    expect_success(perhaps_create(&job->options, &job->f));
+    expect_success(perhaps_create(&job->options, &job->other));
+}
+
+/* Also where moves must be found for most of them. */
+static void add_keys(struct job *job)
+{
+    struct perhaps_keys half = some_keys(&job->keys, 0, KEYS / 2);
+    bool was_present[KEYS];
+    expect_success(perhaps_add_many(job->f, &half, NULL));
+    perhaps_add_unless_present_many(job->f, &job->keys, was_present, NULL);
+    perhaps_add(job->f, "key", 3);
+    perhaps_add_many(job->other, &half, NULL);
+}
+
+static void ask_keys(struct job *job)
+{
+    uint64_t count;
+    expect(perhaps_contains_many(job->f, &job->keys, NULL) >= KEYS / 2);
+    perhaps_contains(job->f, "key", 3);
+    perhaps_count(job->f, "key", 3, &count);
+}
+
+static void inspect(struct job *job)
+{
+    struct perhaps_stats stats;
+    perhaps_stats(job->f, &stats);
+    perhaps_part(job->f, 0, &stats);
+    perhaps_predict_fpr(job->f, KEYS);
+}
+
+static void save(struct job *job)
+{
+    expect_success(perhaps_save(job->f, job->path.text));
+    expect_success(perhaps_save(job->f, job->path.text));
+}
+
+static void open_with(struct job *job, const struct perhaps_open_options *how)
+{
+    perhaps_filter *opened;
+    struct perhaps_verdict verdict;
+    int error = perhaps_open(job->path.text, how, &opened);
+    expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->shared));
+    if (error)
+        return;
+    if (!how->shared)
+        expect(perhaps_equal(opened, job->f));
+    perhaps_verify(opened, &verdict);
+    perhaps_sync(opened);
+    perhaps_free(opened);
+}
+
+static void open_mapped(struct job *job)
+{
+    open_with(job, &(struct perhaps_open_options){ .writable = false });
+}
+
+static void open_loaded(struct job *job)
+{
+    open_with(job, &(struct perhaps_open_options){ .writable = true });
+}
+
+static void open_in_place(struct job *job)
+{
+    open_with(job, &(struct perhaps_open_options){ .writable = true, .shared = true });
+}
+
+static int read_zeros(void *context, uint64_t offset, void *buffer, size_t nbytes)
+{
+    (void)context;
+    (void)offset;
+    memset(buffer, 0, nbytes);
+    return 0;
+}
+
+static void lay_out(struct job *job)
+{
+    struct perhaps_description description;
+    perhaps_layout *layout, *restored;
+    if (perhaps_layout_create(&job->options, &layout))
+        return;
+    perhaps_layout_describe(layout, &description);
+    expect_success(perhaps_layout_restore(&description, &job->options.hashing, &restored));
+    expect_success(perhaps_layout_save(layout, 1, read_zeros, NULL, job->path.text));
+    perhaps_layout_free(layout);
+    perhaps_layout_free(restored);
+}
+
+static void unite(struct job *job)
+{
+    perhaps_filter *copy;
+    expect_success(perhaps_clone(job->f, &copy));
+    perhaps_merge(copy, job->other);
+    perhaps_free(copy);
+}
+
+static void take_away(struct job *job)
+{
+    bool removed[KEYS];
+    perhaps_remove_many(job->f, &job->keys, removed, NULL);
+    perhaps_remove(job->f, "key", 3);
+    perhaps_rotate(job->f);
+    expect_success(perhaps_clear(job->f));
+}
+
+static const struct step {
+    const char *name;
+    void (*run)(struct job *job);
+} steps[] = {
+    { "make", make_two },
+    { "add", add_keys },
+    { "ask", ask_keys },
+    { "inspect", inspect },
+    { "save", save },
+    { "open mapped", open_mapped },
+    { "open loaded", open_loaded },
+    { "open in place", open_in_place },
+    { "lay out", lay_out },
+    { "unite", unite },
+    { "remove", take_away },
+};
+
+struct run {
+    const struct step *step;
+    struct job *job;
+};
+
+static void *run_step(void *context)
+{
+    const struct run *run = context;
+    run->step->run(run->job);
+    return NULL;
+}
+
+/* Runs a step on a stack that was painted.  Returns how much of it was touched. */
+static size_t depth_of(const struct step *step, struct job *job)
+{
+    struct run run = { .step = step, .job = job };
+    pthread_attr_t attributes;
+    pthread_t thread;
+    uint8_t *stack = mmap(NULL, STACK_NBYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    expect(stack != MAP_FAILED);
+    memset(stack, PAINT, STACK_NBYTES);
+    expect(!pthread_attr_init(&attributes));
+    expect(!pthread_attr_setstack(&attributes, stack, STACK_NBYTES));
+    expect(!pthread_create(&thread, &attributes, run_step, &run));
+    expect(!pthread_join(thread, NULL));
+    pthread_attr_destroy(&attributes);
+    size_t untouched = 0;
+    while (untouched < STACK_NBYTES && stack[untouched] == PAINT)
+        untouched++;
+    munmap(stack, STACK_NBYTES);
+    return STACK_NBYTES - untouched;
+}
+
+static void expect_shallow(struct job *job)
+{
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        size_t depth = depth_of(&steps[i], job);
+        scene("%s at %g%s: %s takes %zu bytes of stack", job->kind->name, job->options.fpr,
+              job->options.shared ? ", shared" : "", steps[i].name, depth);
+        expect(depth <= STACK_MOST);
+    }
+    perhaps_free(job->f);
+    perhaps_free(job->other);
+}
+
+static void test_every_kind(void **state)
+{
+    (void)state;
+    const double rates[] = { 1e-2, 1e-6 };
+    struct job job = { .keys = make_keys(TEXT_KEYS, 1, 0, KEYS), .path = temp_path("deep") };
+    for (size_t i = 0; (job.kind = kind_to_test(i)); i++)
+        for (unsigned way = 0; way < 4; way++) {
+            job.options = options_for(job.kind, KEYS / 2, rates[way / 2], 7);
+            job.options.shared = way % 2 && takes_threads(job.kind);
+            expect_shallow(&job);
+        }
+    free_keys(&job.keys);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_kind) };
+    return SANITIZED ? CANNOT_TRY : run_group(tests); /* whose frames are larger */
+}
