@@ -1,4 +1,4 @@
-/* model_test.c - a million random operations a kind, beside an exact multiset: whatever is in
+/* model_test.c - 300,000 random operations a kind, beside an exact multiset: whatever is in
  * that is found in the filter, through failed adds, removals, merges, files and copies, and
  * allocations that fail.  Windows, which forget, have a model of their own: window_test.c. */
 #include "support.h"
@@ -285,7 +285,7 @@ static void step(struct model *m, unsigned number)
 
 static void run_model(struct perhaps_options *options, struct rng rng)
 {
-    const unsigned steps = many((options->shared ? 300 : 1000) * 1000);
+    const unsigned steps = many(300 * 1000);
     static struct model m;
     struct perhaps_allocator allocator = ledger_allocator(&m.ledger);
     m = (struct model){ .kind = &kind_by_name(options->kind)->about, .rng = rng };
