@@ -8,8 +8,8 @@
 #include "numbers.h"
 #include "options.h"
 
-/* The geometry as an object, the kind of its parts by name; for people in words, and without what
- * it has not. */
+/* The geometry as an object, the kind of its parts by name; for people in words, and without
+ * what it has not. */
 json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan *plan);
 
 /* Up to how many keys the rate is kept: null under --json if there is no end. */

@@ -10,8 +10,8 @@ struct text {
     char s[64];
 };
 
-/* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false, leaving
- * *n alone, for anything that is not a whole number below 2^64. */
+/* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false,
+ * leaving *n alone, for anything that is not a whole number below 2^64. */
 bool read_number(const char *text, uint64_t *n);
 
 /* Reads a time with its unit: "24h", "1.5d", "250ms"; s, m, h, d and w are second, minute,

@@ -70,8 +70,8 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
     return others.rows;
 }
 
-/* The cheapest of some stricter rates, for which a kind may need fewer lines or counters: of the
- * same bits a key as 'plan', if none is cheaper by a hundredth. */
+/* The cheapest of some stricter rates, for which a kind may need fewer lines or counters: of
+ * the same bits a key as 'plan', if none is cheaper by a hundredth. */
 static void find_cheaper(const struct perhaps_options *options, const struct perhaps_plan *plan,
                          struct perhaps_plan *cheapest)
 {

@@ -1,8 +1,8 @@
 /* add.c - keys, a chunk at a time, and all layers.
  *
- * Room is reserved before keys are added, and what was not needed is given back after, also after
- * an error: so many clients at once never put more keys into a layer than it was planned for, and
- * one that dies leaves a layer that is full a little early.
+ * Room is reserved before keys are added, and what was not needed is given back after, also
+ * after an error: so many clients at once never put more keys into a layer than it was planned
+ * for, and one that dies leaves a layer that is full a little early.
  *
  * A layer that is full stays as it is, but for those who do not know yet that there is a newer
  * one.  They find out when they give back.  What they took for new is then added to the newer

@@ -7,8 +7,8 @@
 /* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
  * deletes by hand is missed even if nobody asks for it: one for each server, since a server may
  * have been emptied as a whole, and some more.  These, and what is asked of the description, go
- * to servers that are connected, and may stay without an answer: one that is down is none of the
- * others' business. */
+ * to servers that are connected, and may stay without an answer: one that is down is none of
+ * the others' business. */
 enum { KEYS_A_WATCH = 256 };
 
 int work_begin(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first, size_t count)

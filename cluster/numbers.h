@@ -1,5 +1,5 @@
-/* numbers.h - decimal numbers, the same whatever the locale, of texts that need not end in a zero
- * byte. */
+/* numbers.h - decimal numbers, the same whatever the locale, of texts that need not end in a
+ * zero byte. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
@@ -22,7 +22,8 @@ static inline bool read_digits(const char *text, size_t nbytes, uint64_t most, u
     return nbytes > 0;
 }
 
-/* A number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything else. */
+/* A number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything
+ * else. */
 bool share_read(const char *bytes, size_t nbytes, double *share);
 
 /* The shortest text that reads the same again: "25e-3". */

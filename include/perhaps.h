@@ -83,8 +83,8 @@ enum perhaps_error {
     PERHAPS_ERR_LAYERS = -15,   /* a chain has PERHAPS_LAYERS_MAX layers, and all are full */
 };
 
-/* One line in English, what and what to do; never NULL, for unknown numbers too.  Knows those of
- * perhaps_cluster.h, which tells more itself. */
+/* One line in English, what and what to do; never NULL, for unknown numbers too.  Knows those
+ * of perhaps_cluster.h, which tells more itself. */
 PERHAPS_API const char *perhaps_strerror(int error);
 
 /* PERHAPS_VERSION of the library that runs, which may differ from this header's. */
@@ -274,9 +274,8 @@ PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Sets *count to the number of copies that are perhaps stored: never fewer than were added
- * and not removed, up to PERHAPS_COUNT_MAX, from which on kind 'counting', and layers of it, say:
- * so many or more.
- * Returns 0, or an error of perhaps_remove() and sets it to 0. */
+ * and not removed, up to PERHAPS_COUNT_MAX, from which on kind 'counting', and layers of it,
+ * say: so many or more.  Returns 0, or an error of perhaps_remove() and sets it to 0. */
 PERHAPS_API int perhaps_count(const perhaps_filter *filter, const void *key, size_t key_nbytes,
                               uint64_t *count);
 
@@ -402,11 +401,12 @@ struct perhaps_open_options {
  * none it is PERHAPS_ERR_IO (ENOSPC).  Where the file system cannot reserve room, or takes it
  * for each write as btrfs does, a disk that is full ends the process with SIGBUS.
  *
- * 'check', for files that somebody may overwrite, or disks that are not to be trusted: each page
- * is compared with its checksum before perhaps_contains*() or perhaps_count() first read from
- * it.  A key that lies on a damaged page is perhaps there; its count is PERHAPS_ERR_DAMAGED; and
- * perhaps_checked() tells that there was one.  All else (clone, save, merge) takes the bytes as
- * they are.  A page takes about 10 microseconds, once, and each question a little more.
+ * 'check', for files that somebody may overwrite, or disks that are not to be trusted: each
+ * page is compared with its checksum before perhaps_contains*() or perhaps_count() first read
+ * from it.  A key that lies on a damaged page is perhaps there; its count is
+ * PERHAPS_ERR_DAMAGED; and perhaps_checked() tells that there was one.  All else (clone, save,
+ * merge) takes the bytes as they are.  A page takes about 10 microseconds, once, and each
+ * question a little more.
  *
  * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
  * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE; or 'check', of a file that
@@ -431,8 +431,8 @@ struct perhaps_verdict {
  * place. */
 PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 
-/* What came of 'check' so far: how many pages were read, and which of them are damaged.  Returns
- * 0; PERHAPS_ERR_DAMAGED, where answers "perhaps" may have come of that; or
+/* What came of 'check' so far: how many pages were read, and which of them are damaged.
+ * Returns 0; PERHAPS_ERR_DAMAGED, where answers "perhaps" may have come of that; or
  * PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped and opened with 'check', or that was
  * written in place meanwhile, so that nothing is certain. */
 PERHAPS_API int perhaps_checked(const perhaps_filter *filter, struct perhaps_verdict *verdict);
@@ -564,8 +564,8 @@ PERHAPS_API void perhaps_stats(const perhaps_filter *filter, struct perhaps_stat
  * at once. */
 PERHAPS_API uint64_t perhaps_memory_nbytes(const perhaps_filter *filter);
 
-/* Returns how many bytes of the bodies lie on huge pages, which halve the time of a query.  Asks
- * the system, which takes milliseconds in a large process. */
+/* Returns how many bytes of the bodies lie on huge pages, which halve the time of a query.
+ * Asks the system, which takes milliseconds in a large process. */
 PERHAPS_API uint64_t perhaps_huge_nbytes(const perhaps_filter *filter);
 
 /* The same for a part of a filter: the layers of a chain, the generations of a window, the

@@ -12,9 +12,9 @@
  *     perhaps_cluster_free(seen);
  *
  * The key's hash chooses one of many partitions, each a Redis string of at most 16 MiB, and in
- * it a block of 64 bytes, or of a few times as many: in large batches an add is one command to one
- * node, and so is a question; a call with one key costs 4 to 13 (doc/CLUSTER.md).  Plain commands
- * only: no module, no script.
+ * it a block of 64 bytes, or of a few times as many: in large batches an add is one command to
+ * one node, and so is a question; a call with one key costs 4 to 13 (doc/CLUSTER.md).  Plain
+ * commands only: no module, no script.
  *
  * Answers.  A key whose add has returned is answered "perhaps" by every client, until the
  * servers lose what they had acknowledged: 'acknowledge' of the options says how many replicas
@@ -105,8 +105,8 @@ PERHAPS_API int perhaps_cluster_create(perhaps_cluster *cluster,
                                        const struct perhaps_options *options,
                                        uint64_t partitions);
 
-/* Opens the filter: reads what it is, and looks whether all its partitions are there, on servers
- * that can be reached at once; on others when they are first asked. */
+/* Opens the filter: reads what it is, and looks whether all its partitions are there, on
+ * servers that can be reached at once; on others when they are first asked. */
 PERHAPS_API int perhaps_cluster_open(perhaps_cluster *cluster);
 
 /* Removes the filter, an unfinished one too, and all that belongs to it.  Open handles, also of

@@ -230,8 +230,8 @@ static int load_bodies(struct opening *o)
 }
 
 /* A hole in the file, or a block that a copy shares with it, takes room on the disk when it is
- * first written to; where there is none then, the process dies of SIGBUS.  Not every file system
- * can reserve it. */
+ * first written to; where there is none then, the process dies of SIGBUS.  Not every file
+ * system can reserve it. */
 static int reserve_blocks(int fd, uint64_t nbytes)
 {
     enum { UNSHARE_RANGE = 0x40 }; /* FALLOC_FL_UNSHARE_RANGE, which musl does not have */

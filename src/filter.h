@@ -171,8 +171,8 @@ struct filter_kind {
     /* The fpr when 'keys' keys are in, the mean over all hash seeds. */
     double (*predict)(const struct geometry *g, double keys);
 
-    /* Load and fpr from the actual fill; reads about 'most_nbytes' of the body, which is sampled
-     * if it is larger.  Exact for one of at most a 16th of that. */
+    /* Load and fpr from the actual fill; reads about 'most_nbytes' of the body, which is
+     * sampled if it is larger.  Exact for one of at most a 16th of that. */
     struct fill (*measure)(const perhaps_filter *f, uint64_t most_nbytes);
 
     /* The fpr, exactly, that a small filter would have with one key more; NULL where the key

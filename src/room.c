@@ -1,8 +1,8 @@
 /* room.c - whether a filter may take one key more.
  *
- * At every moment at which a filter takes keys its rate is at most what was asked.  The key limit
- * sees to it for all seeds but one in 10^9, if keys are what they seem: different, and not
- * crafted to meet in few lines.  For filters that are small, so that it costs little, it is
+ * At every moment at which a filter takes keys its rate is at most what was asked.  The key
+ * limit sees to it for all seeds but one in 10^9, if keys are what they seem: different, and
+ * not crafted to meet in few lines.  For filters that are small, so that it costs little, it is
  * looked at as well: at a number of keys the rate is computed from the bits, and how many keys
  * can be added before it has to be again.
  *
@@ -28,8 +28,8 @@ void filter_reset_room(perhaps_filter *f)
 }
 
 /* A rate of Bloom filters rises at most as the power of the keys that is the number of a key's
- * bits, 'steps' here.  From the way to the asked rate that leaves, a quarter is taken: where one
- * line has much of the rate it may rise by more than the mean. */
+ * bits, 'steps' here.  From the way to the asked rate that leaves, a quarter is taken: where
+ * one line has much of the rate it may rise by more than the mean. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
     const double share = 0.25, steps = -log2(f->geometry.fpr) + 1;

@@ -1,5 +1,5 @@
-/* check_test.c - files that are overwritten behind our back: opened with 'check', a filter never
- * answers "no" for a key that was added, and tells of the damage. */
+/* check_test.c - files that are overwritten behind our back: opened with 'check', a filter
+ * never answers "no" for a key that was added, and tells of the damage. */
 #include "support.h"
 
 #include <fcntl.h>

@@ -8,7 +8,7 @@
  *
  *     create capacity= fpr= [grow=1] [partitions=]
  *     open, delete
- *     verify [wait=N]                   N times a line, and again when one comes on standard input
+ *     verify [wait=N]                   N times a line, and again when one comes in
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
  *         are not; each=1: one a call, going on after errors, which are counted

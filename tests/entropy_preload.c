@@ -1,6 +1,6 @@
 /* entropy_preload.c - getentropy() for programs that tests in shell run (LD_PRELOAD): what a
- * program draws depends on its arguments and PERHAPS_TEST_SEED only, so that every run of a test
- * meets the same false positives. */
+ * program draws depends on its arguments and PERHAPS_TEST_SEED only, so that every run of a
+ * test meets the same false positives. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* promise.c - at every moment at which a filter accepts keys its rate, computed from its bits, is
- * at most what was asked, and no filter refuses a key before it holds 'capacity' of them.
+/* promise.c - at every moment at which a filter accepts keys its rate, computed from its bits,
+ * is at most what was asked, and no filter refuses a key before it holds 'capacity' of them.
  *
  *     promise [SEEDS [KIND]]
  *

@@ -172,7 +172,8 @@ static void test_full_disk(void **state)
     expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
 }
 
-/* Writes the file anew, but for what is zeros: these become holes, as 'cp --sparse' makes them. */
+/* Writes the file anew, but for what is zeros: these become holes, as 'cp --sparse' makes
+ * them. */
 static void write_with_holes(const char *path, const struct bytes *file)
 {
     static const uint8_t zeros[4096];

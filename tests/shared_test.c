@@ -288,8 +288,8 @@ static void run_rivals(struct rival rivals[], void *run(void *))
         expect(!pthread_join(rivals[t].thread, NULL));
 }
 
-/* Whether it takes some of the keys for this one, which may then be new to nobody.  'once' holds
- * each of them once. */
+/* Whether it takes some of the keys for this one, which may then be new to nobody.  'once'
+ * holds each of them once. */
 static bool has_twin(const perhaps_filter *once, const struct perhaps_keys *keys, size_t key)
 {
     uint64_t count;

@@ -191,8 +191,8 @@ struct bytes read_file(const char *path); /* release 'at' with free() */
 void write_file(const char *path, const void *bytes, size_t nbytes);
 struct bytes saved_bytes(const perhaps_filter *f);
 
-/* From now on numbers have a comma for a point, until setlocale(LC_ALL, "C").  Where there is no
- * such locale the test is skipped. */
+/* From now on numbers have a comma for a point, until setlocale(LC_ALL, "C").  Where there is
+ * no such locale the test is skipped. */
 void use_decimal_comma(void);
 
 /* Runs something in a child, and returns what it returns.  'as_nobody': without the rights of

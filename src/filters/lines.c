@@ -138,10 +138,11 @@ struct by_load {
     double keys, blocks; /* of a part: loads are from Binomial(keys, 1/blocks) */
 };
 
-/* The lines of a block have the same keys, but each of these its own marks in each of them.  The
- * rates of blocks of one load differ as the number of cells in use does, which is that of bins
- * in use.  (Simulated for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: true to 5 % from
- * 8 keys on, and the tails are a little lighter than a logarithmic normal distribution's.) */
+/* The lines of a block have the same keys, but each of these its own marks in each of them.
+ * The rates of blocks of one load differ as the number of cells in use does, which is that of
+ * bins in use.  (Simulated for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: true to 5 %
+ * from 8 keys on, and the tails are a little lighter than a logarithmic normal
+ * distribution's.) */
 static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
                          bool refined)
 {
@@ -370,8 +371,8 @@ static bool may_keep_rate(const struct by_load *b, double parts, double fpr)
     return pow(m.rate, parts) * (1 + 5 * sqrt(m.variance * parts / b->blocks)) <= fpr;
 }
 
-/* Whether it is but for one seed in 10^9.  The parts are independent: most often it is over that
- * because all of them are a little larger, or one of them is. */
+/* Whether it is but for one seed in 10^9.  The parts are independent: most often it is over
+ * that because all of them are a little larger, or one of them is. */
 static bool keeps_rate(const struct by_load *b, double parts, double fpr)
 {
     const double enough = 9 * M_LN10;

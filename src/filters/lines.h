@@ -25,9 +25,9 @@ uint64_t lines_nbytes(const struct geometry *g);
 /* The rate when 'keys' different keys are in. */
 double lines_predict(const struct geometry *g, unsigned cells, double keys);
 
-/* Chooses the fewest lines, in this number of parts as the preference changes it, or in the next
- * that will do, with which g->fpr is kept when keys(g) keys are in; if they lie together, 3 %
- * more for fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
+/* Chooses the fewest lines, in this number of parts as the preference changes it, or in the
+ * next that will do, with which g->fpr is kept when keys(g) keys are in; if they lie together,
+ * 3 % more for fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
