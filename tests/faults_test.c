@@ -158,8 +158,8 @@ static struct stage make_stage(const char *name)
 {
     struct path folder = temp_path(name);
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 3000);
-    struct stage s = { .old = make_filter(perhaps_kind(0), 3000, 0.001, 1),
-                       .fresh = make_filter(perhaps_kind(0), 3000, 0.001, 2) };
+    struct stage s = { .old = make_filter(perhaps_kind(0), 3000, 0.01, 1),
+                       .fresh = make_filter(perhaps_kind(0), 3000, 0.01, 2) };
     expect(!mkdir(folder.text, 0777));
     s.path = path_below(folder, "filter");
     fill(s.old, &keys);
