@@ -478,7 +478,8 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
 
 /* A small filter has few lines, whose rates differ much, so that all together may be far from
  * the mean: there more lines a key, which are in the cache anyway, can save a lot.  Lines that
- * lie together differ more, and one read fetches them all. */
+ * lie together differ more, and one read fetches them all.  But one line stays one, and can be
+ * kept elsewhere as it is. */
 enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
 
 static double cost(const struct geometry *g)
@@ -497,8 +498,7 @@ int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
     while (!plan_parts(g, cells, parts, keys))
         if (++parts > LINES_PARTS_MAX)
             return PERHAPS_ERR_LIMIT;
-    uint64_t small = g->field[TOGETHER] && parts > 1 ? SMALL_TOGETHER : SMALL_CAPACITY;
-    if (g->capacity > small || preference == PERHAPS_FAST || parts * 2 > -log2(g->fpr))
+    if (parts == 1 || g->capacity > (g->field[TOGETHER] ? SMALL_TOGETHER : SMALL_CAPACITY))
         return 0;
     for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
         if (!plan_parts(&more, cells, parts, keys) || cost(&more) >= cost(g))
