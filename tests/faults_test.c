@@ -58,6 +58,8 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
 void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
 int __wrap_getentropy(void *bytes, size_t nbytes);
 int __wrap_fallocate(int fd, int mode, off_t offset, off_t nbytes);
+int __wrap___open_2(const char *path, int flags);
+ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
 
 int __wrap_open(const char *path, int flags, ...)
 {
@@ -89,6 +91,17 @@ ssize_t __wrap_read(int fd, void *bytes, size_t nbytes)
     if (fails("read"))
         return -1;
     return __real_read(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
+}
+
+/* What open() and read() become under _FORTIFY_SOURCE, which some compilers define. */
+int __wrap___open_2(const char *path, int flags)
+{
+    return __wrap_open(path, flags);
+}
+
+ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room)
+{
+    return nbytes <= room ? __wrap_read(fd, bytes, nbytes) : -1;
 }
 
 int __wrap_fsync(int fd)
