@@ -122,9 +122,10 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     size_t added;
     if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
         return 0;
-    if (!filter_has_room(f, key))
-        return PERHAPS_ERR_FULL;
-    counter_add(f, &f->counters->keys, 1);
+    do /* other processes count, too */
+        if (!filter_has_room(f, key))
+            return PERHAPS_ERR_FULL;
+    while (!reserve_keys(f, 1, 0));
     int error = f->kind->add(f, key, key, 1, unless_present, answer, &added);
     if (error || *answer)
         counter_take(f, &f->counters->keys, 1);
