@@ -2,13 +2,8 @@
 #include "lines.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "../kernels/layout.h"
 #include "../plan.h"
-#include "../sample.h"
-
-enum { WORDS = LINE_WORDS };
 
 bool lines_in_range(const struct geometry *g)
 {
@@ -18,18 +13,6 @@ bool lines_in_range(const struct geometry *g)
     return part_lines >= 1 && part_lines < UINT64_MAX / LINE_NBYTES / LINES_PARTS_MAX &&
            parts >= 1 && parts <= LINES_PARTS_MAX && marks >= 1 && marks <= WORDS &&
            g->field[TOGETHER] <= (parts > 1);
-}
-
-/* How many lines of a key, one behind the other, are shared by the same keys; and how often it
- * has so many. */
-static unsigned block_lines(const struct geometry *g)
-{
-    return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
-}
-
-static unsigned separate_parts(const struct geometry *g)
-{
-    return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
 }
 
 static bool lines_have_one_mark(const struct geometry *g)
@@ -88,10 +71,6 @@ static void fill_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cell
         rate[i] = fmin(fmax(rate[i], 0), 1);
 }
 
-/* The words that keys choose: 16 starts by 4 strides (a stride and its negative give the same
- * sets). */
-enum { WALKS = WORDS * 4 };
-
 static unsigned walk_word(unsigned walk, unsigned i)
 {
     return (walk % WORDS + i * (2 * (walk / WORDS) + 1)) % WORDS;
@@ -146,7 +125,7 @@ struct by_load {
 static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
                          bool refined)
 {
-    unsigned marks = (unsigned)g->field[LINE_BITS], lines = block_lines(g);
+    unsigned marks = (unsigned)g->field[LINE_BITS], lines = lines_of_block(g);
     fill_line_rates(b->rate, marks, cells);
     if (refined && marks <= MARKS_REFINED)
         refine_line_rates(b->rate, marks, cells);
@@ -244,7 +223,7 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys)
         return plan_occupancy(lines_cells(g, cells), keys).mean;
     by_load_fill(&b, g, cells, true);
     by_load_set(&b, g, keys);
-    return pow(block_moments(&b).rate, separate_parts(g));
+    return pow(block_moments(&b).rate, lines_separate_parts(g));
 }
 
 /* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
@@ -402,7 +381,7 @@ static bool try_lines(struct trial *trial, uint64_t part_lines,
     if (lines_have_one_mark(g))
         return plan_one_mark_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
     by_load_set(&trial->by_load, g, trial->keys(g));
-    return keeps(&trial->by_load, separate_parts(g), g->fpr);
+    return keeps(&trial->by_load, lines_separate_parts(g), g->fpr);
 }
 
 static bool may_fit(void *context, uint64_t part_lines)
@@ -510,7 +489,7 @@ static double rate_at(void *context, double keys)
 {
     struct trial *trial = context;
     by_load_set(&trial->by_load, &trial->g, keys);
-    return pow(block_moments(&trial->by_load).rate, separate_parts(&trial->g));
+    return pow(block_moments(&trial->by_load).rate, lines_separate_parts(&trial->g));
 }
 
 /* The quick formula is good enough here. */
@@ -528,194 +507,4 @@ double lines_keys_within(const struct geometry *g, unsigned cells, double most)
     struct trial trial = { .g = *g, .cells = cells };
     by_load_fill(&trial.by_load, g, cells, false);
     return plan_keys_within(g->fpr, most, rate_at, &trial);
-}
-
-/* ---- Fill ------------------------------------------------------------------------------ */
-
-/* product[j] = load[j] * ... * load[j + n-1], for the 16 windows of n in 32 numbers: by
- * doubling windows, and joining those that n's binary digits ask for. */
-static void window_products(float load[2 * WORDS], unsigned n, float product[WORDS])
-{
-    unsigned joined = 0;
-    for (unsigned j = 0; j < WORDS; j++)
-        product[j] = 1;
-    for (unsigned width = 1; width <= n; width *= 2) {
-        if (n & width) {
-            for (unsigned j = 0; j < WORDS; j++)
-                product[j] *= load[j + joined];
-            joined += width;
-        }
-        for (unsigned j = 0; j + width < 2 * WORDS; j++)
-            load[j] *= load[j + width];
-    }
-}
-
-/* One cache line of a filter, read once: others may be adding. */
-struct line {
-    uint32_t word[WORDS];
-};
-
-static struct line line_read(const uint8_t *at)
-{
-    const uint32_t *words = (const void *)at;
-    struct line line;
-    for (unsigned w = 0; w < WORDS; w++)
-        line.word[w] = __atomic_load_n(&words[w], __ATOMIC_RELAXED);
-    return line;
-}
-
-/* How many cells of each word are marked: bits, or counters that are not zero. */
-static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
-{
-    for (unsigned w = 0; w < WORDS; w++) {
-        uint32_t word = line->word[w];
-        if (cells == WORD_COUNTERS) {
-            word |= word >> 1;
-            word = (word | word >> 2) & UINT32_C(0x11111111);
-        }
-        marked[w] = bits_set32(word);
-    }
-}
-
-/* The chance that a random key's cells are all marked: over all walks, the product of the loads
- * of its words. */
-static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned cells)
-{
-    float load[WORDS], sum = 0;
-    for (unsigned w = 0; w < WORDS; w++)
-        load[w] = (float)marked[w] / (float)cells;
-    for (unsigned stride = 1; stride < WORDS / 2; stride += 2) {
-        float in_order[2 * WORDS], product[WORDS];
-        for (unsigned j = 0; j < 2 * WORDS; j++)
-            in_order[j] = load[j * stride % WORDS];
-        window_products(in_order, marks, product);
-        for (unsigned j = 0; j < WORDS; j++)
-            sum += product[j];
-    }
-    return (double)sum / (double)WALKS;
-}
-
-static unsigned line_count(const uint32_t marked[WORDS])
-{
-    unsigned count = 0;
-    for (unsigned w = 0; w < WORDS; w++)
-        count += marked[w];
-    return count;
-}
-
-/* What is measured of a part.  The exact rate of a line takes ten times as long as a guess from
- * how many cells it has marked: so all lines that are looked at are guessed, and of large
- * bodies only some are computed, to see by what factor the guess is off. */
-struct survey {
-    const struct geometry *g;
-    unsigned cells, marks, lines;
-    double power[WORDS * WORD_NBITS + 1]; /* the guess, by the number of marked cells */
-    double marked, blocks;
-    double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
-        count[LINES_PARTS_MAX];
-};
-
-static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
-{
-    double guess = 1, rate = 1;
-    for (unsigned i = 0; i < s->lines; i++) {
-        struct line line = line_read(block + i * LINE_NBYTES);
-        uint32_t marked[WORDS];
-        line_marked(&line, s->cells, marked);
-        unsigned count = line_count(marked);
-        s->marked += count;
-        guess *= s->power[count];
-        if (exact)
-            rate *= line_rate(marked, s->marks, s->cells);
-    }
-    s->blocks++;
-    s->count[part]++;
-    s->guess[part] += guess;
-    if (exact) {
-        s->guess_both[part] += guess;
-        s->exact[part] += rate;
-    }
-}
-
-static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells)
-{
-    *s = (struct survey){
-        .g = g, .cells = cells, .marks = (unsigned)g->field[LINE_BITS], .lines = block_lines(g)
-    };
-    for (unsigned n = 0; n <= WORDS * cells; n++)
-        s->power[n] = pow(n / (double)(WORDS * cells), s->marks);
-}
-
-static struct fill survey_end(const struct survey *s)
-{
-    struct fill fill = { .fpr = 1 };
-    for (unsigned part = 0; part < separate_parts(s->g); part++) {
-        double off = s->guess_both[part] > 0 ? s->exact[part] / s->guess_both[part] : 1;
-        fill.fpr *= s->count[part] > 0 ? off * s->guess[part] / s->count[part] : 1;
-    }
-    fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
-    return fill;
-}
-
-struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
-{
-    enum { GUESSED = 16 }; /* blocks for each that is computed */
-    const struct geometry *g = &f->geometry;
-    struct survey s;
-    survey_begin(&s, g, cells);
-    uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
-    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
-    bool all = nbytes <= most_nbytes / GUESSED;
-    for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
-        uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
-        for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
-            survey_block(&s, f->body + b, b / part_nbytes, all || number % GUESSED == 0);
-    }
-    return survey_end(&s);
-}
-
-static void mark_line(uint8_t *line, uint64_t mark, unsigned marks)
-{
-    uint32_t *words = (void *)line;
-    struct blocked_walk walk = blocked_walk_start(mark);
-    for (unsigned i = 0; i < marks; i++) {
-        words[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
-        walk.word = (walk.word + walk.stride) % WORDS;
-    }
-}
-
-double lines_rate_with(const perhaps_filter *f, struct keyhash key)
-{
-    _Alignas(LINE_NBYTES) uint8_t copy[LINES_PARTS_MAX * LINE_NBYTES];
-    const struct geometry *g = &f->geometry;
-    struct survey s;
-    survey_begin(&s, g, WORD_NBITS);
-    uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
-    const uint8_t *block = f->body;
-    for (unsigned part = 0; part < separate_parts(g); part++) {
-        uint64_t own = scale64(key.place, nblocks);
-        for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
-            if (b != own)
-                survey_block(&s, block, part, true);
-        memcpy(copy, block - (nblocks - own) * block_nbytes, block_nbytes);
-        for (unsigned i = 0; i < s.lines; i++, key = blocked_next_part(key))
-            mark_line(copy + i * LINE_NBYTES, key.mark, s.marks);
-        survey_block(&s, copy, part, true);
-    }
-    return survey_end(&s).fpr;
-}
-
-/* ---- Where a key's lines lie ----------------------------------------------------------- */
-
-void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
-{
-    const struct geometry *g = &f->geometry;
-    uint64_t block_nbytes = (uint64_t)block_lines(g) * LINE_NBYTES;
-    const uint8_t *part = f->body;
-    for (unsigned i = 0; i < separate_parts(g); i++) {
-        uint64_t block = scale64(key.place, g->field[PART_LINES]);
-        reads_add(reads, part + block * block_nbytes, block_nbytes);
-        part += g->field[PART_LINES] * block_nbytes;
-        key = blocked_next_part(key);
-    }
 }

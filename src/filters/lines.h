@@ -13,8 +13,25 @@
 #define LINES_H
 
 #include "../filter.h"
+#include "../kernels/layout.h"
 
-enum { LINES_PARTS_MAX = 8 };
+enum { LINES_PARTS_MAX = 8, WORDS = LINE_WORDS };
+
+/* The words that keys choose: 16 starts by 4 strides (a stride and its negative give the same
+ * sets). */
+enum { WALKS = WORDS * 4 };
+
+/* How many lines of a key, one behind the other, are shared by the same keys; and how often it
+ * has so many. */
+static inline unsigned lines_of_block(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
+}
+
+static inline unsigned lines_separate_parts(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
+}
 
 /* Whether the fields, which may be anybody's, are in their ranges. */
 bool lines_in_range(const struct geometry *g);
