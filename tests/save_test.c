@@ -183,7 +183,7 @@ static void write_with_holes(const char *path, const struct bytes *file)
         _exit(CANNOT_TRY);
     for (size_t at = 0, n; at < file->nbytes; at += n) {
         n = file->nbytes - at < sizeof zeros ? file->nbytes - at : sizeof zeros;
-        if (memcmp(file->at + at, zeros, n) && pwrite(fd, file->at + at, n, (off_t)at) < 0)
+        if (memcmp(file->at + at, zeros, n) != 0 && pwrite(fd, file->at + at, n, (off_t)at) < 0)
             _exit(CANNOT_TRY);
     }
     close(fd);
@@ -397,14 +397,17 @@ static void test_dangling_link(void **state)
     perhaps_free(f);
 }
 
+/* What became of a file: NULL where it was made. */
+static char was_there, failed;
+
 static void *save_new(void *path)
 {
     perhaps_filter *f = make_filter(perhaps_kind(0), 100, 0.001, 1);
-    uintptr_t error = (uintptr_t)-perhaps_save_new(f, path);
-    if (error && errno != EEXIST)
-        error = 1;
+    int error = perhaps_save_new(f, path), reason = errno;
     perhaps_free(f);
-    return (void *)error;
+    if (!error)
+        return NULL;
+    return error == PERHAPS_ERR_IO && reason == EEXIST ? &was_there : &failed;
 }
 
 /* Of several that make one file at once, one succeeds. */
@@ -418,10 +421,10 @@ static void test_new(void **state)
         for (unsigned i = 0; i < 4; i++)
             expect(!pthread_create(&thread[i], NULL, save_new, path.text));
         for (unsigned i = 0; i < 4; i++) {
-            void *error;
-            expect(!pthread_join(thread[i], &error));
-            expect(!error || (uintptr_t)error == (uintptr_t)-PERHAPS_ERR_IO);
-            made += !error;
+            void *what;
+            expect(!pthread_join(thread[i], &what));
+            expect(!what || what == &was_there);
+            made += !what;
         }
         expect(made == 1 && count_beside(path.text) == 1);
     }
