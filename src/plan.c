@@ -91,7 +91,7 @@ static double missing_keys(double keys, double (*rate)(void *context, double key
 double plan_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
                         void *context)
 {
-    double good = 0, bad = most;
+    double good = 0, bad = ceil(most); /* whole numbers, so that the middle is between them */
     if (rate(context, most) <= fpr)
         return most;
     while (bad - good > 1 && bad - good > 1e-9 * bad) {
