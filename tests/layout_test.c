@@ -117,7 +117,7 @@ static void test_bits(void **state)
 {
     (void)state;
     struct rng rng = rng_for(__func__);
-    unsigned with_lines[5] = { 0 };
+    unsigned with_lines[8 + 1] = { 0 };
     for (unsigned round = 0; round < many(2000); round++) {
         uint8_t key[PERHAPS_HASH_NBYTES];
         struct perhaps_options options = any_options(&rng);
