@@ -395,7 +395,7 @@ replicas_wanted() {
 # Only keys that are in, or may be, count.
 test_failed_adds_give_back() {
     local description other i
-    succeeds "create" create refused capacity=1000 fpr=1e-6 partitions=16
+    succeeds "create" create refused capacity=1000 fpr=1e-6 partitions=8
     description=$(owner_of 'perhaps:{refused}') other=$((($(owner_of 'perhaps:{refused}') + 1) % 3))
     replicas_wanted 1 $other
     for i in $(seq 20); do
