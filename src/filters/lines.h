@@ -57,7 +57,7 @@ double lines_keys_within(const struct geometry *g, unsigned cells, double most);
 /* Load and fpr, as measure() of a kind. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);
 
-/* The fpr, exactly, that f would have with one key more; its cells are bits. */
+/* As rate_with() of a kind; the cells are bits. */
 double lines_rate_with(const perhaps_filter *f, struct keyhash key);
 
 /* As reads() of a kind. */
