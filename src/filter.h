@@ -175,8 +175,8 @@ struct filter_kind {
      * sampled if it is larger.  Exact for one of at most a 16th of that. */
     struct fill (*measure)(const perhaps_filter *f, uint64_t most_nbytes);
 
-    /* The fpr that a small filter would have with one key more: exactly, or where it is far from
-     * the asked one a bound.  NULL where the key limit alone keeps the rate. */
+    /* The fpr that a small filter would have with one key more: exactly, or where it is far
+     * from the asked one a bound.  NULL where the key limit alone keeps the rate. */
     double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
     /* Chooses f->loops from f->kernels, for one that is shared or not. */

@@ -1,4 +1,4 @@
-/* lines_fill.c - what the lines of a filter hold: how full they are, and the rate that follows. */
+/* lines_fill.c - what the lines of a filter hold, and the rate that follows. */
 #include <math.h>
 #include <string.h>
 
@@ -90,9 +90,12 @@ struct survey {
 static double power(double x, unsigned n)
 {
     double result = 1;
-    for (; n; n >>= 1, x *= x)
+    while (n) {
         if (n & 1)
             result *= x;
+        x *= x;
+        n >>= 1;
+    }
     return result;
 }
 
