@@ -28,12 +28,12 @@ void filter_reset_room(perhaps_filter *f)
 }
 
 /* A rate of Bloom filters rises at most as the power of the keys that is the number of a key's
- * bits, 'steps' here.  So it may be known to be kept up to the limit.  If not, half of the
- * way to that is taken, or a third of the way to the asked rate: where one line has much of the
- * rate it may rise by more than the mean. */
+ * bits, of which no plan takes more than 'steps'.  So it may be known to be kept up to the
+ * limit.  If not, half of the way to that is taken, or a third of the way to the asked rate:
+ * where one line has much of the rate it may rise by more than the mean. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
-    const double share = 1.0 / 3, steps = -log2(f->geometry.fpr) + 1;
+    const double share = 1.0 / 3, steps = -1.25 * log2(f->geometry.fpr) + 1;
     double left = (double)(f->geometry.key_limit - keys), now = (double)keys;
     double room = pow(f->geometry.fpr / rate, 1 / steps) - 1; /* inf at a rate of 0 */
     if (now * room >= left)

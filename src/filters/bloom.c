@@ -122,7 +122,8 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
     uint64_t place = key->place;
     for (uint64_t i = 0; i < g->field[KEY_BITS]; i++) {
         uint64_t bit = scale64(place, g->field[NBITS]);
-        ones += !(f->body[bit / 8] >> bit % 8 & 1);
+        uint8_t byte = __atomic_load_n(&f->body[bit / 8], __ATOMIC_RELAXED);
+        ones += !(byte >> bit % 8 & 1);
         place = bloom_next_place(place, key->mark);
     }
     return pow(fmin(ones / (double)g->field[NBITS], 1), (double)g->field[KEY_BITS]);

@@ -1,6 +1,5 @@
 /* lines_fill.c - what the lines of a filter hold, and the rate that follows. */
 #include <math.h>
-#include <string.h>
 
 #include "../sample.h"
 #include "lines.h"
@@ -157,12 +156,11 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most
     return survey_end(&s);
 }
 
-static void mark_line(uint8_t *line, uint64_t mark, unsigned marks)
+static void mark_line(struct line *line, uint64_t mark, unsigned marks)
 {
-    uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     for (unsigned i = 0; i < marks; i++) {
-        words[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
+        line->word[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
         walk.word = (walk.word + walk.stride) % WORDS;
     }
 }
@@ -170,7 +168,7 @@ static void mark_line(uint8_t *line, uint64_t mark, unsigned marks)
 /* With the bits of one key more, which is not added. */
 static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
 {
-    _Alignas(LINE_NBYTES) uint8_t copy[LINES_PARTS_MAX * LINE_NBYTES];
+    struct line copy[LINES_PARTS_MAX];
     const struct geometry *g = &f->geometry;
     struct survey s;
     survey_begin(&s, g, WORD_NBITS);
@@ -181,10 +179,13 @@ static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bo
         for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
             if (b != own)
                 survey_block(&s, block, part, exact);
-        memcpy(copy, block - (nblocks - own) * block_nbytes, block_nbytes);
-        for (unsigned i = 0; i < s.lines; i++, key = blocked_next_part(key))
-            mark_line(copy + i * LINE_NBYTES, key.mark, s.marks);
-        survey_block(&s, copy, part, exact);
+        const uint8_t *line = block - (nblocks - own) * block_nbytes;
+        for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
+            copy[i] = line_read(line);
+            mark_line(&copy[i], key.mark, s.marks);
+            key = blocked_next_part(key);
+        }
+        survey_block(&s, (const uint8_t *)copy, part, exact);
     }
     return survey_end(&s).fpr;
 }
