@@ -135,8 +135,7 @@ static void test_overfilling(void **state)
                   (unsigned long long)capacity);
             run_crew(&crew);
             expect(gets_full(kind) == (crew.refused > 0) && crew.copies >= capacity);
-            double noise = 3 / sqrt((double)capacity);
-            expect(stats_of(f).fpr_now <= 0.01 * (1 + noise));
+            expect(stats_of(f).fpr_now <= 0.01 * (1 + 1e-5)); /* what floats may be off */
             crew_end(&crew);
             perhaps_free(f);
             free_keys(&keys);
