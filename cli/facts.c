@@ -1,5 +1,6 @@
 #include "facts.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,18 +52,31 @@ bool counts_all(const struct perhaps_plan *plan)
     return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_REMOVE);
 }
 
-/* Before each new key that got in, with k keys there, p/(1-p) did not, for p the rate at k.
- * Simpson's rule over k. */
+static double predicted_miss(const perhaps_filter *filter, double keys)
+{
+    const double least = 1e-9;
+    return fmax(1 - perhaps_predict_fpr(filter, (uint64_t)keys), least);
+}
+
+/* How many different keys have come where 'keys' of them set a bit.  Of those that come when n
+ * are there, the share 1 - fpr(n) sets one; solved by the midpoint rule, in few steps where that
+ * will do, since a chain plans its layers for each. */
+static double keys_that_came(const perhaps_filter *filter, uint64_t keys)
+{
+    const double mild = 0.9;
+    const unsigned steps = predicted_miss(filter, (double)keys) > mild ? 8 : 64;
+    double came = 0, step = (double)keys / steps;
+    for (unsigned i = 0; i < steps && keys > 0; i++) {
+        double half = came + step / 2 / predicted_miss(filter, came);
+        came += step / predicted_miss(filter, half);
+    }
+    return came;
+}
+
 double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t nnew)
 {
-    enum { INTERVALS = 16 };
-    double sum = 0, width = (double)nnew / (double)INTERVALS;
-    for (int i = 0; i <= INTERVALS; i++) {
-        double p = perhaps_predict_fpr(filter, before + (uint64_t)(i * width));
-        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
-        sum += weight * p / (p < 1 ? 1 - p : 1e-9);
-    }
-    return sum * width / 3;
+    double came = keys_that_came(filter, before + nnew) - keys_that_came(filter, before);
+    return fmax(came - (double)nnew, 0);
 }
 
 struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)

@@ -1,4 +1,4 @@
-/* abuse_test.c - keys that somebody chose: one over and over, or a million that meet in one
+/* abuse_test.c - keys that somebody chose: one over and over, or 300,000 that meet in one
  * pair of buckets.  They are refused with a clear error; memory stays bounded by what was
  * accepted, and honest keys find their place. */
 #include "support.h"
@@ -69,7 +69,7 @@ static void test_one_key(void **state)
 
 /* ---- One pair of buckets ----------------------------------------------------------------- */
 
-enum { CRAFTED = SANITIZED ? 100 * 1000 : 1000 * 1000, HONEST = 20 * 1000 };
+enum { CRAFTED = SANITIZED ? 100 * 1000 : 300 * 1000, HONEST = 20 * 1000 };
 
 /* Under the hash 'none' the place is the first half of a key, the mark the last: one place is
  * one first bucket.  'fixed': the mark, too, in all bits but those that neither a fingerprint
@@ -101,7 +101,7 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
     struct perhaps_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
     perhaps_filter *peaceful = clone_of(f);
     size_t stored = 0, refused = 0;
-    /* a million for what grows in place; others refuse one like the other */
+    /* more for what grows in place; others refuse one like the other */
     size_t crafted = grows(kind) && !has_parts(kind) && !fixed ? CRAFTED : CRAFTED / 10;
     for (size_t i = 0; i < crafted; i++) {
         craft_key(accepted[stored], &rng, fixed);

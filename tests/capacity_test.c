@@ -38,7 +38,7 @@ static void test_odd_sizes(void **state)
 {
     (void)state;
     enum { SIZES = 50 };
-    const double smallest = 71, largest = SANITIZED ? 5e4 : 1e6;
+    const double smallest = 71, largest = many(1000 * 1000);
     struct rng rng = rng_for(__func__);
     struct perhaps_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
     const struct perhaps_kind *kind;

@@ -117,7 +117,7 @@ static void test_every_bit(void **state)
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct bytes file = small_file(kind);
         /* of large files and when it takes long every bit of a byte has its turn */
-        size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 7 : 1);
+        size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 7 : 3);
         for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
             scene("%s, bit %zu", kind->name, bit);
             flip_and_check(&file, bit);
@@ -337,7 +337,7 @@ static void test_hostile_headers(void **state)
         uint8_t *intact = malloc(file.nbytes);
         memcpy(intact, file.at, file.nbytes);
         unsigned rounds =
-            has_parts(kind) || grows(kind) ? 150 : 6000; /* a hundred times slower */
+            has_parts(kind) || grows(kind) ? 100 : 3000; /* a hundred times slower */
         for (unsigned round = 0; round < rounds; round++) {
             scene("%s, hostile header %u", kind->name, round);
             for (uint64_t changes = 1 + rng_below(&rng, 3); changes > 0; changes--) {
@@ -387,7 +387,7 @@ static void test_noise(void **state)
     struct rng rng = rng_for(__func__);
     const struct filter_kind *kind;
     for (size_t i = 0; (kind = kind_by_index(i)); i++)
-        for (unsigned done = 0; !kind->attach && done < (SANITIZED ? 30 : 150);) {
+        for (unsigned done = 0; !kind->attach && done < (SANITIZED ? 30 : 100);) {
             perhaps_filter *f;
             scene("%s, noise %u", kind->about.name, done);
             if (!noise_filter(kind, &rng, &f))
@@ -413,7 +413,7 @@ static void test_noisy_pages(void **state)
         uint8_t *noisy = malloc(file.nbytes);
         uint64_t end = number_at(&file, AT_TABLE_OFFSET, 8);
         expect(noisy);
-        for (unsigned round = 0; round < (SANITIZED ? 5 : 15); round++) {
+        for (unsigned round = 0; round < 5; round++) {
             scene("%s, noisy pages %u", kind->name, round);
             memcpy(noisy, file.at, file.nbytes);
             size_t at = (size_t)(end - 1 - rng_below(&rng, end - BODY_OFFSET));

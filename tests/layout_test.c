@@ -118,7 +118,7 @@ static void test_bits(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     unsigned with_lines[8 + 1] = { 0 };
-    for (unsigned round = 0; round < many(2000); round++) {
+    for (unsigned round = 0; round < many(500); round++) {
         uint8_t key[PERHAPS_HASH_NBYTES];
         struct perhaps_options options = any_options(&rng);
         scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)options.capacity,
@@ -214,7 +214,7 @@ static void test_restored(void **state)
 {
     (void)state;
     struct rng rng = rng_for(__func__);
-    for (unsigned round = 0; round < many(1000); round++) {
+    for (unsigned round = 0; round < many(300); round++) {
         struct perhaps_options options = any_options(&rng);
         struct perhaps_description d, again;
         perhaps_layout *made = create(&options), *restored;
@@ -377,7 +377,7 @@ static void test_any_numbers(void **state)
     perhaps_layout *first = create(&options);
     perhaps_layout_describe(first, &sound);
     perhaps_layout_free(first);
-    for (unsigned round = 0; round < many(2000); round++) {
+    for (unsigned round = 0; round < many(500); round++) {
         struct perhaps_description d = { .kind = "blocked",
                                          .capacity = rng_next(&rng) >> rng_below(&rng, 64),
                                          .fpr = exp2(-(double)rng_below(&rng, 60)),

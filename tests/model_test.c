@@ -284,7 +284,7 @@ static void step(struct model *m, unsigned number)
 
 static void run_model(struct perhaps_options *options, struct rng rng)
 {
-    const unsigned steps = many(300 * 1000);
+    const unsigned steps = many(100 * 1000);
     static struct model m;
     struct perhaps_allocator allocator = ledger_allocator(&m.ledger);
     m = (struct model){ .kind = &kind_by_name(options->kind)->about, .rng = rng };

@@ -110,10 +110,10 @@ static void test_filling(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++) {
-        for (unsigned round = 0; round < many(200); round++)
+        for (unsigned round = 0; round < many(60); round++)
             check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
-        check_filling(kind, many(300 * 1000), 0.01);
-        check_filling(kind, many(300 * 1000), 1e-6);
+        check_filling(kind, many(100 * 1000), 0.01);
+        check_filling(kind, many(100 * 1000), 1e-6);
     }
 }
 
@@ -216,7 +216,7 @@ static void test_churn(void **state)
         if (!removes(kind))
             continue;
         check_churn(kind, 1000, 0.01, 3, many(20 * 1000));
-        check_churn(kind, SANITIZED ? 10000 : 200000, 1e-6, 4, many(20 * 1000));
+        check_churn(kind, many(200 * 1000), 1e-6, 4, many(20 * 1000));
     }
 }
 
@@ -342,9 +342,9 @@ static void test_rivals(void **state)
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++) {
         double fpr = low_rate(kind);
-        for (unsigned round = 0; round < (SANITIZED ? 5 : 30); round++)
+        for (unsigned round = 0; round < many(30); round++)
             check_rivalry(kind, BLOCK, fpr);
-        check_rivalry(kind, SANITIZED ? 1000 : 20000, fpr);
+        check_rivalry(kind, many(20 * 1000), fpr);
     }
 }
 
@@ -401,7 +401,7 @@ static void test_last_places(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++)
-        for (unsigned round = 0; gets_full(kind) && round < (SANITIZED ? 20 : 100); round++) {
+        for (unsigned round = 0; gets_full(kind) && round < many(100); round++) {
             scene("%s, round %u", kind->name, round);
             check_last_places(kind, BLOCK + 50 + round);
         }
@@ -459,7 +459,7 @@ static void test_copies(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = shared_kind(i)); i++)
-        for (unsigned round = 0; removes(kind) && round < many(1000); round++) {
+        for (unsigned round = 0; removes(kind) && round < many(300); round++) {
             const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
             unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
             struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);

@@ -44,7 +44,7 @@ const char *scene_text(void);
 #define expect_success(call) expect_error(call, 0)
 
 /* All of them, or those that PERHAPS_TEST names (with * and ?).  CANNOT_TRY if there are no
- * such kernels as PERHAPS_CPU asks for. */
+ * such kernels as PERHAPS_CPU asks for, or they are those that are taken anyway. */
 #define run_group(tests)                                                                       \
     (cmocka_set_test_filter(getenv("PERHAPS_TEST")),                                           \
      has_cpu() ? cmocka_run_group_tests(tests, NULL, NULL) : CANNOT_TRY)

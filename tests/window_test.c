@@ -392,7 +392,7 @@ static void step(struct model *m)
 static void run_model(struct perhaps_options *options, struct rng rng)
 {
     static struct model m;
-    const unsigned steps = many(300 * 1000);
+    const unsigned steps = many(100 * 1000);
     m = (struct model){ .options = *options, .rng = rng, .newest = 1 };
     m.options.hashing.seed = 1 + rng_next(&rng);
     m.options.fpr = 0.001;
@@ -410,7 +410,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     double expected = 0.001 * (double)m.asked;
     scene("of %g forgotten keys %g found", (double)m.asked, (double)m.taken);
     expect(m.asked > 1000 && (double)m.taken < 3 * expected + 100);
-    expect(m.newest > 3 * m.f->parts.count || steps < 300 * 1000);
+    expect(m.newest > 3 * m.f->parts.count || steps < 100 * 1000);
     perhaps_free(m.f);
     free_keys(&m.keys);
 }
