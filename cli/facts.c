@@ -59,8 +59,8 @@ static double predicted_miss(const perhaps_filter *filter, double keys)
 }
 
 /* How many different keys have come where 'keys' of them set a bit.  Of those that come when n
- * are there, the share 1 - fpr(n) sets one; solved by the midpoint rule, in few steps where that
- * will do, since a chain plans its layers for each. */
+ * are there, the share 1 - fpr(n) sets one; solved by the midpoint rule, in few steps where
+ * that will do, since a chain plans its layers for each. */
 static double keys_that_came(const perhaps_filter *filter, uint64_t keys)
 {
     const double mild = 0.9;
