@@ -429,6 +429,9 @@ struct bytes saved_bytes(const perhaps_filter *f)
 
 void use_decimal_comma(void)
 {
+#ifndef __GLIBC__
+    skip(); /* musl has points in all locales */
+#endif
     if (!setlocale(LC_ALL, "de_DE.UTF-8"))
         skip();
     expect(localeconv()->decimal_point[0] == ',');
