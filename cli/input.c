@@ -254,7 +254,7 @@ static bool count_lines(void *context, struct batch *batch)
 static bool give_keys(struct blocks *blocks, const struct settings *settings)
 {
     const struct words *keys = &settings->keys;
-    size_t nbytes = 0, at = 0;
+    size_t nbytes = 1, at = 0;
     for (size_t i = 0; i < keys->count; i++)
         nbytes += strlen(keys->word[i]) + 1;
     char *text = malloc(nbytes);
@@ -262,7 +262,7 @@ static bool give_keys(struct blocks *blocks, const struct settings *settings)
         at = (size_t)(stpcpy(text + at, keys->word[i]) - text);
         text[at++] = delimiter_of(settings);
     }
-    bool ok = text && blocks_give(blocks, text, nbytes);
+    bool ok = text && blocks_give(blocks, text, at);
     free(text);
     return ok;
 }
