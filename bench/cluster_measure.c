@@ -294,7 +294,7 @@ void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, 
     struct contest contest = { .fleet = fleet, .plan = plan, .row = row };
     open_contest(&contest, row->key_nbytes);
     contest.cluster = create(plan, url, row->fpr);
-    stop_on(contest.cluster, perhaps_cluster_stats(contest.cluster, &row->stats));
+    stop_on(contest.cluster, perhaps_cluster_stats_of(contest.cluster, &row->stats));
     bits_open(&contest.bits, fleet, plan, row->fpr, row->stats.partitions);
     row->naive_k = contest.bits.k;
     fill_nearly(&contest);

@@ -15,7 +15,7 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
 static const char *create(const struct contender *self, const struct task *task, void **filter)
 {
     struct perhaps_options options = options_of(self, task->capacity, task->fpr);
-    options.hashing.hash = task->settings->hashed ? PERHAPS_NONE : PERHAPS_XXH3;
+    options.hashing.hash = task->settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3;
     options.hashing.seed = 1; /* the same in every run */
     options.shared = task->shared;
     perhaps_filter *made;
@@ -37,14 +37,14 @@ static void clear(void *filter)
 static uint64_t nbytes(const void *filter)
 {
     struct perhaps_stats stats;
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     return stats.plan.body_nbytes;
 }
 
 static double load(const void *filter)
 {
     struct perhaps_stats stats;
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     return stats.load;
 }
 
@@ -56,7 +56,7 @@ static uint64_t huge_nbytes(const void *filter)
 static const char *cpu(const void *filter)
 {
     struct perhaps_stats stats;
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     return stats.cpu;
 }
 
@@ -67,7 +67,7 @@ static uint64_t capacity(const struct contender *self, double fpr, uint64_t body
     double keys = (double)body_nbytes;
     for (int i = 0; i < 8; i++) {
         struct perhaps_options options = options_of(self, (uint64_t)keys, fpr);
-        if (perhaps_plan(&options, &plan))
+        if (perhaps_plan_for(&options, &plan))
             return 0;
         keys *= (double)body_nbytes / (double)plan.body_nbytes;
     }
@@ -125,7 +125,7 @@ static bool has_buckets(const struct perhaps_kind *kind)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01, .kind = kind->name };
     struct perhaps_plan plan;
-    if (perhaps_plan(&options, &plan))
+    if (perhaps_plan_for(&options, &plan))
         return false;
     for (unsigned i = 0; i < plan.nfields; i++)
         if (!strcmp(plan.field_name[i], "nbuckets"))
@@ -137,10 +137,10 @@ static struct contender contender_of(const struct perhaps_kind *kind)
 {
     return (struct contender){
         .name = kind->name,
-        .has_slots = kind->abilities & PERHAPS_REMOVE,
+        .has_slots = kind->abilities & PERHAPS_CAN_REMOVE,
         .has_buckets = has_buckets(kind),
-        .forgets = kind->abilities & PERHAPS_FORGET,
-        .can_share = kind->abilities & PERHAPS_THREADS,
+        .forgets = kind->abilities & PERHAPS_CAN_FORGET,
+        .can_share = kind->abilities & PERHAPS_CAN_THREADS,
         .can_threads = true,
         .create = create,
         .destroy = destroy,
@@ -159,7 +159,7 @@ size_t contenders_list(struct contender list[CONTENDERS_MAX])
 {
     const struct perhaps_kind *kind;
     size_t count = 0;
-    for (size_t i = 0; (kind = perhaps_kind(i)) && count < CONTENDERS_MAX; i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)) && count < CONTENDERS_MAX; i++)
         list[count++] = contender_of(kind);
     return count + peers_list(list + count, CONTENDERS_MAX - count);
 }

@@ -51,7 +51,7 @@ static void create(struct trial *trial, uint64_t keys)
     struct perhaps_options options = { .capacity = keys, .fpr = fpr };
     options.hashing.seed = 1; /* every run gives the same answers */
     trial->keys = keys;
-    stop_on(perhaps_plan(&options, &trial->plan));
+    stop_on(perhaps_plan_for(&options, &trial->plan));
     stop_on(perhaps_create(&options, &trial->filter));
 }
 
@@ -95,7 +95,7 @@ static struct perhaps_keys interleave(const struct paths *present, const struct 
         each[2 * i] = present->path[i];
         each[2 * i + 1] = absent->path[i];
     }
-    return (struct perhaps_keys){ .count = 2 * present->count, .each = each };
+    return perhaps_keys_each(each, 2 * present->count);
 }
 
 static void try_paths(struct trial *trial)
@@ -107,7 +107,8 @@ static void try_paths(struct trial *trial)
            "and are not in the set (looked up in a sorted array).\n",
            paths.where);
     create(trial, paths.count);
-    add(trial, &(struct perhaps_keys){ .count = paths.count, .each = paths.path });
+    struct perhaps_keys listed = perhaps_keys_each(paths.path, paths.count);
+    add(trial, &listed);
     paths_alter(&paths, &altered);
     struct perhaps_keys questions = interleave(&paths, &altered);
     ask(trial, &questions, true);
@@ -160,7 +161,7 @@ static void try_phones(struct trial *trial, uint64_t count)
            "them in the set, in turn; then for %d that are not.\n",
            PHONE_NBYTES, text, PHONE_NBYTES, text + PHONE_NBYTES, CHUNK, ABSENT);
     fflush(stdout);
-    struct perhaps_keys keys = { .count = CHUNK, .packed = text, .key_nbytes = PHONE_NBYTES };
+    struct perhaps_keys keys = perhaps_keys_packed(text, PHONE_NBYTES, CHUNK);
     create(trial, count);
     for (uint64_t at = 0; at < count; at += CHUNK) {
         put_phones(text, 0, 1, at);

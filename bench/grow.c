@@ -24,7 +24,7 @@ static double fpr_of_16_bits(uint64_t capacity)
         struct perhaps_options options = { .capacity = capacity,
                                            .fpr = rates[i],
                                            .kind = "elastic" };
-        if (!perhaps_plan(&options, &plan) && field_of(&plan, "slot_bits") == 16)
+        if (!perhaps_plan_for(&options, &plan) && field_of(&plan, "slot_bits") == 16)
             return rates[i];
     }
     return 0.003;
@@ -40,7 +40,7 @@ static struct grower elastic(double fpr)
 static struct grower chain(const char *base, unsigned factor, double fpr)
 {
     return (struct grower){
-        .options = { .fpr = fpr, .kind = "chain", .base = base, .growth.factor = factor },
+        .options = { .fpr = fpr, .kind = "chain", .base = base, .chain.factor = factor },
         .fixed = base,
         .grows = true,
         .has_layers = true
@@ -63,9 +63,9 @@ static void set_name(struct grower *grower)
     int length = snprintf(grower->name, room, "%s", o->kind);
     if (o->base)
         length += snprintf(grower->name + length, room - (size_t)length, " %s", o->base);
-    if (o->growth.factor)
+    if (o->chain.factor)
         length +=
-            snprintf(grower->name + length, room - (size_t)length, " x%u", o->growth.factor);
+            snprintf(grower->name + length, room - (size_t)length, " x%u", o->chain.factor);
     snprintf(grower->name + length, room - (size_t)length, " %g%%", 100 * o->fpr);
 }
 
@@ -89,7 +89,7 @@ static size_t list_growers(const struct settings *settings, struct grower *list)
         set_name(grower);
         grower->options.capacity = grower->grows ? settings->start : settings->keys[0];
         grower->options.window.keys = grower->grows ? 0 : settings->keys[0];
-        grower->options.hashing.hash = settings->hashed ? PERHAPS_NONE : PERHAPS_XXH3;
+        grower->options.hashing.hash = settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3;
         grower->options.hashing.seed = 1; /* the same in every run */
         count++;
     }
@@ -117,7 +117,7 @@ double grow_planned_bits(const struct grower *grower, uint64_t keys, double fpr)
 {
     struct perhaps_options options = { .capacity = keys, .fpr = fpr, .kind = grower->fixed };
     struct perhaps_plan plan;
-    return perhaps_plan(&options, &plan) ? 0 : plan.bits_per_key;
+    return perhaps_plan_for(&options, &plan) ? 0 : plan.bits_per_key;
 }
 
 void grow_progress(const struct growth *growth, const char *doing, uint64_t keys)

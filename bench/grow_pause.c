@@ -136,7 +136,7 @@ static const char *run_filter(struct stopwatch *s, bool *huge)
         problem = add_piece(s, filter, first, piece_at(s, first));
         grow_progress(s->growth, "called", first);
     }
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     *huge = 2 * (huge_nbytes_now() - huge_before) > stats.memory_nbytes;
     perhaps_free(filter);
     return problem;

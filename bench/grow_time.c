@@ -124,7 +124,7 @@ static const char *make_fixed(struct race *race)
     struct perhaps_options options = growth->grower->options;
     options.kind = growth->grower->fixed;
     options.base = NULL;
-    options.window = (struct perhaps_window){ 0 };
+    options.window = (struct perhaps_window_options){ 0 };
     options.capacity = growth->keys;
     options.fpr = last_stop(growth)->fpr_now;
     int error = perhaps_create(&options, &race->fixed);
@@ -238,7 +238,7 @@ static const char *remove_keys(struct race *race)
         grow_progress(growth, "remove", first);
     }
     growth->remove = (struct speed){ timing_ns(&race->remove), timing_ns(&race->remove_bare) };
-    perhaps_stats(race->filter, &stats);
+    perhaps_stats_of(race->filter, &stats);
     growth->stale = stats.stale;
     return check_the_rest(race, growth->keys / 2);
 }

@@ -2,7 +2,7 @@
  *
  * Its memory comes from an allocator that counts, so that a look at it costs nothing; the most
  * that was in use between two looks is what counts, so that memory for a moment counts, too.
- * perhaps_stats() is called at the stops only. */
+ * perhaps_stats_of() is called at the stops only. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,12 +81,12 @@ static void note_stop(struct watch *w, bool doubled)
 {
     struct growth *growth = w->growth;
     struct perhaps_stats stats;
-    perhaps_stats(w->filter, &stats);
+    perhaps_stats_of(w->filter, &stats);
     growth->stops[growth->nstops++] = (struct stop){
         .keys = w->keys,
         .nbytes = stats.memory_nbytes,
         .fpr_now = stats.fpr_now,
-        .parts = stats.parts ? stats.parts : stats.segments,
+        .parts = stats.parts ? stats.parts : stats.elastic.segments,
         .planned_bits = grow_planned_bits(growth->grower, w->keys, stats.fpr_now),
         .doubled = doubled,
     };
@@ -102,8 +102,8 @@ static double boundary_of(const struct growth *growth)
     const struct perhaps_options *options = &growth->grower->options;
     double layer = (double)options->capacity, sum = layer;
     double most = (double)growth->keys / fullness[LAYER_STOPS - 1];
-    while (sum + layer * options->growth.factor <= most) {
-        layer *= options->growth.factor;
+    while (sum + layer * options->chain.factor <= most) {
+        layer *= options->chain.factor;
         sum += layer;
     }
     return sum;
@@ -123,7 +123,7 @@ static const char *watch_layers_until(struct watch *w, uint64_t keys)
         struct perhaps_stats stats;
         if (problem)
             return problem;
-        perhaps_stats(w->filter, &stats);
+        perhaps_stats_of(w->filter, &stats);
         growth->layer_stops[growth->nlayer_stops++] = (struct layer_stop){
             .full = full,
             .keys = at,

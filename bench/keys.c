@@ -40,17 +40,12 @@ static void put_key(const struct key_buffer *buffer, size_t at, uint64_t number)
 struct perhaps_keys keys_slice(const struct perhaps_keys *keys, size_t at, size_t most)
 {
     size_t left = keys->count - at;
-    return (struct perhaps_keys){ .count = left < most ? left : most,
-                                  .packed =
-                                      (const uint8_t *)keys->packed + at * keys->key_nbytes,
-                                  .key_nbytes = keys->key_nbytes };
+    return perhaps_keys_slice(keys, at, left < most ? left : most);
 }
 
 static struct perhaps_keys all_keys(const struct key_buffer *buffer, size_t count)
 {
-    return (struct perhaps_keys){ .count = count,
-                                  .packed = buffer->bytes,
-                                  .key_nbytes = buffer->key_nbytes };
+    return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
 }
 
 struct perhaps_keys keys_added(struct key_buffer *buffer, uint64_t first, size_t count)

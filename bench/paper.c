@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <perhaps_layout.h>
+
 #include "bench.h"
 
 /* The largest partitions that the client makes by itself, and how many it makes at least where

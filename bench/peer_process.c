@@ -168,7 +168,7 @@ static const char *create(const struct contender *self, const struct task *task,
 
 static void clear(void *filter)
 {
-    request(filter, 'C', &(struct perhaps_keys){ 0 });
+    request(filter, 'C', &(struct perhaps_keys){ .count = 0 });
 }
 
 static uint64_t nbytes(const void *filter)

@@ -80,9 +80,9 @@ static void write_speed(const json_t *rows, const char *folder)
 {
     const struct perhaps_kind *kind;
     FILE *to = open_data(folder, "speed");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         put_speed(to, rows, kind->name, kind->name, "ns");
-    put_speed(to, rows, perhaps_kind(0)->name, "bare read of one line", "bare_ns");
+    put_speed(to, rows, perhaps_kind_at(0)->name, "bare read of one line", "bare_ns");
     close_data(to);
 }
 
@@ -100,7 +100,7 @@ static void put_bits(FILE *to, const char *kind)
                                            .kind = kind };
         if (!kind)
             fprintf(to, "%g %g\n", fpr, -log2(fpr));
-        else if (!perhaps_plan(&options, &plan))
+        else if (!perhaps_plan_for(&options, &plan))
             fprintf(to, "%g %g\n", fpr, plan.bits_per_key);
     }
     fprintf(to, "\n\n");
@@ -110,7 +110,7 @@ static void write_bits(const char *folder)
 {
     const struct perhaps_kind *kind;
     FILE *to = open_data(folder, "bits");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         put_bits(to, kind->name);
     put_bits(to, NULL);
     close_data(to);
@@ -140,13 +140,14 @@ static void write_threads(const json_t *rows, const char *folder)
     const struct perhaps_kind *kind;
     char title[64];
     FILE *to = open_data(folder, "threads");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         snprintf(title, sizeof title, "%s: ask", kind->name);
         put_threads(to, rows, kind->name, title, "absent", "ns");
         snprintf(title, sizeof title, "%s: add", kind->name);
         put_threads(to, rows, kind->name, title, "add", "ns");
     }
-    put_threads(to, rows, perhaps_kind(0)->name, "bare read of one line", "absent", "bare_ns");
+    put_threads(to, rows, perhaps_kind_at(0)->name, "bare read of one line", "absent",
+                "bare_ns");
     close_data(to);
 }
 

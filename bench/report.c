@@ -61,7 +61,7 @@ const char *machine_kernels(void)
     struct perhaps_stats stats = { 0 };
     perhaps_filter *filter;
     if (!perhaps_create(&options, &filter))
-        perhaps_stats(filter, &stats);
+        perhaps_stats_of(filter, &stats);
     perhaps_free(filter);
     return stats.cpu ? stats.cpu : "unknown";
 }

@@ -13,7 +13,7 @@ static void *renew(void *old, size_t count, size_t each_nbytes, size_t *room)
 
 bool batch_hash(const perhaps_filter *filter, struct batch *batch)
 {
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    struct perhaps_keys keys = perhaps_keys_each(batch->key, batch->count);
     if (batch->count > batch->nhashed)
         batch->hashed =
             renew(batch->hashed, batch->nrecords, sizeof *batch->hashed, &batch->nhashed);
@@ -57,12 +57,9 @@ uint64_t batch_line(const struct batch *batch, size_t i)
 
 struct perhaps_keys batch_keys(const struct batch *batch, size_t at, size_t count)
 {
-    struct perhaps_keys keys = { .count = count };
-    if (count > 0 && batch->is_hashed)
-        keys.hashed = batch->hashed + at;
-    else if (count > 0)
-        keys.each = batch->key + at;
-    return keys;
+    if (batch->is_hashed)
+        return perhaps_keys_hashed(count ? batch->hashed + at : NULL, count);
+    return perhaps_keys_each(count ? batch->key + at : NULL, count);
 }
 
 void batch_release(struct batch *batch)

@@ -56,7 +56,7 @@ static size_t find_error(perhaps_filter *filter, const struct batch *batch)
 static bool remove_batch(void *context, struct batch *batch)
 {
     struct change *change = context;
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    struct perhaps_keys keys = perhaps_keys_each(batch->key, batch->count);
     size_t nremoved;
     if (batch->count == 0)
         return true;
@@ -180,9 +180,9 @@ static bool wants_once(const struct settings *settings, const perhaps_filter *fi
         return true;
     if (settings->removable || settings->counts || settings->kind)
         return false;
-    perhaps_stats(filter, &stats);
-    return kind_can(stats.plan.kind, PERHAPS_REMOVE) ||
-           kind_can(stats.plan.kind, PERHAPS_COUNT);
+    perhaps_stats_of(filter, &stats);
+    return kind_can(stats.plan.kind, PERHAPS_CAN_REMOVE) ||
+           kind_can(stats.plan.kind, PERHAPS_CAN_COUNT);
 }
 
 int verb_build(const struct settings *settings)

@@ -22,7 +22,7 @@ static void print_values(enum option_value value)
     const struct perhaps_kind *kind;
     if (value == VALUE_HASH)
         fputs("xxh3 sip none", stdout);
-    for (size_t i = 0; value == VALUE_KIND && (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; value == VALUE_KIND && (kind = perhaps_kind_at(i)); i++)
         printf("%s%s", i ? " " : "", kind->name);
 }
 

@@ -11,7 +11,7 @@ static int report(const struct settings *settings, const struct target *file,
     double seconds = seconds_now() - started;
     const char *from = upward ? file->path : remote_name(remote);
     const char *to = upward ? remote_name(remote) : file->path;
-    int error = settings->quiet ? 0 : perhaps_cluster_stats(remote_handle(remote), &stats);
+    int error = settings->quiet ? 0 : perhaps_cluster_stats_of(remote_handle(remote), &stats);
     if (error || settings->quiet)
         return remote_settle(remote, error, "");
     json_t *facts = json_pack(

@@ -12,7 +12,7 @@ static int report_file(const struct settings *settings, const struct target *tar
                        double seconds)
 {
     struct perhaps_stats stats;
-    perhaps_stats(target->filter, &stats);
+    perhaps_stats_of(target->filter, &stats);
     const struct perhaps_plan *plan = &stats.plan;
     json_t *facts = json_pack("{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:f}", "verb",
                               settings->verb->name, "filter", json_path(target->path), "kind",
@@ -49,7 +49,7 @@ static int report_remote(const struct settings *settings, const struct remote *r
                          double seconds)
 {
     struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats(remote_handle(remote), &stats);
+    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
     if (error)
         return remote_settle(remote, error, "");
     const struct perhaps_plan *plan = &stats.plan;

@@ -49,7 +49,7 @@ json_t *fact_until(const struct settings *settings, const struct perhaps_plan *p
 
 bool counts_all(const struct perhaps_plan *plan)
 {
-    return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_REMOVE);
+    return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_CAN_REMOVE);
 }
 
 static double predicted_miss(const perhaps_filter *filter, double keys)
@@ -91,7 +91,7 @@ struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
 {
     struct text out = { "" };
-    bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_FORGET);
+    bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_CAN_FORGET);
     if (!grows && keys < plan->capacity)
         snprintf(out.s, sizeof out.s, ", room for %.31s more",
                  counted(plan->capacity - keys, "key").s);

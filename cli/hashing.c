@@ -9,22 +9,23 @@
 static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
 {
     static const char *const names[] = {
-        [PERHAPS_XXH3] = "xxh3", [PERHAPS_SIP] = "sip", [PERHAPS_NONE] = "none"
+        [PERHAPS_HASH_XXH3] = "xxh3", [PERHAPS_HASH_SIP] = "sip", [PERHAPS_HASH_NONE] = "none"
     };
-    const char *name = settings->hash ? settings->hash
-                                      : names[settings->key_file ? PERHAPS_SIP : PERHAPS_XXH3];
+    const char *name = settings->hash
+                           ? settings->hash
+                           : names[settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3];
     size_t i = 0, n = sizeof names / sizeof *names;
     while (i < n && strcmp(names[i], name) != 0)
         i++;
     if (i == n)
         return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
     *hash = (enum perhaps_hash)i;
-    if (*hash == PERHAPS_SIP && !settings->key_file)
+    if (*hash == PERHAPS_HASH_SIP && !settings->key_file)
         return complain("--hash sip: needs a secret, to ask the filter later: give "
                         "--key-file K, which is made if it does not exist");
-    if (*hash != PERHAPS_SIP && settings->key_file)
+    if (*hash != PERHAPS_HASH_SIP && settings->key_file)
         return complain("--hash %s: takes no secret: leave out --key-file", name);
-    if (*hash != PERHAPS_XXH3 && settings->seed)
+    if (*hash != PERHAPS_HASH_XXH3 && settings->seed)
         return complain("--hash %s: takes no seed: leave out --seed", name);
     return 0;
 }

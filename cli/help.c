@@ -157,7 +157,7 @@ static void print_kinds(void)
 {
     const struct perhaps_kind *kind;
     puts("\nKinds:");
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         print_entry(kind->name, kind->summary, stdout);
 }
 

@@ -30,13 +30,13 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
 {
     uint64_t told;
     bool known = planned_field(&stats->plan, "segments", &told);
-    return optional(settings, known && !settings->json ? 0 : stats->segments);
+    return optional(settings, known && !settings->json ? 0 : stats->elastic.segments);
 }
 
 /* With those that set no bit when they came; what a window saw and forgot is not known. */
 static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps_stats *stats)
 {
-    if (counts_all(&stats->plan) || kind_can(stats->plan.kind, PERHAPS_FORGET))
+    if (counts_all(&stats->plan) || kind_can(stats->plan.kind, PERHAPS_CAN_FORGET))
         return stats->keys;
     return stats->keys + (uint64_t)expected_unseen(filter, 0, stats->keys);
 }
@@ -80,7 +80,7 @@ static json_t *notes_of(const struct perhaps_stats *stats)
                                 "keys",
                                 grouped(plan->fpr_until).s, share(stats->fpr_now).s,
                                 share(plan->fpr).s));
-    if (stats->parts > 1 && !kind_can(plan->kind, PERHAPS_FORGET))
+    if (stats->parts > 1 && !kind_can(plan->kind, PERHAPS_CAN_FORGET))
         json_array_append_new(
             notes, json_string("layers cannot be put together without the keys: for a faster "
                                "and smaller filter, build a new one from those"));
@@ -94,7 +94,7 @@ static int print_info(const struct settings *settings, const struct target *targ
                       uint64_t file_nbytes)
 {
     struct perhaps_stats stats;
-    perhaps_stats(target->filter, &stats);
+    perhaps_stats_of(target->filter, &stats);
     const struct perhaps_plan *plan = &stats.plan;
     return print_facts(
         settings,
@@ -111,8 +111,9 @@ static int print_info(const struct settings *settings, const struct target *targ
             "fpr_now", stats.fpr_now, "fpr_until", fact_until(settings, plan), "body_bytes",
             (json_int_t)stats.memory_nbytes, "file_bytes", (json_int_t)file_nbytes, "hash",
             stats.hash, "segments", segments_of(settings, &stats), "stale",
-            optional(settings, stats.stale), "saturated", optional(settings, stats.saturated),
-            "failed_adds", (json_int_t)stats.failed_adds, "unmatched_removals",
+            optional(settings, stats.stale), "saturated",
+            optional(settings, stats.counting.saturated), "failed_adds",
+            (json_int_t)stats.failed_adds, "unmatched_removals",
             (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
             pages_of(settings, target->filter, &stats), "instructions", stats.cpu, "geometry",
             fact_geometry(settings, plan), "notes", notes_of(&stats), "parts",
@@ -135,7 +136,7 @@ static json_t *moment_of(uint64_t seconds)
 static int print_remote_info(const struct settings *settings, const struct remote *remote)
 {
     struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats(remote_handle(remote), &stats);
+    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
     if (error)
         return remote_settle(remote, error, "");
     const struct perhaps_plan *plan = &stats.plan;

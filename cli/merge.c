@@ -37,7 +37,7 @@ static int merge_part(struct target *whole, const char *path, const struct setti
 static int report(const struct target *whole, const struct settings *settings, double seconds)
 {
     struct perhaps_stats stats;
-    perhaps_stats(whole->filter, &stats);
+    perhaps_stats_of(whole->filter, &stats);
     json_t *facts = json_pack(
         "{s:s, s:o, s:I, s:I, s:I, s:f, s:f}", "verb", settings->verb->name, "filter",
         json_path(whole->path), "parts", (json_int_t)settings->ninputs, "keys_in_filter",

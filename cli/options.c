@@ -133,7 +133,7 @@ static const char *read_wait(const char *value, void *slot)
 static const char *read_window(const char *value, void *slot)
 {
     static const char suffix[] = "-keys";
-    struct perhaps_window window = { 0 };
+    struct perhaps_window_options window = { 0 };
     char number[64];
     size_t length = strlen(value), tail = strlen(suffix);
     bool by_keys = length > tail && strcmp(value + length - tail, suffix) == 0;
@@ -145,7 +145,7 @@ static const char *read_window(const char *value, void *slot)
     if (!(by_keys && window.keys) && !(read_duration(value, &window.time) && window.time))
         return "not a window: give a time with its unit (ms, s, m, h, d, w), such as 24h, or a "
                "number of keys, such as 10M-keys";
-    *(struct perhaps_window *)slot = window;
+    *(struct perhaps_window_options *)slot = window;
     return NULL;
 }
 
@@ -183,7 +183,7 @@ static const char *read_kind(const char *value, void *slot)
     static char problem[256];
     size_t used = (size_t)snprintf(problem, sizeof problem, "no such kind: there are");
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (strcmp(kind->name, value) == 0) {
             *(const char **)slot = kind->name;
             return NULL;

@@ -41,9 +41,9 @@ struct settings {
     double fpr;
     const char *kind;
     const char *base;
-    uint64_t factor, until;       /* how it grows */
-    uint64_t partitions;          /* on servers */
-    struct perhaps_window window; /* times in milliseconds */
+    uint64_t factor, until;               /* how it grows */
+    uint64_t partitions;                  /* on servers */
+    struct perhaps_window_options window; /* times in milliseconds */
     uint64_t generations;
     uint64_t time_field; /* from 1 on */
     const char *hash;

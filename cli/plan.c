@@ -40,9 +40,9 @@ static void try_bases(struct others *others)
     const struct perhaps_kind *base;
     struct perhaps_options options = others->options;
     struct perhaps_plan plan;
-    for (size_t i = 0; (base = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (base = perhaps_kind_at(i)); i++) {
         options.base = base->name;
-        if (perhaps_plan(&options, &plan) == 0)
+        if (perhaps_plan_for(&options, &plan) == 0)
             add_row(others, &plan);
     }
 }
@@ -54,13 +54,13 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
         .settings = settings, .chosen = chosen, .options = *options, .rows = json_array()
     };
     const struct perhaps_kind *kind;
-    const unsigned forget = options->needs & PERHAPS_FORGET;
+    const unsigned forget = options->needs & PERHAPS_CAN_FORGET;
     others.options.base = NULL;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         struct perhaps_plan plan;
         others.options.kind = kind->name;
-        if ((kind->abilities & PERHAPS_FORGET) != forget ||
-            perhaps_plan(&others.options, &plan) != 0)
+        if ((kind->abilities & PERHAPS_CAN_FORGET) != forget ||
+            perhaps_plan_for(&others.options, &plan) != 0)
             continue;
         if (plan.base)
             try_bases(&others);
@@ -80,7 +80,7 @@ static void find_cheaper(const struct perhaps_options *options, const struct per
     *cheapest = *plan;
     for (int percent = 95; percent >= 10; percent -= 5) {
         stricter.fpr = options->fpr * percent / 100;
-        if (perhaps_plan(&stricter, &tried) == 0 &&
+        if (perhaps_plan_for(&stricter, &tried) == 0 &&
             tried.bits_per_key < fmin(cheapest->bits_per_key, .99 * plan->bits_per_key))
             *cheapest = tried;
     }

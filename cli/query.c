@@ -23,7 +23,7 @@ struct query {
 static bool ask_one(struct query *query, const struct target *target, struct batch *batch,
                     size_t *npresent)
 {
-    struct perhaps_keys keys = { .count = batch->count, .each = batch->key };
+    struct perhaps_keys keys = perhaps_keys_each(batch->key, batch->count);
     if (!target->remote) {
         *npresent = perhaps_contains_many(target->filter, &keys, batch->answer);
         return true;

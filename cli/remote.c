@@ -120,7 +120,7 @@ int remote_settle(const struct remote *remote, int error, const char *outcome)
         return 0;
     if (error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
-    if (error == PERHAPS_ERR_KEY)
+    if (error == PERHAPS_ERR_SECRET)
         return hashing_complain(remote->settings, remote_name(remote));
     return complain("%s: %s%s", remote_name(remote),
                     perhaps_cluster_problem(remote->first.cluster), outcome);

@@ -9,7 +9,7 @@
 bool kind_can(const char *name, unsigned abilities)
 {
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         if (strcmp(kind->name, name) == 0)
             return !(abilities & ~kind->abilities);
     return false;
@@ -64,7 +64,7 @@ struct size request_size(const struct settings *settings)
 
 bool request_may_grow(const struct settings *settings)
 {
-    return !settings->kind || kind_can(settings->kind, PERHAPS_GROW);
+    return !settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW);
 }
 
 /* A window needs not grow itself: its generations do.  A kind that forgets, and is not told
@@ -73,14 +73,15 @@ struct perhaps_options request_options(const struct settings *settings, struct s
 {
     bool window = request_window(settings);
     bool layers_count = settings->counts && !settings->base && (size.grows || window);
-    bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_FORGET);
-    unsigned needs = (settings->removable ? PERHAPS_REMOVE : 0U) |
-                     (settings->counts ? PERHAPS_COUNT : 0U) |
-                     (settings->fixed ? PERHAPS_STATIC : 0U) | (window ? PERHAPS_FORGET : 0U) |
-                     (size.grows && !window ? PERHAPS_GROW : 0U);
-    enum perhaps_preference preference = settings->fast      ? PERHAPS_FAST
-                                         : settings->compact ? PERHAPS_COMPACT
-                                                             : PERHAPS_BALANCED;
+    bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_CAN_FORGET);
+    unsigned needs = (settings->removable ? PERHAPS_CAN_REMOVE : 0U) |
+                     (settings->counts ? PERHAPS_CAN_COUNT : 0U) |
+                     (settings->fixed ? PERHAPS_CAN_BUILD : 0U) |
+                     (window ? PERHAPS_CAN_FORGET : 0U) |
+                     (size.grows && !window ? PERHAPS_CAN_GROW : 0U);
+    enum perhaps_preference preference = settings->fast      ? PERHAPS_PREFER_FAST
+                                         : settings->compact ? PERHAPS_PREFER_COMPACT
+                                                             : PERHAPS_PREFER_BALANCED;
     return (struct perhaps_options){
         .capacity = size.capacity,
         .fpr = settings->fpr > 0              ? settings->fpr
@@ -89,10 +90,12 @@ struct perhaps_options request_options(const struct settings *settings, struct s
         .needs = needs,
         .kind = settings->kind,
         .base = layers_count ? counts_on : settings->base,
-        .growth = { .factor = (unsigned)settings->factor, .fpr_until = settings->until },
-        .window = untold ? (struct perhaps_window){ .keys = size.capacity } : settings->window,
+        .chain.factor = (unsigned)settings->factor,
+        .elastic.fpr_until = settings->until,
+        .window = untold ? (struct perhaps_window_options){ .keys = size.capacity }
+                         : settings->window,
         .preference = preference,
-        .together = settings->together,
+        .blocked.together = settings->together,
     };
 }
 
@@ -119,13 +122,13 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
                        struct perhaps_plan *plan)
 {
     const struct perhaps_kind *kind;
-    const unsigned forget = options->needs & PERHAPS_FORGET;
+    const unsigned forget = options->needs & PERHAPS_CAN_FORGET;
     int error = PERHAPS_ERR_UNSUPPORTED;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        if ((kind->abilities & PERHAPS_FORGET) != forget)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        if ((kind->abilities & PERHAPS_CAN_FORGET) != forget)
             continue; /* one that forgets is none for who did not ask for it */
         options->kind = kind->name;
-        int met = perhaps_plan(options, plan);
+        int met = perhaps_plan_for(options, plan);
         if (!met && heeds(settings, plan))
             return 0;
         if (met && error == PERHAPS_ERR_UNSUPPORTED)
@@ -140,7 +143,7 @@ static int complain_plan(const struct settings *settings, const struct perhaps_o
                          const char *name, int error)
 {
     bool window = request_window(settings);
-    if (window && settings->kind && !kind_can(settings->kind, PERHAPS_FORGET))
+    if (window && settings->kind && !kind_can(settings->kind, PERHAPS_CAN_FORGET))
         return complain("--kind %s: cannot forget: leave it out, and say with --base what the "
                         "window is made of",
                         settings->kind);
@@ -156,7 +159,7 @@ static int complain_plan(const struct settings *settings, const struct perhaps_o
                         "leave it out, or the other needs, and give -n N");
     if (error == PERHAPS_ERR_UNSUPPORTED)
         return complain("%s: there is no kind that can do all that: leave out a need%s", name,
-                        options->needs & PERHAPS_GROW
+                        options->needs & PERHAPS_CAN_GROW
                             ? ", or --grow and plan for the most keys there may be"
                             : "");
     return complain("%s: %s", name, why(error));
@@ -167,7 +170,7 @@ int request_plan(const struct settings *settings, struct size size, const char *
 {
     *options = request_options(settings, size);
     int error =
-        settings->kind ? perhaps_plan(options, plan) : choose_kind(settings, options, plan);
+        settings->kind ? perhaps_plan_for(options, plan) : choose_kind(settings, options, plan);
     if (error)
         return complain_plan(settings, options, name, error);
     if (heeds(settings, plan))

@@ -123,9 +123,8 @@ static bool add_to_part(void *context, struct batch *batch)
         return false;
     size_t begin = part->index * parted->room;
     const uint32_t *record = parted->record + begin;
-    struct perhaps_keys keys = { .count = parted->count[part->index],
-                                 .packed = parted->hash + begin,
-                                 .key_nbytes = sizeof(hash_bytes) };
+    struct perhaps_keys keys = perhaps_keys_packed(parted->hash + begin, sizeof(hash_bytes),
+                                                   parted->count[part->index]);
     size_t done;
     int error =
         perhaps_add_unless_present_many(part->target.filter, &keys, parted->answer, &done);
@@ -214,7 +213,7 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
     const struct perhaps_plan *plan = &state->plan;
     uint64_t factor;
     bool has_factor = planned_field(plan, "factor", &factor);
-    bool grows = kind_can(plan->kind, PERHAPS_GROW) || plan->fpr_until == UINT64_MAX;
+    bool grows = kind_can(plan->kind, PERHAPS_CAN_GROW) || plan->fpr_until == UINT64_MAX;
     const struct {
         const char *name;
         bool ignored;
@@ -288,7 +287,7 @@ void seen_close(struct seen *seen)
 static void add_facts(struct seen_facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
-    perhaps_stats(target->filter, &stats);
+    perhaps_stats_of(target->filter, &stats);
     double keys = (double)stats.keys, all = (double)facts->keys + keys;
     if (all > 0) /* as often as keys go there */
         facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
@@ -306,8 +305,8 @@ static double expected_losses_of(const struct seen *seen, uint64_t nnew)
     double sum = 0;
     struct perhaps_stats stats;
     if (seen->nparts == 0) {
-        perhaps_stats(seen->target.filter, &stats);
-        if (kind_can(stats.plan.kind, PERHAPS_FORGET))
+        perhaps_stats_of(seen->target.filter, &stats);
+        if (kind_can(stats.plan.kind, PERHAPS_CAN_FORGET))
             return (double)nnew * stats.fpr_now;
         return expected_unseen(seen->target.filter, seen->nkeys_before, nnew);
     }
@@ -321,7 +320,7 @@ static int facts_of_servers(const struct remote *remote, uint64_t nnew,
                             struct seen_facts *facts)
 {
     struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats(remote_handle(remote), &stats);
+    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
     if (!error)
         *facts = (struct seen_facts){ .keys = stats.keys,
                                       .capacity = stats.plan.capacity,

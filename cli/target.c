@@ -257,7 +257,7 @@ static int complain_open(const char *path, const struct settings *settings, int 
         return complain("%s: is being written in place, and has no checksums until that has "
                         "ended: leave out --check",
                         path);
-    if (error == PERHAPS_ERR_KEY)
+    if (error == PERHAPS_ERR_SECRET)
         return hashing_complain(settings, path);
     return complain("%s: %s", path, why(error));
 }
@@ -314,11 +314,10 @@ int target_complain_damage(const struct target *target)
 int target_load(struct target *target, const char *from, const struct settings *settings,
                 enum secrecy secrecy)
 {
-    return open_file(
-        target, from, settings,
-        (struct perhaps_open_options){ .writable = true,
-                                       .shared = target->in_place,
-                                       .without_secret = secrecy == WITHOUT_SECRET });
+    return open_file(target, from, settings,
+                     (struct perhaps_open_options){
+                         .mode = target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD,
+                         .without_secret = secrecy == WITHOUT_SECRET });
 }
 
 bool target_takes_in_place(const char *path)
@@ -328,9 +327,9 @@ bool target_takes_in_place(const char *path)
     perhaps_filter *filter;
     if (access(path, W_OK) != 0 || perhaps_open(path, &options, &filter))
         return false;
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     perhaps_free(filter);
-    return kind_can(stats.plan.kind, PERHAPS_SHARE);
+    return kind_can(stats.plan.kind, PERHAPS_CAN_SHARE);
 }
 
 /* The library keeps its own lock, which ours would be in the way of; between the two another
@@ -407,10 +406,10 @@ int target_stats(const struct target *target, struct perhaps_stats *stats)
 {
     struct perhaps_cluster_stats all;
     if (target->filter) {
-        perhaps_stats(target->filter, stats);
+        perhaps_stats_of(target->filter, stats);
         return 0;
     }
-    int error = perhaps_cluster_stats(remote_handle(target->remote), &all);
+    int error = perhaps_cluster_stats_of(remote_handle(target->remote), &all);
     if (!error)
         translate(&all, stats);
     return remote_settle(target->remote, error, "");

@@ -70,7 +70,7 @@ int target_open_in_place(struct target *target, const char *path,
 /* Saves it where it was reserved, and its secret if that is new. */
 int target_save(const struct target *target, const struct settings *settings);
 
-/* As perhaps_stats().  0, or the exit status, having complained, for one on servers. */
+/* As perhaps_stats_of().  0, or the exit status, having complained, for one on servers. */
 int target_stats(const struct target *target, struct perhaps_stats *stats);
 
 /* Sees to it that what was changed in place is on the disk, after a failure too, and returns

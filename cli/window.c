@@ -34,7 +34,7 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
     planned_field(state, names[0], &generations);
     if (!options.window.generations)
         options.window.generations = (unsigned)generations;
-    if (perhaps_plan(&options, &plan))
+    if (perhaps_plan_for(&options, &plan))
         return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!planned_field(state, names[i], &there) ||
@@ -64,8 +64,8 @@ int window_open(struct window *window, const struct settings *settings,
 {
     struct perhaps_stats stats;
     uint64_t period_ms;
-    perhaps_stats(filter, &stats);
-    bool forgets = kind_can(stats.plan.kind, PERHAPS_FORGET);
+    perhaps_stats_of(filter, &stats);
+    bool forgets = kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
     planned_field(&stats.plan, "period_time", &period_ms);
     *window = (struct window){ .settings = settings,
                                .by_time = forgets && period_ms,

@@ -60,7 +60,7 @@ static size_t chunk_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     size_t left = keys->count - at, n = 1;
     if (left > CHUNK_KEYS)
         left = CHUNK_KEYS;
-    if (c->about.hash != PERHAPS_NONE || !keys->each)
+    if (c->about.hash != PERHAPS_HASH_NONE || !keys->each)
         return left;
     while (n < left && keys->each[at + n].nbytes == PERHAPS_HASH_NBYTES)
         n++;

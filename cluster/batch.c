@@ -14,14 +14,7 @@ enum { KEYS_A_WATCH = 256 };
 int work_begin(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first, size_t count)
 {
     struct work *w = c->work;
-    struct perhaps_keys some = { .count = count };
-    if (keys->each)
-        some.each = keys->each + first;
-    else if (keys->hashed)
-        some.hashed = keys->hashed + first;
-    else
-        some.packed = (const char *)keys->packed + first * keys->key_nbytes;
-    some.key_nbytes = keys->key_nbytes;
+    struct perhaps_keys some = perhaps_keys_slice(keys, first, count);
     int error = perhaps_layout_hash_many(c->layer[0].layout, &some, w->hash);
     if (error)
         return cluster_fail_plainly(c, error);

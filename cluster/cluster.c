@@ -318,7 +318,7 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
     const struct layer_description *d = &about->layer[index];
     int error = perhaps_layout_restore(&d->layout, c->without_secret ? NULL : &c->hashing,
                                        &layer->layout);
-    if (error == PERHAPS_ERR_KEY)
+    if (error == PERHAPS_ERR_SECRET)
         return cluster_fail(c, error,
                             c->hashing.secret
                                 ? "the secret is not the one that it was made with"

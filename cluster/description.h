@@ -4,7 +4,7 @@
 #define DESCRIPTION_H
 
 #include <hiredis.h>
-#include <perhaps.h>
+#include <perhaps_layout.h>
 
 #include "resp.h"
 

@@ -151,7 +151,7 @@ void cluster_count_work(const perhaps_cluster *c, struct perhaps_cluster_stats *
     stats->doubtful = c->doubtful;
 }
 
-int perhaps_cluster_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     static const char *const hash_names[] = { "xxh3", "sip", "none", "custom" };
     *stats = (struct perhaps_cluster_stats){ .layout = "perhaps" };

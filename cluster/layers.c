@@ -86,9 +86,9 @@ static int make_id(perhaps_cluster *c)
 
 static unsigned factor_of(const struct perhaps_options *options)
 {
-    if (!(options->needs & PERHAPS_GROW))
+    if (!(options->needs & PERHAPS_CAN_GROW))
         return 0;
-    return options->growth.factor ? options->growth.factor : 2;
+    return options->chain.factor ? options->chain.factor : 2;
 }
 
 static struct perhaps_options chain_of(const struct description *about,
@@ -97,7 +97,7 @@ static struct perhaps_options chain_of(const struct description *about,
     struct perhaps_options chain = { .capacity = about->capacity,
                                      .fpr = about->fpr,
                                      .preference = (enum perhaps_preference)about->preference,
-                                     .growth = { .factor = about->factor },
+                                     .chain.factor = about->factor,
                                      .hashing = *hashing };
     chain.hashing.hash = about->hash;
     chain.hashing.seed = about->seed;
@@ -378,7 +378,7 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
                             "let Redisson make its filters (tryInit), or leave out "
                             "layout=redisson");
     int error = 0;
-    if (options->needs & PERHAPS_GROW)
+    if (options->needs & PERHAPS_CAN_GROW)
         error = perhaps_layer_options(options, 0, &first);
     if (!error)
         error = perhaps_layout_create(&first, &layout);

@@ -64,7 +64,7 @@ static int read_pieces(struct transfer *t, size_t *n)
         struct piece *piece = &t->piece[*n];
         *piece = next_piece(t, t->at, end);
         piece->bytes = t->room + *n * PIECE_NBYTES;
-        int error = perhaps_read(t->filter, t->at, piece->bytes, piece->nbytes);
+        int error = perhaps_body_read(t->filter, t->at, piece->bytes, piece->nbytes);
         if (error)
             return cluster_fail_plainly(t->c, error);
         t->at += piece->nbytes;
@@ -119,7 +119,7 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
         return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
                             "a filter of ours is none of "
                             "Redisson's: leave out layout=redisson");
-    perhaps_stats(filter, &stats);
+    perhaps_stats_of(filter, &stats);
     int error = perhaps_layout_of(filter, &layout);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         return cluster_fail(c, error,

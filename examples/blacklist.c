@@ -48,8 +48,8 @@ static bool is_listed(const perhaps_filter *list, const char *text)
 int main(void)
 {
     struct perhaps_options options = { .capacity = 100000, .fpr = 1e-8 };
-    options.needs = PERHAPS_REMOVE;
-    options.hashing.hash = PERHAPS_SIP;
+    options.needs = PERHAPS_CAN_REMOVE;
+    options.hashing.hash = PERHAPS_HASH_SIP;
     perhaps_filter *list, *mapped;
     uint8_t secret[16], room[256];
     char path[] = "/tmp/blacklist-XXXXXX";
@@ -65,7 +65,7 @@ int main(void)
     expect(!perhaps_save(list, path), "saved without its secret");
     perhaps_free(list);
 
-    expect(perhaps_open(path, NULL, &mapped) == PERHAPS_ERR_KEY, "not opened without it");
+    expect(perhaps_open(path, NULL, &mapped) == PERHAPS_ERR_SECRET, "not opened without it");
     struct perhaps_open_options with = { .hashing = { .secret = secret } };
     if (perhaps_open(path, &with, &mapped))
         return puts("cannot be opened"), 1;

@@ -49,7 +49,7 @@ static int drop_repeats(perhaps_filter *seen, source *next, bool print, size_t *
 {
     struct perhaps_key event[BATCH];
     bool repeated[BATCH];
-    struct perhaps_keys events = { .each = event };
+    struct perhaps_keys events = perhaps_keys_each(event, 0);
     int error = 0;
     while (!error && (events.count = fill(event, next))) {
         error = perhaps_add_unless_present_many(seen, &events, repeated, NULL);

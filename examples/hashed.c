@@ -1,6 +1,6 @@
 /* hashed.c - keys that the caller hashes, in two ways.
- * PERHAPS_NONE: the keys are hashes that a program has already, as of files in a backup.
- * PERHAPS_CUSTOM: the filter calls the program's own function, here one that ignores case.
+ * PERHAPS_HASH_NONE: the keys are hashes that a program has already, as of files in a backup.
+ * PERHAPS_HASH_CUSTOM: the filter calls the program's own function, here one that ignores case.
  * Run: build/examples/hashed   (returns 0 if all answers are as they must be) */
 #include <ctype.h>
 #include <perhaps.h>
@@ -17,7 +17,7 @@ static void hash_byte(uint64_t half[2], int byte)
     half[0] ^= half[1] >> 29;
 }
 
-/* What PERHAPS_CUSTOM calls. */
+/* What PERHAPS_HASH_CUSTOM calls. */
 static void hash_caseless(void *context, const void *key, size_t key_nbytes, uint8_t hash[16])
 {
     (void)context; /* whatever the function needs */
@@ -43,7 +43,7 @@ static bool try_hashes(void)
     struct perhaps_options options = { .capacity = BLOCKS, .fpr = 0.001 };
     perhaps_filter *stored;
     unsigned found = 0, wrong = 0;
-    options.hashing.hash = PERHAPS_NONE;
+    options.hashing.hash = PERHAPS_HASH_NONE;
     int error = perhaps_create(&options, &stored);
     for (unsigned i = 0; i < BLOCKS && !error; i++)
         error = perhaps_add(stored, hash_of_block(i), 16);
@@ -62,7 +62,7 @@ static bool try_own_function(void)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.001 };
     perhaps_filter *names;
-    options.hashing.hash = PERHAPS_CUSTOM;
+    options.hashing.hash = PERHAPS_HASH_CUSTOM;
     options.hashing.function = hash_caseless;
     if (perhaps_create(&options, &names) || perhaps_add(names, "README.md", 9))
         return false;

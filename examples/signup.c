@@ -40,7 +40,7 @@ static int open_shop(struct shop *shop)
 {
     struct perhaps_options options = { .capacity = USERS,
                                        .fpr = fpr,
-                                       .hashing.hash = PERHAPS_SIP };
+                                       .hashing.hash = PERHAPS_HASH_SIP };
     char address[64];
     int error = perhaps_create(&options, &shop->taken);
     for (unsigned u = 0; u < USERS && !error; u++)

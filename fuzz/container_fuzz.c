@@ -16,7 +16,8 @@ enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64, SECTIONS_MAX 
 static void open_and_use(const uint8_t *file, size_t nbytes)
 {
     for (int way = 0; way < 3; way++) {
-        struct perhaps_open_options options = { .writable = way == 1,
+        struct perhaps_open_options options = { .mode = way == 1 ? PERHAPS_MODE_LOAD
+                                                                 : PERHAPS_MODE_READ,
                                                 .without_secret = way == 2 };
         perhaps_filter *f;
         if (!open_bytes(file, nbytes, &options, &f))

@@ -20,18 +20,18 @@
  * the filter as it was (the _many forms say how far they came).  The library never prints,
  * exits, logs or keeps global state, and needs no initialisation.
  *
- * Sets that grow, count and age.  Kinds with PERHAPS_GROW begin with 'capacity' keys and take
- * more as they come; counting kinds tell how often a key was added; a window forgets the oldest
- * keys: 'growth', 'base' and 'window' of the options.
+ * Sets that grow, count and age.  Kinds with PERHAPS_CAN_GROW begin with 'capacity' keys and
+ * take more as they come; counting kinds tell how often a key was added; a window forgets the
+ * oldest keys: 'chain', 'elastic', 'base' and 'window' of the options.
  *
  * Threads.  Different filters are independent.  On one filter, functions that take a
  * 'const perhaps_filter *' may run in any number of threads at once.  A function that takes a
  * plain 'perhaps_filter *' needs the filter for itself, unless the filter is shared:
- * - A filter made or opened with 'shared' may be added to and removed from (perhaps_add*(),
- *   perhaps_remove*()) by any number of threads at once, beside any number that ask
- *   (perhaps_contains*(), perhaps_count(), perhaps_stats(), perhaps_predict_fpr()).  Who asks
- *   never waits.  A key whose add has returned is found by every thread that asks after it;
- *   of two threads that add one new key at the same moment, in Bloom kinds both may be told
+ * - To a filter made 'shared', or opened in PERHAPS_MODE_LIVE, any number of threads may add at
+ *   once, and remove from it (perhaps_add*(), perhaps_remove*()), beside any number that ask
+ *   (perhaps_contains*(), perhaps_count*(), perhaps_stats_of(), perhaps_predict_fpr()).
+ *   Readers never wait.  A key whose add has returned is found by every thread that asks
+ *   after it; of two threads that add one new key at the same moment, in Bloom kinds both may be told
  *   that it was not there, and it may count twice; in others one is.
  * - A filter that grows does so beside those who ask and add.
  * - All other functions (save, clone, merge, clear, equal, verify, part, free) need that nobody
@@ -39,9 +39,9 @@
  * - A window cannot be shared.
  * - Sharing costs writers up to a half more time; a filter that is not shared pays nothing.
  *
- * Processes.  A saved filter of a kind with PERHAPS_SHARE can be opened with 'writable' and
- * 'shared' by several processes at once, which then all add to the same mapped file, beside
- * any number that have it open read-only (see perhaps_open()).
+ * Processes.  A saved filter of a kind with PERHAPS_CAN_SHARE can be opened in
+ * PERHAPS_MODE_LIVE by several processes at once, which then all add to the same mapped file,
+ * beside any number that have it open read-only (see perhaps_open()).
  *
  * Keys are any bytes, of any length from 0 on. */
 #ifndef PERHAPS_H
@@ -74,7 +74,7 @@ enum perhaps_error {
     PERHAPS_ERR_NOT_FOUND = -6, /* removal of a key that is certainly not there */
     PERHAPS_ERR_READ_ONLY = -7, /* the filter is mapped from a file */
     PERHAPS_ERR_MISMATCH = -8,  /* two filters differ in kind, geometry, hash or seed */
-    PERHAPS_ERR_KEY = -9,       /* secret key or hash function missing, or not the filter's */
+    PERHAPS_ERR_SECRET = -9,    /* secret or hash function missing, or not the filter's */
     PERHAPS_ERR_IO = -10,       /* the system refused; errno says why */
     PERHAPS_ERR_FORMAT = -11,   /* not a filter file */
     PERHAPS_ERR_VERSION = -12,  /* a filter file of a later version, kind or feature */
@@ -94,29 +94,33 @@ PERHAPS_API const char *perhaps_version(void);
 
 /* What a kind can do; 'needs' of the options is a set of these. */
 enum perhaps_ability {
-    PERHAPS_REMOVE = 1,    /* keys can be removed */
-    PERHAPS_COUNT = 2,     /* tells how often a key was added */
-    PERHAPS_GROW = 4,      /* takes more keys than 'capacity', which need not be known */
-    PERHAPS_STATIC = 8,    /* as a need: all keys are known at once, none comes later */
-    PERHAPS_MERGE = 16,    /* two filters can become their union */
-    PERHAPS_SHARE = 32,    /* several processes can add to one mapped file */
-    PERHAPS_FORGET = 64,   /* forgets the oldest keys: a window */
-    PERHAPS_THREADS = 128, /* several threads can add at once: 'shared' */
+    PERHAPS_CAN_REMOVE = 1,    /* keys can be removed */
+    PERHAPS_CAN_COUNT = 2,     /* tells how often a key was added */
+    PERHAPS_CAN_GROW = 4,      /* takes more keys than 'capacity', which need not be known */
+    PERHAPS_CAN_BUILD = 8,     /* as a need: all keys are known at once, and none comes later */
+    PERHAPS_CAN_MERGE = 16,    /* two filters can become their union */
+    PERHAPS_CAN_SHARE = 32,    /* several processes can add to one mapped file */
+    PERHAPS_CAN_FORGET = 64,   /* forgets the oldest keys: a window */
+    PERHAPS_CAN_THREADS = 128, /* several threads can add at once: 'shared' */
 };
 
 /* What to prefer where the need leaves a choice between memory and speed. */
 enum perhaps_preference {
-    PERHAPS_BALANCED = 0,
-    PERHAPS_FAST, /* one memory access a key where it can be had; elastic: huge pages early */
-    PERHAPS_COMPACT, /* one more access a key for fewer bits; elastic: no huge pages, for which
-                        an add in 700,000 waits a fraction of a millisecond */
+    PERHAPS_PREFER_BALANCED = 0,
+
+    /* One memory access a key where it can be had.  elastic: huge pages early. */
+    PERHAPS_PREFER_FAST,
+
+    /* Fewer bits for one more access a key.  elastic: avoids huge pages (with them one add in
+     * 700,000 waits a fraction of a millisecond). */
+    PERHAPS_PREFER_COMPACT,
 };
 
 enum perhaps_hash {
-    PERHAPS_XXH3 = 0, /* XXH3-128 with a random seed: for keys that nobody crafts */
-    PERHAPS_SIP,      /* SipHash-2-4-128 with a secret key: where strangers choose the keys */
-    PERHAPS_NONE,     /* keys are 16 bytes and are already uniform hashes */
-    PERHAPS_CUSTOM,   /* the caller's function */
+    PERHAPS_HASH_XXH3 = 0, /* XXH3-128 with a random seed: for keys that nobody crafts */
+    PERHAPS_HASH_SIP,      /* SipHash-2-4-128 with a secret: where strangers choose the keys */
+    PERHAPS_HASH_NONE,     /* keys are 16 bytes and are already uniform hashes */
+    PERHAPS_HASH_CUSTOM,   /* the caller's function */
 };
 
 #define PERHAPS_HASH_NBYTES  16
@@ -147,43 +151,62 @@ struct perhaps_hashing {
     void *context;                   /* custom: passed to 'function' */
 };
 
-/* How a filter grows that can.  All zero: the defaults. */
-struct perhaps_growth {
-    unsigned factor;    /* chain: capacity of a layer to the one before it, 1 to 8; 0: 2.  A
-                           smaller one takes less memory and more layers, which all are asked */
-    uint64_t fpr_until; /* elastic: fpr is kept up to so many keys; 0: 2^20 times 'capacity'.
-                           It takes more, and perhaps_stats() tells what the fpr becomes */
+/* Options of one kind each, which the others ignore.  All zero: the defaults. */
+struct perhaps_blocked_options {
+    /* The lines of a key lie side by side, so that one read fetches them, and a key sets fewer
+     * bits: for bodies on a disk or a server, where each costs much.  It takes 3 % more memory,
+     * a tenth or more where a key has several lines. */
+    bool together;
+};
+
+struct perhaps_chain_options {
+    /* Capacity of a layer to that of the layer before it, 1 to 8; 0: 2.  A smaller factor takes
+     * less memory and makes more layers, all of which are asked. */
+    unsigned factor;
+};
+
+struct perhaps_elastic_options {
+    /* The fpr is kept up to so many keys; 0: 2^20 times 'capacity'.  The filter takes more, and
+     * perhaps_stats_of() tells what the fpr becomes. */
+    uint64_t fpr_until;
 };
 
 /* What a window remembers.  At least the last 'keys' keys, or what came in the last 'time'
  * units of perhaps_advance(); both 0: until perhaps_rotate() was called generations - 1 times.
- * At most 1/(generations - 1) more: it is kept in so many parts, the oldest of which is
- * forgotten as a whole when a new one begins. */
-struct perhaps_window {
+ * It remembers at most 1/(generations - 1) more: it has so many generations, and forgets the
+ * oldest as a whole when a new one begins. */
+struct perhaps_window_options {
     unsigned generations; /* 2 to 64; 0: 5 */
     uint64_t keys;        /* different ones */
     uint64_t time;
 };
 
+/* Room at the end of a struct for members to come: zero today, and refused if it is not. */
+enum { PERHAPS_RESERVED = 8 };
+
 /* Zero is the default in every member but 'capacity' and 'fpr'. */
 struct perhaps_options {
-    uint64_t capacity; /* different keys to hold: 1 to PERHAPS_CAPACITY_MAX.  Kinds that grow:
-                          to begin with; window: in all that it remembers */
-    double fpr;        /* false-positive rate not to exceed: PERHAPS_FPR_MIN <= fpr < 1 */
-    unsigned needs;    /* set of enum perhaps_ability */
-    const char *kind;  /* by name; NULL takes the first kind that has what 'needs' asks */
-    const char *base;  /* chain, window: the kind of their parts; NULL: blocked, or cuckoo where
-                          'needs' asks for more; for a window by time, which must grow, chain */
-    struct perhaps_growth growth;
-    struct perhaps_window window;
-    enum perhaps_preference preference;
-    bool together; /* blocked: the lines of a key lie side by side, so that one read fetches
-                      them, and fewer bits are set: for bodies on a disk or a server, where each
-                      costs much.  It takes 3 % more memory, a tenth or more where a key has
-                      several lines */
-    bool shared;   /* several threads add or remove at once: see Threads above */
+    /* Different keys to hold: 1 to PERHAPS_CAPACITY_MAX.  Kinds that grow: to begin with;
+     * window: all that it remembers. */
+    uint64_t capacity;
+
+    double fpr;                         /* not to exceed: PERHAPS_FPR_MIN <= fpr < 1 */
+    unsigned needs;                     /* set of enum perhaps_ability */
+    enum perhaps_preference preference; /* memory or speed */
+    const char *kind;                   /* by name; NULL: the first that has what is needed */
+
+    /* chain, window: the kind that they are made of.  NULL: blocked, or cuckoo where 'needs'
+     * asks for more; for a window by time, which must grow, chain. */
+    const char *base;
+
+    bool shared; /* several threads add or remove at once: see Threads above */
     struct perhaps_hashing hashing;
     const struct perhaps_allocator *allocator; /* NULL: the system's; copied */
+    struct perhaps_blocked_options blocked;
+    struct perhaps_chain_options chain;
+    struct perhaps_elastic_options elastic;
+    struct perhaps_window_options window;
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* What perhaps_create() would make of the options. */
@@ -200,12 +223,14 @@ struct perhaps_plan {
     const char *field_name[PERHAPS_FIELDS_MAX];
     uint64_t field[PERHAPS_FIELDS_MAX];
     char why[160]; /* one line: why this kind and geometry */
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* Chooses kind and geometry without allocating.  Returns 0; PERHAPS_ERR_ARGUMENT for numbers
  * out of range or an unknown kind; PERHAPS_ERR_UNSUPPORTED where no kind (or not the named
  * one) has what 'needs' asks; PERHAPS_ERR_LIMIT for a rate or size that it cannot reach. */
-PERHAPS_API int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *plan);
+PERHAPS_API int perhaps_plan_for(const struct perhaps_options *options,
+                                 struct perhaps_plan *plan);
 
 /* The kinds there are, in order of preference; NULL from the first index that is none. */
 struct perhaps_kind {
@@ -213,16 +238,16 @@ struct perhaps_kind {
     const char *summary; /* one line: what it is for */
     unsigned abilities;  /* set of enum perhaps_ability */
 };
-PERHAPS_API const struct perhaps_kind *perhaps_kind(size_t index);
+PERHAPS_API const struct perhaps_kind *perhaps_kind_at(size_t index);
 
 /* ---- Create ------------------------------------------------------------------------ */
 
 typedef struct perhaps_filter perhaps_filter;
 
-/* Makes an empty filter as perhaps_plan() says.  Returns 0 and sets *filter (release it with
- * perhaps_free()); or an error of perhaps_plan(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_KEY (custom
- * without a function) or PERHAPS_ERR_IO (the system has no random bytes), and sets it to
- * NULL. */
+/* Makes an empty filter as perhaps_plan_for() says.  Returns 0 and sets *filter (to be released
+ * with perhaps_free()); or an error of perhaps_plan_for(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_SECRET
+ * (custom without a function) or PERHAPS_ERR_IO (the system has no random bytes), and sets it
+ * to NULL. */
 PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
 
 /* Releases the filter and unmaps its file.  NULL is allowed. */
@@ -238,7 +263,7 @@ PERHAPS_API int perhaps_clear(perhaps_filter *filter);
 
 /* Writes the 16 bytes of a sip filter's secret: keep them apart from the filter, which never
  * stores them; it cannot be asked without.  Returns 0, or PERHAPS_ERR_UNSUPPORTED for other
- * hashes, or PERHAPS_ERR_KEY where the filter was opened without it. */
+ * hashes, or PERHAPS_ERR_SECRET where the filter was opened without it. */
 PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16]);
 
 /* ---- Add and ask, one key at a time ------------------------------------------------ */
@@ -247,7 +272,7 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
  * many copies of few keys crowd their slots, and may find no room before 'capacity' copies.
  * Returns 0; PERHAPS_ERR_FULL when the filter holds what it can without breaking its fpr;
  * PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT under the hash 'none' for
- * a key that is not 16 bytes; PERHAPS_ERR_KEY.  A failed add has changed nothing but
+ * a key that is not 16 bytes; PERHAPS_ERR_SECRET.  A failed add has changed nothing but
  * the count of failed adds, and every key that was in is still found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
@@ -265,9 +290,9 @@ PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
 
 /* Removes one copy of a key that was added.  Where its entry cannot be told from another key's
  * (a chain that finds it in several layers; a saturated counter) it stays, so that no key is
- * lost, and counts as stale (perhaps_stats()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
+ * lost, and counts as stale (perhaps_stats_of()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
  * changed nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED;
- * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_KEY as in perhaps_add().
+ * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_SECRET as in perhaps_add().
  * Remove only what was added: a key that was not has, with the probability fpr, the same entry
  * as another key, which is then lost.  Where removals cannot be trusted ask for a low fpr (1e-8
  * gives fingerprints of 32 bits). */
@@ -292,19 +317,54 @@ struct perhaps_hashed {
     uint8_t bytes[PERHAPS_HASH_NBYTES];
 };
 
-/* 'count' keys: each with its own length ('each' is set); or hashed before, by
- * perhaps_hash_many() ('hashed' is set); or all of 'key_nbytes' bytes and one behind the other
- * at 'packed'. */
+/* Many keys, as one of the functions below gives them. */
 struct perhaps_keys {
     size_t count;
     const struct perhaps_key *each;
+    const struct perhaps_hashed *hashed;
     const void *packed;
     size_t key_nbytes;
-    const struct perhaps_hashed *hashed;
 };
 
+/* Keys that each have their own length. */
+static inline struct perhaps_keys perhaps_keys_each(const struct perhaps_key *each,
+                                                    size_t count)
+{
+    struct perhaps_keys keys = { count, each, NULL, NULL, 0 };
+    return keys;
+}
+
+/* Keys of 'key_nbytes' bytes each, one behind the other. */
+static inline struct perhaps_keys perhaps_keys_packed(const void *packed, size_t key_nbytes,
+                                                      size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, NULL, packed, key_nbytes };
+    return keys;
+}
+
+/* Keys that perhaps_hash_many() has hashed. */
+static inline struct perhaps_keys perhaps_keys_hashed(const struct perhaps_hashed *hashed,
+                                                      size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, hashed, NULL, 0 };
+    return keys;
+}
+
+/* 'count' of them, from number 'first' on. */
+static inline struct perhaps_keys perhaps_keys_slice(const struct perhaps_keys *keys,
+                                                     size_t first, size_t count)
+{
+    if (keys->each)
+        return perhaps_keys_each(keys->each + first, count);
+    if (keys->hashed)
+        return perhaps_keys_hashed(keys->hashed + first, count);
+    return perhaps_keys_packed(
+        keys->key_nbytes ? (const char *)keys->packed + first * keys->key_nbytes : keys->packed,
+        keys->key_nbytes, count);
+}
+
 /* Hashes keys, so that other threads may do that before one adds them, or that one hash serves
- * for several filters.  Returns 0, or PERHAPS_ERR_KEY, or PERHAPS_ERR_ARGUMENT for a length
+ * for several filters.  Returns 0, or PERHAPS_ERR_SECRET, or PERHAPS_ERR_ARGUMENT for a length
  * that the hash does not take, having hashed nothing. */
 PERHAPS_API int perhaps_hash_many(const perhaps_filter *filter, const struct perhaps_keys *keys,
                                   struct perhaps_hashed *hashed);
@@ -374,14 +434,20 @@ PERHAPS_API int perhaps_save_new(const perhaps_filter *filter, const char *path)
  * Returns 0; PERHAPS_ERR_IO (errno), when a part may be written, or PERHAPS_ERR_MEMORY. */
 PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);
 
+enum perhaps_mode {
+    PERHAPS_MODE_READ = 0, /* mapped, and read only: nothing is copied */
+    PERHAPS_MODE_LOAD,     /* copied to memory, and may be changed there */
+    PERHAPS_MODE_LIVE,     /* mapped and written in place, with other processes: see below */
+};
+
 struct perhaps_open_options {
-    bool writable;       /* false: mapped read-only, nothing is copied; true: loaded */
-    bool shared;         /* with 'writable': mapped and written in place, see below */
-    bool check;          /* each page of the file before it is first read, see below */
+    enum perhaps_mode mode;
+    bool check;          /* read: each page of the file before it is first read, see below */
     bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
     struct perhaps_hashing
         hashing; /* secret, or function and context; the rest is in the file */
     const struct perhaps_allocator *allocator;
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* Opens a saved filter.  'options' NULL: read-only.  A mapped one has its header and checksum
@@ -389,7 +455,7 @@ struct perhaps_open_options {
  * A file that is changed in place (not by perhaps_save(), which never does) under a mapping
  * changes its answers; one that is truncated ends the process with SIGBUS.
  *
- * 'writable' and 'shared' maps the file to be written in place, by any number of threads and
+ * PERHAPS_MODE_LIVE maps the file to be written in place, by any number of threads and
  * processes at once: a key that one has added is found by all, also by those that have it open
  * read-only, at once.  The first to open it checks every byte.  While it is open like this, and
  * after a crash until it was opened and closed like this again, the file has no checksums of
@@ -408,14 +474,15 @@ struct perhaps_open_options {
  * merge) takes the bytes as they are.  A page takes about 10 microseconds, once, and each
  * question a little more.
  *
- * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED, _KEY,
- * _MEMORY, _UNSUPPORTED (shared, and its kind has not PERHAPS_SHARE; or 'check', of a file that
- * is written in place and has no checksums meanwhile) and sets *filter to NULL. */
+ * Returns 0 and sets *filter; or PERHAPS_ERR_IO (errno), _FORMAT, _VERSION, _DAMAGED,
+ * _SECRET, _MEMORY, _UNSUPPORTED (live, and its kind has not PERHAPS_CAN_SHARE; or 'check', of
+ * a file that is written in place and has no checksums meanwhile), or _ARGUMENT for a mode that
+ * there is not, and sets *filter to NULL. */
 PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
                              perhaps_filter **filter);
 
 /* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open
- * 'writable' and 'shared'; beside adds of any thread or process.  Returns 0, PERHAPS_ERR_IO
+ * in PERHAPS_MODE_LIVE; beside adds of any thread or process.  Returns 0, PERHAPS_ERR_IO
  * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */
 PERHAPS_API int perhaps_sync(perhaps_filter *filter);
 
@@ -423,6 +490,7 @@ struct perhaps_verdict {
     uint64_t pages;         /* of PERHAPS_PAGE_NBYTES, checked */
     uint64_t damaged;       /* of these: checksum wrong */
     uint64_t first_damaged; /* byte offset of the first in the file */
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 #define PERHAPS_PAGE_NBYTES 65536
 
@@ -437,102 +505,6 @@ PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verd
  * written in place meanwhile, so that nothing is certain. */
 PERHAPS_API int perhaps_checked(const perhaps_filter *filter, struct perhaps_verdict *verdict);
 
-/* ---- Layouts: filters whose bytes somebody else keeps --------------------------------- */
-
-/* All of a filter but its bytes, for those who keep them elsewhere, such as on servers
- * (perhaps_cluster.h): how keys are hashed, where their bits lie, what the rate will be.  Of
- * kind 'blocked' only.  Nothing in it changes, so any number of threads may use one. */
-typedef struct perhaps_layout perhaps_layout;
-
-/* What makes two layouts the same: to be written down, and restored. */
-struct perhaps_description {
-    const char *kind;
-    uint64_t capacity;
-    double fpr;
-    uint64_t field[PERHAPS_FIELDS_MAX]; /* as in struct perhaps_plan */
-    enum perhaps_hash hash;
-    uint64_t seed;  /* xxh3 */
-    uint64_t check; /* tells whether a secret or a function is that of the hash */
-};
-
-/* Plans one, 'blocked' whatever the options say, with 'together', and with one line a key where
- * that will do.  PERHAPS_GROW among the needs is the caller's to meet, with one layout a layer.
- * Errors as perhaps_create(). */
-PERHAPS_API int perhaps_layout_create(const struct perhaps_options *options,
-                                      perhaps_layout **layout);
-
-/* The layout of a description, which may come from an enemy: errors as perhaps_open(), and
- * PERHAPS_ERR_LIMIT for numbers that no filter has.  'hashing' gives secret or function; NULL
- * is allowed where none is needed. */
-PERHAPS_API int perhaps_layout_restore(const struct perhaps_description *description,
-                                       const struct perhaps_hashing *hashing,
-                                       perhaps_layout **layout);
-
-/* The layout of a filter, in which its bytes may be kept elsewhere.  Returns 0,
- * PERHAPS_ERR_UNSUPPORTED for kinds that have none, PERHAPS_ERR_KEY for a filter that was
- * opened without its secret, or PERHAPS_ERR_MEMORY. */
-PERHAPS_API int perhaps_layout_of(const perhaps_filter *filter, perhaps_layout **layout);
-
-/* NULL is allowed. */
-PERHAPS_API void perhaps_layout_free(perhaps_layout *layout);
-
-PERHAPS_API void perhaps_layout_describe(const perhaps_layout *layout,
-                                         struct perhaps_description *description);
-
-/* What perhaps_plan() would tell: the size, the predicted rate; no 'why'. */
-PERHAPS_API void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan);
-
-/* As perhaps_hash_many() and perhaps_predict_fpr(). */
-PERHAPS_API int perhaps_layout_hash_many(const perhaps_layout *layout,
-                                         const struct perhaps_keys *keys,
-                                         struct perhaps_hashed *hashed);
-PERHAPS_API double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys);
-
-/* How many different keys set this share of all bits, in expectation. */
-PERHAPS_API double perhaps_layout_estimate_keys(const perhaps_layout *layout, double load);
-
-#define PERHAPS_LINE_NBYTES 64
-#define PERHAPS_BITS_MAX    128 /* of a key, in all its lines */
-
-/* Where the bits of a key lie. */
-struct perhaps_bits {
-    uint64_t block; /* its lines are the block's, which is its 'nlines' * 64 bytes, one behind
-                       the other in the body */
-    unsigned nlines, nbits;
-    uint16_t bit[PERHAPS_BITS_MAX]; /* of the block, ascending by line: bit i is bit i % 8 of
-                                       its byte i / 8 */
-};
-
-/* Finds the bits of a key, all different. */
-PERHAPS_API void perhaps_layout_locate(const perhaps_layout *layout,
-                                       const struct perhaps_hashed *key,
-                                       struct perhaps_bits *bits);
-
-/* Copies 'nbytes' bytes of the filter's body, from 'offset' on, as they are in a file of it
- * (doc/FORMAT.md), of filters that have a layout.  Returns 0, PERHAPS_ERR_UNSUPPORTED, or
- * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body.  Beside adds of other threads,
- * who may or may not be seen. */
-PERHAPS_API int perhaps_read(const perhaps_filter *filter, uint64_t offset, void *buffer,
-                             size_t nbytes);
-
-/* Gives 'nbytes' bytes of a body, from 'offset' on.  Returns 0, or an error that ends the
- * saving. */
-typedef int perhaps_reader(void *context, uint64_t offset, void *buffer, size_t nbytes);
-
-/* Saves as perhaps_save() a filter of that layout, which holds 'keys' keys, and the bytes of
- * which are got, in their order, piece by piece, of at most PERHAPS_PAGE_NBYTES.  Errors as
- * perhaps_save(), those of the reader, and PERHAPS_ERR_ARGUMENT for more than twice the keys
- * that it can hold; the old file is as it was. */
-PERHAPS_API int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys,
-                                    perhaps_reader *reader, void *context, const char *path);
-
-/* What a chain with these options makes its layer number 'index' (the oldest is 0) with:
- * capacity, and its share of the fpr.  The rest of *layer is that of *chain.  Returns 0,
- * PERHAPS_ERR_ARGUMENT, PERHAPS_ERR_LAYERS from PERHAPS_LAYERS_MAX on, or PERHAPS_ERR_LIMIT
- * where its share would be under PERHAPS_FPR_MIN: *layer stays as it was. */
-PERHAPS_API int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
-                                      struct perhaps_options *layer);
-
 /* ---- Inspect ----------------------------------------------------------------------- */
 
 struct perhaps_stats {
@@ -544,8 +516,6 @@ struct perhaps_stats {
     double bits_per_key;    /* of memory, for the keys that are in; 0 for none */
     double fpr_now;         /* from the actual fill */
     uint64_t parts;         /* layers of a chain, generations of a window; else 0 */
-    uint64_t segments;      /* elastic: pages of slots; else 0 */
-    uint64_t saturated;     /* counting: counters that are at their end and stay there */
     uint64_t stale;         /* entries of keys that were removed, which had to stay; elastic:
                                at most so many */
     uint64_t failed_adds;   /* PERHAPS_ERR_FULL and PERHAPS_ERR_COPIES */
@@ -553,13 +523,22 @@ struct perhaps_stats {
     bool mapped;                 /* from a file */
     bool shared;                 /* several threads may write; and mapped: processes, too */
     const char *cpu;             /* whose instructions are used: "avx512", "scalar", ... */
+
+    /* Of one kind each, and of chains and windows of it; else 0. */
+    struct perhaps_counting_stats {
+        uint64_t saturated; /* counters that are at their end and stay there */
+    } counting;
+    struct perhaps_elastic_stats {
+        uint64_t segments; /* pages of slots */
+    } elastic;
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* Fills in *stats, in less than a millisecond; the first call on a chain or window plans a part
  * again, which takes two more.  Reads about 1 MiB of the body: 'load' and 'fpr_now' are exact
  * for a body of up to 64 KiB, true to half a percent for one of 1 MiB, and estimated from an
  * even sample of a larger one (measured: to 1 % at a rate of 1 %, to 4 % at 1e-6). */
-PERHAPS_API void perhaps_stats(const perhaps_filter *filter, struct perhaps_stats *stats);
+PERHAPS_API void perhaps_stats_of(const perhaps_filter *filter, struct perhaps_stats *stats);
 
 /* Returns the bytes of memory of all bodies, directories included: memory_nbytes of the stats,
  * at once. */

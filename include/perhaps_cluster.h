@@ -70,6 +70,7 @@ struct perhaps_cluster_options {
     bool (*stopped)(void *context); /* true ends what is going on; asked ten times a second */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* bytes, of long work */
     void *context;
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 typedef struct perhaps_cluster perhaps_cluster;
@@ -93,11 +94,11 @@ PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 /* ---- Make and delete ------------------------------------------------------------------- */
 
 /* Makes an empty filter and opens it: of 'capacity' keys and rate 'fpr'; under
- * PERHAPS_GROW it begins with so many and takes more, in layers; hashing and preference are
+ * PERHAPS_CAN_GROW it begins with so many and takes more, in layers; hashing and preference are
  * heeded.  All its memory is taken at once, 'partitions' strings that all nodes share, or
  * a few less; 0: what keeps each at 16 MiB or less, and 1024 or more where they can be 4 KiB.
  *
- * Returns 0; an error of perhaps_plan(); PERHAPS_ERR_ARGUMENT for partitions that would be
+ * Returns 0; an error of perhaps_plan_for(); PERHAPS_ERR_ARGUMENT for partitions that would be
  * larger than 16 MiB or smaller than a block; PERHAPS_ERR_TAKEN, PERHAPS_ERR_SERVER_FULL and
  * others: nothing is left then, or if that could not be reached a filter that is unfinished,
  * which perhaps_cluster_delete() removes.  Of several who make one at once, one does. */
@@ -167,17 +168,19 @@ struct perhaps_cluster_stats {
     uint64_t largest_nbytes, smallest_nbytes; /* on one node, of those */
     uint64_t commands, retries, redirections; /* of this handle, so far */
     uint64_t doubtful;                        /* of perhaps_cluster_add_many() */
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* Asks the servers about the open filter, and samples 4 MiB of it. */
-PERHAPS_API int perhaps_cluster_stats(perhaps_cluster *cluster,
-                                      struct perhaps_cluster_stats *stats);
+PERHAPS_API int perhaps_cluster_stats_of(perhaps_cluster *cluster,
+                                         struct perhaps_cluster_stats *stats);
 
 struct perhaps_cluster_verdict {
     uint64_t partitions, lost; /* looked at; of these missing, too short, or another's */
     uint64_t first_lost;
     uint64_t sampled_nbytes;
     double keys_estimated, keys_deviation; /* from the samples, and how exact that is */
+    uint64_t reserved[PERHAPS_RESERVED];
 };
 
 /* Looks at every partition's length and mark and samples their bits.  Returns 0, or

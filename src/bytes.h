@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "perhaps.h"
+
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "perhaps maps little-endian files into memory: big-endian hosts are not supported"
 #endif
@@ -60,6 +62,15 @@ static inline uint32_t bits_set32(uint32_t word)
 static inline uint64_t scale64(uint64_t uniform, uint64_t range)
 {
     return (uint64_t)(((unsigned __int128)uniform * range) >> 64);
+}
+
+/* Members that a later version may give a meaning, which this one does not know. */
+static inline bool is_unused(const uint64_t reserved[PERHAPS_RESERVED])
+{
+    uint64_t any = 0;
+    for (int i = 0; i < PERHAPS_RESERVED; i++)
+        any |= reserved[i];
+    return any == 0;
 }
 
 /* The smallest multiple of 'unit' that is not less than n; unit is a power of two. */

@@ -270,7 +270,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
                   bytes + h->nbytes))
         return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
-    if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_SHARE))
+    if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;
     return h->file_nbytes == file_nbytes && h->table_offset >= h->nbytes &&
                    h->table_offset <= file_nbytes

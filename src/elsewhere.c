@@ -49,8 +49,8 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     *layout = NULL;
     blocked.kind = "blocked";
     blocked.base = NULL;
-    blocked.needs &= ~(unsigned)PERHAPS_GROW;
-    blocked.together = true;
+    blocked.needs &= ~(unsigned)PERHAPS_CAN_GROW;
+    blocked.blocked.together = true;
     int error = plan_choose(&blocked, &kind, &g, why);
     if (!error && !has_layout(kind, &g))
         error = PERHAPS_ERR_UNSUPPORTED;
@@ -102,7 +102,7 @@ int perhaps_layout_of(const perhaps_filter *f, perhaps_layout **layout)
     if (!has_layout(f->kind, &f->geometry))
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
-        return PERHAPS_ERR_KEY;
+        return PERHAPS_ERR_SECRET;
     return make(f->kind, &f->geometry, &f->hasher, &f->allocator, layout);
 }
 
@@ -185,7 +185,7 @@ static void copy_beside(uint8_t *to, const uint8_t *from, size_t nbytes)
     }
 }
 
-int perhaps_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t nbytes)
+int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t nbytes)
 {
     if (!has_layout(f->kind, &f->geometry))
         return PERHAPS_ERR_UNSUPPORTED;

@@ -29,7 +29,7 @@ const char *perhaps_strerror(int error)
         return "the filter is mapped read-only: open it writable";
     case PERHAPS_ERR_MISMATCH:
         return "the filters differ in kind, geometry, hash or seed: make both with the same";
-    case PERHAPS_ERR_KEY:
+    case PERHAPS_ERR_SECRET:
         return "the secret key is missing or is not this filter's";
     case PERHAPS_ERR_IO:
         return "the system refused to read or write";

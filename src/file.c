@@ -100,7 +100,7 @@ struct opening {
 
 static bool is_in_place(const struct perhaps_open_options *options)
 {
-    return options->writable && options->shared;
+    return options->mode == PERHAPS_MODE_LIVE;
 }
 
 static uint64_t pages_nbytes(const struct header *h)
@@ -112,13 +112,13 @@ static int make_section(struct opening *o, uint32_t number)
 {
     const struct section *s = &o->sections[number];
     perhaps_filter *f;
-    bool loads = o->options->writable && !o->options->shared;
+    bool loads = o->options->mode == PERHAPS_MODE_LOAD;
     int error = filter_make(s->kind, &s->geometry, &o->hasher, &o->allocator, loads,
                             is_in_place(o->options), &f);
     if (error)
         return error;
     f->own_counters = s->counters;
-    f->read_only = !o->options->writable;
+    f->read_only = o->options->mode == PERHAPS_MODE_READ;
     o->made[number] = f;
     if (number == 0)
         return 0;
@@ -292,7 +292,7 @@ static int open_filter(struct opening *o, perhaps_filter **filter)
     int error = container_sections(o->head.bytes, h, o->sections);
     if (error)
         return error;
-    if (is_in_place(options) && !(o->sections->kind->about.abilities & PERHAPS_SHARE))
+    if (is_in_place(options) && !(o->sections->kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_UNSUPPORTED;
     if (options->check && (h->live || is_in_place(options)))
         return PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
@@ -372,6 +372,9 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
     const struct perhaps_open_options read_only = { 0 };
     uint8_t before[HEADER_NBYTES], after[HEADER_NBYTES];
     *filter = NULL;
+    if (options &&
+        ((unsigned)options->mode > PERHAPS_MODE_LIVE || !is_unused(options->reserved)))
+        return PERHAPS_ERR_ARGUMENT;
     int error = try_to_open(path, options ? options : &read_only, filter);
     bool moves = true;
     for (int i = 0; error == PERHAPS_ERR_DAMAGED && moves && i < TRIES_MOST; i++) {

@@ -110,7 +110,7 @@ static int may_change(const perhaps_filter *f)
 {
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
-    return f->hasher.ready ? 0 : PERHAPS_ERR_KEY;
+    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
 }
 
 /* Adds one key.  What is there already is added where that changes nothing, also at the limit;
@@ -259,7 +259,7 @@ static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_n
 static inline int add_one(perhaps_filter *f, const void *key, size_t key_nbytes,
                           bool unless_present, bool *answer)
 {
-    if (f->hasher.id != PERHAPS_XXH3 || key_nbytes != sizeof(uint64_t) || f->read_only)
+    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t) || f->read_only)
         return add_any_key(f, key, key_nbytes, unless_present, answer);
     return add_one_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed),
                           unless_present, answer);
@@ -315,7 +315,7 @@ static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
  * which nothing is kept on the stack. */
 bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
-    if (f->hasher.id != PERHAPS_XXH3 || key_nbytes != sizeof(uint64_t))
+    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t))
         return contains_any_key(f, key, key_nbytes);
     return contains_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed));
 }
@@ -359,7 +359,7 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     if (!f->counts)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
-        return PERHAPS_ERR_KEY;
+        return PERHAPS_ERR_SECRET;
     struct keyhash hash;
     if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
         return PERHAPS_ERR_ARGUMENT;
@@ -407,7 +407,7 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
 int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
 {
     struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
-    struct perhaps_keys keys = { .count = 1, .each = &each };
+    struct perhaps_keys keys = perhaps_keys_each(&each, 1);
     size_t removed;
     int error = perhaps_remove_many(filter, &keys, NULL, &removed);
     return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;

@@ -14,6 +14,7 @@
 #include "hash.h"
 #include "kernels.h"
 #include "perhaps.h"
+#include "perhaps_layout.h"
 
 #include <sys/types.h>
 

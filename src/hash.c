@@ -105,16 +105,16 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
         return;
     }
     switch (hasher->id) {
-    case PERHAPS_XXH3:
+    case PERHAPS_HASH_XXH3:
         run_xxh3(hasher, keys, first, n, out);
         break;
-    case PERHAPS_SIP:
+    case PERHAPS_HASH_SIP:
         run(hasher, keys, first, n, out, hash_sip);
         break;
-    case PERHAPS_NONE:
+    case PERHAPS_HASH_NONE:
         run(hasher, keys, first, n, out, hash_none);
         break;
-    case PERHAPS_CUSTOM:
+    case PERHAPS_HASH_CUSTOM:
         run(hasher, keys, first, n, out, hash_custom);
         break;
     }
@@ -125,9 +125,9 @@ bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbyte
 {
     if (!hasher->ready || !hasher_takes(hasher, key_nbytes))
         return false;
-    if (hasher->id == PERHAPS_SIP)
+    if (hasher->id == PERHAPS_HASH_SIP)
         *out = hash_sip(hasher, key, key_nbytes);
-    else if (hasher->id == PERHAPS_NONE)
+    else if (hasher->id == PERHAPS_HASH_NONE)
         *out = hash_none(hasher, key, key_nbytes);
     else
         *out = hash_custom(hasher, key, key_nbytes);
@@ -136,7 +136,7 @@ bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbyte
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
 {
-    if (hasher->id != PERHAPS_NONE || (!keys->each && keys->hashed))
+    if (hasher->id != PERHAPS_HASH_NONE || (!keys->each && keys->hashed))
         return keys->count;
     if (!keys->each)
         return keys->key_nbytes == PERHAPS_HASH_NBYTES ? keys->count : 0;
@@ -151,7 +151,7 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
 {
     enum { STEP = 128 };
     if (!hasher->ready)
-        return PERHAPS_ERR_KEY;
+        return PERHAPS_ERR_SECRET;
     if (hasher_accepts(hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
     for (size_t at = 0; at < keys->count; at += STEP) {
@@ -166,7 +166,7 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
 /* 16 bytes, so that the hash 'none' takes them, too. */
 static uint64_t check_value(const struct hasher *hasher)
 {
-    struct perhaps_keys text = { .count = 1, .packed = "perhaps, or not.", .key_nbytes = 16 };
+    struct perhaps_keys text = perhaps_keys_packed("perhaps, or not.", 16, 1);
     struct keyhash h = { 0 }; /* gcc cannot see that every id is dealt with */
     hasher_run(hasher, &text, 0, 1, &h);
     return h.place;
@@ -178,22 +178,22 @@ static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *has
         memcpy(hasher->secret, hashing->secret, sizeof hasher->secret);
     hasher->function = hashing->function;
     hasher->context = hashing->context;
-    return (hasher->id != PERHAPS_SIP || hashing->secret) &&
-           (hasher->id != PERHAPS_CUSTOM || hashing->function);
+    return (hasher->id != PERHAPS_HASH_SIP || hashing->secret) &&
+           (hasher->id != PERHAPS_HASH_CUSTOM || hashing->function);
 }
 
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
     *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
-    if ((unsigned)hasher->id > PERHAPS_CUSTOM)
+    if ((unsigned)hasher->id > PERHAPS_HASH_CUSTOM)
         return PERHAPS_ERR_ARGUMENT;
     if (!take_secret(hasher, hashing)) {
-        if (hasher->id == PERHAPS_CUSTOM)
-            return PERHAPS_ERR_KEY;
+        if (hasher->id == PERHAPS_HASH_CUSTOM)
+            return PERHAPS_ERR_SECRET;
         if (getentropy(hasher->secret, sizeof hasher->secret))
             return PERHAPS_ERR_IO;
     }
-    if (hasher->id != PERHAPS_XXH3)
+    if (hasher->id != PERHAPS_HASH_XXH3)
         hasher->seed = 0;
     else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
@@ -204,14 +204,14 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
                    const struct perhaps_hashing *hashing, bool without_secret)
 {
-    if (id > PERHAPS_CUSTOM)
+    if (id > PERHAPS_HASH_CUSTOM)
         return PERHAPS_ERR_VERSION;
     *hasher = (struct hasher){ .id = (enum perhaps_hash)id, .seed = seed, .check = check };
     if (take_secret(hasher, hashing)) {
         hasher->ready = check_value(hasher) == check;
-        return hasher->ready ? 0 : PERHAPS_ERR_KEY;
+        return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
     }
-    return without_secret ? 0 : PERHAPS_ERR_KEY;
+    return without_secret ? 0 : PERHAPS_ERR_SECRET;
 }
 
 bool hasher_equal(const struct hasher *a, const struct hasher *b)

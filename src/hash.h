@@ -17,12 +17,12 @@ struct hasher {
     void *context;
 };
 
-/* A new filter's hash.  Returns 0, PERHAPS_ERR_KEY (custom without a function),
+/* A new filter's hash.  Returns 0, PERHAPS_ERR_SECRET (custom without a function),
  * PERHAPS_ERR_ARGUMENT, or PERHAPS_ERR_IO where the system gave no random bytes. */
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing);
 
 /* A saved filter's hash: id, seed and check value from the file, the rest from the caller.
- * Returns 0; PERHAPS_ERR_KEY where they do not belong together; PERHAPS_ERR_VERSION for an
+ * Returns 0; PERHAPS_ERR_SECRET where they do not belong together; PERHAPS_ERR_VERSION for an
  * unknown id. */
 int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
                    const struct perhaps_hashing *hashing, bool without_secret);
@@ -40,7 +40,7 @@ static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, siz
 /* 'none' takes keys of 16 bytes only. */
 static inline bool hasher_takes(const struct hasher *hasher, size_t key_nbytes)
 {
-    return hasher->id != PERHAPS_NONE || key_nbytes == PERHAPS_HASH_NBYTES;
+    return hasher->id != PERHAPS_HASH_NONE || key_nbytes == PERHAPS_HASH_NBYTES;
 }
 
 /* How many leading keys have a length that this hash takes. */
@@ -63,7 +63,7 @@ bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbyte
 static inline bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
                               struct keyhash *out)
 {
-    if (hasher->id != PERHAPS_XXH3)
+    if (hasher->id != PERHAPS_HASH_XXH3)
         return hasher_other(hasher, key, key_nbytes, out);
     *out = xxh3_keyhash(key, key_nbytes, hasher->seed);
     return true;

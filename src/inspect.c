@@ -36,7 +36,7 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
-void perhaps_stats(const perhaps_filter *f, struct perhaps_stats *stats)
+void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
 {
     struct geometry g = filter_geometry(f);
     struct fill fill = f->kind->measure(f, SAMPLE_NBYTES);
@@ -48,8 +48,8 @@ void perhaps_stats(const perhaps_filter *f, struct perhaps_stats *stats)
         .memory_nbytes = nbytes,
         .fpr_now = fill.fpr,
         .parts = parts_count(f),
-        .segments = fill.segments,
-        .saturated = fill.saturated,
+        .elastic.segments = fill.segments,
+        .counting.saturated = fill.saturated,
         .stale = fill.stale,
         .failed_adds = counter_get(&f->counters->failed_adds),
         .unmatched_removals = counter_get(&f->counters->unmatched_removals),
@@ -68,7 +68,7 @@ bool perhaps_part(const perhaps_filter *f, size_t index, struct perhaps_stats *s
     size_t count = parts_count(f);
     if (index >= count)
         return false;
-    perhaps_stats(f->parts.part[count - 1 - index], stats);
+    perhaps_stats_of(f->parts.part[count - 1 - index], stats);
     return true;
 }
 

@@ -51,7 +51,7 @@ int kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
     return error ? error : g->key_limit ? 0 : PERHAPS_ERR_LIMIT;
 }
 
-const struct perhaps_kind *perhaps_kind(size_t index)
+const struct perhaps_kind *perhaps_kind_at(size_t index)
 {
     const struct filter_kind *kind = kind_by_index(index);
     return kind ? &kind->about : NULL;

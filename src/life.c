@@ -185,10 +185,10 @@ int perhaps_clear(perhaps_filter *f)
 
 int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
 {
-    if (f->hasher.id != PERHAPS_SIP)
+    if (f->hasher.id != PERHAPS_HASH_SIP)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!f->hasher.ready)
-        return PERHAPS_ERR_KEY;
+        return PERHAPS_ERR_SECRET;
     memcpy(secret, f->hasher.secret, sizeof f->hasher.secret);
     return 0;
 }

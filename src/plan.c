@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "bytes.h"
+
 bool plan_in_range(uint64_t capacity, double fpr)
 {
     return capacity >= 1 && capacity <= PERHAPS_CAPACITY_MAX && fpr >= PERHAPS_FPR_MIN &&
@@ -116,11 +118,11 @@ uint64_t plan_key_limit(const struct geometry *g, double (*rate)(void *context, 
     return g->capacity - (uint64_t)fmax(missing - slack, 0);
 }
 
-/* PERHAPS_STATIC is what the caller promises, not what the kind must have: a kind that also
+/* PERHAPS_CAN_BUILD is what the caller promises, not what the kind must have: a kind that also
  * takes later keys serves it. */
 static bool meets(const struct filter_kind *kind, unsigned needs)
 {
-    return !(needs & ~(unsigned)PERHAPS_STATIC & ~kind->about.abilities);
+    return !(needs & ~(unsigned)PERHAPS_CAN_BUILD & ~kind->about.abilities);
 }
 
 /* The first from *index on; sets it behind that. */
@@ -175,12 +177,13 @@ static int plan_any(const struct perhaps_options *options, unsigned needs,
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why)
 {
-    const unsigned known = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_GROW | PERHAPS_STATIC |
-                           PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_FORGET | PERHAPS_THREADS;
+    const unsigned known = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_GROW |
+                           PERHAPS_CAN_BUILD | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE |
+                           PERHAPS_CAN_FORGET | PERHAPS_CAN_THREADS;
     if (!plan_in_range(options->capacity, options->fpr) || (options->needs & ~known) ||
-        (unsigned)options->preference > PERHAPS_COMPACT)
+        (unsigned)options->preference > PERHAPS_PREFER_COMPACT || !is_unused(options->reserved))
         return PERHAPS_ERR_ARGUMENT;
-    unsigned needs = options->needs | (options->shared ? PERHAPS_THREADS : 0U);
+    unsigned needs = options->needs | (options->shared ? PERHAPS_CAN_THREADS : 0U);
     if (!options->kind)
         return plan_any(options, needs, kind, g, why);
     *kind = kind_by_name(options->kind);
@@ -211,7 +214,7 @@ void plan_describe(const struct filter_kind *kind, const struct geometry *g, dou
     }
 }
 
-int perhaps_plan(const struct perhaps_options *options, struct perhaps_plan *plan)
+int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)
 {
     const struct filter_kind *kind;
     struct geometry g;

@@ -7,7 +7,7 @@
 enum { WHY_NBYTES = sizeof((struct perhaps_plan *)0)->why };
 
 /* Checks the options, chooses the kind and its geometry.  Returns 0 or the errors of
- * perhaps_plan(). */
+ * perhaps_plan_for(). */
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why);
 

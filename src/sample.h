@@ -15,7 +15,7 @@ struct sample {
     uint64_t body_nbytes;
 };
 
-/* What perhaps_stats() reads of a body. */
+/* What perhaps_stats_of() reads of a body. */
 #define SAMPLE_NBYTES ((uint64_t)1 << 20)
 
 enum { SAMPLE_PIECES = 64, SAMPLE_PIECE_MIN = 4096 };

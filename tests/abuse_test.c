@@ -15,7 +15,7 @@ static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *
     scene("%s over %s", kind->name, base ? base : "none");
     options.base = base;
     options.hashing.hash = hash;
-    options.hashing.seed = hash == PERHAPS_XXH3 ? test_seed() : 0;
+    options.hashing.seed = hash == PERHAPS_HASH_XXH3 ? test_seed() : 0;
     return make_with(&options);
 }
 
@@ -24,10 +24,10 @@ static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *
                     uint64_t capacity, enum perhaps_hash hash)
 {
     const struct perhaps_kind *kind, *base;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (!has_parts(kind))
             check(filter_over(kind, NULL, capacity, hash), kind);
-        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind(b)); b++)
+        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind_at(b)); b++)
             if (gets_full(base))
                 check(filter_over(kind, base->name, capacity, hash), kind);
     }
@@ -63,8 +63,8 @@ static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
 static void test_one_key(void **state)
 {
     (void)state;
-    for_all(check_one_key, 1000, PERHAPS_XXH3);
-    for_all(check_one_key, 20, PERHAPS_XXH3);
+    for_all(check_one_key, 1000, PERHAPS_HASH_XXH3);
+    for_all(check_one_key, 20, PERHAPS_HASH_XXH3);
 }
 
 /* ---- One pair of buckets ----------------------------------------------------------------- */
@@ -112,9 +112,7 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
         refused += error != 0;
     }
     expect(stats_of(f).failed_adds == refused);
-    struct perhaps_keys in = { .count = stored,
-                               .packed = accepted,
-                               .key_nbytes = sizeof *accepted };
+    struct perhaps_keys in = perhaps_keys_packed(accepted, sizeof *accepted, stored);
     if (!forgets(kind))
         expect_all_found(f, &in);
     size_t taken = add_honest(f, &honest), taken_in_peace = add_honest(peaceful, &honest);
@@ -143,13 +141,13 @@ static void attack_with_twins(perhaps_filter *f, const struct perhaps_kind *kind
 static void test_one_place(void **state)
 {
     (void)state;
-    for_all(attack_place, 1000, PERHAPS_NONE);
+    for_all(attack_place, 1000, PERHAPS_HASH_NONE);
 }
 
 static void test_twins(void **state)
 {
     (void)state;
-    for_all(attack_with_twins, 1000, PERHAPS_NONE);
+    for_all(attack_with_twins, 1000, PERHAPS_HASH_NONE);
 }
 
 /* ---- Stale entries ----------------------------------------------------------------------- */
@@ -186,7 +184,7 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
 static void test_stale(void **state)
 {
     (void)state;
-    for_all(check_stale, 200, PERHAPS_XXH3);
+    for_all(check_stale, 200, PERHAPS_HASH_XXH3);
 }
 
 int main(void)

@@ -163,11 +163,9 @@ static void test_a_few_bytes(void **state)
 static void test_written_in_place(void **state)
 {
     (void)state;
-    const struct perhaps_open_options shared = { .writable = true, .shared = true };
-    const struct perhaps_open_options both = { .writable = true,
-                                               .shared = true,
-                                               .check = true };
-    struct subject s = subject_of(perhaps_kind(0));
+    const struct perhaps_open_options shared = { .mode = PERHAPS_MODE_LIVE };
+    const struct perhaps_open_options both = { .mode = PERHAPS_MODE_LIVE, .check = true };
+    struct subject s = subject_of(perhaps_kind_at(0));
     struct perhaps_verdict verdict;
     perhaps_filter *f = open_subject(&s, &checking), *writer, *other;
     expect_error(perhaps_open(s.path.text, &both, &other), PERHAPS_ERR_UNSUPPORTED);

@@ -52,7 +52,7 @@ static int add_and_ask(perhaps_cluster *c, struct short_run *run)
 {
     uint64_t key[KEYS];
     bool was_present[KEYS], present[KEYS];
-    struct perhaps_keys keys = { .count = KEYS, .packed = key, .key_nbytes = sizeof *key };
+    struct perhaps_keys keys = perhaps_keys_packed(key, sizeof *key, KEYS);
     for (unsigned i = 0; i < KEYS; i++)
         key[i] = run->first_key + i;
     int error = run->patience_ms ? perhaps_cluster_open(c) : open_again(c);

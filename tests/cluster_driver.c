@@ -90,7 +90,7 @@ uint64_t key_of(uint64_t adder, uint64_t index)
 
 struct perhaps_keys packed_keys(const uint64_t *keys, size_t count)
 {
-    return (struct perhaps_keys){ .count = count, .packed = keys, .key_nbytes = sizeof *keys };
+    return perhaps_keys_packed(keys, sizeof *keys, count);
 }
 
 void read_progress(const char *path, struct progress *progress)
@@ -174,7 +174,7 @@ static int create(const struct settings *s, perhaps_cluster *cluster)
 {
     struct perhaps_options options = { .capacity = s->capacity,
                                        .fpr = s->fpr,
-                                       .needs = s->grow ? PERHAPS_GROW : 0 };
+                                       .needs = s->grow ? PERHAPS_CAN_GROW : 0 };
     int error = perhaps_cluster_create(cluster, &options, s->partitions);
     print_outcome(error, cluster);
     return ended(error);
@@ -186,7 +186,7 @@ static int open_and_tell(const struct settings *s, perhaps_cluster *cluster)
     struct perhaps_cluster_stats stats = { .keys = 0 };
     int error = perhaps_cluster_open(cluster);
     if (!error)
-        error = perhaps_cluster_stats(cluster, &stats);
+        error = perhaps_cluster_stats_of(cluster, &stats);
     print_outcome(error, cluster);
     print_number("keys", stats.keys);
     print_number("layers", stats.layers);
@@ -208,7 +208,7 @@ static int verify_once(perhaps_cluster *cluster)
 {
     struct perhaps_cluster_verdict verdict = { .partitions = 0 };
     struct perhaps_cluster_stats stats;
-    int before = perhaps_cluster_stats(cluster, &stats);
+    int before = perhaps_cluster_stats_of(cluster, &stats);
     int error = perhaps_cluster_verify(cluster, &verdict);
     print_outcome(error, cluster);
     print_text("stats", name_of_error(index_of_error(before)));
@@ -274,7 +274,7 @@ static int add(const struct settings *s, perhaps_cluster *cluster)
     print_outcome(error, cluster);
     print_number("added", dealt);
     print_number("told_new", told_new);
-    if (!perhaps_cluster_stats(cluster, &stats))
+    if (!perhaps_cluster_stats_of(cluster, &stats))
         print_number("layers", stats.layers);
     print_number("doubtful", stats.doubtful);
     print_number("redirections", stats.redirections);

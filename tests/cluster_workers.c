@@ -109,7 +109,7 @@ static void begin(struct worker *worker)
 static void end(struct worker *worker)
 {
     struct perhaps_cluster_stats stats;
-    if (!perhaps_cluster_stats(worker->cluster, &stats)) {
+    if (!perhaps_cluster_stats_of(worker->cluster, &stats)) {
         count(worker->crowd, COMMANDS, stats.commands);
         count(worker->crowd, RETRIES, stats.retries);
         count(worker->crowd, REDIRECTIONS, stats.redirections);

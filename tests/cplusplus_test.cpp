@@ -18,7 +18,7 @@ static int run()
     perhaps_options options = {};
     options.capacity = 1000;
     options.fpr = 0.001;
-    options.needs = PERHAPS_REMOVE | PERHAPS_COUNT;
+    options.needs = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT;
     perhaps_filter *made = nullptr;
     if (int error = perhaps_create(&options, &made)) {
         std::printf("%s\n", perhaps_strerror(error));
@@ -27,7 +27,7 @@ static int run()
     std::unique_ptr<perhaps_filter, Free> filter(made);
 
     struct perhaps_plan plan; // 'struct': there is a function of that name, too
-    if (perhaps_plan(&options, &plan) || plan.fpr_predicted > options.fpr)
+    if (perhaps_plan_for(&options, &plan) || plan.fpr_predicted > options.fpr)
         return 5;
 
     std::vector<std::string> names;
@@ -36,9 +36,7 @@ static int run()
         names.push_back("name " + std::to_string(i));
     for (const std::string &name : names)
         each.push_back({ name.data(), name.size() });
-    perhaps_keys keys = {};
-    keys.count = each.size();
-    keys.each = each.data();
+    perhaps_keys keys = perhaps_keys_each(each.data(), each.size());
     size_t done = 0;
     if (perhaps_add_many(filter.get(), &keys, &done) != PERHAPS_OK || done != names.size())
         return 2;

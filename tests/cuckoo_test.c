@@ -140,7 +140,7 @@ static void test_place_and_mark(void **state)
     enum { BUCKETS = 50 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
-        perhaps_filter *f = table_filter(BUCKETS, width, PERHAPS_NONE);
+        perhaps_filter *f = table_filter(BUCKETS, width, PERHAPS_HASH_NONE);
         for (unsigned i = 0; i < 50; i++) {
             uint64_t place = rng_next(&rng), mark = rng_next(&rng), bucket = BUCKETS;
             add_hash(f, place, mark);
@@ -187,7 +187,7 @@ static void test_ninth_copy(void **state)
 {
     (void)state;
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
-        perhaps_filter *f = table_filter(500, width, PERHAPS_XXH3);
+        perhaps_filter *f = table_filter(500, width, PERHAPS_HASH_XXH3);
         for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++) {
             expect_copies(f, "twin", copies);
             expect_success(perhaps_add(f, "twin", 4));
@@ -255,7 +255,7 @@ static void check_load(uint64_t nbuckets, unsigned width, double least)
 {
     uint64_t slots = nbuckets * BUCKET_SLOTS;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), width, slots + 20000);
-    perhaps_filter *f = table_filter(nbuckets, width, PERHAPS_XXH3);
+    perhaps_filter *f = table_filter(nbuckets, width, PERHAPS_HASH_XXH3);
     size_t before_first = 0;
     overfill(f, &keys, SANITIZED ? 1000 : 10000, &before_first);
     double load = (double)before_first / (double)slots;
@@ -287,7 +287,7 @@ static void test_crafted_keys(void **state)
     enum { KEYS = 3000 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width += 4) {
-        perhaps_filter *f = table_filter(200, width, PERHAPS_NONE);
+        perhaps_filter *f = table_filter(200, width, PERHAPS_HASH_NONE);
         static uint64_t key[KEYS][2];
         unsigned stored = 0;
         for (unsigned i = 0; i < KEYS; i++) {
@@ -298,7 +298,7 @@ static void test_crafted_keys(void **state)
             stored += !error;
         }
         expect(stored < KEYS && stats_of(f).keys == stored);
-        struct perhaps_keys all = { .count = stored, .packed = key, .key_nbytes = sizeof *key };
+        struct perhaps_keys all = perhaps_keys_packed(key, sizeof *key, stored);
         expect_all_found(f, &all);
         perhaps_free(f);
     }

@@ -25,8 +25,8 @@ static struct bytes small_file(const struct perhaps_kind *kind)
     return file;
 }
 
-static const struct perhaps_open_options map_it = { .writable = false },
-                                         load_it = { .writable = true };
+static const struct perhaps_open_options map_it = { .mode = PERHAPS_MODE_READ },
+                                         load_it = { .mode = PERHAPS_MODE_LOAD };
 
 static bool is_refusal(int error)
 {
@@ -244,7 +244,7 @@ static void test_fields_out_of_bounds(void **state)
         struct geometry g = { .capacity = 30, .fpr = 0.01 };
         scene("%s, field %u is %llu", bad[i].kind, bad[i].field,
               (unsigned long long)bad[i].value);
-        expect_success(perhaps_plan(&options, &plan));
+        expect_success(perhaps_plan_for(&options, &plan));
         memcpy(g.field, plan.field, sizeof g.field);
         expect_success(kind->set_geometry(&g));
         g.field[bad[i].field] = bad[i].value;
@@ -267,7 +267,7 @@ static void test_huge_claims(void **state)
             struct perhaps_plan plan;
             struct bytes file = small_file(kind);
             scene("%s", kind->name);
-            expect_success(perhaps_plan(&options, &plan));
+            expect_success(perhaps_plan_for(&options, &plan));
             uint64_t body = claim ? UINT64_C(1) << 60 : plan.body_nbytes;
             uint64_t pages = body / PERHAPS_PAGE_NBYTES + 1;
             put(&file, AT_CAPACITY, plan.capacity, 8);
@@ -280,7 +280,8 @@ static void test_huge_claims(void **state)
 
             struct ledger ledger = { 0 };
             struct perhaps_allocator allocator = ledger_allocator(&ledger);
-            struct perhaps_open_options open = { .writable = true, .allocator = &allocator };
+            struct perhaps_open_options open = { .mode = PERHAPS_MODE_LOAD,
+                                                 .allocator = &allocator };
             expect_error(open_and_close(file.at, file.nbytes, &open), PERHAPS_ERR_DAMAGED);
             expect_error(open_and_close(file.at, file.nbytes, &map_it), PERHAPS_ERR_DAMAGED);
             expect(ledger.calls == 0);
@@ -298,7 +299,7 @@ static void use_or_refuse(const uint8_t *bytes, size_t nbytes, uint64_t seed)
         if (!error)
             exercise(f, seed);
         else
-            expect(is_refusal(error) || error == PERHAPS_ERR_KEY);
+            expect(is_refusal(error) || error == PERHAPS_ERR_SECRET);
         perhaps_free(f);
     }
 }

@@ -171,8 +171,8 @@ static struct stage make_stage(const char *name)
 {
     struct path folder = temp_path(name);
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 3000);
-    struct stage s = { .old = make_filter(perhaps_kind(0), 3000, 0.01, 1),
-                       .fresh = make_filter(perhaps_kind(0), 3000, 0.01, 2) };
+    struct stage s = { .old = make_filter(perhaps_kind_at(0), 3000, 0.01, 1),
+                       .fresh = make_filter(perhaps_kind_at(0), 3000, 0.01, 2) };
     expect(!mkdir(folder.text, 0777));
     s.path = path_below(folder, "filter");
     fill(s.old, &keys);
@@ -190,7 +190,7 @@ static void free_stage(struct stage *s)
 
 static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
 {
-    struct perhaps_open_options options = { .writable = true }; /* checks every page */
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD }; /* checks every page */
     perhaps_filter *f;
     expect_success(perhaps_open(s->path.text, &options, &f));
     expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
@@ -204,7 +204,7 @@ static unsigned open_files(void)
 
 static int read_from(void *context, uint64_t offset, void *buffer, size_t nbytes)
 {
-    return perhaps_read(context, offset, buffer, nbytes);
+    return perhaps_body_read(context, offset, buffer, nbytes);
 }
 
 /* Saves the bytes of a filter as if they came from elsewhere. */
@@ -413,7 +413,8 @@ static void test_short_and_interrupted(void **state)
 static void expect_open_fails(const struct stage *s, bool writable, const char *call,
                               int reason, unsigned after, int wanted)
 {
-    struct perhaps_open_options options = { .writable = writable };
+    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
+                                                             : PERHAPS_MODE_READ };
     perhaps_filter *f = s->old;
     scene("open, %s fails after %u", call, after);
     unsigned before = open_files();
@@ -442,7 +443,7 @@ static void test_failing_open(void **state)
 static void test_reserving_blocks(void **state)
 {
     (void)state;
-    const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+    const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
     const int harmless[] = { EOPNOTSUPP, EINVAL, ENOSYS }, errors[] = { ENOSPC, EDQUOT, EIO };
     struct stage s = make_stage("reserve");
     perhaps_filter *f;
@@ -470,7 +471,7 @@ static void test_reserving_blocks(void **state)
 static void test_no_entropy(void **state)
 {
     (void)state;
-    for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_SIP; hash++) {
+    for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
         struct perhaps_options options = { .capacity = 10,
                                            .fpr = 0.1,
                                            .hashing = { .hash = (enum perhaps_hash)hash } };

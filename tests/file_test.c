@@ -24,8 +24,8 @@ static struct perhaps_hashing hashing_of(enum perhaps_hash hash)
 {
     static uint64_t salt = 5;
     return (struct perhaps_hashing){ .hash = hash,
-                                     .secret = hash == PERHAPS_SIP ? secret : NULL,
-                                     .function = hash == PERHAPS_CUSTOM ? own_hash : NULL,
+                                     .secret = hash == PERHAPS_HASH_SIP ? secret : NULL,
+                                     .function = hash == PERHAPS_HASH_CUSTOM ? own_hash : NULL,
                                      .context = &salt };
 }
 
@@ -88,7 +88,7 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
     struct path path = temp_path("round_trip");
     expect_success(perhaps_save(f, path.text));
     expect_success(perhaps_open(path.text, &options, &mapped));
-    options.writable = true;
+    options.mode = PERHAPS_MODE_LOAD;
     expect_success(perhaps_open(path.text, &options, &loaded));
     copy = clone_of(mapped);
 
@@ -119,7 +119,7 @@ static void test_round_trips(void **state)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
         for (size_t i = 0; (kind = kind_to_test(i)); i++)
-            for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++)
+            for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++)
                 round_trip(kind, hash, &keys);
         free_keys(&keys);
     }
@@ -133,7 +133,7 @@ static void test_replaced_under_a_mapping(void **state)
     struct path path = temp_path("replaced");
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        perhaps_filter *f = full_filter(kind, PERHAPS_XXH3, &keys), *mapped;
+        perhaps_filter *f = full_filter(kind, PERHAPS_HASH_XXH3, &keys), *mapped;
         expect_success(perhaps_save(f, path.text));
         expect_success(perhaps_open(path.text, NULL, &mapped));
         expect_success(perhaps_clear(f));
@@ -165,19 +165,21 @@ static void test_wrong_keys(void **state)
     uint64_t other_salt = 6;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
     for (int writable = 0; writable < 2; writable++) {
-        struct perhaps_open_options none = { .writable = writable }, bad = none;
-        perhaps_filter *sip = full_filter(perhaps_kind(0), PERHAPS_SIP, &keys);
-        perhaps_filter *custom = full_filter(perhaps_kind(0), PERHAPS_CUSTOM, &keys);
+        struct perhaps_open_options none = { .mode = writable ? PERHAPS_MODE_LOAD
+                                                              : PERHAPS_MODE_READ },
+                                    bad = none;
+        perhaps_filter *sip = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
+        perhaps_filter *custom = full_filter(perhaps_kind_at(0), PERHAPS_HASH_CUSTOM, &keys);
         struct bytes sip_file = saved_bytes(sip), custom_file = saved_bytes(custom);
         bad.hashing.secret = wrong;
         bad.hashing.function = own_hash;
         bad.hashing.context = &other_salt;
-        expect_error(open_with(&sip_file, &none), PERHAPS_ERR_KEY);
-        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_KEY);
-        expect_error(open_with(&custom_file, &none), PERHAPS_ERR_KEY);
-        expect_error(open_with(&custom_file, &bad), PERHAPS_ERR_KEY);
+        expect_error(open_with(&sip_file, &none), PERHAPS_ERR_SECRET);
+        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_SECRET);
+        expect_error(open_with(&custom_file, &none), PERHAPS_ERR_SECRET);
+        expect_error(open_with(&custom_file, &bad), PERHAPS_ERR_SECRET);
         bad.without_secret = true; /* to be without is one thing, to be wrong another */
-        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_KEY);
+        expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_SECRET);
         free(sip_file.at);
         free(custom_file.at);
         perhaps_free(sip);
@@ -198,7 +200,7 @@ static void test_secret_is_not_in_the_file(void **state)
 {
     (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
-    perhaps_filter *f = full_filter(perhaps_kind(0), PERHAPS_SIP, &keys);
+    perhaps_filter *f = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
     struct bytes file = saved_bytes(f);
     expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8));
     free(file.at);
@@ -210,22 +212,23 @@ static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter
                                  const perhaps_filter *original)
 {
     const uint8_t key[16] = "key of 16 bytes";
-    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = sizeof key };
+    struct perhaps_keys keys = perhaps_keys_packed(key, sizeof key, 1);
     uint8_t out[16];
     uint64_t count;
     bool present = false;
     size_t done = 9;
     expect(perhaps_contains(f, key, sizeof key));
     expect(perhaps_contains_many(f, &keys, &present) == 1 && present);
-    expect_error(perhaps_add(f, key, sizeof key), PERHAPS_ERR_KEY);
-    expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_KEY);
+    expect_error(perhaps_add(f, key, sizeof key), PERHAPS_ERR_SECRET);
+    expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_SECRET);
     expect(done == 0);
     expect_error(perhaps_remove(f, key, sizeof key),
-                 removes(kind) ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
-    expect_error(perhaps_count(f, key, sizeof key, &count),
-                 kind->abilities & PERHAPS_COUNT ? PERHAPS_ERR_KEY : PERHAPS_ERR_UNSUPPORTED);
+                 removes(kind) ? PERHAPS_ERR_SECRET : PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_count(f, key, sizeof key, &count), kind->abilities & PERHAPS_CAN_COUNT
+                                                                ? PERHAPS_ERR_SECRET
+                                                                : PERHAPS_ERR_UNSUPPORTED);
     if (!strcmp(stats_of(f).hash, "sip"))
-        expect_error(perhaps_secret(f, out), PERHAPS_ERR_KEY);
+        expect_error(perhaps_secret(f, out), PERHAPS_ERR_SECRET);
     expect(perhaps_equal(f, original));
     expect_same_counters(f, original);
 }
@@ -235,11 +238,12 @@ static void test_without_secret(void **state)
 {
     (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
-    const struct perhaps_open_options options = { .writable = true, .without_secret = true };
+    const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
+                                                  .without_secret = true };
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (unsigned hash = PERHAPS_SIP; hash <= PERHAPS_CUSTOM; hash++) {
-            if (hash == PERHAPS_NONE)
+        for (unsigned hash = PERHAPS_HASH_SIP; hash <= PERHAPS_HASH_CUSTOM; hash++) {
+            if (hash == PERHAPS_HASH_NONE)
                 continue;
             perhaps_filter *original = full_filter(kind, hash, &keys), *f;
             struct bytes file = saved_bytes(original);
@@ -265,7 +269,8 @@ static void test_without_secret(void **state)
 
 static int open_path(const char *path, bool writable)
 {
-    struct perhaps_open_options options = { .writable = writable };
+    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
+                                                             : PERHAPS_MODE_READ };
     perhaps_filter *f = (perhaps_filter *)&options;
     int error = perhaps_open(path, &options, &f);
     expect(!error || !f);

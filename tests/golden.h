@@ -39,24 +39,24 @@ static inline int golden_fill(perhaps_filter *f)
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
-    const struct perhaps_kind *kind = perhaps_kind(index);
-    bool of_chains = !kind && perhaps_kind(index - 1);
-    bool together = !kind && !of_chains && perhaps_kind(index - 2);
+    const struct perhaps_kind *kind = perhaps_kind_at(index);
+    bool of_chains = !kind && perhaps_kind_at(index - 1);
+    bool together = !kind && !of_chains && perhaps_kind_at(index - 2);
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
     *name = options->kind = kind ? kind->name : together ? "blocked" : "window";
     if (together) {
         *name = "blocked-together";
-        options->preference = PERHAPS_COMPACT;
-        options->together = true;
+        options->preference = PERHAPS_PREFER_COMPACT;
+        options->blocked.together = true;
     } else if (of_chains) {
         *name = "window-of-chains";
         options->capacity = GOLDEN_KEYS / 5;
         options->window.time = 4 * GOLDEN_KEYS;
-    } else if (kind && kind->abilities & PERHAPS_FORGET) {
+    } else if (kind && kind->abilities & PERHAPS_CAN_FORGET) {
         options->window.keys = GOLDEN_KEYS * 8 / 5;
-    } else if (kind && kind->abilities & PERHAPS_GROW) {
+    } else if (kind && kind->abilities & PERHAPS_CAN_GROW) {
         options->capacity = GOLDEN_KEYS / 5;
     }
     return kind || of_chains || together;

@@ -54,7 +54,8 @@ static void test_open(void **state)
     for (size_t i = 0; golden_options(i, &made, &name); i++)
         for (int writable = 0; writable < 2; writable++) {
             struct path path = golden_path(name);
-            struct perhaps_open_options options = { .writable = writable };
+            struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
+                                                                     : PERHAPS_MODE_READ };
             struct perhaps_verdict verdict;
             perhaps_filter *f;
             expect_success(perhaps_open(path.text, &options, &f));

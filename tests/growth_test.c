@@ -78,7 +78,7 @@ static void test_grown(void **state)
     (void)state;
     struct rng rng = rng_for(__func__);
     const struct perhaps_kind *kind, *base;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         struct perhaps_options options = options_for(kind, BEGIN, rates[0], 1);
         if (gets_full(kind))
             continue;
@@ -86,7 +86,7 @@ static void test_grown(void **state)
             options.capacity = options.window.keys = KEYS / 40;
         if (!has_parts(kind))
             measure_over(&options, &rng);
-        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind(b)); b++) {
+        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind_at(b)); b++) {
             if (!gets_full(base))
                 continue;
             options.base = base->name;
@@ -102,7 +102,7 @@ static void test_memory(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (!grows(kind))
             continue;
         perhaps_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
@@ -114,7 +114,7 @@ static void test_memory(void **state)
               wanted.bits_per_key);
         expect(grown.memory_nbytes < 4 * wanted.memory_nbytes);
         expect(!has_parts(kind) || grown.parts > (SANITIZED ? 3 : 5));
-        expect(has_parts(kind) || SANITIZED || grown.segments > 32);
+        expect(has_parts(kind) || SANITIZED || grown.elastic.segments > 32);
         perhaps_free(f);
         perhaps_free(planned);
     }

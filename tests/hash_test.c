@@ -12,7 +12,7 @@ static const uint8_t secret_of_vectors[16] = { 0, 1, 2,  3,  4,  5,  6,  7,
 static struct keyhash hash_of(const struct hasher *hasher, const void *key, size_t nbytes)
 {
     struct keyhash h;
-    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = nbytes };
+    struct perhaps_keys keys = perhaps_keys_packed(key, nbytes, 1);
     hasher_run(hasher, &keys, 0, 1, &h);
     return h;
 }
@@ -23,7 +23,7 @@ static struct keyhash hash_of(const struct hasher *hasher, const void *key, size
 static void test_xxh3_vectors(void **state)
 {
     (void)state;
-    struct hasher hasher = { .id = PERHAPS_XXH3, .ready = true };
+    struct hasher hasher = { .id = PERHAPS_HASH_XXH3, .ready = true };
     struct keyhash empty = hash_of(&hasher, "", 0), a = hash_of(&hasher, "a", 1);
     expect(empty.mark == 0x99aa06d3014798d8 && empty.place == 0x6001c324468d497f);
     expect(a.mark == 0xa96faf705af16834 && a.place == 0xe6c632b61e964e1f);
@@ -58,7 +58,7 @@ static void test_integers(void **state)
 static void test_sip_vectors(void **state)
 {
     (void)state;
-    struct hasher hasher = { .id = PERHAPS_SIP, .ready = true };
+    struct hasher hasher = { .id = PERHAPS_HASH_SIP, .ready = true };
     memcpy(hasher.secret, secret_of_vectors, sizeof hasher.secret);
     struct keyhash empty = hash_of(&hasher, "", 0);
     struct keyhash three = hash_of(&hasher, "\0\1\2", 3);
@@ -69,7 +69,7 @@ static void test_sip_vectors(void **state)
 static void test_none_is_the_key(void **state)
 {
     (void)state;
-    struct hasher hasher = { .id = PERHAPS_NONE, .ready = true };
+    struct hasher hasher = { .id = PERHAPS_HASH_NONE, .ready = true };
     struct keyhash h = hash_of(&hasher, "\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30", 16);
     expect(h.place == 0x0807060504030201 && h.mark == 0x1817161514131211);
 }
@@ -98,14 +98,14 @@ static void test_custom(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         scene("%s", kind->name);
         struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
         struct perhaps_options options = {
             .capacity = 100,
             .fpr = low_rate(kind),
             .kind = kind->name,
-            .hashing = { .hash = PERHAPS_CUSTOM, .function = own_hash, .context = &own },
+            .hashing = { .hash = PERHAPS_HASH_CUSTOM, .function = own_hash, .context = &own },
         };
         perhaps_filter *f, *g;
         expect_success(perhaps_create(&options, &f));
@@ -122,7 +122,7 @@ static void test_custom(void **state)
         perhaps_free(f);
         perhaps_free(g);
         options.hashing.function = NULL;
-        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_KEY);
+        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_SECRET);
         expect(!f);
     }
 }
@@ -145,8 +145,8 @@ static void test_every_hash(void **state)
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 600);
     struct perhaps_keys absent = make_keys(HASH_KEYS, test_seed(), 600, 600);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
-        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             perhaps_filter *f = filter_with(kind, hash);
             fill(f, &keys);
             expect_all_found(f, &keys);
@@ -161,9 +161,9 @@ static void test_every_hash(void **state)
 static void test_seeds(void **state)
 {
     (void)state;
-    for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_SIP; hash++) {
-        perhaps_filter *a = filter_with(perhaps_kind(0), hash);
-        perhaps_filter *b = filter_with(perhaps_kind(0), hash);
+    for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
+        perhaps_filter *a = filter_with(perhaps_kind_at(0), hash);
+        perhaps_filter *b = filter_with(perhaps_kind_at(0), hash);
         expect(!perhaps_equal(a, b));
         perhaps_free(a);
         perhaps_free(b);
@@ -175,7 +175,7 @@ static void test_secret(void **state)
     (void)state;
     struct perhaps_options options = { .capacity = 10,
                                        .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_SIP,
+                                       .hashing = { .hash = PERHAPS_HASH_SIP,
                                                     .secret = secret_of_vectors } };
     perhaps_filter *given, *twin, *generated;
     uint8_t secret[16];
@@ -218,7 +218,7 @@ static void test_secret_is_wiped(void **state)
     struct perhaps_options options = {
         .capacity = 10,
         .fpr = 0.01,
-        .hashing = { .hash = PERHAPS_SIP, .secret = secret_of_vectors },
+        .hashing = { .hash = PERHAPS_HASH_SIP, .secret = secret_of_vectors },
         .allocator = &watched,
     };
     perhaps_filter *f, *copy;
@@ -236,7 +236,7 @@ static void test_unknown_hash(void **state)
     (void)state;
     struct perhaps_options options = { .capacity = 10, .fpr = 0.1 };
     perhaps_filter *f;
-    options.hashing.hash = (enum perhaps_hash)(PERHAPS_CUSTOM + 1);
+    options.hashing.hash = (enum perhaps_hash)(PERHAPS_HASH_CUSTOM + 1);
     expect_error(perhaps_create(&options, &f), PERHAPS_ERR_ARGUMENT);
     expect(!f);
 }
@@ -249,8 +249,8 @@ static void test_wrong_lengths(void **state)
     (void)state;
     uint8_t bytes[64] = { 1, 2, 3 };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        perhaps_filter *f = filter_with(kind, PERHAPS_NONE), *empty = clone_of(f);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE), *empty = clone_of(f);
         uint64_t count;
         for (size_t nbytes = 0; nbytes <= sizeof bytes; nbytes += nbytes == 15 ? 2 : 1) {
             bool was_present = true;
@@ -260,8 +260,8 @@ static void test_wrong_lengths(void **state)
             expect(!was_present && !perhaps_contains(f, bytes, nbytes));
             int refused = removes(kind) ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
             expect_error(perhaps_remove(f, bytes, nbytes), refused);
-            refused = kind->abilities & PERHAPS_COUNT ? PERHAPS_ERR_ARGUMENT
-                                                      : PERHAPS_ERR_UNSUPPORTED;
+            refused = kind->abilities & PERHAPS_CAN_COUNT ? PERHAPS_ERR_ARGUMENT
+                                                          : PERHAPS_ERR_UNSUPPORTED;
             expect_error(perhaps_count(f, bytes, nbytes, &count), refused);
         }
         expect(perhaps_equal(f, empty));
@@ -280,17 +280,17 @@ static void test_wrong_length_in_batch(void **state)
     struct perhaps_key each[COUNT];
     for (size_t k = 0; k < COUNT; k++)
         each[k] = (struct perhaps_key){ key_at(&keys, k), k == WRONG ? 15 : 16 };
-    struct perhaps_keys mixed = { .count = COUNT, .each = each };
+    struct perhaps_keys mixed = perhaps_keys_each(each, COUNT);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        perhaps_filter *f = filter_with(kind, PERHAPS_NONE);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE);
         bool present[COUNT];
         size_t done;
         expect_error(perhaps_add_many(f, &mixed, &done), PERHAPS_ERR_ARGUMENT);
         expect(done == WRONG && perhaps_contains_many(f, &mixed, present) == WRONG);
         for (size_t k = 0; k < COUNT; k++)
             expect(present[k] == (k < WRONG));
-        struct perhaps_keys odd = { .count = 7, .packed = keys.packed, .key_nbytes = 20 };
+        struct perhaps_keys odd = perhaps_keys_packed(keys.packed, 20, 7);
         expect_error(perhaps_add_many(f, &odd, &done), PERHAPS_ERR_ARGUMENT);
         expect(done == 0 && perhaps_contains_many(f, &odd, present) == 0 && !present[6]);
         perhaps_free(f);
@@ -303,12 +303,12 @@ static void test_empty_key(void **state)
 {
     (void)state;
     const struct perhaps_key nothing[] = { { NULL, 0 }, { "x", 0 } };
-    const struct perhaps_keys each = { .count = 2, .each = nothing };
+    const struct perhaps_keys each = perhaps_keys_each(nothing, 2);
     const struct perhaps_keys packed = { .count = 40 };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
-        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
-            if (hash == PERHAPS_NONE)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
+            if (hash == PERHAPS_HASH_NONE)
                 continue;
             perhaps_filter *f = filter_with(kind, hash);
             expect(!perhaps_contains(f, NULL, 0) && !perhaps_contains(f, "x", 0));
@@ -328,9 +328,9 @@ static void test_long_key(void **state)
     char *key = calloc(1, LONG + 1);
     expect(key);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
-        for (unsigned hash = PERHAPS_XXH3; hash <= PERHAPS_CUSTOM; hash++) {
-            if (hash == PERHAPS_NONE)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
+            if (hash == PERHAPS_HASH_NONE)
                 continue;
             perhaps_filter *f = filter_with(kind, hash);
             expect_success(perhaps_add(f, key, LONG));
@@ -351,9 +351,9 @@ static void test_hashed_ahead(void **state)
     enum { COUNT = 1000 };
     static struct perhaps_hashed hashed[COUNT];
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, COUNT);
-    struct perhaps_keys ahead = { .count = COUNT, .hashed = hashed };
+    struct perhaps_keys ahead = perhaps_keys_hashed(hashed, COUNT);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         perhaps_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
         scene("%s", kind->name);
         expect_success(perhaps_clone(f, &same));
@@ -377,16 +377,16 @@ static void test_hashing_refused(void **state)
     struct path path = temp_path("secret");
     struct perhaps_open_options without = { .without_secret = true };
     struct perhaps_key wrong[] = { { "sixteen bytes ..", 16 }, { "fifteen bytes .", 15 } };
-    struct perhaps_keys keys = { .count = 2, .each = wrong };
+    struct perhaps_keys keys = perhaps_keys_each(wrong, 2);
     struct perhaps_hashed hashed[2] = { 0 }, nothing[2] = { 0 };
-    perhaps_filter *f = filter_with(perhaps_kind(0), PERHAPS_NONE);
+    perhaps_filter *f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_NONE);
     expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_ARGUMENT);
     perhaps_free(f);
-    f = filter_with(perhaps_kind(0), PERHAPS_SIP);
+    f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP);
     expect_success(perhaps_save(f, path.text));
     perhaps_free(f);
     expect_success(perhaps_open(path.text, &without, &f));
-    expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_KEY);
+    expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_SECRET);
     expect(!memcmp(hashed, nothing, sizeof hashed));
     perhaps_free(f);
 }

@@ -98,14 +98,14 @@ static struct perhaps_keys invent_keys(uint64_t seed, uint8_t bytes[KEYS * KEY_N
 {
     for (uint64_t i = 0; i < KEYS * KEY_NBYTES / 8; i++)
         put64(bytes + i * 8, XXH3_64bits_withSeed(&i, sizeof i, seed));
-    return (struct perhaps_keys){ .count = KEYS, .packed = bytes, .key_nbytes = KEY_NBYTES };
+    return perhaps_keys_packed(bytes, KEY_NBYTES, KEYS);
 }
 
 static void inspect(const perhaps_filter *f)
 {
     struct perhaps_stats stats;
     struct perhaps_verdict verdict;
-    perhaps_stats(f, &stats);
+    perhaps_stats_of(f, &stats);
     must(!isnan(stats.load) && !isnan(stats.fpr_now) && !isnan(stats.plan.fpr_predicted));
     must(stats.fpr_now >= 0 && stats.fpr_now <= 1);
     for (unsigned bits = 0; bits <= 64; bits += 32) {

@@ -81,7 +81,7 @@ static void test_in_memory(void **state)
     (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (!has_one_body(kind))
             continue;
         struct perhaps_options options = huge_options(kind);
@@ -207,7 +207,7 @@ static void test_in_file(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (!has_one_body(kind))
             continue;
         struct perhaps_options options = huge_options(kind);
@@ -229,7 +229,7 @@ static void test_offsets_of_parts(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (!has_parts(kind))
             continue;
         struct perhaps_options options = huge_options(kind);

@@ -21,25 +21,25 @@ static void test_read(void **state)
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
     for (int shared = 0; shared < 2; shared++) {
         struct perhaps_options options = {
-            .capacity = keys.count, .fpr = 1e-4, .together = true, .shared = shared
+            .capacity = keys.count, .fpr = 1e-4, .blocked.together = true, .shared = shared
         };
         perhaps_filter *f = make_with(&options);
         fill(f, &keys);
         size_t nbytes = stats_of(f).plan.body_nbytes;
         uint8_t *whole = malloc(nbytes), *piece = malloc(nbytes);
         expect(whole && piece);
-        expect_success(perhaps_read(f, 0, whole, nbytes));
+        expect_success(perhaps_body_read(f, 0, whole, nbytes));
         for (unsigned round = 0; round < 1000; round++) {
             size_t from = rng_below(&rng, nbytes + 1), n = rng_below(&rng, nbytes - from + 1);
             memset(piece, 0xaa, nbytes);
-            expect_success(perhaps_read(f, from, piece, n));
+            expect_success(perhaps_body_read(f, from, piece, n));
             expect(!memcmp(piece, whole + from, n));
             expect(n == nbytes || piece[n] == 0xaa);
         }
-        expect_error(perhaps_read(f, 0, piece, nbytes + 1), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, nbytes, piece, 1), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, UINT64_MAX, piece, 2), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_body_read(f, 0, piece, nbytes + 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_body_read(f, nbytes, piece, 1), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_body_read(f, UINT64_MAX, piece, 2), PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_body_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
         free(whole);
         free(piece);
         perhaps_free(f);
@@ -65,10 +65,10 @@ static void *write_keys(void *context)
 static void read_beside(bool together, const struct perhaps_keys *keys)
 {
     struct perhaps_options options = {
-        .capacity = keys->count, .fpr = 0.001, .together = together, .shared = true
+        .capacity = keys->count, .fpr = 0.001, .blocked.together = together, .shared = true
     };
     if (together)
-        options.preference = PERHAPS_COMPACT;
+        options.preference = PERHAPS_PREFER_COMPACT;
     struct writer w = { .f = make_with(&options), .keys = keys };
     size_t nbytes = stats_of(w.f).plan.body_nbytes;
     uint8_t *before = calloc(1, nbytes), *now = malloc(nbytes);
@@ -77,13 +77,13 @@ static void read_beside(bool together, const struct perhaps_keys *keys)
     bool done;
     do {
         done = atomic_load(&w.done);
-        expect_success(perhaps_read(w.f, 0, now, nbytes));
+        expect_success(perhaps_body_read(w.f, 0, now, nbytes));
         for (size_t i = 0; i < nbytes; i++)
             expect(!(before[i] & ~now[i]));
         memcpy(before, now, nbytes);
     } while (!done);
     expect(!pthread_join(thread, NULL));
-    expect_success(perhaps_read(w.f, 0, now, nbytes));
+    expect_success(perhaps_body_read(w.f, 0, now, nbytes));
     expect(!memcmp(before, now, nbytes));
     free(before);
     free(now);
@@ -119,7 +119,7 @@ static int read_piece(void *context, uint64_t offset, void *buffer, size_t nbyte
         errno = ESTALE;
         return e->error;
     }
-    return perhaps_read(e->f, offset, buffer, nbytes);
+    return perhaps_body_read(e->f, offset, buffer, nbytes);
 }
 
 static perhaps_layout *layout_of(const perhaps_filter *f)
@@ -138,7 +138,7 @@ static perhaps_filter *some_filter(uint64_t capacity, double fpr, bool together,
                                    const struct perhaps_hashing *hashing)
 {
     struct perhaps_options options = {
-        .capacity = capacity, .fpr = fpr, .together = together, .hashing = *hashing
+        .capacity = capacity, .fpr = fpr, .blocked.together = together, .hashing = *hashing
     };
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)capacity);
     perhaps_filter *f = make_with(&options);
@@ -161,7 +161,7 @@ static void test_same_file(void **state)
     const uint8_t secret[16] = "sixteen secrets";
     const struct perhaps_hashing hashings[] = {
         { .seed = test_seed() },
-        { .hash = PERHAPS_SIP, .secret = secret },
+        { .hash = PERHAPS_HASH_SIP, .secret = secret },
     };
     const struct {
         double capacity, fpr;
@@ -176,7 +176,8 @@ static void test_same_file(void **state)
             scene("%g keys at %g, hash %zu", cases[i].capacity, cases[i].fpr, h);
             perhaps_filter *f = some_filter((uint64_t)cases[i].capacity, cases[i].fpr,
                                             cases[i].together, &hashings[h]);
-            struct perhaps_open_options options = { .writable = true, .hashing = hashings[h] };
+            struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
+                                                    .hashing = hashings[h] };
             struct elsewhere e = { .f = f };
             perhaps_layout *layout = layout_of(f);
             perhaps_filter *opened;
@@ -210,7 +211,7 @@ static void test_any_size(void **state)
         d.field[0] = lines[i];
         expect_success(perhaps_layout_restore(&d, NULL, &layout));
         perhaps_filter *source, *opened;
-        struct perhaps_open_options writable = { .writable = true };
+        struct perhaps_open_options writable = { .mode = PERHAPS_MODE_LOAD };
         options.capacity = 200000;
         options.fpr = 0.001;
         source = make_with(&options); /* empty; its first bytes are taken */
@@ -288,7 +289,7 @@ static void test_memory(void **state)
     struct ledger ledger = { 0 };
     struct perhaps_allocator allocator = ledger_allocator(&ledger);
     struct perhaps_options options = {
-        .capacity = 2000000, .fpr = 1e-4, .together = true, .allocator = &allocator
+        .capacity = 2000000, .fpr = 1e-4, .blocked.together = true, .allocator = &allocator
     };
     struct path path = temp_path("memory");
     perhaps_filter *f = make_with(&options);

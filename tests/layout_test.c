@@ -25,7 +25,7 @@ static uint8_t *body_of(const perhaps_filter *f, size_t nbytes)
 {
     uint8_t *body = malloc(nbytes);
     expect(body);
-    expect_success(perhaps_read(f, 0, body, nbytes));
+    expect_success(perhaps_body_read(f, 0, body, nbytes));
     return body;
 }
 
@@ -34,7 +34,7 @@ static uint8_t *body_of(const perhaps_filter *f, size_t nbytes)
 static void compare_bits(perhaps_filter *f, const perhaps_layout *layout, const void *key,
                          size_t key_nbytes)
 {
-    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = key_nbytes };
+    struct perhaps_keys keys = perhaps_keys_packed(key, key_nbytes, 1);
     struct perhaps_hashed hashed;
     struct perhaps_bits bits;
     size_t nbytes = plan_of(layout).body_nbytes;
@@ -77,10 +77,10 @@ enum { HASHES = 4 };
 static struct perhaps_hashing hashing_number(unsigned number, struct rng *rng)
 {
     const struct perhaps_hashing hashings[HASHES] = {
-        { .hash = PERHAPS_XXH3, .seed = 1 + rng_next(rng) / 2 },
-        { .hash = PERHAPS_SIP, .secret = a_secret },
-        { .hash = PERHAPS_NONE },
-        { .hash = PERHAPS_CUSTOM, .function = custom_hash, .context = &custom_context },
+        { .hash = PERHAPS_HASH_XXH3, .seed = 1 + rng_next(rng) / 2 },
+        { .hash = PERHAPS_HASH_SIP, .secret = a_secret },
+        { .hash = PERHAPS_HASH_NONE },
+        { .hash = PERHAPS_HASH_CUSTOM, .function = custom_hash, .context = &custom_context },
     };
     return hashings[number];
 }
@@ -92,9 +92,10 @@ static struct perhaps_options any_options(struct rng *rng)
         double fpr;
         enum perhaps_preference preference;
     } rates[] = {
-        { 0.3, PERHAPS_BALANCED },  { 0.01, PERHAPS_BALANCED }, { 0.001, PERHAPS_BALANCED },
-        { 0.01, PERHAPS_COMPACT },  { 1e-5, PERHAPS_BALANCED }, { 1e-6, PERHAPS_FAST },
-        { 1e-8, PERHAPS_BALANCED }, { 1e-7, PERHAPS_COMPACT },
+        { 0.3, PERHAPS_PREFER_BALANCED },   { 0.01, PERHAPS_PREFER_BALANCED },
+        { 0.001, PERHAPS_PREFER_BALANCED }, { 0.01, PERHAPS_PREFER_COMPACT },
+        { 1e-5, PERHAPS_PREFER_BALANCED },  { 1e-6, PERHAPS_PREFER_FAST },
+        { 1e-8, PERHAPS_PREFER_BALANCED },  { 1e-7, PERHAPS_PREFER_COMPACT },
     };
     uint64_t rate = rng_below(rng, sizeof rates / sizeof *rates);
     custom_context = rng_next(rng);
@@ -102,7 +103,7 @@ static struct perhaps_options any_options(struct rng *rng)
                                      .fpr = rates[rate].fpr,
                                      .preference = rates[rate].preference,
                                      .kind = "blocked",
-                                     .together = true,
+                                     .blocked.together = true,
                                      .hashing = hashing_number((unsigned)rng_below(rng, HASHES),
                                                                rng) };
 }
@@ -146,7 +147,7 @@ static void expect_no_layout(const perhaps_filter *f, int error)
     expect_error(perhaps_layout_of(f, &layout), error);
     expect(!layout);
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        expect_error(perhaps_read(f, 0, &byte, 1), PERHAPS_ERR_UNSUPPORTED);
+        expect_error(perhaps_body_read(f, 0, &byte, 1), PERHAPS_ERR_UNSUPPORTED);
 }
 
 static void test_unsupported(void **state)
@@ -154,13 +155,14 @@ static void test_unsupported(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (unsigned preference = 0; preference <= PERHAPS_COMPACT; preference++) {
+        for (unsigned preference = 0; preference <= PERHAPS_PREFER_COMPACT; preference++) {
             struct perhaps_options options = options_for(kind, 100, 1e-5, 1);
             options.preference = (enum perhaps_preference)preference;
             scene("%s, preference %u", kind->name, preference);
             perhaps_filter *f = make_with(&options);
             struct perhaps_plan plan = stats_of(f).plan;
-            if (!strcmp(kind->name, "blocked") && (options.together || plan.field[1] == 1))
+            if (!strcmp(kind->name, "blocked") &&
+                (options.blocked.together || plan.field[1] == 1))
                 perhaps_layout_free(layout_of(f));
             else
                 expect_no_layout(f, PERHAPS_ERR_UNSUPPORTED);
@@ -174,15 +176,15 @@ static void test_without_secret(void **state)
     struct path path = temp_path("sip");
     struct perhaps_options options = { .capacity = 10,
                                        .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_SIP } };
+                                       .hashing = { .hash = PERHAPS_HASH_SIP } };
     struct perhaps_open_options blind = { .without_secret = true };
     perhaps_filter *f = make_with(&options);
     expect_success(perhaps_save(f, path.text));
     perhaps_free(f);
     expect_success(perhaps_open(path.text, &blind, &f));
-    expect_no_layout(f, PERHAPS_ERR_KEY);
+    expect_no_layout(f, PERHAPS_ERR_SECRET);
     uint8_t byte;
-    expect_success(perhaps_read(f, 0, &byte, 1)); /* that are no secret */
+    expect_success(perhaps_body_read(f, 0, &byte, 1)); /* that are no secret */
     perhaps_free(f);
 }
 
@@ -199,7 +201,7 @@ static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, s
 {
     uint8_t key[PERHAPS_HASH_NBYTES];
     random_key(rng, key);
-    struct perhaps_keys keys = { .count = 1, .packed = key, .key_nbytes = sizeof key };
+    struct perhaps_keys keys = perhaps_keys_packed(key, sizeof key, 1);
     struct perhaps_hashed hashed[2];
     struct perhaps_bits bits[2];
     memset(bits, 0, sizeof bits);
@@ -274,8 +276,9 @@ static void test_hostile_numbers(void **state)
         { "together 2^64 times", IN_FIELD(3), UINT64_MAX, PERHAPS_ERR_LIMIT },
         { "an unknown field", IN_FIELD(4), 1, PERHAPS_ERR_VERSION },
         { "the last field", IN_FIELD(PERHAPS_FIELDS_MAX - 1), 1, PERHAPS_ERR_VERSION },
-        { "check", offsetof(struct perhaps_description, check), 1, PERHAPS_ERR_KEY },
-        { "seed", offsetof(struct perhaps_description, seed), ~test_seed(), PERHAPS_ERR_KEY },
+        { "check", offsetof(struct perhaps_description, check), 1, PERHAPS_ERR_SECRET },
+        { "seed", offsetof(struct perhaps_description, seed), ~test_seed(),
+          PERHAPS_ERR_SECRET },
     };
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 1e-5,
@@ -310,7 +313,7 @@ static void test_hostile_names(void **state)
         { "chain", 0, PERHAPS_ERR_UNSUPPORTED },
         { "blocked", 4, PERHAPS_ERR_VERSION },
         { "blocked", ~0U, PERHAPS_ERR_VERSION },
-        { "blocked", PERHAPS_NONE, PERHAPS_ERR_KEY }, /* the check value is another's */
+        { "blocked", PERHAPS_HASH_NONE, PERHAPS_ERR_SECRET }, /* the check value is another's */
     };
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     struct perhaps_description d;
@@ -332,14 +335,15 @@ static void test_wrong_secret(void **state)
     const uint8_t other_secret[16] = "another secret.";
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_SIP, .secret = a_secret } };
+                                       .hashing = { .hash = PERHAPS_HASH_SIP,
+                                                    .secret = a_secret } };
     struct perhaps_hashing wrong = { .secret = other_secret }, none = { 0 };
     struct perhaps_description d;
     perhaps_layout *layout = create(&options);
     perhaps_layout_describe(layout, &d);
     perhaps_layout_free(layout);
-    expect_error(perhaps_layout_restore(&d, &wrong, &layout), PERHAPS_ERR_KEY);
-    expect_error(perhaps_layout_restore(&d, &none, &layout), PERHAPS_ERR_KEY);
+    expect_error(perhaps_layout_restore(&d, &wrong, &layout), PERHAPS_ERR_SECRET);
+    expect_error(perhaps_layout_restore(&d, &none, &layout), PERHAPS_ERR_SECRET);
     expect_success(perhaps_layout_restore(&d, &options.hashing, &layout));
     perhaps_layout_free(layout);
 }
@@ -350,8 +354,9 @@ static void test_inspected_without_secret(void **state)
     (void)state;
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_SIP, .secret = a_secret } };
-    struct perhaps_keys keys = { .count = 1, .packed = "apple", .key_nbytes = 5 };
+                                       .hashing = { .hash = PERHAPS_HASH_SIP,
+                                                    .secret = a_secret } };
+    struct perhaps_keys keys = perhaps_keys_packed("apple", 5, 1);
     struct perhaps_hashed hashed;
     struct perhaps_description d;
     struct perhaps_plan plan, again;
@@ -362,7 +367,7 @@ static void test_inspected_without_secret(void **state)
     expect_success(perhaps_layout_restore(&d, NULL, &layout));
     perhaps_layout_plan(layout, &again);
     expect(plan.body_nbytes == again.body_nbytes);
-    expect_error(perhaps_layout_hash_many(layout, &keys, &hashed), PERHAPS_ERR_KEY);
+    expect_error(perhaps_layout_hash_many(layout, &keys, &hashed), PERHAPS_ERR_SECRET);
     perhaps_layout_free(layout);
 }
 
@@ -381,7 +386,7 @@ static void test_any_numbers(void **state)
         struct perhaps_description d = { .kind = "blocked",
                                          .capacity = rng_next(&rng) >> rng_below(&rng, 64),
                                          .fpr = exp2(-(double)rng_below(&rng, 60)),
-                                         .hash = PERHAPS_XXH3,
+                                         .hash = PERHAPS_HASH_XXH3,
                                          .seed = sound.seed,
                                          .check = sound.check };
         for (unsigned i = 0; i < 4; i++)
@@ -422,16 +427,16 @@ static void test_create(void **state)
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         struct perhaps_options options = { .capacity = 12345,
                                            .fpr = rates[r],
-                                           .needs = PERHAPS_GROW,
+                                           .needs = PERHAPS_CAN_GROW,
                                            .kind = "chain",
                                            .base = "cuckoo" };
         scene("fpr %g", rates[r]);
         perhaps_layout *layout = create(&options);
         struct perhaps_plan plan = plan_of(layout), wanted;
         struct perhaps_options blocked = {
-            .capacity = 12345, .fpr = rates[r], .kind = "blocked", .together = true
+            .capacity = 12345, .fpr = rates[r], .kind = "blocked", .blocked.together = true
         };
-        expect_success(perhaps_plan(&blocked, &wanted));
+        expect_success(perhaps_plan_for(&blocked, &wanted));
         expect(!strcmp(plan.kind, "blocked") && plan.body_nbytes == wanted.body_nbytes);
         expect(!memcmp(plan.field, wanted.field, sizeof plan.field) && !*plan.why);
         expect(plan.fpr_predicted == wanted.fpr_predicted && plan.fpr_predicted <= rates[r]);
@@ -452,8 +457,9 @@ static void test_create_refused(void **state)
     } cases[] = {
         { { .capacity = 0, .fpr = 0.01 }, PERHAPS_ERR_ARGUMENT },
         { { .capacity = 1, .fpr = 1 }, PERHAPS_ERR_ARGUMENT },
-        { { .capacity = 1, .fpr = 0.1, .needs = PERHAPS_REMOVE }, PERHAPS_ERR_UNSUPPORTED },
-        { { .capacity = 1, .fpr = 0.1, .hashing.hash = PERHAPS_CUSTOM }, PERHAPS_ERR_KEY },
+        { { .capacity = 1, .fpr = 0.1, .needs = PERHAPS_CAN_REMOVE }, PERHAPS_ERR_UNSUPPORTED },
+        { { .capacity = 1, .fpr = 0.1, .hashing.hash = PERHAPS_HASH_CUSTOM },
+          PERHAPS_ERR_SECRET },
         { { .capacity = 1, .fpr = 0.1, .allocator = &allocator }, PERHAPS_ERR_MEMORY },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -480,7 +486,7 @@ static void test_estimate(void **state)
         for (size_t count = keys.count / 8; count <= keys.count; count *= 2) {
             struct perhaps_options options = { .capacity = keys.count,
                                                .fpr = rates[r],
-                                               .together = true };
+                                               .blocked.together = true };
             perhaps_filter *f = make_with(&options);
             perhaps_layout *layout = layout_of(f);
             struct perhaps_keys some = some_keys(&keys, 0, count);
@@ -508,7 +514,7 @@ static void test_layers(void **state)
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
     for (unsigned factor = 0; factor <= 8; factor++) {
         struct perhaps_options options = {
-            .capacity = 300, .fpr = 0.01, .kind = "chain", .growth.factor = factor
+            .capacity = 300, .fpr = 0.01, .kind = "chain", .chain.factor = factor
         };
         struct perhaps_options layer;
         perhaps_filter *f = make_with(&options);
@@ -540,7 +546,7 @@ static void test_layers_refused(void **state)
     struct perhaps_options options = sound, layer = { .capacity = 77 };
     expect_success(perhaps_layer_options(&sound, 0, &layer));
     layer.capacity = 77;
-    options.growth.factor = 9;
+    options.chain.factor = 9;
     expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
     options = sound;
     options.capacity = 0;

@@ -44,7 +44,9 @@ static int call_save(struct stage *s)
 
 static int call_open(struct stage *s, bool writable)
 {
-    struct perhaps_open_options options = { .writable = writable, .allocator = &s->allocator };
+    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
+                                                             : PERHAPS_MODE_READ,
+                                            .allocator = &s->allocator };
     return perhaps_open(s->path.text, &options, &s->out);
 }
 
@@ -174,7 +176,8 @@ static void test_failing_growth(void **state)
         for (int shared = 0; shared < 2; shared++) {
             if (grows(kind) && !has_parts(kind))
                 grow_in_want(kind, NULL, shared);
-            for (size_t b = 0; has_parts(kind) && grows(kind) && (base = perhaps_kind(b)); b++)
+            for (size_t b = 0; has_parts(kind) && grows(kind) && (base = perhaps_kind_at(b));
+                 b++)
                 if (gets_full(base))
                     grow_in_want(kind, base->name, shared);
         }
@@ -184,7 +187,7 @@ static void test_failing_growth(void **state)
 static void test_failing_save(void **state)
 {
     (void)state;
-    struct stage s = { .kind = perhaps_kind(0), .path = temp_path("only one") };
+    struct stage s = { .kind = perhaps_kind_at(0), .path = temp_path("only one") };
     s.allocator = ledger_allocator(&s.ledger);
     s.f = half_filter(&s, 0);
     s.other = half_filter(&s, 400);

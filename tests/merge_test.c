@@ -135,7 +135,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
-    const struct perhaps_kind *kind, *first = perhaps_kind(0);
+    const struct perhaps_kind *kind, *first = perhaps_kind_at(0);
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         begin_merges(kind);
         perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
@@ -143,7 +143,8 @@ static void test_refusals(void **state)
             make_filter(kind, CAPACITY, 0.01, test_seed() ^ 1),
             make_filter(kind, CAPACITY * 2, 0.01, test_seed()),
             make_filter(kind, CAPACITY, 0.0001, test_seed()),
-            make_filter(kind != first ? first : perhaps_kind(1), CAPACITY, 0.01, test_seed()),
+            make_filter(kind != first ? first : perhaps_kind_at(1), CAPACITY, 0.01,
+                        test_seed()),
         };
         for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
             expect_merge_refused(f, others[o],

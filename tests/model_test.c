@@ -210,7 +210,8 @@ static void do_save(struct model *m)
 {
     struct path path = temp_path("model");
     struct perhaps_allocator allocator = ledger_allocator(&m->ledger);
-    struct perhaps_open_options options = { .writable = rng_below(&m->rng, 2),
+    struct perhaps_open_options options = { .mode = rng_below(&m->rng, 2) ? PERHAPS_MODE_LOAD
+                                                                          : PERHAPS_MODE_READ,
                                             .allocator = &allocator };
     perhaps_filter *opened;
     expect_success(perhaps_save(m->f, path.text));
@@ -220,7 +221,7 @@ static void do_save(struct model *m)
         perhaps_free(opened);
         return;
     }
-    if (!options.writable) {
+    if (options.mode == PERHAPS_MODE_READ) {
         perhaps_filter *copy = clone_of(opened);
         expect_error(perhaps_add(opened, "x", 1), PERHAPS_ERR_READ_ONLY);
         perhaps_free(m->f);
@@ -330,7 +331,7 @@ static void run_kind(const struct perhaps_kind *kind, bool shared, struct rng rn
         options.capacity = 50;
     if (!has_parts(kind))
         run_model(&options, rng);
-    for (size_t i = 0; has_parts(kind) && (base = perhaps_kind(i)); i++) {
+    for (size_t i = 0; has_parts(kind) && (base = perhaps_kind_at(i)); i++) {
         if (has_parts(base) || grows(base))
             continue;
         options.base = base->name;

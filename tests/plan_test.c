@@ -23,7 +23,7 @@ static struct perhaps_plan plan_of(const char *kind, double capacity, double fpr
     struct perhaps_options options = asked(kind, capacity, fpr);
     struct perhaps_plan plan;
     options.preference = preference;
-    expect_success(perhaps_plan(&options, &plan));
+    expect_success(perhaps_plan_for(&options, &plan));
     return plan;
 }
 
@@ -34,7 +34,7 @@ static void expect_refused(const struct perhaps_options *options, int wanted)
     struct perhaps_plan plan;
     perhaps_filter *f = (perhaps_filter *)&plan;
     memset(&plan, 1, sizeof plan);
-    expect_error(perhaps_plan(options, &plan), wanted);
+    expect_error(perhaps_plan_for(options, &plan), wanted);
     expect_error(perhaps_create(options, &f), wanted);
     expect(!f);
 }
@@ -44,7 +44,7 @@ static void test_out_of_range(void **state)
     (void)state;
     const double rates[] = { 0, -0.0, -0.1, 1, 1.5, 1e-16, 1e-300, INFINITY, -INFINITY, NAN };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         struct perhaps_options options;
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             options = asked(kind->name, 1000, rates[r]);
@@ -57,12 +57,15 @@ static void test_out_of_range(void **state)
             expect_refused(&options, PERHAPS_ERR_ARGUMENT);
         }
         options = asked(kind->name, 1000, 0.01);
-        options.needs = PERHAPS_THREADS * 2;
+        options.needs = PERHAPS_CAN_THREADS * 2;
         expect_refused(&options, PERHAPS_ERR_ARGUMENT);
         options.needs = 1U << 31;
         expect_refused(&options, PERHAPS_ERR_ARGUMENT);
         options.needs = 0;
-        options.preference = (enum perhaps_preference)(PERHAPS_COMPACT + 1);
+        options.preference = (enum perhaps_preference)(PERHAPS_PREFER_COMPACT + 1);
+        expect_refused(&options, PERHAPS_ERR_ARGUMENT);
+        options.preference = PERHAPS_PREFER_BALANCED;
+        options.reserved[PERHAPS_RESERVED - 1] = 1;
         expect_refused(&options, PERHAPS_ERR_ARGUMENT);
     }
 }
@@ -82,7 +85,7 @@ static void test_unknown_kinds(void **state)
 static const struct perhaps_kind *first_with(unsigned abilities)
 {
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         if ((kind->abilities & abilities) == abilities)
             break;
     return kind;
@@ -91,19 +94,19 @@ static const struct perhaps_kind *first_with(unsigned abilities)
 static void test_needs(void **state)
 {
     (void)state;
-    for (unsigned needs = 0; needs < PERHAPS_THREADS * 2; needs++) {
+    for (unsigned needs = 0; needs < PERHAPS_CAN_THREADS * 2; needs++) {
         struct perhaps_options options = asked(NULL, 1000, 0.01);
         struct perhaps_plan plan;
         options.needs = needs;
         scene("needs %u", needs);
         /* to know all keys at once is a promise of the caller, not something to be able to */
-        const struct perhaps_kind *kind = first_with(needs & ~(unsigned)PERHAPS_STATIC);
+        const struct perhaps_kind *kind = first_with(needs & ~(unsigned)PERHAPS_CAN_BUILD);
         if (!kind) {
             expect_refused(&options, PERHAPS_ERR_UNSUPPORTED);
             continue;
         }
-        expect_success(perhaps_plan(&options, &plan));
-        bool fixed_set = needs & PERHAPS_STATIC;
+        expect_success(perhaps_plan_for(&options, &plan));
+        bool fixed_set = needs & PERHAPS_CAN_BUILD;
         expect(fixed_set || !strcmp(plan.kind, kind->name));
     }
 }
@@ -112,8 +115,8 @@ static void test_every_field_is_told(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        struct perhaps_plan plan = plan_of(kind->name, 12345, 0.01, PERHAPS_BALANCED);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        struct perhaps_plan plan = plan_of(kind->name, 12345, 0.01, PERHAPS_PREFER_BALANCED);
         expect(!strcmp(plan.kind, kind->name) && plan.capacity == 12345 && plan.fpr == 0.01);
         expect(plan.nfields > 0 && plan.nfields <= PERHAPS_FIELDS_MAX);
         expect(plan.field[0] > 0);
@@ -130,8 +133,8 @@ static void test_plan_is_kept(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_BALANCED);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
         perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
         struct perhaps_plan made = stats_of(f).plan;
         bool has_directory = grows(kind) && !has_parts(kind);
@@ -163,7 +166,7 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     struct perhaps_options options = asked(kind->name, capacity, fpr);
     struct perhaps_plan plan;
     options.preference = preference;
-    int error = perhaps_plan(&options, &plan);
+    int error = perhaps_plan_for(&options, &plan);
     if (error && may_be_out_of_reach(kind, capacity, fpr)) {
         expect_error(error, PERHAPS_ERR_LIMIT);
         return;
@@ -173,7 +176,7 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     /* nor far lower, but for a few keys, or where the shortest fingerprints are too long, or
      * where it is the first of many layers or splits */
     bool skewed =
-        preference == PERHAPS_FAST && fpr < 1e-6; /* a few lines have all of the rate */
+        preference == PERHAPS_PREFER_FAST && fpr < 1e-6; /* a few lines have all of the rate */
     if (gets_full(kind) && capacity >= 1e5 && !skewed)
         expect(plan.fpr_predicted >= fmin(fpr, 0.01) / 8);
     /* never far below the information limit, whatever the formula says */
@@ -186,14 +189,14 @@ static void test_predictions(void **state)
     const double rates[] = { 0.9,  0.5,  0.25, 0.1,  0.03,  0.01,  1e-3,
                              1e-4, 1e-6, 1e-8, 3e-9, 1e-10, 1e-12, 1e-15 };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             for (int power = 0; power <= 12; power++)
-                check_prediction(kind, pow(10, power), rates[r], PERHAPS_BALANCED);
-            check_prediction(kind, 7, rates[r], PERHAPS_FAST);
-            check_prediction(kind, 1234567, rates[r], PERHAPS_FAST);
-            check_prediction(kind, 7, rates[r], PERHAPS_COMPACT);
-            check_prediction(kind, 1234567, rates[r], PERHAPS_COMPACT);
+                check_prediction(kind, pow(10, power), rates[r], PERHAPS_PREFER_BALANCED);
+            check_prediction(kind, 7, rates[r], PERHAPS_PREFER_FAST);
+            check_prediction(kind, 1234567, rates[r], PERHAPS_PREFER_FAST);
+            check_prediction(kind, 7, rates[r], PERHAPS_PREFER_COMPACT);
+            check_prediction(kind, 1234567, rates[r], PERHAPS_PREFER_COMPACT);
         }
 }
 
@@ -201,10 +204,11 @@ static void test_largest(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.999, PERHAPS_BALANCED);
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.01, PERHAPS_BALANCED);
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, PERHAPS_FPR_MIN, PERHAPS_BALANCED);
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.999, PERHAPS_PREFER_BALANCED);
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.01, PERHAPS_PREFER_BALANCED);
+        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, PERHAPS_FPR_MIN,
+                         PERHAPS_PREFER_BALANCED);
     }
 }
 
@@ -213,15 +217,15 @@ static void test_bits_are_monotone(void **state)
 {
     (void)state;
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         double last = 0;
         /* above 1 %, short fingerprints need more room to keep many keys from crowding */
         for (int power = 0; power < 20; power++) {
             double fpr = 0.01 / pow(2, power);
             if (may_be_out_of_reach(kind, 1e10, fpr))
                 break;
-            double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_BALANCED).bits_per_key;
-            double more = plan_of(kind->name, 1e10, fpr, PERHAPS_BALANCED).bits_per_key;
+            double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
+            double more = plan_of(kind->name, 1e10, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
             expect(bits > last);
             expect(gets_full(kind) ? more <= bits && more > bits * 0.95
                                    : fabs(more / bits - 1) < 0.5);
@@ -235,7 +239,7 @@ static void test_prediction_is_monotone(void **state)
     (void)state;
     const double rates[] = { 0.3, 0.01, 1e-4, 1e-7 };
     const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind(i)); i++)
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             perhaps_filter *f = make_filter(kind, 1000, rates[r], 1);
             double last = 0;
@@ -274,7 +278,8 @@ static void test_bits_per_key(void **state)
         { "cuckoo", 0.001, 13.83 }, { "cuckoo", 2e-9, 34.05 },
     };
     for (size_t b = 0; b < sizeof best / sizeof *best; b++) {
-        double bits = plan_of(best[b].kind, 1e9, best[b].fpr, PERHAPS_BALANCED).bits_per_key;
+        double bits =
+            plan_of(best[b].kind, 1e9, best[b].fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
         scene("%s at %g: %g bits a key", best[b].kind, best[b].fpr, bits);
         expect(fabs(bits / best[b].bits - 1) < 0.02);
     }
@@ -284,9 +289,9 @@ static void test_bits_per_key(void **state)
 static void test_decimal_comma(void **state)
 {
     (void)state;
-    struct perhaps_plan plain = plan_of("chain", 1000, 0.01, PERHAPS_BALANCED), comma;
+    struct perhaps_plan plain = plan_of("chain", 1000, 0.01, PERHAPS_PREFER_BALANCED), comma;
     use_decimal_comma();
-    comma = plan_of("chain", 1000, 0.01, PERHAPS_BALANCED);
+    comma = plan_of("chain", 1000, 0.01, PERHAPS_PREFER_BALANCED);
     setlocale(LC_ALL, "C");
     expect(strchr(plain.why, '.') && strcmp(plain.why, comma.why) == 0);
 }

@@ -18,12 +18,12 @@ enum { CHILDREN = 3, SHARE = SANITIZED ? 3000 : 30000, KEYS = CHILDREN * SHARE, 
 /* Some more: what a process that is killed was about to add may be counted and not be there. */
 enum { CAPACITY = KEYS + CHILDREN * BLOCK };
 
-static const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+static const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
 
 static bool shares(const struct perhaps_kind *kind)
 {
     scene("%s", kind->name);
-    return kind->abilities & PERHAPS_SHARE;
+    return kind->abilities & PERHAPS_CAN_SHARE;
 }
 
 static perhaps_filter *open_file(const struct path *path,
@@ -64,7 +64,7 @@ static void expect_whole(const struct path *path, const struct perhaps_kind *kin
     perhaps_filter *alone = make_filter(kind, CAPACITY, 0.01, test_seed());
     perhaps_filter *mapped = open_file(path, NULL);
     perhaps_filter *loaded =
-        open_file(path, &(struct perhaps_open_options){ .writable = true });
+        open_file(path, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD });
     struct perhaps_verdict verdict;
     fill(alone, keys);
     expect_success(perhaps_verify(mapped, &verdict));
@@ -164,9 +164,10 @@ static void test_wrong_secret(void **state)
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = temp_path("secret");
-        struct perhaps_options options = {
-            .capacity = 100, .fpr = 0.01, .kind = kind->name, .hashing = { .hash = PERHAPS_SIP }
-        };
+        struct perhaps_options options = { .capacity = 100,
+                                           .fpr = 0.01,
+                                           .kind = kind->name,
+                                           .hashing = { .hash = PERHAPS_HASH_SIP } };
         const uint8_t wrong[16] = { 1, 2, 3 };
         perhaps_filter *f;
         if (!shares(kind))
@@ -178,7 +179,7 @@ static void test_wrong_secret(void **state)
             struct perhaps_open_options opening = in_place;
             opening.hashing.secret = with ? wrong : NULL;
             struct bytes before = read_file(path.text);
-            expect_error(perhaps_open(path.text, &opening, &f), PERHAPS_ERR_KEY);
+            expect_error(perhaps_open(path.text, &opening, &f), PERHAPS_ERR_SECRET);
             expect_unchanged(&path, &before);
         }
     }
@@ -221,8 +222,9 @@ static void test_sync_of_others(void **state)
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         struct path path = new_file(kind);
         for (int writable = 0; writable < 2; writable++) {
-            perhaps_filter *f =
-                open_file(&path, &(struct perhaps_open_options){ .writable = writable });
+            perhaps_filter *f = open_file(
+                &path, &(struct perhaps_open_options){ .mode = writable ? PERHAPS_MODE_LOAD
+                                                                        : PERHAPS_MODE_READ });
             expect_error(perhaps_sync(f), PERHAPS_ERR_UNSUPPORTED);
             perhaps_free(f);
         }
@@ -278,7 +280,7 @@ static void test_merge(void **state)
     struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!shares(kind) || !(kind->abilities & PERHAPS_MERGE))
+        if (!shares(kind) || !(kind->abilities & PERHAPS_CAN_MERGE))
             continue;
         struct path path = new_file(kind);
         perhaps_filter *f = open_file(&path, &in_place), *reader = open_file(&path, NULL);
@@ -670,7 +672,7 @@ static void test_coming_and_going(void **state)
              times++) { /* others can look at it all the time */
             perhaps_filter *f = open_file(&path, NULL);
             perhaps_free(f);
-            f = open_file(&path, &(struct perhaps_open_options){ .writable = true });
+            f = open_file(&path, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD });
             perhaps_free(f);
         }
         for (uint32_t c = 0; c < CHILDREN; c++) {
@@ -710,7 +712,7 @@ static void check_crash(const struct perhaps_kind *kind)
     perhaps_filter *reader = open_file(&crash.path, NULL);
     expect_all_found(reader, &keys);
     perhaps_filter *loaded =
-        open_file(&crash.path, &(struct perhaps_open_options){ .writable = true });
+        open_file(&crash.path, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD });
     expect_all_found(loaded, &keys);
     expect(perhaps_equal(reader, loaded));
     perhaps_filter *healer = open_file(&crash.path, &in_place);

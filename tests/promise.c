@@ -93,7 +93,7 @@ static bool try_rate(const struct perhaps_kind *kind, double fpr, uint64_t seeds
         bool in_place = grows(kind) && !has_parts(kind);
         perhaps_filter *f;
         if (in_place)
-            options.growth.fpr_until = 2 * capacity;
+            options.elastic.fpr_until = 2 * capacity;
         if (perhaps_create(&options, &f))
             continue; /* such a filter there is not */
         size_t nkeys = in_place ? 2 * capacity : 3 * capacity + 1000;

@@ -93,14 +93,14 @@ static struct perhaps_keys draw_keys(struct rng *rng, size_t count, uint8_t pack
         uint64_t key = rng_below(rng, spread);
         memcpy(packed + i * sizeof key, &key, sizeof key);
     }
-    return (struct perhaps_keys){ .count = count, .packed = packed, .key_nbytes = 8 };
+    return perhaps_keys_packed(packed, 8, count);
 }
 
 static struct perhaps_keys as_each(const struct perhaps_keys *keys, struct perhaps_key each[])
 {
     for (size_t i = 0; i < keys->count; i++)
         each[i] = (struct perhaps_key){ key_at(keys, i), keys->key_nbytes };
-    return (struct perhaps_keys){ .count = keys->count, .each = each };
+    return perhaps_keys_each(each, keys->count);
 }
 
 /* Four filters see the same keys: singly, packed, each, and with no outputs. */
@@ -258,7 +258,7 @@ static void test_equal(void **state)
 {
     (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
-    const struct perhaps_kind *kind, *first = perhaps_kind(0);
+    const struct perhaps_kind *kind, *first = perhaps_kind_at(0);
     for (size_t i = 0; (kind = kind_to_test(i)); i++) {
         scene("%s", kind->name);
         double fpr = low_rate(kind);
@@ -267,7 +267,7 @@ static void test_equal(void **state)
             make_filter(kind, 300, fpr, 2),  /* seed */
             make_filter(kind, 3000, fpr, 1), /* size */
             make_filter(kind, 300, 1e-5, 1), /* rate */
-            make_filter(kind != first ? first : perhaps_kind(1), 300, 1e-5, 1),
+            make_filter(kind != first ? first : perhaps_kind_at(1), 300, 1e-5, 1),
         };
         expect(perhaps_equal(f, f));
         for (size_t o = 0; o < sizeof others / sizeof *others; o++) {
@@ -291,7 +291,7 @@ static void test_equal(void **state)
 static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
 {
     perhaps_filter *before = clone_of(f);
-    struct perhaps_keys keys = { .count = 1, .packed = "key", .key_nbytes = 3 };
+    struct perhaps_keys keys = perhaps_keys_packed("key", 3, 1);
     bool able = removes(kind), removed = false;
     size_t nremoved = 99;
     expect_error(perhaps_remove_many(f, &keys, &removed, &nremoved),
@@ -309,7 +309,7 @@ static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
 static void check_count(const struct perhaps_kind *kind, const perhaps_filter *f)
 {
     uint64_t count = 99;
-    bool able = kind->abilities & PERHAPS_COUNT;
+    bool able = kind->abilities & PERHAPS_CAN_COUNT;
     expect_error(perhaps_count(f, "key", 3, &count), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
     expect(count == able);
     expect_error(perhaps_count(f, "absent", 6, &count), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
@@ -318,7 +318,7 @@ static void check_count(const struct perhaps_kind *kind, const perhaps_filter *f
 
 static void check_needs(const struct perhaps_kind *kind)
 {
-    for (unsigned need = PERHAPS_REMOVE; need <= PERHAPS_THREADS; need *= 2) {
+    for (unsigned need = PERHAPS_CAN_REMOVE; need <= PERHAPS_CAN_THREADS; need *= 2) {
         struct perhaps_options options = options_for(kind, 10, 0.1, 1);
         options.needs = need;
         bool able = is_able(kind, need);
@@ -356,12 +356,12 @@ static void test_registry(void **state)
     (void)state;
     const struct perhaps_kind *kind;
     size_t n = 0;
-    for (; (kind = perhaps_kind(n)); n++) {
+    for (; (kind = perhaps_kind_at(n)); n++) {
         expect(*kind->name && *kind->summary);
         for (size_t other = 0; other < n; other++)
-            expect(strcmp(kind->name, perhaps_kind(other)->name) != 0);
+            expect(strcmp(kind->name, perhaps_kind_at(other)->name) != 0);
     }
-    expect(n > 0 && !perhaps_kind(n + 1) && !perhaps_kind(SIZE_MAX));
+    expect(n > 0 && !perhaps_kind_at(n + 1) && !perhaps_kind_at(SIZE_MAX));
 }
 
 static void test_free_nothing(void **state)

@@ -134,8 +134,8 @@ static struct attempt make_attempt(size_t old_keys, size_t other_keys)
     struct path folder = fresh_folder();
     return (struct attempt){ .path = path_below(folder, "filter"),
                              .folder = folder,
-                             .old = some_filter(perhaps_kind(0), old_keys),
-                             .other = some_filter(perhaps_kind(0), other_keys) };
+                             .old = some_filter(perhaps_kind_at(0), old_keys),
+                             .other = some_filter(perhaps_kind_at(0), other_keys) };
 }
 
 static void expect_attempt(struct attempt *a, int result)
@@ -203,7 +203,7 @@ static void fill_disk(const char *path)
 static int add_in_place_on_full_disk(void *context)
 {
     const struct attempt *a = context;
-    const struct perhaps_open_options in_place = { .writable = true, .shared = true };
+    const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
     struct path filler = path_below(a->folder, "filler");
     struct bytes file = saved_bytes(a->old);
     perhaps_filter *f;
@@ -228,7 +228,7 @@ static void test_in_place_on_full_disk(void **state)
 {
     (void)state;
     struct attempt a = make_attempt(1, 1);
-    struct perhaps_options options = options_for(perhaps_kind(0), 300000, 0.01, 7);
+    struct perhaps_options options = options_for(perhaps_kind_at(0), 300000, 0.01, 7);
     perhaps_free(a.old);
     a.old = make_with(&options); /* half of the disk, and all zeros */
     expect_attempt(&a, run_in_child(add_in_place_on_full_disk, &a, false));
@@ -298,7 +298,7 @@ static void test_read_only_file(void **state)
 static void test_no_such_place(void **state)
 {
     (void)state;
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = temp_path("no/such/folder"), file = temp_path("a file");
     expect_error(perhaps_save(f, folder.text), PERHAPS_ERR_IO);
     expect(errno == ENOENT);
@@ -314,7 +314,7 @@ static void test_no_such_place(void **state)
 static void test_long_names(void **state)
 {
     (void)state;
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = fresh_folder();
     char name[257];
     memset(name, 'x', sizeof name);
@@ -342,7 +342,7 @@ static void test_mode(void **state)
 {
     (void)state;
     struct path path = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     mode_t usual = umask(027);
     expect_success(perhaps_save(f, path.text));
     expect(mode_of(path.text) == 0640);
@@ -360,7 +360,8 @@ static void test_symbolic_link(void **state)
 {
     (void)state;
     struct path link = fresh_path(), target = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100), *g = some_filter(perhaps_kind(0), 9);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100),
+                   *g = some_filter(perhaps_kind_at(0), 9);
     struct stat st;
     expect_success(perhaps_save(f, target.text));
     expect(!symlink(target.text, link.text));
@@ -378,7 +379,7 @@ static void test_dangling_link(void **state)
 {
     (void)state;
     struct path link = fresh_path(), target = fresh_path(), beside = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct stat st;
     expect(!symlink(target.text, beside.text) && !symlink(beside.text, link.text));
     for (unsigned fresh = 0; fresh < 2; fresh++) {
@@ -402,7 +403,7 @@ static char was_there, failed;
 
 static void *save_new(void *path)
 {
-    perhaps_filter *f = make_filter(perhaps_kind(0), 100, 0.001, 1);
+    perhaps_filter *f = make_filter(perhaps_kind_at(0), 100, 0.001, 1);
     int error = perhaps_save_new(f, path), reason = errno;
     perhaps_free(f);
     if (!error)
@@ -435,7 +436,7 @@ static void test_relative_path(void **state)
 {
     (void)state;
     struct path folder = fresh_folder(), path = path_below(folder, "filter");
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     char before[PATH_MAX];
     expect(getcwd(before, sizeof before));
     expect(!chdir(folder.text));
@@ -492,7 +493,7 @@ static void test_descriptor(void **state)
 {
     (void)state;
     struct path path = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     int fd = open(path.text, O_CREAT | O_RDWR, 0666);
     expect(fd >= 0);
     expect_success(perhaps_save_to(f, fd));
@@ -506,7 +507,7 @@ static void test_devices(void **state)
 {
     (void)state;
     struct stat st;
-    perhaps_filter *f = some_filter(perhaps_kind(0), 100);
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     expect_success(perhaps_save(f, "/dev/null"));
     expect(!lstat("/dev/null", &st) && S_ISCHR(st.st_mode));
     expect_error(perhaps_save(f, "/dev/full"), PERHAPS_ERR_IO);

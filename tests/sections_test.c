@@ -10,8 +10,8 @@
 
 enum { CHAIN_ID = 6, WINDOW_ID = 7 };
 
-static const struct perhaps_open_options ways[] = { { .writable = false },
-                                                    { .writable = true } };
+static const struct perhaps_open_options ways[] = { { .mode = PERHAPS_MODE_READ },
+                                                    { .mode = PERHAPS_MODE_LOAD } };
 
 static void put(struct bytes *file, size_t at, uint64_t value, size_t nbytes)
 {
@@ -72,7 +72,7 @@ static perhaps_filter *chain_of(const char *base, uint64_t capacity, unsigned la
                                        .base = base,
                                        .capacity = capacity,
                                        .fpr = 0.01,
-                                       .growth = { .factor = 1 },
+                                       .chain.factor = 1,
                                        .hashing = { .seed = 7 } };
     perhaps_filter *f = make_with(&options);
     for (uint64_t key = 0; f->parts.count < layers; key++)
@@ -321,7 +321,7 @@ static void test_geometries_are_derived_once(void **state)
                                        .capacity = GENERATIONS - 1,
                                        .fpr = 0.01,
                                        .window = { .generations = GENERATIONS, .time = 1 },
-                                       .growth = { .factor = 1 },
+                                       .chain.factor = 1,
                                        .hashing = { .seed = 7 } };
     perhaps_filter *f = make_with(&options), *opened;
     for (uint64_t key = 0; f->parts.part[0]->parts.count < LAYERS; key++) {

@@ -164,7 +164,7 @@ static void test_growing(void **state)
                                      .seed = r };
                 scene("%s, grown%s at %g", kind->name, churn ? ", churned" : "", rates[r]);
                 run_crew(&crew);
-                expect(stats_of(f).parts > 5 || stats_of(f).segments > 20);
+                expect(stats_of(f).parts > 5 || stats_of(f).elastic.segments > 20);
                 crew_end(&crew);
                 perhaps_free(f);
             }
@@ -197,7 +197,7 @@ static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, doub
     expect(nremoved == left && left == crew.copies);
     expect(stats_of(f).keys == 0);
     perhaps_filter *empty = shared_filter(kind, capacity, fpr, test_seed());
-    if (!stats_of(f).saturated) {
+    if (!stats_of(f).counting.saturated) {
         expect(perhaps_contains_many(f, &keys, NULL) == 0);
         expect(grows(kind) ? stats_of(f).load == 0
                            : perhaps_equal(f, empty)); /* no entry more */

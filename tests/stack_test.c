@@ -19,7 +19,7 @@ struct job {
 static void make_two(struct job *job)
 {
     struct perhaps_plan plan;
-    expect_success(perhaps_plan(&job->options, &plan));
+    expect_success(perhaps_plan_for(&job->options, &plan));
     expect_success(perhaps_create(&job->options, &job->f));
     expect_success(perhaps_create(&job->options, &job->other));
 }
@@ -46,7 +46,7 @@ static void ask_keys(struct job *job)
 static void inspect(struct job *job)
 {
     struct perhaps_stats stats;
-    perhaps_stats(job->f, &stats);
+    perhaps_stats_of(job->f, &stats);
     perhaps_part(job->f, 0, &stats);
     perhaps_predict_fpr(job->f, KEYS);
 }
@@ -62,10 +62,10 @@ static void open_with(struct job *job, const struct perhaps_open_options *how)
     perhaps_filter *opened;
     struct perhaps_verdict verdict;
     int error = perhaps_open(job->path.text, how, &opened);
-    expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->shared));
+    expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->mode == PERHAPS_MODE_LIVE));
     if (error)
         return;
-    if (!how->shared)
+    if (how->mode != PERHAPS_MODE_LIVE)
         expect(perhaps_equal(opened, job->f));
     perhaps_verify(opened, &verdict);
     perhaps_sync(opened);
@@ -74,17 +74,17 @@ static void open_with(struct job *job, const struct perhaps_open_options *how)
 
 static void open_mapped(struct job *job)
 {
-    open_with(job, &(struct perhaps_open_options){ .writable = false });
+    open_with(job, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_READ });
 }
 
 static void open_loaded(struct job *job)
 {
-    open_with(job, &(struct perhaps_open_options){ .writable = true });
+    open_with(job, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD });
 }
 
 static void open_in_place(struct job *job)
 {
-    open_with(job, &(struct perhaps_open_options){ .writable = true, .shared = true });
+    open_with(job, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LIVE });
 }
 
 static int read_zeros(void *context, uint64_t offset, void *buffer, size_t nbytes)

@@ -46,7 +46,7 @@ bool has_cpu(void)
     const char *wanted = getenv("PERHAPS_CPU");
     if (!wanted)
         return true;
-    perhaps_filter *f = make_filter(perhaps_kind(0), 1, 0.5, 1);
+    perhaps_filter *f = make_filter(perhaps_kind_at(0), 1, 0.5, 1);
     bool has = !strcmp(stats_of(f).cpu, wanted);
     perhaps_free(f);
     return has && strcmp(wanted, usual_cpu()) != 0;
@@ -149,7 +149,7 @@ struct perhaps_keys make_keys(enum key_shape shape, uint64_t seed, uint64_t firs
     expect(packed);
     for (size_t i = 0; i < count; i++)
         write_key(packed + i * nbytes, shape, seed, first + i);
-    return (struct perhaps_keys){ .count = count, .packed = packed, .key_nbytes = nbytes };
+    return perhaps_keys_packed(packed, nbytes, count);
 }
 
 void free_keys(struct perhaps_keys *keys)
@@ -165,9 +165,7 @@ const void *key_at(const struct perhaps_keys *keys, size_t index)
 
 struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, size_t count)
 {
-    return (struct perhaps_keys){ .count = count,
-                                  .packed = key_at(keys, first),
-                                  .key_nbytes = keys->key_nbytes };
+    return perhaps_keys_slice(keys, first, count);
 }
 
 /* ---- Kinds ----------------------------------------------------------------------------- */
@@ -176,35 +174,35 @@ static struct perhaps_kind together;
 
 const struct perhaps_kind *kind_to_test(size_t index)
 {
-    if (perhaps_kind(index) || (index > 0 && !perhaps_kind(index - 1)))
-        return perhaps_kind(index);
+    if (perhaps_kind_at(index) || (index > 0 && !perhaps_kind_at(index - 1)))
+        return perhaps_kind_at(index);
     together = kind_by_name("blocked")->about;
     return &together;
 }
 
 bool removes(const struct perhaps_kind *kind)
 {
-    return kind->abilities & PERHAPS_REMOVE;
+    return kind->abilities & PERHAPS_CAN_REMOVE;
 }
 
 bool merges(const struct perhaps_kind *kind)
 {
-    return kind->abilities & PERHAPS_MERGE;
+    return kind->abilities & PERHAPS_CAN_MERGE;
 }
 
 bool grows(const struct perhaps_kind *kind)
 {
-    return kind->abilities & PERHAPS_GROW;
+    return kind->abilities & PERHAPS_CAN_GROW;
 }
 
 bool forgets(const struct perhaps_kind *kind)
 {
-    return kind->abilities & PERHAPS_FORGET;
+    return kind->abilities & PERHAPS_CAN_FORGET;
 }
 
 bool takes_threads(const struct perhaps_kind *kind)
 {
-    return kind->abilities & PERHAPS_THREADS;
+    return kind->abilities & PERHAPS_CAN_THREADS;
 }
 
 bool has_parts(const struct perhaps_kind *kind)
@@ -219,7 +217,7 @@ bool gets_full(const struct perhaps_kind *kind)
 
 bool is_able(const struct perhaps_kind *kind, unsigned need)
 {
-    return (kind->abilities | kind_by_name(kind->name)->lent | PERHAPS_STATIC) & need;
+    return (kind->abilities | kind_by_name(kind->name)->lent | PERHAPS_CAN_BUILD) & need;
 }
 
 /* Fingerprints end at 32 bits; those of a filter that grows in place are spent as it does. */
@@ -242,9 +240,9 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = kind->name,
-                                     .together = of_lines,
-                                     .preference =
-                                         of_lines ? PERHAPS_COMPACT : PERHAPS_BALANCED,
+                                     .blocked.together = of_lines,
+                                     .preference = of_lines ? PERHAPS_PREFER_COMPACT
+                                                            : PERHAPS_PREFER_BALANCED,
                                      .window = { .keys = forgets(kind) ? capacity : 0 },
                                      .hashing = { .seed = seed } };
 }
@@ -315,7 +313,7 @@ bool saturates(const struct perhaps_kind *kind)
 struct perhaps_stats stats_of(const perhaps_filter *f)
 {
     struct perhaps_stats stats;
-    perhaps_stats(f, &stats);
+    perhaps_stats_of(f, &stats);
     return stats;
 }
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "perhaps.h"
+#include "perhaps_layout.h"
 
 /* ---- Expectations ---------------------------------------------------------------------- */
 

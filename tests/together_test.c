@@ -14,9 +14,9 @@ static void test_thrift(void **state)
         struct perhaps_options options = { .capacity = 1000000, .fpr = rates[r] };
         struct perhaps_plan plan, together;
         scene("fpr %g", rates[r]);
-        expect_success(perhaps_plan(&options, &plan));
-        options.together = true;
-        expect_success(perhaps_plan(&options, &together));
+        expect_success(perhaps_plan_for(&options, &plan));
+        options.blocked.together = true;
+        expect_success(perhaps_plan_for(&options, &together));
         expect(together.field[1] == 1 && together.field[3] == 0);
         expect((double)together.body_nbytes <= 1.03 * (double)plan.body_nbytes);
         expect(together.field[2] < plan.field[2] || rates[r] > 0.01);
@@ -33,7 +33,7 @@ static void measure(double fpr, const struct perhaps_keys *members,
     for (unsigned seed = 0; seed < SEEDS; seed++) {
         struct perhaps_options options = { .capacity = members->count,
                                            .fpr = fpr,
-                                           .together = true,
+                                           .blocked.together = true,
                                            .hashing = { .seed = 1 + rng_next(rng) / 2 } };
         perhaps_filter *f = make_with(&options);
         fill(f, members);
@@ -81,7 +81,7 @@ static void test_predicted(void **state)
         for (unsigned seed = 0; seed < FILTERS; seed++) {
             struct perhaps_options options = { .capacity = KEYS,
                                                .fpr = rates[r],
-                                               .together = true,
+                                               .blocked.together = true,
                                                .hashing = { .seed = 1 + rng_next(&rng) / 2 } };
             perhaps_filter *f = make_with(&options);
             fill(f, &keys);

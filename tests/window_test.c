@@ -254,7 +254,7 @@ static void test_repeated_key(void **state)
 {
     (void)state;
     const struct perhaps_kind *base;
-    for (size_t i = 0; (base = perhaps_kind(i)); i++) {
+    for (size_t i = 0; (base = perhaps_kind_at(i)); i++) {
         struct perhaps_options options = window_options(5, 100);
         if (forgets(base))
             continue;
@@ -343,12 +343,13 @@ static void do_pass_time(struct model *m)
 static void do_save(struct model *m)
 {
     struct path path = temp_path("window");
-    struct perhaps_open_options options = { .writable = rng_below(&m->rng, 2) };
+    struct perhaps_open_options options = { .mode = rng_below(&m->rng, 2) ? PERHAPS_MODE_LOAD
+                                                                          : PERHAPS_MODE_READ };
     perhaps_filter *opened;
     expect_success(perhaps_save(m->f, path.text));
     expect_success(perhaps_open(path.text, &options, &opened));
     expect(perhaps_equal(opened, m->f));
-    if (!options.writable) {
+    if (options.mode == PERHAPS_MODE_READ) {
         expect_error(perhaps_rotate(opened), PERHAPS_ERR_READ_ONLY);
         perhaps_filter *copy = clone_of(opened);
         perhaps_free(opened);

@@ -58,7 +58,7 @@ void guard_perhaps_many(struct guard *guard, const char *const *emails, size_t c
     struct perhaps_key each[BATCH];
     for (size_t done = 0, n; done < count; done += n) {
         n = count - done < BATCH ? count - done : BATCH;
-        struct perhaps_keys keys = { .count = n, .each = each };
+        struct perhaps_keys keys = perhaps_keys_each(each, n);
         key_of_each(each, emails + done, n);
         if (guard->filter)
             perhaps_contains_many(guard->filter, &keys, perhaps + done);
@@ -81,7 +81,7 @@ void guard_add_many(struct guard *guard, const char *const *emails, size_t count
     struct perhaps_key each[BATCH];
     for (size_t done = 0, n; done < count; done += n) {
         n = count - done < BATCH ? count - done : BATCH;
-        struct perhaps_keys keys = { .count = n, .each = each };
+        struct perhaps_keys keys = perhaps_keys_each(each, n);
         key_of_each(each, emails + done, n);
         int error = add_some(guard, &keys, NULL);
         if (error)
@@ -93,7 +93,7 @@ bool guard_add(struct guard *guard, const char *email)
 {
     bool was_present;
     struct perhaps_key key = { email, strlen(email) };
-    struct perhaps_keys keys = { .count = 1, .each = &key };
+    struct perhaps_keys keys = perhaps_keys_each(&key, 1);
     int error = add_some(guard, &keys, &was_present);
     if (error)
         guard_fail(guard, error);
@@ -107,12 +107,12 @@ uint64_t guard_nbytes(struct guard *guard)
     struct perhaps_cluster_stats on_servers;
     struct perhaps_stats stats;
     if (guard->cluster) {
-        int error = perhaps_cluster_stats(guard->cluster, &on_servers);
+        int error = perhaps_cluster_stats_of(guard->cluster, &on_servers);
         if (error)
             guard_fail(guard, error);
         return on_servers.memory_nbytes;
     }
-    perhaps_stats(guard->filter, &stats);
+    perhaps_stats_of(guard->filter, &stats);
     return stats.memory_nbytes;
 }
 

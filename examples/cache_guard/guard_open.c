@@ -20,7 +20,8 @@ static bool is_on_servers(const struct guard_options *options)
 
 static struct perhaps_hashing hashing_of(const struct guard_options *options)
 {
-    return (struct perhaps_hashing){ .hash = options->secret ? PERHAPS_SIP : PERHAPS_XXH3,
+    return (struct perhaps_hashing){ .hash =
+                                         options->secret ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3,
                                      .secret = options->secret };
 }
 
@@ -53,8 +54,7 @@ static struct perhaps_options wanted(const struct guard_options *options, unsign
 
 static int open_file(struct guard *guard)
 {
-    struct perhaps_open_options options = { .writable = true,
-                                            .shared = true,
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_LIVE,
                                             .hashing = hashing_of(&guard->options) };
     int error = perhaps_open(guard->options.where, &options, &guard->filter);
     return error == PERHAPS_ERR_IO && errno == ENOENT ? PERHAPS_ERR_MISSING : error;
@@ -77,7 +77,7 @@ static int save(const struct guard *guard, const perhaps_filter *filter)
 
 static int make_filter(struct guard *guard)
 {
-    struct perhaps_options options = wanted(&guard->options, PERHAPS_SHARE);
+    struct perhaps_options options = wanted(&guard->options, PERHAPS_CAN_SHARE);
     int error = perhaps_create(&options, &guard->filter);
     if (error || is_in_memory(&guard->options))
         return error;
@@ -115,7 +115,7 @@ static int open_on_servers(struct guard *guard)
 static int make_on_servers(struct guard *guard)
 {
     struct perhaps_options options =
-        wanted(&guard->options, guard->options.grows ? PERHAPS_GROW : 0);
+        wanted(&guard->options, guard->options.grows ? PERHAPS_CAN_GROW : 0);
     int error = perhaps_cluster_create(guard->cluster, &options, 0);
     guard->is_open = !error;
     return error;

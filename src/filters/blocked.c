@@ -48,19 +48,19 @@ static double keys_held(const struct geometry *g)
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    g->field[TOGETHER] = options->together;
+    g->field[TOGETHER] = options->blocked.together;
     int error = lines_plan(g, WORD_NBITS, usual_parts(g->fpr), options->preference, keys_held);
     if (error)
         return error;
     unsigned parts = (unsigned)g->field[PARTS];
-    g->field[TOGETHER] = options->together && parts > 1;
+    g->field[TOGETHER] = options->blocked.together && parts > 1;
     const char *lines = parts == 1           ? "one cache line"
                         : g->field[TOGETHER] ? "cache lines side by side"
                                              : "a few cache lines";
     snprintf(why, WHY_NBYTES, "keys are added and asked, none removed: %u bits in %s, %s",
              (unsigned)g->field[LINE_BITS] * parts, lines,
-             options->together ? "for one read and few bits to set"
-                               : "the fewest memory accesses");
+             options->blocked.together ? "for one read and few bits to set"
+                                       : "the fewest memory accesses");
     return 0;
 }
 
@@ -181,7 +181,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",
                .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
-               .abilities = PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
     .id = 1,
     .field_names = field_names,
     .plan = plan,

@@ -193,7 +193,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_bloom = {
     .about = { .name = "bloom",
                .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
-               .abilities = PERHAPS_MERGE | PERHAPS_SHARE | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
     .id = 2,
     .field_names = field_names,
     .plan = plan,

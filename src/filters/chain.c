@@ -37,7 +37,7 @@ enum { FACTOR_USUAL = 2, FACTOR_MAX = 8 };
 static const double tightening = 0.9;
 
 /* What a chain can do if its base can. */
-enum { lent = PERHAPS_REMOVE | PERHAPS_COUNT };
+enum { lent = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
 
 /* ---- Layers ---------------------------------------------------------------------------- */
 
@@ -48,7 +48,7 @@ static const struct filter_kind *base_of(const struct geometry *g)
 
 static unsigned factor_of(const struct perhaps_options *options)
 {
-    return options->growth.factor ? options->growth.factor : FACTOR_USUAL;
+    return options->chain.factor ? options->chain.factor : FACTOR_USUAL;
 }
 
 /* Those of a layer; the kind's usual ones but for the preference. */
@@ -132,7 +132,7 @@ static int grow(perhaps_filter *f, const perhaps_filter *full)
 
 static bool may_be_base(const struct filter_kind *kind)
 {
-    return kind && kind->add && !kind->composite && !(kind->about.abilities & PERHAPS_GROW);
+    return kind && kind->add && !kind->composite && !(kind->about.abilities & PERHAPS_CAN_GROW);
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
@@ -197,7 +197,7 @@ static int set_geometry(struct geometry *g)
     const struct filter_kind *base = base_of(g);
     if (g->field[FACTOR] < 1 || g->field[FACTOR] > FACTOR_MAX || g->field[BASE] > UINT32_MAX ||
         !may_be_base(base) || g->field[PREFERENCE] < 1 ||
-        g->field[PREFERENCE] > PERHAPS_COMPACT + 1)
+        g->field[PREFERENCE] > PERHAPS_PREFER_COMPACT + 1)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = LINE_NBYTES;
     g->key_limit = UINT64_MAX / 4;
@@ -336,7 +336,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 const struct filter_kind kind_chain = {
     .about = { .name = "chain",
                .summary = "layers of another kind: grows, with few bits a key; keys stay",
-               .abilities = PERHAPS_GROW | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_THREADS },
     .id = 6,
     .composite = true,
     .base = base_of,

@@ -513,7 +513,8 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_counting = {
     .about = { .name = "counting",
                .summary = "counting Bloom filter: keys can be removed, copies counted up to 15",
-               .abilities = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_MERGE | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_MERGE |
+                            PERHAPS_CAN_THREADS },
     .id = 4,
     .field_names = field_names,
     .plan = plan,

@@ -313,7 +313,8 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 const struct filter_kind kind_cuckoo = {
     .about = { .name = "cuckoo",
                .summary = "cuckoo filter: keys can be removed, copies counted up to 8",
-               .abilities = PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_MERGE | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_MERGE |
+                            PERHAPS_CAN_THREADS },
     .id = 3,
     .field_names = field_names,
     .plan = plan,

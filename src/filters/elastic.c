@@ -106,7 +106,7 @@ static uint64_t usual_limit(uint64_t capacity)
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    uint64_t until = options->growth.fpr_until;
+    uint64_t until = options->elastic.fpr_until;
     if (until && (until < g->capacity || until > PERHAPS_CAPACITY_MAX))
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
@@ -311,7 +311,8 @@ const struct filter_kind kind_elastic = {
     .about = { .name = "elastic",
                .summary =
                    "cuckoo filter that grows in place: no plan, two cache lines at any size",
-               .abilities = PERHAPS_GROW | PERHAPS_REMOVE | PERHAPS_COUNT | PERHAPS_THREADS },
+               .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT |
+                            PERHAPS_CAN_THREADS },
     .id = 5,
     .field_names = field_names,
     .plan = plan,

@@ -470,9 +470,9 @@ static double cost(const struct geometry *g)
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g))
 {
-    if (preference == PERHAPS_COMPACT)
+    if (preference == PERHAPS_PREFER_COMPACT)
         parts++;
-    if (preference == PERHAPS_FAST || g->fpr >= PLAN_ONE_MARK_FPR)
+    if (preference == PERHAPS_PREFER_FAST || g->fpr >= PLAN_ONE_MARK_FPR)
         parts = 1;
     while (!plan_parts(g, cells, parts, keys))
         if (++parts > LINES_PARTS_MAX)

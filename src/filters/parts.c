@@ -17,8 +17,8 @@ int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
     part.kind = base->about.name;
     part.base = NULL;
     part.needs = 0;
-    part.together = false;
-    part.window = (struct perhaps_window){ 0 };
+    part.blocked.together = false;
+    part.window = (struct perhaps_window_options){ 0 };
     return fpr < PERHAPS_FPR_MIN ? PERHAPS_ERR_LIMIT : plan_choose(&part, &kind, g, why);
 }
 

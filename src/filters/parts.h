@@ -6,7 +6,7 @@
 #include "../filter.h"
 
 /* Plans a part: of this kind, for so many keys at this rate; the rest as 'options' say.
- * Returns 0 or an error of perhaps_plan(). */
+ * Returns 0 or an error of perhaps_plan_for(). */
 int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
                const struct perhaps_options *options, struct geometry *g);
 

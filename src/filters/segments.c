@@ -112,8 +112,8 @@ static uint64_t block_nbytes(const perhaps_filter *f, uint64_t each, uint64_t be
 {
     const struct state *state = f->state;
     uint64_t all = state->segments * each;
-    uint64_t share = f->preference == PERHAPS_FAST ? FAST_SHARE : BLOCK_SHARE;
-    if (f->preference != PERHAPS_COMPACT && all / share >= HUGE_NBYTES)
+    uint64_t share = f->preference == PERHAPS_PREFER_FAST ? FAST_SHARE : BLOCK_SHARE;
+    if (f->preference != PERHAPS_PREFER_COMPACT && all / share >= HUGE_NBYTES)
         return HUGE_NBYTES;
     uint64_t n = state->segments / BLOCK_SHARE, most = SMALL_NBYTES / each;
     return (n < BLOCK_MIN ? BLOCK_MIN : n > most ? most : n) * each + behind;

@@ -79,7 +79,7 @@ static int plan_generation(const struct geometry *g, const struct perhaps_option
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    const struct perhaps_window *w = &options->window;
+    const struct perhaps_window_options *w = &options->window;
     const struct filter_kind *base;
     struct geometry generation;
     uint64_t generations = w->generations ? w->generations : GENERATIONS_USUAL;
@@ -107,7 +107,7 @@ static int set_geometry(struct geometry *g)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = LINE_NBYTES;
     g->key_limit = UINT64_MAX / 4;
-    if (base_of(g)->about.abilities & PERHAPS_GROW)
+    if (base_of(g)->about.abilities & PERHAPS_CAN_GROW)
         g->fpr_until = UINT64_MAX;
     return 0;
 }
@@ -136,7 +136,7 @@ static void clear(perhaps_filter *f)
 
 static double predict(const struct geometry *g, double keys)
 {
-    struct perhaps_options options = { .preference = PERHAPS_BALANCED };
+    struct perhaps_options options = { .preference = PERHAPS_PREFER_BALANCED };
     struct geometry generation;
     if (plan_generation(g, &options, &generation))
         return g->fpr;
@@ -223,7 +223,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 const struct filter_kind kind_window = {
     .about = { .name = "window",
                .summary = "generations of another kind: forgets the oldest keys",
-               .abilities = PERHAPS_FORGET },
+               .abilities = PERHAPS_CAN_FORGET },
     .id = 7,
     .composite = true,
     .base = base_of,
