@@ -23,8 +23,8 @@ static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *
 static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind),
                     uint64_t capacity, enum perhaps_hash hash)
 {
-    const struct perhaps_kind *kind, *base;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    const struct perhaps_kind *base;
+    EACH_KIND(kind, in_registry) {
         if (!has_parts(kind))
             check(filter_over(kind, NULL, capacity, hash), kind);
         for (size_t b = 0; has_parts(kind) && (base = perhaps_kind_at(b)); b++)
@@ -60,9 +60,8 @@ static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
     free_keys(&keys);
 }
 
-static void test_one_key(void **state)
+TEST(test_one_key)
 {
-    (void)state;
     for_all(check_one_key, 1000, PERHAPS_HASH_XXH3);
     for_all(check_one_key, 20, PERHAPS_HASH_XXH3);
 }
@@ -138,15 +137,13 @@ static void attack_with_twins(perhaps_filter *f, const struct perhaps_kind *kind
     attack(f, kind, true);
 }
 
-static void test_one_place(void **state)
+TEST(test_one_place)
 {
-    (void)state;
     for_all(attack_place, 1000, PERHAPS_HASH_NONE);
 }
 
-static void test_twins(void **state)
+TEST(test_twins)
 {
-    (void)state;
     for_all(attack_with_twins, 1000, PERHAPS_HASH_NONE);
 }
 
@@ -181,19 +178,7 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
     perhaps_free(f);
 }
 
-static void test_stale(void **state)
+TEST(test_stale)
 {
-    (void)state;
     for_all(check_stale, 200, PERHAPS_HASH_XXH3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_key),
-        cmocka_unit_test(test_one_place),
-        cmocka_unit_test(test_twins),
-        cmocka_unit_test(test_stale),
-    };
-    return run_group(tests);
 }

@@ -20,13 +20,11 @@ static void fill_exactly(const struct perhaps_kind *kind, const struct perhaps_k
     perhaps_free(f);
 }
 
-static void test_small_sizes(void **state)
+TEST(test_small_sizes)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     struct perhaps_keys pool = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (size_t capacity = 1; capacity <= 70; capacity++)
             for (unsigned r = 0; r < RATES; r++)
                 fill_exactly(kind, &pool, capacity, rates[r], &rng);
@@ -34,15 +32,13 @@ static void test_small_sizes(void **state)
 }
 
 /* Fifty sizes, evenly spread on a scale of logarithms, none of them round. */
-static void test_odd_sizes(void **state)
+TEST(test_odd_sizes)
 {
-    (void)state;
     enum { SIZES = 50 };
     const double smallest = 71, largest = many(1000 * 1000);
     struct rng rng = rng_for(__func__);
     struct perhaps_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (unsigned s = 0; s < SIZES; s++) {
             double step = s + (double)rng_below(&rng, 1000) / 1000;
             size_t capacity =
@@ -66,26 +62,19 @@ static void check_beyond(const struct perhaps_kind *kind, size_t capacity, doubl
     perhaps_free(f);
 }
 
-static void test_beyond_capacity(void **state)
+TEST_EACH(test_beyond_capacity, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (unsigned r = 0; r < RATES && gets_full(kind); r++) {
-            check_beyond(kind, 1, rates[r]);
-            check_beyond(kind, 3000, rates[r]);
-        }
+    for (unsigned r = 0; r < RATES && gets_full(kind); r++) {
+        check_beyond(kind, 1, rates[r]);
+        check_beyond(kind, 3000, rates[r]);
+    }
 }
 
 /* A key that is there already may be "added" to a full filter, where that changes nothing. */
-static void test_known_keys_when_full(void **state)
+TEST(test_known_keys_when_full)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!gets_full(kind))
-            continue;
+    EACH_KIND(kind, gets_full) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, 1000, 0.01, test_seed());
         size_t done;
@@ -107,14 +96,12 @@ static void test_known_keys_when_full(void **state)
 
 /* As long as a filter accepts keys it keeps the rate that was asked; one that grows does so
  * after that, and a window for ever. */
-static void test_rate_until_full(void **state)
+TEST(test_rate_until_full)
 {
-    (void)state;
     enum { CAPACITY = 50000 };
     const double noise = 3 / sqrt(CAPACITY); /* of the fill, from seed to seed */
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (unsigned r = 0; r < RATES; r++) {
             perhaps_filter *f = make_filter(kind, CAPACITY, rates[r], test_seed());
             scene("%s at %g", kind->name, rates[r]);
@@ -127,14 +114,10 @@ static void test_rate_until_full(void **state)
 }
 
 /* What is removed makes room. */
-static void test_refill(void **state)
+TEST(test_refill)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!removes(kind))
-            continue;
+    EACH_KIND(kind, removes) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, 1000, 1e-4, test_seed());
         struct perhaps_keys old = some_keys(&keys, 0, 1000), fresh = some_keys(&keys, 0, 0);
@@ -150,14 +133,4 @@ static void test_refill(void **state)
         perhaps_free(f);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_sizes),     cmocka_unit_test(test_odd_sizes),
-        cmocka_unit_test(test_beyond_capacity), cmocka_unit_test(test_known_keys_when_full),
-        cmocka_unit_test(test_rate_until_full), cmocka_unit_test(test_refill),
-    };
-    return run_group(tests);
 }

@@ -70,68 +70,58 @@ static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
     free(zeros);
 }
 
-static void test_intact(void **state)
+TEST_EACH(test_intact, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct subject s = subject_of(kind);
-        struct perhaps_verdict verdict, all;
-        perhaps_filter *f = open_subject(&s, &checking), *g = open_subject(&s, &plain);
-        bool present[KEYS], wanted[KEYS];
-        scene("%s", kind->name);
-        expect_success(perhaps_checked(f, &verdict));
-        expect(verdict.pages == 0);
-        expect_error(perhaps_checked(g, &verdict), PERHAPS_ERR_UNSUPPORTED);
-        expect_all_found(f, &s.keys);
-        expect(perhaps_contains_many(f, &s.absent, present) ==
-               perhaps_contains_many(g, &s.absent, wanted));
-        expect(!memcmp(present, wanted, sizeof present));
-        expect_success(perhaps_checked(f, &verdict));
-        expect_success(perhaps_verify(f, &all));
-        expect(verdict.pages > 1 && verdict.pages <= all.pages && !verdict.damaged);
-        perhaps_free(f);
-        perhaps_free(g);
-        release_subject(&s);
-    }
+    struct subject s = subject_of(kind);
+    struct perhaps_verdict verdict, all;
+    perhaps_filter *f = open_subject(&s, &checking), *g = open_subject(&s, &plain);
+    bool present[KEYS], wanted[KEYS];
+    scene("%s", kind->name);
+    expect_success(perhaps_checked(f, &verdict));
+    expect(verdict.pages == 0);
+    expect_error(perhaps_checked(g, &verdict), PERHAPS_ERR_UNSUPPORTED);
+    expect_all_found(f, &s.keys);
+    expect(perhaps_contains_many(f, &s.absent, present) ==
+           perhaps_contains_many(g, &s.absent, wanted));
+    expect(!memcmp(present, wanted, sizeof present));
+    expect_success(perhaps_checked(f, &verdict));
+    expect_success(perhaps_verify(f, &all));
+    expect(verdict.pages > 1 && verdict.pages <= all.pages && !verdict.damaged);
+    perhaps_free(f);
+    perhaps_free(g);
+    release_subject(&s);
 }
 
 /* All at once: what was "perhaps" would be "no". */
-static void test_zeros(void **state)
+TEST_EACH(test_zeros, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct subject s = subject_of(kind);
-        struct perhaps_verdict verdict;
-        uint64_t count;
-        perhaps_filter *f = open_subject(&s, &plain);
-        scene("%s", kind->name);
-        overwrite_bodies(&s, f);
-        expect(perhaps_contains_many(f, &s.keys, NULL) == 0);
-        perhaps_free(f);
-        f = open_subject(&s, &checking);
-        overwrite_bodies(&s, f);
-        expect_all_found(f, &s.keys);
-        expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
-        expect(verdict.damaged > 0 && verdict.pages > 1); /* what was zeros is sound */
-        expect(verdict.first_damaged >= f->mapping.pages_offset &&
-               verdict.first_damaged < f->mapping.table_offset);
-        if (f->counts)
-            expect_error(perhaps_count(f, "key", 3, &count), PERHAPS_ERR_DAMAGED);
-        perhaps_free(f);
-        release_subject(&s);
-    }
+    struct subject s = subject_of(kind);
+    struct perhaps_verdict verdict;
+    uint64_t count;
+    perhaps_filter *f = open_subject(&s, &plain);
+    scene("%s", kind->name);
+    overwrite_bodies(&s, f);
+    expect(perhaps_contains_many(f, &s.keys, NULL) == 0);
+    perhaps_free(f);
+    f = open_subject(&s, &checking);
+    overwrite_bodies(&s, f);
+    expect_all_found(f, &s.keys);
+    expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
+    expect(verdict.damaged > 0 && verdict.pages > 1); /* what was zeros is sound */
+    expect(verdict.first_damaged >= f->mapping.pages_offset &&
+           verdict.first_damaged < f->mapping.table_offset);
+    if (f->counts)
+        expect_error(perhaps_count(f, "key", 3, &count), PERHAPS_ERR_DAMAGED);
+    perhaps_free(f);
+    release_subject(&s);
 }
 
 /* All that a question reads is checked: wherever a few bytes are overwritten, no key is missed,
  * and where an answer differs that is said. */
-static void test_a_few_bytes(void **state)
+TEST(test_a_few_bytes)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct subject s = subject_of(kind);
         bool wanted[KEYS], present[KEYS];
         perhaps_filter *f = open_subject(&s, &plain);
@@ -160,9 +150,8 @@ static void test_a_few_bytes(void **state)
 }
 
 /* Has no checksums: before it is opened, and from some moment on. */
-static void test_written_in_place(void **state)
+TEST(test_written_in_place)
 {
-    (void)state;
     const struct perhaps_open_options shared = { .mode = PERHAPS_MODE_LIVE };
     const struct perhaps_open_options both = { .mode = PERHAPS_MODE_LIVE, .check = true };
     struct subject s = subject_of(perhaps_kind_at(0));
@@ -182,15 +171,4 @@ static void test_written_in_place(void **state)
     expect_success(perhaps_checked(f, &verdict));
     perhaps_free(f);
     release_subject(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_intact),
-        cmocka_unit_test(test_zeros),
-        cmocka_unit_test(test_a_few_bytes),
-        cmocka_unit_test(test_written_in_place),
-    };
-    return run_group(tests);
 }

@@ -141,25 +141,22 @@ static void run_at_each_byte(struct trial *trial)
         fail_msg("%s", trial->trouble);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-    (void)state;
     run_at_each_byte(&(struct trial){ .fault = FAULT_CUT, .must_succeed = true });
 }
 
-static void test_stall(void **state)
+TEST(test_stall)
 {
-    (void)state;
     run_at_each_byte(
         &(struct trial){ .fault = FAULT_STALL, .must_succeed = true, .timeout_ms = 100 });
 }
 
 /* What is asked of these is no more than that they come to an end. */
-static void test_lies(void **state)
+TEST(test_lies)
 {
     static const char *const lies[] = { "*2147483647\r\n", "*7\r\n:0\r\n", "$2147483647\r\n",
                                         "#t\r\n,1.5\r\n" };
-    (void)state;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         run_at_each_byte(&(struct trial){ .fault = i % 2 ? FAULT_CUT : FAULT_STALL,
                                           .last_words = lies[i],
@@ -183,11 +180,6 @@ static int only_proxy(const char *kind, const char *at)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_stall),
-        cmocka_unit_test(test_lies),
-    };
     server_port = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
-    return argc == 4 ? only_proxy(argv[2], argv[3]) : run_group(tests);
+    return argc == 4 ? only_proxy(argv[2], argv[3]) : run_all_tests();
 }

@@ -102,9 +102,8 @@ static void expect_sound(const struct slot_map *map)
     expect(masters + replicas == map->nnodes);
 }
 
-static void test_single(void **state)
+TEST(test_single)
 {
-    (void)state;
     struct slot_map map;
     unsigned first = 4711;
     slot_map_init(&map);
@@ -124,9 +123,8 @@ static const char three_masters[] =
     " [10923 16383 ['a' 2 'id'] ['b' 2 'id']]"
     " [5461 10922 ['a' 3 'id' []] ['b' 3 'id' ['ip' '10.0.0.1']]]]";
 
-static void test_cluster(void **state)
+TEST(test_cluster)
 {
-    (void)state;
     struct slot_map map;
     slot_map_init(&map);
     expect(!read_map(&map, three_masters) && map.nnodes == 7);
@@ -145,9 +143,8 @@ static void test_cluster(void **state)
 }
 
 /* Of a cluster that is not whole, of nodes that tell no host, or tell it elsewhere. */
-static void test_odd_clusters(void **state)
+TEST(test_odd_clusters)
 {
-    (void)state;
     struct slot_map map;
     unsigned first = 0;
     slot_map_init(&map);
@@ -192,9 +189,8 @@ static void expect_same(const struct slot_map *a, const struct slot_map *b)
     }
 }
 
-static void test_hostile_replies(void **state)
+TEST(test_hostile_replies)
 {
-    (void)state;
     static const char *const bad[][2] = {
         { "5", "no list" },
         { "'text'", "no list" },
@@ -258,9 +254,8 @@ static const char *read_nodes(struct slot_map *map, unsigned n)
     return problem;
 }
 
-static void test_many_nodes(void **state)
+TEST(test_many_nodes)
 {
-    (void)state;
     const struct endpoint other = { "other", 1 }, node = { "node", 7 };
     struct slot_map map;
     slot_map_init(&map);
@@ -277,9 +272,8 @@ static void test_many_nodes(void **state)
     slot_map_release(&map);
 }
 
-static void test_move(void **state)
+TEST(test_move)
 {
-    (void)state;
     const struct endpoint fresh = { "new", 9 }, replica = { "c", 1 }, master = { "a", 2 };
     struct slot_map map;
     slot_map_init(&map);
@@ -297,9 +291,8 @@ static void test_move(void **state)
 }
 
 /* Any moves, against an array of ports. */
-static void test_moves(void **state)
+TEST(test_moves)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     unsigned port[SLOTS];
     struct slot_map map;
@@ -321,9 +314,8 @@ static void test_moves(void **state)
     slot_map_release(&map);
 }
 
-static void test_map_memory(void **state)
+TEST(test_map_memory)
 {
-    (void)state;
     struct slot_map map;
     slot_map_init(&map);
     fail_memory(1);
@@ -350,9 +342,8 @@ static void expect_bytes(const struct resp *resp, const char *bytes)
     expect(resp->nbytes == strlen(bytes) && memcmp(resp->bytes, bytes, resp->nbytes) == 0);
 }
 
-static void test_commands(void **state)
+TEST(test_commands)
 {
-    (void)state;
     struct resp resp = { 0 };
     resp_command(&resp, 4, 20);
     resp_text(&resp, "GETRANGE");
@@ -376,9 +367,8 @@ static void test_commands(void **state)
 }
 
 /* Around each power of ten and of two, as printf() writes them. */
-static void test_digits(void **state)
+TEST(test_digits)
 {
-    (void)state;
     struct resp resp = { 0 };
     uint64_t ten = 1;
     for (unsigned i = 0; i < 64; i++, ten *= 10)
@@ -431,9 +421,8 @@ static void expect_command(redisReply *command, unsigned nargs, uint64_t seed)
 
 /* Commands of any length come back from hiredis's reader, which takes them for replies; a part
  * of them is sent now and then. */
-static void test_any_commands(void **state)
+TEST(test_any_commands)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     struct resp resp = { 0 };
     redisReader *reader = redisReaderCreate();
@@ -461,9 +450,8 @@ static void test_any_commands(void **state)
 }
 
 /* Without memory, whole commands stay, and no part of others comes in. */
-static void test_command_memory(void **state)
+TEST(test_command_memory)
 {
-    (void)state;
     struct resp resp = { 0 };
     fail_memory(1);
     write_any(&resp, 3, 1);
@@ -484,17 +472,4 @@ static void test_command_memory(void **state)
     write_any(&resp, 3, 1);
     expect(!resp.failed && resp.nbytes > 0);
     resp_release(&resp);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_single),       cmocka_unit_test(test_cluster),
-        cmocka_unit_test(test_odd_clusters), cmocka_unit_test(test_hostile_replies),
-        cmocka_unit_test(test_many_nodes),   cmocka_unit_test(test_move),
-        cmocka_unit_test(test_moves),        cmocka_unit_test(test_map_memory),
-        cmocka_unit_test(test_commands),     cmocka_unit_test(test_digits),
-        cmocka_unit_test(test_any_commands), cmocka_unit_test(test_command_memory),
-    };
-    return run_group(tests);
 }

@@ -41,9 +41,8 @@ static void expect_address(const char *url, const struct address *wanted)
     expect_empty(&a);
 }
 
-static void test_addresses(void **state)
+TEST(test_addresses)
 {
-    (void)state;
     static const struct {
         const char *url;
         struct address wanted;
@@ -105,9 +104,8 @@ static void expect_refusal(const char *url, const char *about)
     expect_empty(&a);
 }
 
-static void test_bad_addresses(void **state)
+TEST(test_bad_addresses)
 {
-    (void)state;
     static const char *const bad[][2] = {
         { "", "begins with redis://" },
         { "http://h/n", "begins with redis://" },
@@ -189,9 +187,8 @@ static const char *padded(const char *before, size_t nbytes, const char *behind)
     return text;
 }
 
-static void test_longest(void **state)
+TEST(test_longest)
 {
-    (void)state;
     struct address a;
     expect(!address_read(padded("redis://h/", 200, ""), &a) && strlen(a.name) == 200);
     address_release(&a);
@@ -206,9 +203,8 @@ static void test_longest(void **state)
 }
 
 /* Any bytes but 0, encoded, come back. */
-static void test_encoded(void **state)
+TEST(test_encoded)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     for (unsigned trial = 0; trial < many(2000); trial++) {
         char plain[21] = "", url[100] = "redis://:", *to = url + strlen(url);
@@ -224,9 +220,8 @@ static void test_encoded(void **state)
     }
 }
 
-static void test_address_memory(void **state)
+TEST(test_address_memory)
 {
-    (void)state;
     struct address a;
     const char *problem = no_memory;
     unsigned number = 0;
@@ -243,9 +238,8 @@ static void test_address_memory(void **state)
     address_release(&a);
 }
 
-static void test_digits(void **state)
+TEST(test_digits)
 {
-    (void)state;
     uint64_t n = 4711;
     expect(!read_digits("", 0, 9, &n) && !read_digits("6", 1, 5, &n));
     expect(!read_digits("10", 2, 9, &n) && !read_digits("1x", 2, 99, &n));
@@ -258,9 +252,8 @@ static void test_digits(void **state)
 /* ---- Slots ------------------------------------------------------------------------------ */
 
 /* As Redis 7.0 tells them (CLUSTER KEYSLOT). */
-static void test_known_slots(void **state)
+TEST(test_known_slots)
 {
-    (void)state;
     static const struct {
         const char *key;
         unsigned slot;
@@ -297,9 +290,8 @@ static unsigned remainder_of(const char *bytes, size_t nbytes)
     return rest;
 }
 
-static void test_any_slots(void **state)
+TEST(test_any_slots)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     for (unsigned trial = 0; trial < many(20000); trial++) {
         char tag[16], key[64];
@@ -321,9 +313,8 @@ static void test_any_slots(void **state)
 
 /* ---- What errors ask for ---------------------------------------------------------------- */
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     static const struct {
         const char *text;
         struct redirection wanted;
@@ -399,9 +390,8 @@ static void test_errors(void **state)
     }
 }
 
-static void test_long_hosts(void **state)
+TEST(test_long_hosts)
 {
-    (void)state;
     struct redirection r;
     const char *text = padded("MOVED 1 ", 255, ":7000");
     redirection_read(text, strlen(text), &r);
@@ -409,16 +399,4 @@ static void test_long_hosts(void **state)
     text = padded("MOVED 1 ", 256, ":7000");
     redirection_read(text, strlen(text), &r);
     expect(r.verdict == REPLY_STRANGE && r.to.port == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_addresses),      cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_longest),        cmocka_unit_test(test_encoded),
-        cmocka_unit_test(test_address_memory), cmocka_unit_test(test_digits),
-        cmocka_unit_test(test_known_slots),    cmocka_unit_test(test_any_slots),
-        cmocka_unit_test(test_errors),         cmocka_unit_test(test_long_hosts),
-    };
-    return run_group(tests);
 }

@@ -237,9 +237,8 @@ static const char *const strange[] = {
     "-ERR \x1b[2J\x07 control characters\r\n",
 };
 
-static void test_same_to_all(void **state)
+TEST(test_same_to_all)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         struct server server;
         scene("%.40s", strange[i]);
@@ -249,9 +248,8 @@ static void test_same_to_all(void **state)
     }
 }
 
-static void test_hangs_up(void **state)
+TEST(test_hangs_up)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
         struct server server;
         scene("hangs up: %.40s", strange[i]);
@@ -267,9 +265,8 @@ static void test_hangs_up(void **state)
 }
 
 /* A server that goes on sending, so that it is never silent for long, and never finishes. */
-static void test_dribbles(void **state)
+TEST(test_dribbles)
 {
-    (void)state;
     struct server server;
     scene("a byte at a time");
     start(&server, answer_always);
@@ -287,9 +284,8 @@ static void answer_nothing(struct answer *answer, const char *name, unsigned por
     (void)rng;
 }
 
-static void test_says_nothing(void **state)
+TEST(test_says_nothing)
 {
-    (void)state;
     struct server server;
     scene("says nothing");
     start(&server, answer_nothing);
@@ -324,9 +320,8 @@ static void answer_anything(struct answer *answer, const char *name, unsigned po
 }
 
 /* It answers nonsense with anything but a crash, a hang, or a filter. */
-static void test_anything(void **state)
+TEST(test_anything)
 {
-    (void)state;
     struct rng rng = rng_for("anything");
     for (unsigned round = 0; round < many(200); round++) {
         struct server server;
@@ -340,14 +335,4 @@ static void test_anything(void **state)
         perhaps_cluster_free(c);
         stop(&server);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_to_all), cmocka_unit_test(test_hangs_up),
-        cmocka_unit_test(test_dribbles),    cmocka_unit_test(test_says_nothing),
-        cmocka_unit_test(test_anything),
-    };
-    return run_group(tests);
 }

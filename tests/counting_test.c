@@ -73,9 +73,8 @@ static void check_last_line(const perhaps_filter *f)
 
 /* ---- Copies ----------------------------------------------------------------------------- */
 
-static void test_saturation(void **state)
+TEST(test_saturation)
 {
-    (void)state;
     enum { ADDS = 1000 };
     const double rates[] = { 0.3, 0.01, 1e-6 };
     for (unsigned r = 0; r < 3; r++) {
@@ -102,9 +101,8 @@ static void test_saturation(void **state)
     }
 }
 
-static void test_removal(void **state)
+TEST(test_removal)
 {
-    (void)state;
     perhaps_filter *f = make_filter(counting(), 100, 1e-6, test_seed());
     add_copies(f, "twin", 14);
     for (unsigned left = 14; left > 0; left--) {
@@ -120,9 +118,8 @@ static void test_removal(void **state)
 }
 
 /* Never too low; at a low rate hardly ever too high. */
-static void test_counts(void **state)
+TEST(test_counts)
 {
-    (void)state;
     enum { KEYS = 5000, STEPS = 100000 };
     static unsigned copies[KEYS];
     struct rng rng = rng_for(__func__);
@@ -156,9 +153,8 @@ static void test_counts(void **state)
 /* ---- The limit -------------------------------------------------------------------------- */
 
 /* It is one of different keys: a hundred copies of each find room, one key more does not. */
-static void test_limit(void **state)
+TEST(test_limit)
 {
-    (void)state;
     enum { CAPACITY = 2000 };
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 2 * CAPACITY);
     struct perhaps_keys first = some_keys(&keys, 0, CAPACITY);
@@ -179,9 +175,8 @@ static void test_limit(void **state)
 }
 
 /* A last line that says anything is believed, and nothing worse comes of it. */
-static void test_hostile_last_line(void **state)
+TEST(test_hostile_last_line)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 600);
     const uint64_t numbers[] = { 0, 1, 17, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX };
@@ -211,9 +206,8 @@ static void test_hostile_last_line(void **state)
 
 /* ---- Union ------------------------------------------------------------------------------ */
 
-static void test_merge(void **state)
+TEST(test_merge)
 {
-    (void)state;
     perhaps_filter *f = make_filter(counting(), 1000, 1e-6, test_seed());
     perhaps_filter *other = clone_of(f), *both = clone_of(f);
     static const unsigned copies[][2] = { { 0, 3 }, { 3, 0 },  { 5, 9 },  { 7, 7 },
@@ -301,24 +295,9 @@ static void check_threads(size_t nkeys)
 }
 
 /* Filters that are full at their capacity, the smallest of them a few lines. */
-static void test_threads(void **state)
+TEST(test_threads)
 {
-    (void)state;
     for (unsigned round = 0; round < (SANITIZED ? 10 : 100); round++)
         check_threads(50 + 13 * round);
     check_threads(SANITIZED ? 20000 : 200000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_removal),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_hostile_last_line),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_threads),
-    };
-    return run_group(tests);
 }

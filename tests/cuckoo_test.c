@@ -41,9 +41,8 @@ static void check_pair(uint64_t bucket, uint32_t fingerprint, uint64_t nbuckets)
     expect(cuckoo_other_bucket(other, fingerprint, nbuckets) == bucket);
 }
 
-static void test_other_bucket(void **state)
+TEST(test_other_bucket)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     const uint64_t big = UINT64_C(1) << 32,
                    counts[] = { 2,       4,       6,   10,      98,
@@ -62,18 +61,16 @@ static void test_other_bucket(void **state)
 }
 
 /* Every pair of a small table, so that no corner is left out. */
-static void test_every_pair(void **state)
+TEST(test_every_pair)
 {
-    (void)state;
     for (uint64_t nbuckets = 2; nbuckets <= 64; nbuckets += 2)
         for (uint32_t fingerprint = 1; fingerprint < 1 << 8; fingerprint++)
             for (uint64_t bucket = 0; bucket < nbuckets; bucket++)
                 check_pair(bucket, fingerprint, nbuckets);
 }
 
-static void test_fingerprints(void **state)
+TEST(test_fingerprints)
 {
-    (void)state;
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
         uint32_t most = (uint32_t)((UINT64_C(1) << width) - 1);
         scene("%u bits", width);
@@ -84,9 +81,8 @@ static void test_fingerprints(void **state)
 }
 
 /* A table beside a plain array: a slot that is set changes no other, nor what lies behind. */
-static void test_slots(void **state)
+TEST(test_slots)
 {
-    (void)state;
     enum { BUCKETS = 32, SLOTS = BUCKETS * BUCKET_SLOTS };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
@@ -134,9 +130,8 @@ static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
     return found;
 }
 
-static void test_place_and_mark(void **state)
+TEST(test_place_and_mark)
 {
-    (void)state;
     enum { BUCKETS = 50 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
@@ -155,9 +150,8 @@ static void test_place_and_mark(void **state)
 }
 
 /* Of keys in the lower half of the buckets, half have a fingerprint in the lower half. */
-static void test_independence(void **state)
+TEST(test_independence)
 {
-    (void)state;
     enum { KEYS = 100000 };
     perhaps_filter *f = make_filter(cuckoo(), 1000, 0.001, test_seed());
     struct perhaps_keys keys = make_keys(SEQUENTIAL_KEYS, test_seed(), 0, KEYS);
@@ -183,9 +177,8 @@ static void expect_copies(const perhaps_filter *f, const char *key, uint64_t wan
     expect(count == wanted);
 }
 
-static void test_ninth_copy(void **state)
+TEST(test_ninth_copy)
 {
-    (void)state;
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
         perhaps_filter *f = table_filter(500, width, PERHAPS_HASH_XXH3);
         for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++) {
@@ -212,9 +205,8 @@ static void test_ninth_copy(void **state)
 }
 
 /* Other keys' entries make room for the copies of one. */
-static void test_copies_in_a_crowd(void **state)
+TEST(test_copies_in_a_crowd)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
     perhaps_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-8, test_seed());
     fill(f, &keys);
@@ -227,9 +219,8 @@ static void test_copies_in_a_crowd(void **state)
     perhaps_free(f);
 }
 
-static void test_merged_copies(void **state)
+TEST(test_merged_copies)
 {
-    (void)state;
     perhaps_filter *f = make_filter(cuckoo(), 100, 1e-6, test_seed());
     perhaps_filter *other = clone_of(f);
     for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
@@ -268,9 +259,8 @@ static void check_load(uint64_t nbuckets, unsigned width, double least)
     perhaps_free(f);
 }
 
-static void test_load(void **state)
+TEST(test_load)
 {
-    (void)state;
     const unsigned widths[] = { 5, 6, 8, 11, 13, 16, 17, 32 };
     for (size_t w = 0; w < sizeof widths / sizeof *widths; w++) {
         check_load(1000, widths[w], 0.95);
@@ -281,9 +271,8 @@ static void test_load(void **state)
 
 /* Keys that are made to share their first bucket: four find room there, each other one in its
  * own second bucket or not at all; none is lost, whatever is refused. */
-static void test_crafted_keys(void **state)
+TEST(test_crafted_keys)
 {
-    (void)state;
     enum { KEYS = 3000 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width += 4) {
@@ -302,17 +291,4 @@ static void test_crafted_keys(void **state)
         expect_all_found(f, &all);
         perhaps_free(f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_other_bucket),   cmocka_unit_test(test_every_pair),
-        cmocka_unit_test(test_fingerprints),   cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_place_and_mark), cmocka_unit_test(test_independence),
-        cmocka_unit_test(test_ninth_copy),     cmocka_unit_test(test_copies_in_a_crowd),
-        cmocka_unit_test(test_merged_copies),  cmocka_unit_test(test_load),
-        cmocka_unit_test(test_crafted_keys),
-    };
-    return run_group(tests);
 }

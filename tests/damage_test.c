@@ -51,25 +51,21 @@ static void expect_refused(const uint8_t *bytes, size_t nbytes)
 
 /* ---- Cut and flipped --------------------------------------------------------------------- */
 
-static void test_every_length(void **state)
+TEST_EACH(test_every_length, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct bytes file = small_file(kind);
-        file.at = realloc(file.at, file.nbytes + 64);
-        expect(file.at);
-        memset(file.at + file.nbytes, 0, 64);
-        for (size_t nbytes = 0; nbytes <= file.nbytes + 64; nbytes++) {
-            scene("%s, %zu bytes of %zu", kind->name, nbytes, file.nbytes);
-            if (nbytes != file.nbytes)
-                expect_refused(file.at, nbytes);
-            if (nbytes > BODY_OFFSET && nbytes + 1000 < file.nbytes)
-                nbytes += file.nbytes / 10000;
-        }
-        expect_success(open_and_close(file.at, file.nbytes, &map_it));
-        free(file.at);
+    struct bytes file = small_file(kind);
+    file.at = realloc(file.at, file.nbytes + 64);
+    expect(file.at);
+    memset(file.at + file.nbytes, 0, 64);
+    for (size_t nbytes = 0; nbytes <= file.nbytes + 64; nbytes++) {
+        scene("%s, %zu bytes of %zu", kind->name, nbytes, file.nbytes);
+        if (nbytes != file.nbytes)
+            expect_refused(file.at, nbytes);
+        if (nbytes > BODY_OFFSET && nbytes + 1000 < file.nbytes)
+            nbytes += file.nbytes / 10000;
     }
+    expect_success(open_and_close(file.at, file.nbytes, &map_it));
+    free(file.at);
 }
 
 /* A flip in a page passes a mapped open, which does not read it: verify finds it.  But a filter
@@ -110,20 +106,16 @@ static void flip_and_check(const struct bytes *file, size_t bit)
     file->at[at] = (uint8_t)(file->at[at] ^ 1U << bit % 8);
 }
 
-static void test_every_bit(void **state)
+TEST_EACH(test_every_bit, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct bytes file = small_file(kind);
-        /* of large files and when it takes long every bit of a byte has its turn */
-        size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 7 : 3);
-        for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
-            scene("%s, bit %zu", kind->name, bit);
-            flip_and_check(&file, bit);
-        }
-        free(file.at);
+    struct bytes file = small_file(kind);
+    /* of large files and when it takes long every bit of a byte has its turn */
+    size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 7 : 3);
+    for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
+        scene("%s, bit %zu", kind->name, bit);
+        flip_and_check(&file, bit);
     }
+    free(file.at);
 }
 
 /* Checksums come out the same where they are computed after the description of the format. */
@@ -137,12 +129,10 @@ static void check_seals(const struct bytes *file)
     free(copy);
 }
 
-static void test_many_pages(void **state)
+TEST(test_many_pages)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
         perhaps_filter *f = make_filter(kind, 300 * 1000, 0.001, test_seed());
         fill(f, &keys);
@@ -193,39 +183,34 @@ static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t 
     return error;
 }
 
-static void test_later_versions(void **state)
+TEST_EACH(test_later_versions, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
-        for (unsigned bit = 1; bit < 64; bit++) /* 0 is known: processes_test.c */
-            expect_error(open_with_field(kind, AT_FEATURES, UINT64_C(1) << bit, 8),
-                         PERHAPS_ERR_VERSION);
-        for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
-            expect_error(open_with_field(kind, at, 1, 8), PERHAPS_ERR_VERSION);
-        struct bytes file = small_file(kind);
-        size_t sections = number_at(&file, AT_SECTIONS, 4);
-        free(file.at);
-        for (size_t at = at_section(AT_KIND, sections); at < BODY_OFFSET; at += 509)
-            expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_KIND, 4711, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_HASH, 4, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_HASH, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_SECTIONS, sections + 1, 4), PERHAPS_ERR_VERSION);
-        expect_error(open_with_field(kind, AT_PARENT, 0, 4), PERHAPS_ERR_VERSION);
-        size_t last = AT_FIELDS + (PERHAPS_FIELDS_MAX - 1) * 8;
-        expect_error(open_with_field(kind, last, 1, 8), PERHAPS_ERR_VERSION);
-    }
+    expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
+    for (unsigned bit = 1; bit < 64; bit++) /* 0 is known: processes_test.c */
+        expect_error(open_with_field(kind, AT_FEATURES, UINT64_C(1) << bit, 8),
+                     PERHAPS_ERR_VERSION);
+    for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
+        expect_error(open_with_field(kind, at, 1, 8), PERHAPS_ERR_VERSION);
+    struct bytes file = small_file(kind);
+    size_t sections = number_at(&file, AT_SECTIONS, 4);
+    free(file.at);
+    for (size_t at = at_section(AT_KIND, sections); at < BODY_OFFSET; at += 509)
+        expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_KIND, 4711, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_HASH, 4, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_HASH, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_SECTIONS, sections + 1, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_PARENT, 0, 4), PERHAPS_ERR_VERSION);
+    size_t last = AT_FIELDS + (PERHAPS_FIELDS_MAX - 1) * 8;
+    expect_error(open_with_field(kind, last, 1, 8), PERHAPS_ERR_VERSION);
 }
 
 /* The bounds of the fields, as doc/FORMAT.md has them. */
-static void test_fields_out_of_bounds(void **state)
+TEST(test_fields_out_of_bounds)
 {
-    (void)state;
     static const struct {
         const char *kind;
         unsigned field;
@@ -256,37 +241,34 @@ static void test_fields_out_of_bounds(void **state)
 
 /* A body of 2^47 and of 2^60 bytes in a file of four thousand: refused before anything is
  * allocated. */
-static void test_huge_claims(void **state)
+TEST_EACH(test_huge_claims, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (unsigned claim = 0; claim < 2; claim++) {
-            struct perhaps_options options =
-                options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
-            struct perhaps_plan plan;
-            struct bytes file = small_file(kind);
-            scene("%s", kind->name);
-            expect_success(perhaps_plan_for(&options, &plan));
-            uint64_t body = claim ? UINT64_C(1) << 60 : plan.body_nbytes;
-            uint64_t pages = body / PERHAPS_PAGE_NBYTES + 1;
-            put(&file, AT_CAPACITY, plan.capacity, 8);
-            for (unsigned f = 0; f < plan.nfields; f++)
-                put(&file, AT_FIELDS + f * 8, plan.field[f], 8);
-            put(&file, AT_BODY_NBYTES, body, 8);
-            put(&file, AT_TABLE_OFFSET, BODY_OFFSET + body, 8);
-            put(&file, AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8, 8);
-            reseal_header(file.at, file.nbytes);
+    for (unsigned claim = 0; claim < 2; claim++) {
+        struct perhaps_options options =
+            options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
+        struct perhaps_plan plan;
+        struct bytes file = small_file(kind);
+        scene("%s", kind->name);
+        expect_success(perhaps_plan_for(&options, &plan));
+        uint64_t body = claim ? UINT64_C(1) << 60 : plan.body_nbytes;
+        uint64_t pages = body / PERHAPS_PAGE_NBYTES + 1;
+        put(&file, AT_CAPACITY, plan.capacity, 8);
+        for (unsigned f = 0; f < plan.nfields; f++)
+            put(&file, AT_FIELDS + f * 8, plan.field[f], 8);
+        put(&file, AT_BODY_NBYTES, body, 8);
+        put(&file, AT_TABLE_OFFSET, BODY_OFFSET + body, 8);
+        put(&file, AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8, 8);
+        reseal_header(file.at, file.nbytes);
 
-            struct ledger ledger = { 0 };
-            struct perhaps_allocator allocator = ledger_allocator(&ledger);
-            struct perhaps_open_options open = { .mode = PERHAPS_MODE_LOAD,
-                                                 .allocator = &allocator };
-            expect_error(open_and_close(file.at, file.nbytes, &open), PERHAPS_ERR_DAMAGED);
-            expect_error(open_and_close(file.at, file.nbytes, &map_it), PERHAPS_ERR_DAMAGED);
-            expect(ledger.calls == 0);
-            free(file.at);
-        }
+        struct ledger ledger = { 0 };
+        struct perhaps_allocator allocator = ledger_allocator(&ledger);
+        struct perhaps_open_options open = { .mode = PERHAPS_MODE_LOAD,
+                                             .allocator = &allocator };
+        expect_error(open_and_close(file.at, file.nbytes, &open), PERHAPS_ERR_DAMAGED);
+        expect_error(open_and_close(file.at, file.nbytes, &map_it), PERHAPS_ERR_DAMAGED);
+        expect(ledger.calls == 0);
+        free(file.at);
+    }
 }
 
 /* Opened or refused, and if opened, safe to use. */
@@ -326,12 +308,10 @@ static uint64_t extreme_number(struct rng *rng, uint64_t usual)
     }
 }
 
-static void test_hostile_headers(void **state)
+TEST(test_hostile_headers)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct bytes file = small_file(kind);
         size_t end = at_section(AT_KIND, number_at(&file, AT_SECTIONS, 4));
         size_t numbers = (end - AT_FILE_NBYTES) / 8;
@@ -382,9 +362,8 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     return true;
 }
 
-static void test_noise(void **state)
+TEST(test_noise)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     const struct filter_kind *kind;
     for (size_t i = 0; (kind = kind_by_index(i)); i++)
@@ -404,12 +383,10 @@ static void test_noise(void **state)
 
 /* Whatever the bytes from some place on are, also of kinds that have to make sense of them: it
  * is refused, or safe to use. */
-static void test_noisy_pages(void **state)
+TEST(test_noisy_pages)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct bytes file = small_file(kind);
         uint8_t *noisy = malloc(file.nbytes);
         uint64_t end = number_at(&file, AT_TABLE_OFFSET, 8);
@@ -426,16 +403,4 @@ static void test_noisy_pages(void **state)
         free(noisy);
         free(file.at);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_length),         cmocka_unit_test(test_every_bit),
-        cmocka_unit_test(test_many_pages),           cmocka_unit_test(test_later_versions),
-        cmocka_unit_test(test_fields_out_of_bounds), cmocka_unit_test(test_huge_claims),
-        cmocka_unit_test(test_hostile_headers),      cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_noisy_pages),
-    };
-    return run_group(tests);
 }

@@ -103,9 +103,8 @@ static void expect_same_layer(const struct layer_description *a,
     expect(a->layout.check == b->layout.check);
 }
 
-static void test_what_is_written_is_read(void **state)
+TEST(test_what_is_written_is_read)
 {
-    (void)state;
     struct rng rng = rng_for("description");
     for (unsigned round = 0; round < 500; round++) {
         struct description d = random_description(&rng), read;
@@ -126,7 +125,7 @@ static void test_what_is_written_is_read(void **state)
 
 /* The value of the field that the row names is put in place of the right one; NULL: the field
  * is not there. */
-static void test_with_a_decimal_comma(void **state)
+TEST(test_with_a_decimal_comma)
 {
     struct rng rng = rng_for("description");
     struct description d = random_description(&rng);
@@ -134,14 +133,14 @@ static void test_with_a_decimal_comma(void **state)
     write_all(&d, &plain);
     use_decimal_comma();
     write_all(&d, &comma);
-    test_what_is_written_is_read(state);
+    test_what_is_written_is_read(NULL);
     setlocale(LC_ALL, "C");
     expect(plain.nbytes == comma.nbytes && !memcmp(plain.bytes, comma.bytes, comma.nbytes));
     resp_release(&plain);
     resp_release(&comma);
 }
 
-static void test_what_is_strange_is_refused(void **state)
+TEST(test_what_is_strange_is_refused)
 {
     static const struct {
         const char *field, *value;
@@ -185,7 +184,6 @@ static void test_what_is_strange_is_refused(void **state)
           "kind=blocked capacity=1 fpr=1.1 partitions=1 fields=1,1,1,0,0,0,0,0,0,0,0,0" },
         { "layer.0", "capacity=1 kind=blocked fpr=0.1 partitions=1 fields=1" },
     };
-    (void)state;
     struct rng rng = rng_for("description");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct description d = random_description(&rng), read;
@@ -237,7 +235,7 @@ static redisReply *counts_of(const char *field, const char *value)
     return answer;
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
     static const struct {
         const char *field, *value;
@@ -252,7 +250,6 @@ static void test_counts(void **state)
         { "keys.1", "x", false, 0 },
         { "keys.1", "", false, 0 },
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct description d = { 0 };
         redisReply *answer = counts_of(rows[i].field, rows[i].value);
@@ -264,9 +261,8 @@ static void test_counts(void **state)
 }
 
 /* A name without the rest: left by one who made a filter that another deleted meanwhile. */
-static void test_unfinished(void **state)
+TEST(test_unfinished)
 {
-    (void)state;
     struct resp out = { 0 };
     struct description read;
     resp_command(&out, 6, 0);
@@ -277,16 +273,4 @@ static void test_unfinished(void **state)
     expect(description_read(answer, &read) == description_unfinished);
     freeReplyObject(answer);
     resp_release(&out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_written_is_read),
-        cmocka_unit_test(test_with_a_decimal_comma),
-        cmocka_unit_test(test_what_is_strange_is_refused),
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_unfinished),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,9 +162,8 @@ static void check_kernels(const perhaps_filter *f, const struct body *b, struct 
     }
 }
 
-static void test_kernels(void **state)
+TEST(test_kernels)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     for (unsigned w = SLOT_MIN; w <= SLOT_MAX; w++)
         for (unsigned round = 0; round < 4; round++) {
@@ -181,9 +180,8 @@ static void test_kernels(void **state)
 }
 
 /* Lists of depths that do not tile, or ask for more memory than their segments are worth. */
-static void test_depths_that_lie(void **state)
+TEST(test_depths_that_lie)
 {
-    (void)state;
     static const uint8_t lies[][24] = {
         { 1, 0 },        /* a half, then a whole */
         { 2, 1, 2 },     /* a half in the middle */
@@ -238,9 +236,8 @@ static perhaps_filter *grown(uint64_t capacity, double fpr, const struct perhaps
     return f;
 }
 
-static void test_growth(void **state)
+TEST(test_growth)
 {
-    (void)state;
     const double rates[] = { 0.3, 0.01, 0.003, 1e-4, 1e-7 };
     struct perhaps_keys keys =
         make_keys(RANDOM_KEYS, test_seed(), 0, SANITIZED ? 100000 : 400000);
@@ -259,9 +256,8 @@ static void test_growth(void **state)
 }
 
 /* From a million keys on slots of 16 bits take 25.5 bits a key at most, at every moment. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     enum { STEP = 1 << 15, STEPS = SANITIZED ? 34 : 160 };
     perhaps_filter *f = make_filter(&kind_elastic.about, 1000, 0.003, test_seed());
     expect(stats_of(f).plan.field[SLOT_BITS] == 16);
@@ -281,9 +277,8 @@ static void test_memory(void **state)
 }
 
 /* A filter that was cleared is a new one, whatever it had grown to, and grows again. */
-static void test_clear(void **state)
+TEST(test_clear)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200000);
     const uint64_t capacities[] = { 1, 1000, 70000 };
     for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
@@ -305,14 +300,4 @@ static void test_clear(void **state)
         perhaps_free(fresh);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels), cmocka_unit_test(test_depths_that_lie),
-        cmocka_unit_test(test_growth),  cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_clear),
-    };
-    return run_group(tests);
 }

@@ -258,9 +258,8 @@ static void fail_each_step(const char *name)
     free_stage(&s);
 }
 
-static void test_failing_save(void **state)
+TEST(test_failing_save)
 {
-    (void)state;
     fail_each_step("failing");
     save = save_by_layout;
     fail_each_step("failing, of a layout");
@@ -268,9 +267,8 @@ static void test_failing_save(void **state)
 }
 
 /* What is new takes its name by a link, or where there are none by a rename. */
-static void test_new_names(void **state)
+TEST(test_new_names)
 {
-    (void)state;
     static const char *const missing[] = { "none", "open nameless", "links" };
     struct stage s = make_stage("new names");
     struct path fresh = s.path;
@@ -291,9 +289,8 @@ static void test_new_names(void **state)
 }
 
 /* When the folder cannot be synced the new file is there, but may not survive a crash. */
-static void test_unsynced_folder(void **state)
+TEST(test_unsynced_folder)
 {
-    (void)state;
     struct stage s = make_stage("unsynced");
     let_fail("fsync", EIO, 1);
     expect_error(save(s.fresh, s.path.text), PERHAPS_ERR_IO);
@@ -304,9 +301,8 @@ static void test_unsynced_folder(void **state)
 }
 
 /* Only root may give a file away: to another it is no reason not to save. */
-static void test_not_the_owner(void **state)
+TEST(test_not_the_owner)
 {
-    (void)state;
     struct stage s = make_stage("owner");
     let_fail("fchown", EPERM, 0);
     expect_success(save(s.fresh, s.path.text));
@@ -315,9 +311,8 @@ static void test_not_the_owner(void **state)
     free_stage(&s);
 }
 
-static void test_taken_names(void **state)
+TEST(test_taken_names)
 {
-    (void)state;
     struct stage s = make_stage("taken");
     let_fail("linkat", EEXIST, 0);
     fault.once = true;
@@ -346,9 +341,8 @@ static void save_without_nameless(const struct stage *s, int reason)
     expect_success(save(s->old, s->path.text));
 }
 
-static void test_no_nameless_files(void **state)
+TEST(test_no_nameless_files)
 {
-    (void)state;
     struct stage s = make_stage("named");
     save_without_nameless(&s, EOPNOTSUPP);
     save_without_nameless(&s, EISDIR);
@@ -367,9 +361,8 @@ static int save_named_and_fail(void *context)
     return save(s->fresh, s->path.text) == PERHAPS_ERR_IO && errno == EFBIG ? 0 : 1;
 }
 
-static void test_named_draft_is_removed(void **state)
+TEST(test_named_draft_is_removed)
 {
-    (void)state;
     struct stage s = make_stage("removed");
     expect(!run_in_child(save_named_and_fail, &s, false));
     expect_saved(&s, s.old);
@@ -399,9 +392,8 @@ static void save_in_small_steps(const char *name)
     free_stage(&s);
 }
 
-static void test_short_and_interrupted(void **state)
+TEST(test_short_and_interrupted)
 {
-    (void)state;
     save_in_small_steps("short");
     save = save_by_layout;
     save_in_small_steps("short, of a layout");
@@ -425,9 +417,8 @@ static void expect_open_fails(const struct stage *s, bool writable, const char *
     expect(!f && got == reason && open_files() == before);
 }
 
-static void test_failing_open(void **state)
+TEST(test_failing_open)
 {
-    (void)state;
     struct stage s = make_stage("open");
     expect_open_fails(&s, false, "open", EMFILE, 0, PERHAPS_ERR_IO);
     expect_open_fails(&s, false, "read", EIO, 0, PERHAPS_ERR_IO);
@@ -440,9 +431,8 @@ static void test_failing_open(void **state)
 
 /* Blocks that cannot be reserved are an error where there is no room, and none where the file
  * system cannot reserve any. */
-static void test_reserving_blocks(void **state)
+TEST(test_reserving_blocks)
 {
-    (void)state;
     const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
     const int harmless[] = { EOPNOTSUPP, EINVAL, ENOSYS }, errors[] = { ENOSPC, EDQUOT, EIO };
     struct stage s = make_stage("reserve");
@@ -468,9 +458,8 @@ static void test_reserving_blocks(void **state)
     free_stage(&s);
 }
 
-static void test_no_entropy(void **state)
+TEST(test_no_entropy)
 {
-    (void)state;
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
         struct perhaps_options options = { .capacity = 10,
                                            .fpr = 0.1,
@@ -482,22 +471,4 @@ static void test_no_entropy(void **state)
         expect_error(error, PERHAPS_ERR_IO);
         expect(!f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failing_save),
-        cmocka_unit_test(test_new_names),
-        cmocka_unit_test(test_unsynced_folder),
-        cmocka_unit_test(test_not_the_owner),
-        cmocka_unit_test(test_taken_names),
-        cmocka_unit_test(test_no_nameless_files),
-        cmocka_unit_test(test_named_draft_is_removed),
-        cmocka_unit_test(test_short_and_interrupted),
-        cmocka_unit_test(test_failing_open),
-        cmocka_unit_test(test_reserving_blocks),
-        cmocka_unit_test(test_no_entropy),
-    };
-    return run_group(tests);
 }

@@ -110,15 +110,13 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
     perhaps_free(copy);
 }
 
-static void test_round_trips(void **state)
+TEST(test_round_trips)
 {
-    (void)state;
     /* a body of one part of a page, and one of many pages and a part */
     const size_t counts[] = { 10, 200 * 1000 };
-    const struct perhaps_kind *kind;
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
-        for (size_t i = 0; (kind = kind_to_test(i)); i++)
+        EACH_KIND(kind, any_kind)
             for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++)
                 round_trip(kind, hash, &keys);
         free_keys(&keys);
@@ -126,13 +124,11 @@ static void test_round_trips(void **state)
 }
 
 /* Saving is a rename: who has the old file mapped keeps it. */
-static void test_replaced_under_a_mapping(void **state)
+TEST(test_replaced_under_a_mapping)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
     struct path path = temp_path("replaced");
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         perhaps_filter *f = full_filter(kind, PERHAPS_HASH_XXH3, &keys), *mapped;
         expect_success(perhaps_save(f, path.text));
         expect_success(perhaps_open(path.text, NULL, &mapped));
@@ -158,9 +154,8 @@ static int open_with(const struct bytes *file, const struct perhaps_open_options
     return error;
 }
 
-static void test_wrong_keys(void **state)
+TEST(test_wrong_keys)
 {
-    (void)state;
     uint8_t wrong[16] = "secret of ourz";
     uint64_t other_salt = 6;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
@@ -196,9 +191,8 @@ static bool holds(const struct bytes *file, const void *what, size_t nbytes)
     return false;
 }
 
-static void test_secret_is_not_in_the_file(void **state)
+TEST(test_secret_is_not_in_the_file)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
     perhaps_filter *f = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
     struct bytes file = saved_bytes(f);
@@ -234,14 +228,12 @@ static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter
 }
 
 /* What needs no key of a set can be done without the secret: inspect, copy, merge, save. */
-static void test_without_secret(void **state)
+TEST(test_without_secret)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
                                                   .without_secret = true };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (unsigned hash = PERHAPS_HASH_SIP; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
@@ -278,9 +270,8 @@ static int open_path(const char *path, bool writable)
     return error;
 }
 
-static void test_no_files(void **state)
+TEST(test_no_files)
 {
-    (void)state;
     struct path missing = temp_path("missing"), empty = temp_path("empty");
     struct path text = temp_path("text"), fifo = temp_path("fifo"), folder = temp_path("");
     write_file(empty.text, "", 0);
@@ -306,9 +297,8 @@ static int open_unreadable(void *path)
     return perhaps_open(path, NULL, &f) == PERHAPS_ERR_IO && errno == EACCES ? 0 : 1;
 }
 
-static void test_unreadable_file(void **state)
+TEST(test_unreadable_file)
 {
-    (void)state;
     struct path path = temp_path("unreadable");
     write_file(path.text, "", 0);
     expect(!chmod(path.text, 0));
@@ -316,18 +306,4 @@ static void test_unreadable_file(void **state)
     if (result == CANNOT_TRY)
         skip();
     expect(!result);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_replaced_under_a_mapping),
-        cmocka_unit_test(test_wrong_keys),
-        cmocka_unit_test(test_secret_is_not_in_the_file),
-        cmocka_unit_test(test_without_secret),
-        cmocka_unit_test(test_no_files),
-        cmocka_unit_test(test_unreadable_file),
-    };
-    return run_group(tests);
 }

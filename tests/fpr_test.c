@@ -70,10 +70,9 @@ static void measure_all(enum key_shape shape)
     struct perhaps_keys members = make_keys(shape, seed, 0, count);
     struct perhaps_keys strangers =
         make_keys(shape, seed, count, queries_for(rates[RATES - 1]));
-    const struct perhaps_kind *kind;
     printf("%-10s %8s %8s %12s %12s %12s\n", "kind", "keys", "asked", "predicted", "fpr now",
            "measured");
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (unsigned r = 0; r < RATES; r++) {
             struct perhaps_keys some = some_keys(&strangers, 0, queries_for(rates[r]));
             struct tally t = measure(kind, rates[r], &members, &some, &rng);
@@ -87,34 +86,29 @@ static void measure_all(enum key_shape shape)
     free_keys(&strangers);
 }
 
-static void test_sequential_keys(void **state)
+TEST(test_sequential_keys)
 {
-    (void)state;
     measure_all(SEQUENTIAL_KEYS);
 }
 
-static void test_random_keys(void **state)
+TEST(test_random_keys)
 {
-    (void)state;
     measure_all(RANDOM_KEYS);
 }
 
-static void test_text_keys(void **state)
+TEST(test_text_keys)
 {
-    (void)state;
     measure_all(TEXT_KEYS);
 }
 
 /* What is predicted and what the bits of many keys say agree much closer than can be counted:
  * terms of a percent in the formulas show here. */
-static void test_predicted_fill(void **state)
+TEST(test_predicted_fill)
 {
-    (void)state;
     enum { KEYS = SANITIZED ? 100000 : 1000000, FILTERS = 30 };
     struct rng rng = rng_for(__func__);
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         double now = 0, predicted = 0;
         if (forgets(kind))
             continue;
@@ -130,15 +124,4 @@ static void test_predicted_fill(void **state)
         expect(fabs(now / predicted - 1) < DEVIATIONS * deviation);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sequential_keys),
-        cmocka_unit_test(test_random_keys),
-        cmocka_unit_test(test_text_keys),
-        cmocka_unit_test(test_predicted_fill),
-    };
-    return run_group(tests);
 }

@@ -46,9 +46,8 @@ static void check_parts(const perhaps_filter *f, const struct perhaps_options *m
     expect(n == (forgets(&kind->about) ? 5U : kind->composite ? 3U : 0U));
 }
 
-static void test_open(void **state)
+TEST(test_open)
 {
-    (void)state;
     struct perhaps_options made;
     const char *name;
     for (size_t i = 0; golden_options(i, &made, &name); i++)
@@ -85,9 +84,8 @@ static bool plans_as_it_grows(const struct perhaps_options *made)
 
 /* The same geometry and hash give the same bits, and these the same file, whatever has changed
  * meanwhile.  (The plan may: it is no part of the format.) */
-static void test_reproduced(void **state)
+TEST(test_reproduced)
 {
-    (void)state;
     struct perhaps_options made;
     const char *name;
     for (size_t i = 0; golden_options(i, &made, &name); i++) {
@@ -107,13 +105,4 @@ static void test_reproduced(void **state)
         perhaps_free(again);
         free(golden.at);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_reproduced),
-    };
-    return run_group(tests);
 }

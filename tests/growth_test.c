@@ -73,12 +73,11 @@ static void measure_over(struct perhaps_options *options, struct rng *rng)
 }
 
 /* Each kind that never gets full, over each that may be its base. */
-static void test_grown(void **state)
+TEST(test_grown)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind, *base;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    const struct perhaps_kind *base;
+    EACH_KIND(kind, in_registry) {
         struct perhaps_options options = options_for(kind, BEGIN, rates[0], 1);
         if (gets_full(kind))
             continue;
@@ -97,14 +96,10 @@ static void test_grown(void **state)
 
 /* Where it begins far too small, what it takes stays within a few times what the same keys take
  * in a filter that was planned for them. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (!grows(kind))
-            continue;
+    EACH_KIND(kind, grows) {
         perhaps_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
         perhaps_filter *planned = make_filter(kind, KEYS, 0.01, test_seed());
         fill(f, &keys);
@@ -119,13 +114,4 @@ static void test_memory(void **state)
         perhaps_free(planned);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grown),
-        cmocka_unit_test(test_memory),
-    };
-    return run_group(tests);
 }

@@ -20,9 +20,8 @@ static struct keyhash hash_of(const struct hasher *hasher, const void *key, size
 /* ---- What the hashes are ---------------------------------------------------------------- */
 
 /* XXH3-128 of nothing and of the one byte 0x61: both as the xxhsum program prints them. */
-static void test_xxh3_vectors(void **state)
+TEST(test_xxh3_vectors)
 {
-    (void)state;
     struct hasher hasher = { .id = PERHAPS_HASH_XXH3, .ready = true };
     struct keyhash empty = hash_of(&hasher, "", 0), a = hash_of(&hasher, "a", 1);
     expect(empty.mark == 0x99aa06d3014798d8 && empty.place == 0x6001c324468d497f);
@@ -31,9 +30,8 @@ static void test_xxh3_vectors(void **state)
 
 /* Keys of 8 bytes by vector instructions and by libxxhash: any number of them, any seed, and
  * nothing written behind the last. */
-static void test_integers(void **state)
+TEST(test_integers)
 {
-    (void)state;
     enum { MOST = 40, TRIALS = 2000 };
     struct rng rng = rng_for(__func__);
     const struct kernels *kernels;
@@ -55,9 +53,8 @@ static void test_integers(void **state)
 }
 
 /* From the SipHash authors' vectors_128: the empty message, and the bytes 0 1 2. */
-static void test_sip_vectors(void **state)
+TEST(test_sip_vectors)
 {
-    (void)state;
     struct hasher hasher = { .id = PERHAPS_HASH_SIP, .ready = true };
     memcpy(hasher.secret, secret_of_vectors, sizeof hasher.secret);
     struct keyhash empty = hash_of(&hasher, "", 0);
@@ -66,9 +63,8 @@ static void test_sip_vectors(void **state)
     expect(three.place == 0x4ea967520cb6709c && three.mark == 0x51ed8529b0b6335f);
 }
 
-static void test_none_is_the_key(void **state)
+TEST(test_none_is_the_key)
 {
-    (void)state;
     struct hasher hasher = { .id = PERHAPS_HASH_NONE, .ready = true };
     struct keyhash h = hash_of(&hasher, "\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30", 16);
     expect(h.place == 0x0807060504030201 && h.mark == 0x1817161514131211);
@@ -94,37 +90,33 @@ static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash
     memcpy(hash, words, sizeof words);
 }
 
-static void test_custom(void **state)
+TEST_EACH(test_custom, in_registry)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        scene("%s", kind->name);
-        struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
-        struct perhaps_options options = {
-            .capacity = 100,
-            .fpr = low_rate(kind),
-            .kind = kind->name,
-            .hashing = { .hash = PERHAPS_HASH_CUSTOM, .function = own_hash, .context = &own },
-        };
-        perhaps_filter *f, *g;
-        expect_success(perhaps_create(&options, &f));
-        expect(!strcmp(stats_of(f).hash, "custom"));
-        size_t calls = own.calls;
-        expect_success(perhaps_add(f, "a key", 5));
-        expect(own.calls == calls + 1 && own.key_nbytes == 5);
-        expect(perhaps_contains(f, "a key", 5) && !perhaps_contains(f, "no key", 6));
+    scene("%s", kind->name);
+    struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
+    struct perhaps_options options = {
+        .capacity = 100,
+        .fpr = low_rate(kind),
+        .kind = kind->name,
+        .hashing = { .hash = PERHAPS_HASH_CUSTOM, .function = own_hash, .context = &own },
+    };
+    perhaps_filter *f, *g;
+    expect_success(perhaps_create(&options, &f));
+    expect(!strcmp(stats_of(f).hash, "custom"));
+    size_t calls = own.calls;
+    expect_success(perhaps_add(f, "a key", 5));
+    expect(own.calls == calls + 1 && own.key_nbytes == 5);
+    expect(perhaps_contains(f, "a key", 5) && !perhaps_contains(f, "no key", 6));
 
-        options.hashing.context = &other; /* another function, as far as answers go */
-        expect_success(perhaps_create(&options, &g));
-        expect_error(perhaps_merge(g, f),
-                     merges(kind) ? PERHAPS_ERR_MISMATCH : PERHAPS_ERR_UNSUPPORTED);
-        perhaps_free(f);
-        perhaps_free(g);
-        options.hashing.function = NULL;
-        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_SECRET);
-        expect(!f);
-    }
+    options.hashing.context = &other; /* another function, as far as answers go */
+    expect_success(perhaps_create(&options, &g));
+    expect_error(perhaps_merge(g, f),
+                 merges(kind) ? PERHAPS_ERR_MISMATCH : PERHAPS_ERR_UNSUPPORTED);
+    perhaps_free(f);
+    perhaps_free(g);
+    options.hashing.function = NULL;
+    expect_error(perhaps_create(&options, &f), PERHAPS_ERR_SECRET);
+    expect(!f);
 }
 
 /* ---- Every hash, every kind -------------------------------------------------------------- */
@@ -139,13 +131,11 @@ static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps
     return make_with(&options);
 }
 
-static void test_every_hash(void **state)
+TEST(test_every_hash)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 600);
     struct perhaps_keys absent = make_keys(HASH_KEYS, test_seed(), 600, 600);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             perhaps_filter *f = filter_with(kind, hash);
             fill(f, &keys);
@@ -158,9 +148,8 @@ static void test_every_hash(void **state)
 }
 
 /* Each filter has a seed or secret of its own, unless one is given. */
-static void test_seeds(void **state)
+TEST(test_seeds)
 {
-    (void)state;
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
         perhaps_filter *a = filter_with(perhaps_kind_at(0), hash);
         perhaps_filter *b = filter_with(perhaps_kind_at(0), hash);
@@ -170,9 +159,8 @@ static void test_seeds(void **state)
     }
 }
 
-static void test_secret(void **state)
+TEST(test_secret)
 {
-    (void)state;
     struct perhaps_options options = { .capacity = 10,
                                        .fpr = 0.01,
                                        .hashing = { .hash = PERHAPS_HASH_SIP,
@@ -210,9 +198,8 @@ static void watched_release(void *context, void *memory, size_t nbytes)
     free(memory);
 }
 
-static void test_secret_is_wiped(void **state)
+TEST(test_secret_is_wiped)
 {
-    (void)state;
     bool leaked = false;
     struct perhaps_allocator watched = { watched_allocate, watched_release, &leaked };
     struct perhaps_options options = {
@@ -231,9 +218,8 @@ static void test_secret_is_wiped(void **state)
     expect(!leaked);
 }
 
-static void test_unknown_hash(void **state)
+TEST(test_unknown_hash)
 {
-    (void)state;
     struct perhaps_options options = { .capacity = 10, .fpr = 0.1 };
     perhaps_filter *f;
     options.hashing.hash = (enum perhaps_hash)(PERHAPS_HASH_CUSTOM + 1);
@@ -244,12 +230,10 @@ static void test_unknown_hash(void **state)
 /* ---- Lengths ----------------------------------------------------------------------------- */
 
 /* The hash 'none' takes 16 bytes and nothing else. */
-static void test_wrong_lengths(void **state)
+TEST(test_wrong_lengths)
 {
-    (void)state;
     uint8_t bytes[64] = { 1, 2, 3 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    EACH_KIND(kind, in_registry) {
         perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE), *empty = clone_of(f);
         uint64_t count;
         for (size_t nbytes = 0; nbytes <= sizeof bytes; nbytes += nbytes == 15 ? 2 : 1) {
@@ -272,17 +256,15 @@ static void test_wrong_lengths(void **state)
 }
 
 /* One key of a wrong length in a batch: those before it are in, those behind it are not. */
-static void test_wrong_length_in_batch(void **state)
+TEST(test_wrong_length_in_batch)
 {
-    (void)state;
     enum { COUNT = 300, WRONG = 170 };
     struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, COUNT);
     struct perhaps_key each[COUNT];
     for (size_t k = 0; k < COUNT; k++)
         each[k] = (struct perhaps_key){ key_at(&keys, k), k == WRONG ? 15 : 16 };
     struct perhaps_keys mixed = perhaps_keys_each(each, COUNT);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    EACH_KIND(kind, in_registry) {
         perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE);
         bool present[COUNT];
         size_t done;
@@ -299,14 +281,12 @@ static void test_wrong_length_in_batch(void **state)
 }
 
 /* The empty key is a key, wherever its no bytes lie. */
-static void test_empty_key(void **state)
+TEST(test_empty_key)
 {
-    (void)state;
     const struct perhaps_key nothing[] = { { NULL, 0 }, { "x", 0 } };
     const struct perhaps_keys each = perhaps_keys_each(nothing, 2);
     const struct perhaps_keys packed = { .count = 40 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
@@ -321,14 +301,12 @@ static void test_empty_key(void **state)
         }
 }
 
-static void test_long_key(void **state)
+TEST(test_long_key)
 {
-    (void)state;
     enum { LONG = 1 << 20 };
     char *key = calloc(1, LONG + 1);
     expect(key);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
@@ -345,15 +323,13 @@ static void test_long_key(void **state)
 }
 
 /* Keys that were hashed ahead are the same keys, for every filter of the same hash. */
-static void test_hashed_ahead(void **state)
+TEST(test_hashed_ahead)
 {
-    (void)state;
     enum { COUNT = 1000 };
     static struct perhaps_hashed hashed[COUNT];
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, COUNT);
     struct perhaps_keys ahead = perhaps_keys_hashed(hashed, COUNT);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    EACH_KIND(kind, in_registry) {
         perhaps_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
         scene("%s", kind->name);
         expect_success(perhaps_clone(f, &same));
@@ -371,9 +347,8 @@ static void test_hashed_ahead(void **state)
     free_keys(&keys);
 }
 
-static void test_hashing_refused(void **state)
+TEST(test_hashing_refused)
 {
-    (void)state;
     struct path path = temp_path("secret");
     struct perhaps_open_options without = { .without_secret = true };
     struct perhaps_key wrong[] = { { "sixteen bytes ..", 16 }, { "fifteen bytes .", 15 } };
@@ -389,19 +364,4 @@ static void test_hashing_refused(void **state)
     expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_SECRET);
     expect(!memcmp(hashed, nothing, sizeof hashed));
     perhaps_free(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_xxh3_vectors),    cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_sip_vectors),     cmocka_unit_test(test_none_is_the_key),
-        cmocka_unit_test(test_custom),          cmocka_unit_test(test_every_hash),
-        cmocka_unit_test(test_seeds),           cmocka_unit_test(test_secret),
-        cmocka_unit_test(test_secret_is_wiped), cmocka_unit_test(test_unknown_hash),
-        cmocka_unit_test(test_wrong_lengths),   cmocka_unit_test(test_wrong_length_in_batch),
-        cmocka_unit_test(test_empty_key),       cmocka_unit_test(test_long_key),
-        cmocka_unit_test(test_hashed_ahead),    cmocka_unit_test(test_hashing_refused),
-    };
-    return run_group(tests);
 }

@@ -41,9 +41,8 @@ static struct history history_of(const struct told told[], size_t count)
         expect(explained_ == (wanted));                                                        \
     } while (0)
 
-static void test_explained(void **state)
+TEST(test_explained)
 {
-    (void)state;
     scene("one after the other");
     check_history(true, { 0, { ADD, 0, YES, 1, 2 } }, { 1, { CONTAINS, 0, YES, 3, 4 } },
                   { 2, { REMOVE, 0, YES, 5, 6 } }, { 0, { CONTAINS, 0, NO, 7, 8 } });
@@ -59,9 +58,8 @@ static void test_explained(void **state)
     check_history(true, { 0, { ADD, 0, REFUSED, 1, 2 } }, { 1, { CONTAINS, 0, NO, 3, 4 } });
 }
 
-static void test_not_explained(void **state)
+TEST(test_not_explained)
 {
-    (void)state;
     scene("denied after it was added");
     check_history(false, { 0, { ADD, 0, YES, 1, 2 } }, { 1, { CONTAINS, 0, NO, 3, 4 } });
     scene("found, then denied, while it is added");
@@ -90,9 +88,8 @@ static void test_not_explained(void **state)
                   { 1, { ADD, 1, YES, 3, 4 } }, { 1, { CONTAINS, 0, NO, 7, 8 } });
 }
 
-static void test_end_not_explained(void **state)
+TEST(test_end_not_explained)
 {
-    (void)state;
     struct history h = { .count = { 1 }, .event = { { { ADD, 0, YES, 1, 2 } } } };
     expect(!history_is_linearizable(&h));
     h.after[0] = 2;
@@ -394,14 +391,12 @@ static unsigned play_scene(const struct perhaps_kind *kind, struct rng *rng)
     return overlapping;
 }
 
-static void test_histories(void **state)
+TEST(test_histories)
 {
-    (void)state;
     enum { SCENES = SANITIZED ? 30 : 500 };
     struct rng rng = rng_for(__func__);
     unsigned kinds = 0, kinds_at_once = 0;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         if (!removes(kind) || !takes_threads(kind))
             continue;
         unsigned overlapping = 0;
@@ -416,15 +411,4 @@ static void test_histories(void **state)
     }
     if (kinds_at_once < kinds) /* on a busy machine threads may run one after the other */
         skip();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_explained),
-        cmocka_unit_test(test_not_explained),
-        cmocka_unit_test(test_end_not_explained),
-        cmocka_unit_test(test_histories),
-    };
-    return run_group(tests);
 }

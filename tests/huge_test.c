@@ -76,14 +76,10 @@ static void check_answers(const perhaps_filter *f, size_t nkeys)
     free_keys(&others);
 }
 
-static void test_in_memory(void **state)
+TEST(test_in_memory)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (!has_one_body(kind))
-            continue;
+    EACH_KIND(kind, has_one_body) {
         struct perhaps_options options = huge_options(kind);
         perhaps_filter *f;
         options.allocator = &sparse;
@@ -203,66 +199,44 @@ static void check_opened(const struct sparse_file *file)
     perhaps_free(f);
 }
 
-static void test_in_file(void **state)
+TEST_EACH(test_in_file, has_one_body)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (!has_one_body(kind))
-            continue;
-        struct perhaps_options options = huge_options(kind);
-        struct sparse_file file;
-        plan_file(&file, &options);
-        write_filter(&file, &options);
-        check_opened(&file);
-        expect(!munmap(file.map, file.header.file_nbytes));
-        close(file.fd);
-        expect(!truncate(file.path.text, (off_t)four_gib)); /* cut, but to a great length */
-        perhaps_filter *f;
-        expect_error(perhaps_open(file.path.text, NULL, &f), PERHAPS_ERR_DAMAGED);
-        unlink(file.path.text);
-    }
+    struct perhaps_options options = huge_options(kind);
+    struct sparse_file file;
+    plan_file(&file, &options);
+    write_filter(&file, &options);
+    check_opened(&file);
+    expect(!munmap(file.map, file.header.file_nbytes));
+    close(file.fd);
+    expect(!truncate(file.path.text, (off_t)four_gib)); /* cut, but to a great length */
+    perhaps_filter *f;
+    expect_error(perhaps_open(file.path.text, NULL, &f), PERHAPS_ERR_DAMAGED);
+    unlink(file.path.text);
 }
 
 /* Of a filter with parts: where each of their bodies lies, some of them beyond 4 GiB. */
-static void test_offsets_of_parts(void **state)
+TEST_EACH(test_offsets_of_parts, has_parts)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (!has_parts(kind))
-            continue;
-        struct perhaps_options options = huge_options(kind);
-        struct header header, decoded;
-        uint64_t end = 0;
-        options.allocator = &sparse;
-        perhaps_filter *f = make_with(&options);
-        container_plan(f, &header);
-        uint8_t *bytes = calloc(1, header.nbytes);
-        expect(bytes && header.sections == f->parts.count + 1);
-        container_encode(f, &header, bytes);
-        expect_success(container_decode(bytes, header.file_nbytes, &decoded));
-        expect_error(container_decode(bytes, header.file_nbytes - four_gib, &decoded),
-                     PERHAPS_ERR_DAMAGED);
-        struct section *sections = calloc(header.sections, sizeof *sections);
-        expect_success(container_sections(bytes, &decoded, sections));
-        for (uint32_t s = 0; s < header.sections; s++) {
-            expect(sections[s].body_offset >= end && sections[s].geometry.body_nbytes > 0);
-            end = sections[s].body_offset + sections[s].geometry.body_nbytes;
-        }
-        free(sections);
-        expect(end > four_gib && end == header.table_offset);
-        free(bytes);
-        perhaps_free(f);
+    struct perhaps_options options = huge_options(kind);
+    struct header header, decoded;
+    uint64_t end = 0;
+    options.allocator = &sparse;
+    perhaps_filter *f = make_with(&options);
+    container_plan(f, &header);
+    uint8_t *bytes = calloc(1, header.nbytes);
+    expect(bytes && header.sections == f->parts.count + 1);
+    container_encode(f, &header, bytes);
+    expect_success(container_decode(bytes, header.file_nbytes, &decoded));
+    expect_error(container_decode(bytes, header.file_nbytes - four_gib, &decoded),
+                 PERHAPS_ERR_DAMAGED);
+    struct section *sections = calloc(header.sections, sizeof *sections);
+    expect_success(container_sections(bytes, &decoded, sections));
+    for (uint32_t s = 0; s < header.sections; s++) {
+        expect(sections[s].body_offset >= end && sections[s].geometry.body_nbytes > 0);
+        end = sections[s].body_offset + sections[s].geometry.body_nbytes;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_memory),
-        cmocka_unit_test(test_in_file),
-        cmocka_unit_test(test_offsets_of_parts),
-    };
-    return run_group(tests);
+    free(sections);
+    expect(end > four_gib && end == header.table_offset);
+    free(bytes);
+    perhaps_free(f);
 }

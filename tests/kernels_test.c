@@ -420,27 +420,23 @@ static void run(void (*try)(const struct kernels *, struct trial *, struct rng *
         }
 }
 
-static void test_blocked(void **state)
+TEST(test_blocked)
 {
-    (void)state;
     run(try_blocked, __func__);
 }
 
-static void test_bloom(void **state)
+TEST(test_bloom)
 {
-    (void)state;
     run(try_bloom, __func__);
 }
 
-static void test_counting(void **state)
+TEST(test_counting)
 {
-    (void)state;
     run(try_counting, __func__);
 }
 
-static void test_cuckoo(void **state)
+TEST(test_cuckoo)
 {
-    (void)state;
     run(try_cuckoo, __func__);
 }
 
@@ -455,9 +451,8 @@ static void expect_cpu(const char *name)
     perhaps_free(f);
 }
 
-static void test_choice(void **state)
+TEST(test_choice)
 {
-    (void)state;
     const struct kernels *table, *best = kernels_at(0);
     expect(best == &kernels_scalar && !strcmp(best->name, "scalar"));
     for (size_t index = 0; (table = kernels_at(index)); index++) {
@@ -472,14 +467,4 @@ static void test_choice(void **state)
     }
     expect(!unsetenv("PERHAPS_CPU"));
     expect_cpu(best->name);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocked),  cmocka_unit_test(test_bloom),
-        cmocka_unit_test(test_counting), cmocka_unit_test(test_cuckoo),
-        cmocka_unit_test(test_choice),
-    };
-    return run_group(tests);
 }

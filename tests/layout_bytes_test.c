@@ -14,9 +14,8 @@
 
 /* ---- Read ------------------------------------------------------------------------------ */
 
-static void test_read(void **state)
+TEST(test_read)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
     for (int shared = 0; shared < 2; shared++) {
@@ -90,9 +89,8 @@ static void read_beside(bool together, const struct perhaps_keys *keys)
     perhaps_free(w.f);
 }
 
-static void test_read_beside_adds(void **state)
+TEST(test_read_beside_adds)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, many(300000));
     for (int together = 0; together < 2; together++)
         read_beside(together, &keys);
@@ -155,9 +153,8 @@ static void expect_same_file(const perhaps_filter *f, const char *path)
     free(wanted.at);
 }
 
-static void test_same_file(void **state)
+TEST(test_same_file)
 {
-    (void)state;
     const uint8_t secret[16] = "sixteen secrets";
     const struct perhaps_hashing hashings[] = {
         { .seed = test_seed() },
@@ -194,9 +191,8 @@ static void test_same_file(void **state)
 }
 
 /* A file that is a page more than a multiple of pages long, and less, and one exactly. */
-static void test_any_size(void **state)
+TEST(test_any_size)
 {
-    (void)state;
     const uint64_t page_lines = PERHAPS_PAGE_NBYTES / PERHAPS_LINE_NBYTES;
     const uint64_t lines[] = { 1, page_lines - 1, page_lines, page_lines + 1, 3 * page_lines };
     struct path path = temp_path("any size");
@@ -227,9 +223,8 @@ static void test_any_size(void **state)
 }
 
 /* Whichever piece does not come: the error passes, and the old file stays, alone. */
-static void test_failing_reader(void **state)
+TEST(test_failing_reader)
 {
-    (void)state;
     const struct perhaps_hashing hashing = { .seed = 1 };
     struct path folder = temp_path("failing reader");
     expect(!mkdir(folder.text, 0777));
@@ -258,9 +253,8 @@ static void test_failing_reader(void **state)
     perhaps_free(f);
 }
 
-static void test_too_many_keys(void **state)
+TEST(test_too_many_keys)
 {
-    (void)state;
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     struct path path = temp_path("too many");
     perhaps_filter *f = make_with(&options), *opened;
@@ -283,9 +277,8 @@ static void test_too_many_keys(void **state)
 }
 
 /* The body passes through: what is allocated is a header and the table of checksums. */
-static void test_memory(void **state)
+TEST(test_memory)
 {
-    (void)state;
     struct ledger ledger = { 0 };
     struct perhaps_allocator allocator = ledger_allocator(&ledger);
     struct perhaps_options options = {
@@ -315,15 +308,4 @@ static void test_memory(void **state)
     perhaps_layout_free(layout);
     perhaps_free(f);
     expect(ledger.live == 0 && ledger.live_nbytes == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read),           cmocka_unit_test(test_read_beside_adds),
-        cmocka_unit_test(test_same_file),      cmocka_unit_test(test_any_size),
-        cmocka_unit_test(test_failing_reader), cmocka_unit_test(test_too_many_keys),
-        cmocka_unit_test(test_memory),
-    };
-    return run_group(tests);
 }

@@ -114,9 +114,8 @@ static void random_key(struct rng *rng, uint8_t key[PERHAPS_HASH_NBYTES])
         key[i] = (uint8_t)rng_next(rng);
 }
 
-static void test_bits(void **state)
+TEST(test_bits)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     unsigned with_lines[8 + 1] = { 0 };
     for (unsigned round = 0; round < many(500); round++) {
@@ -150,29 +149,24 @@ static void expect_no_layout(const perhaps_filter *f, int error)
         expect_error(perhaps_body_read(f, 0, &byte, 1), PERHAPS_ERR_UNSUPPORTED);
 }
 
-static void test_unsupported(void **state)
+TEST_EACH(test_unsupported, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (unsigned preference = 0; preference <= PERHAPS_PREFER_COMPACT; preference++) {
-            struct perhaps_options options = options_for(kind, 100, 1e-5, 1);
-            options.preference = (enum perhaps_preference)preference;
-            scene("%s, preference %u", kind->name, preference);
-            perhaps_filter *f = make_with(&options);
-            struct perhaps_plan plan = stats_of(f).plan;
-            if (!strcmp(kind->name, "blocked") &&
-                (options.blocked.together || plan.field[1] == 1))
-                perhaps_layout_free(layout_of(f));
-            else
-                expect_no_layout(f, PERHAPS_ERR_UNSUPPORTED);
-            perhaps_free(f);
-        }
+    for (unsigned preference = 0; preference <= PERHAPS_PREFER_COMPACT; preference++) {
+        struct perhaps_options options = options_for(kind, 100, 1e-5, 1);
+        options.preference = (enum perhaps_preference)preference;
+        scene("%s, preference %u", kind->name, preference);
+        perhaps_filter *f = make_with(&options);
+        struct perhaps_plan plan = stats_of(f).plan;
+        if (!strcmp(kind->name, "blocked") && (options.blocked.together || plan.field[1] == 1))
+            perhaps_layout_free(layout_of(f));
+        else
+            expect_no_layout(f, PERHAPS_ERR_UNSUPPORTED);
+        perhaps_free(f);
+    }
 }
 
-static void test_without_secret(void **state)
+TEST(test_without_secret)
 {
-    (void)state;
     struct path path = temp_path("sip");
     struct perhaps_options options = { .capacity = 10,
                                        .fpr = 0.01,
@@ -212,9 +206,8 @@ static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, s
     expect(!memcmp(&bits[0], &bits[1], sizeof *bits));
 }
 
-static void test_restored(void **state)
+TEST(test_restored)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     for (unsigned round = 0; round < many(300); round++) {
         struct perhaps_options options = any_options(&rng);
@@ -252,9 +245,8 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
-static void test_hostile_numbers(void **state)
+TEST(test_hostile_numbers)
 {
-    (void)state;
     const size_t capacity = offsetof(struct perhaps_description, capacity);
     const size_t fpr = offsetof(struct perhaps_description, fpr);
     const struct hostile cases[] = {
@@ -298,9 +290,8 @@ static void test_hostile_numbers(void **state)
     perhaps_layout_free(layout);
 }
 
-static void test_hostile_names(void **state)
+TEST(test_hostile_names)
 {
-    (void)state;
     const struct {
         const char *kind;
         unsigned hash;
@@ -329,9 +320,8 @@ static void test_hostile_names(void **state)
     }
 }
 
-static void test_wrong_secret(void **state)
+TEST(test_wrong_secret)
 {
-    (void)state;
     const uint8_t other_secret[16] = "another secret.";
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 0.01,
@@ -349,9 +339,8 @@ static void test_wrong_secret(void **state)
 }
 
 /* All but hashing: what it takes is told, and no key is. */
-static void test_inspected_without_secret(void **state)
+TEST(test_inspected_without_secret)
 {
-    (void)state;
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 0.01,
                                        .hashing = { .hash = PERHAPS_HASH_SIP,
@@ -372,9 +361,8 @@ static void test_inspected_without_secret(void **state)
 }
 
 /* Whatever is not refused is safe: every bit that it tells lies in the body. */
-static void test_any_numbers(void **state)
+TEST(test_any_numbers)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     unsigned accepted = 0;
     struct perhaps_options options = { .capacity = 1, .fpr = 0.5, .hashing = { .seed = 1 } };
@@ -420,9 +408,8 @@ static void test_any_numbers(void **state)
 
 /* ---- Plans ----------------------------------------------------------------------------- */
 
-static void test_create(void **state)
+TEST(test_create)
 {
-    (void)state;
     const double rates[] = { 0.3, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 1e-12 };
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         struct perhaps_options options = { .capacity = 12345,
@@ -446,9 +433,8 @@ static void test_create(void **state)
     }
 }
 
-static void test_create_refused(void **state)
+TEST(test_create_refused)
 {
-    (void)state;
     struct ledger ledger = { .failing = true };
     struct perhaps_allocator allocator = ledger_allocator(&ledger);
     const struct {
@@ -476,9 +462,8 @@ static void test_create_refused(void **state)
 
 /* ---- How many keys --------------------------------------------------------------------- */
 
-static void test_estimate(void **state)
+TEST(test_estimate)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     const double rates[] = { 0.1, 0.001, 1e-5, 1e-8 };
     struct perhaps_keys keys = make_keys(TEXT_KEYS, rng_next(&rng), 0, 40000);
@@ -508,9 +493,8 @@ static void test_estimate(void **state)
 /* ---- Layers ---------------------------------------------------------------------------- */
 
 /* All together stay under the rate, and are those that a chain has. */
-static void test_layers(void **state)
+TEST(test_layers)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
     for (unsigned factor = 0; factor <= 8; factor++) {
         struct perhaps_options options = {
@@ -539,9 +523,8 @@ static void test_layers(void **state)
     free_keys(&keys);
 }
 
-static void test_layers_refused(void **state)
+TEST(test_layers_refused)
 {
-    (void)state;
     const struct perhaps_options sound = { .capacity = 300, .fpr = 0.01 };
     struct perhaps_options options = sound, layer = { .capacity = 77 };
     expect_success(perhaps_layer_options(&sound, 0, &layer));
@@ -562,18 +545,4 @@ static void test_layers_refused(void **state)
     options.capacity = PERHAPS_CAPACITY_MAX;
     expect_success(perhaps_layer_options(&options, 63, &layer));
     expect(layer.capacity == PERHAPS_CAPACITY_MAX);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),           cmocka_unit_test(test_unsupported),
-        cmocka_unit_test(test_without_secret), cmocka_unit_test(test_inspected_without_secret),
-        cmocka_unit_test(test_restored),       cmocka_unit_test(test_hostile_numbers),
-        cmocka_unit_test(test_hostile_names),  cmocka_unit_test(test_wrong_secret),
-        cmocka_unit_test(test_any_numbers),    cmocka_unit_test(test_create),
-        cmocka_unit_test(test_create_refused), cmocka_unit_test(test_estimate),
-        cmocka_unit_test(test_layers),         cmocka_unit_test(test_layers_refused),
-    };
-    return run_group(tests);
 }

@@ -108,22 +108,18 @@ static void fail_each_allocation(struct stage *s, size_t c)
     perhaps_free(before);
 }
 
-static void test_failing_allocations(void **state)
+TEST_EACH(test_failing_allocations, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct stage s = { .kind = kind, .path = temp_path("memory") };
-        s.allocator = ledger_allocator(&s.ledger);
-        s.f = half_filter(&s, 0);
-        s.other = half_filter(&s, 400);
-        expect_success(perhaps_save(s.f, s.path.text));
-        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
-            fail_each_allocation(&s, c);
-        perhaps_free(s.f);
-        perhaps_free(s.other);
-        expect(s.ledger.live == 0 && s.ledger.live_nbytes == 0);
-    }
+    struct stage s = { .kind = kind, .path = temp_path("memory") };
+    s.allocator = ledger_allocator(&s.ledger);
+    s.f = half_filter(&s, 0);
+    s.other = half_filter(&s, 400);
+    expect_success(perhaps_save(s.f, s.path.text));
+    for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
+        fail_each_allocation(&s, c);
+    perhaps_free(s.f);
+    perhaps_free(s.other);
+    expect(s.ledger.live == 0 && s.ledger.live_nbytes == 0);
 }
 
 /* What grows needs memory with some adds.  Each allocation fails once: the filter is as it was,
@@ -168,11 +164,10 @@ static void grow_in_want(const struct perhaps_kind *kind, const char *base, bool
     expect(ledger.live == 0 && ledger.live_nbytes == 0);
 }
 
-static void test_failing_growth(void **state)
+TEST(test_failing_growth)
 {
-    (void)state;
-    const struct perhaps_kind *kind, *base;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    const struct perhaps_kind *base;
+    EACH_KIND(kind, any_kind)
         for (int shared = 0; shared < 2; shared++) {
             if (grows(kind) && !has_parts(kind))
                 grow_in_want(kind, NULL, shared);
@@ -184,9 +179,8 @@ static void test_failing_growth(void **state)
 }
 
 /* A save that has no memory leaves the old file, and no other. */
-static void test_failing_save(void **state)
+TEST(test_failing_save)
 {
-    (void)state;
     struct stage s = { .kind = perhaps_kind_at(0), .path = temp_path("only one") };
     s.allocator = ledger_allocator(&s.ledger);
     s.f = half_filter(&s, 0);
@@ -209,12 +203,10 @@ static void test_failing_save(void **state)
 }
 
 /* To ask needs no memory, so that it cannot fail. */
-static void test_asking_allocates_nothing(void **state)
+TEST(test_asking_allocates_nothing)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct stage s = { .kind = kind };
         uint64_t count;
         bool present[500];
@@ -232,18 +224,14 @@ static void test_asking_allocates_nothing(void **state)
     free_keys(&keys);
 }
 
-static void test_more_than_there_is(void **state)
+TEST_EACH(test_more_than_there_is, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct perhaps_options options =
-            options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
-        perhaps_filter *f = (perhaps_filter *)&options;
-        scene("%s", kind->name);
-        expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);
-        expect(!f);
-    }
+    struct perhaps_options options =
+        options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
+    perhaps_filter *f = (perhaps_filter *)&options;
+    scene("%s", kind->name);
+    expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);
+    expect(!f);
 }
 
 /* ---- The system's allocator -------------------------------------------------------------- */
@@ -270,9 +258,8 @@ static void check_block(const struct perhaps_allocator *system, size_t nbytes)
     release(system, memory, nbytes);
 }
 
-static void test_system_allocator(void **state)
+TEST(test_system_allocator)
 {
-    (void)state;
     const struct perhaps_allocator system = allocator_or_system(NULL);
     const size_t huge = 2 << 20;
     const size_t sizes[] = { 1, 63, 64, 65, 4096, huge - 1, huge, huge + 1, 3 * huge - 64 };
@@ -287,17 +274,4 @@ static void test_system_allocator(void **state)
     expect(!allocate(&system, UINT64_MAX) && !allocate(&system, UINT64_MAX - huge));
     expect(!allocate(&system, UINT64_C(1) << 60));
     release(&system, NULL, 64);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_failing_allocations),
-        cmocka_unit_test(test_failing_growth),
-        cmocka_unit_test(test_failing_save),
-        cmocka_unit_test(test_asking_allocates_nothing),
-        cmocka_unit_test(test_more_than_there_is),
-        cmocka_unit_test(test_system_allocator),
-    };
-    return run_group(tests);
 }

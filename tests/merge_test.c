@@ -37,14 +37,10 @@ static void expect_merge_refused(perhaps_filter *f, const perhaps_filter *other,
     perhaps_free(other_before);
 }
 
-static void test_halves(void **state)
+TEST(test_halves)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!begin_merges(kind))
-            continue;
+    EACH_KIND(kind, begin_merges) {
         perhaps_filter *all = filter_of(kind, &keys, 0, CAPACITY);
         perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY / 2);
         perhaps_filter *rest = filter_of(kind, &keys, CAPACITY / 2, CAPACITY / 2);
@@ -64,12 +60,10 @@ static void test_halves(void **state)
 }
 
 /* Bloom kinds count a key that both held once. */
-static void test_overlap(void **state)
+TEST(test_overlap)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 2);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         if (!begin_merges(kind) || !holds_a_set(kind))
             continue;
         perhaps_filter *f = filter_of(kind, &keys, 0, keys.count * 3 / 4);
@@ -83,14 +77,10 @@ static void test_overlap(void **state)
     free_keys(&keys);
 }
 
-static void test_with_nothing(void **state)
+TEST(test_with_nothing)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!begin_merges(kind))
-            continue;
+    EACH_KIND(kind, begin_merges) {
         perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY), *before = clone_of(f);
         perhaps_filter *empty = filter_of(kind, &keys, 0, 0);
         expect_success(perhaps_merge(f, empty));
@@ -106,12 +96,10 @@ static void test_with_nothing(void **state)
 }
 
 /* Copies add up, so that each can be removed again. */
-static void test_copies(void **state)
+TEST(test_copies)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 4);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         if (!begin_merges(kind) || holds_a_set(kind))
             continue;
         perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
@@ -131,12 +119,11 @@ static void test_copies(void **state)
     free_keys(&keys);
 }
 
-static void test_refusals(void **state)
+TEST(test_refusals)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
-    const struct perhaps_kind *kind, *first = perhaps_kind_at(0);
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    const struct perhaps_kind *first = perhaps_kind_at(0);
+    EACH_KIND(kind, any_kind) {
         begin_merges(kind);
         perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
         perhaps_filter *others[] = {
@@ -163,14 +150,10 @@ static void test_refusals(void **state)
 }
 
 /* Each of the two keeps the rate, their union would not. */
-static void test_too_much(void **state)
+TEST(test_too_much)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * CAPACITY);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!begin_merges(kind))
-            continue;
+    EACH_KIND(kind, begin_merges) {
         perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY);
         perhaps_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
         expect_merge_refused(f, other, PERHAPS_ERR_FULL);
@@ -178,14 +161,4 @@ static void test_too_much(void **state)
         perhaps_free(other);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_halves),       cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_with_nothing), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_too_much),
-    };
-    return run_group(tests);
 }

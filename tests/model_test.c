@@ -339,33 +339,22 @@ static void run_kind(const struct perhaps_kind *kind, bool shared, struct rng rn
     }
 }
 
-static void test_model(void **state)
+TEST(test_model)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         rng_next(&rng);
         if (!forgets(kind))
             run_kind(kind, false, rng);
     }
 }
 
-static void test_shared(void **state)
+TEST(test_shared)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         rng_next(&rng);
         if (takes_threads(kind) && !forgets(kind))
             run_kind(kind, true, rng);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_model),
-                                        cmocka_unit_test(test_shared) };
-    return run_group(tests);
 }

@@ -39,12 +39,10 @@ static void expect_refused(const struct perhaps_options *options, int wanted)
     expect(!f);
 }
 
-static void test_out_of_range(void **state)
+TEST(test_out_of_range)
 {
-    (void)state;
     const double rates[] = { 0, -0.0, -0.1, 1, 1.5, 1e-16, 1e-300, INFINITY, -INFINITY, NAN };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
+    EACH_KIND(kind, in_registry) {
         struct perhaps_options options;
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             options = asked(kind->name, 1000, rates[r]);
@@ -70,9 +68,8 @@ static void test_out_of_range(void **state)
     }
 }
 
-static void test_unknown_kinds(void **state)
+TEST(test_unknown_kinds)
 {
-    (void)state;
     const char *const names[] = { "", "no such kind", "Blocked", " cuckoo", "bloomy" };
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         struct perhaps_options options = asked(names[n], 10, 0.1);
@@ -84,16 +81,14 @@ static void test_unknown_kinds(void **state)
 
 static const struct perhaps_kind *first_with(unsigned abilities)
 {
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         if ((kind->abilities & abilities) == abilities)
-            break;
-    return kind;
+            return kind;
+    return NULL;
 }
 
-static void test_needs(void **state)
+TEST(test_needs)
 {
-    (void)state;
     for (unsigned needs = 0; needs < PERHAPS_CAN_THREADS * 2; needs++) {
         struct perhaps_options options = asked(NULL, 1000, 0.01);
         struct perhaps_plan plan;
@@ -111,41 +106,33 @@ static void test_needs(void **state)
     }
 }
 
-static void test_every_field_is_told(void **state)
+TEST_EACH(test_every_field_is_told, in_registry)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        struct perhaps_plan plan = plan_of(kind->name, 12345, 0.01, PERHAPS_PREFER_BALANCED);
-        expect(!strcmp(plan.kind, kind->name) && plan.capacity == 12345 && plan.fpr == 0.01);
-        expect(plan.nfields > 0 && plan.nfields <= PERHAPS_FIELDS_MAX);
-        expect(plan.field[0] > 0);
-        for (unsigned f = 0; f < plan.nfields; f++)
-            expect(*plan.field_name[f]);
-        expect(*plan.why && strlen(plan.why) < sizeof plan.why && !strchr(plan.why, '\n'));
-        expect(plan.body_nbytes > 0 && plan.body_nbytes % 64 == 0);
-        expect(fabs(plan.bits_per_key - 8.0 * (double)plan.body_nbytes / 12345) < 1e-6);
-    }
+    struct perhaps_plan plan = plan_of(kind->name, 12345, 0.01, PERHAPS_PREFER_BALANCED);
+    expect(!strcmp(plan.kind, kind->name) && plan.capacity == 12345 && plan.fpr == 0.01);
+    expect(plan.nfields > 0 && plan.nfields <= PERHAPS_FIELDS_MAX);
+    expect(plan.field[0] > 0);
+    for (unsigned f = 0; f < plan.nfields; f++)
+        expect(*plan.field_name[f]);
+    expect(*plan.why && strlen(plan.why) < sizeof plan.why && !strchr(plan.why, '\n'));
+    expect(plan.body_nbytes > 0 && plan.body_nbytes % 64 == 0);
+    expect(fabs(plan.bits_per_key - 8.0 * (double)plan.body_nbytes / 12345) < 1e-6);
 }
 
 /* A plan is what is made of it. */
-static void test_plan_is_kept(void **state)
+TEST_EACH(test_plan_is_kept, in_registry)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
-        perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
-        struct perhaps_plan made = stats_of(f).plan;
-        bool has_directory = grows(kind) && !has_parts(kind);
-        expect(made.body_nbytes == plan.body_nbytes ||
-               (has_directory && made.body_nbytes < 2 * plan.body_nbytes));
-        expect(made.nfields == plan.nfields);
-        expect(made.fpr_predicted == plan.fpr_predicted);
-        expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
-        expect(!memcmp(made.field, plan.field, sizeof plan.field));
-        perhaps_free(f);
-    }
+    struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
+    perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
+    struct perhaps_plan made = stats_of(f).plan;
+    bool has_directory = grows(kind) && !has_parts(kind);
+    expect(made.body_nbytes == plan.body_nbytes ||
+           (has_directory && made.body_nbytes < 2 * plan.body_nbytes));
+    expect(made.nfields == plan.nfields);
+    expect(made.fpr_predicted == plan.fpr_predicted);
+    expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
+    expect(!memcmp(made.field, plan.field, sizeof plan.field));
+    perhaps_free(f);
 }
 
 /* ---- The rate ---------------------------------------------------------------------------- */
@@ -183,13 +170,11 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     expect(plan.bits_per_key >= 0.98 * -log2(fpr));
 }
 
-static void test_predictions(void **state)
+TEST(test_predictions)
 {
-    (void)state;
     const double rates[] = { 0.9,  0.5,  0.25, 0.1,  0.03,  0.01,  1e-3,
                              1e-4, 1e-6, 1e-8, 3e-9, 1e-10, 1e-12, 1e-15 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             for (int power = 0; power <= 12; power++)
                 check_prediction(kind, pow(10, power), rates[r], PERHAPS_PREFER_BALANCED);
@@ -200,46 +185,36 @@ static void test_predictions(void **state)
         }
 }
 
-static void test_largest(void **state)
+TEST_EACH(test_largest, in_registry)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.999, PERHAPS_PREFER_BALANCED);
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.01, PERHAPS_PREFER_BALANCED);
-        check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, PERHAPS_FPR_MIN,
-                         PERHAPS_PREFER_BALANCED);
-    }
+    check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.999, PERHAPS_PREFER_BALANCED);
+    check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, 0.01, PERHAPS_PREFER_BALANCED);
+    check_prediction(kind, (double)PERHAPS_CAPACITY_MAX, PERHAPS_FPR_MIN,
+                     PERHAPS_PREFER_BALANCED);
 }
 
 /* A lower rate takes more bits; many keys take about as many bits each as a few do. */
-static void test_bits_are_monotone(void **state)
+TEST_EACH(test_bits_are_monotone, in_registry)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        double last = 0;
-        /* above 1 %, short fingerprints need more room to keep many keys from crowding */
-        for (int power = 0; power < 20; power++) {
-            double fpr = 0.01 / pow(2, power);
-            if (may_be_out_of_reach(kind, 1e10, fpr))
-                break;
-            double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
-            double more = plan_of(kind->name, 1e10, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
-            expect(bits > last);
-            expect(gets_full(kind) ? more <= bits && more > bits * 0.95
-                                   : fabs(more / bits - 1) < 0.5);
-            last = bits;
-        }
+    double last = 0;
+    /* above 1 %, short fingerprints need more room to keep many keys from crowding */
+    for (int power = 0; power < 20; power++) {
+        double fpr = 0.01 / pow(2, power);
+        if (may_be_out_of_reach(kind, 1e10, fpr))
+            break;
+        double bits = plan_of(kind->name, 1e6, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
+        double more = plan_of(kind->name, 1e10, fpr, PERHAPS_PREFER_BALANCED).bits_per_key;
+        expect(bits > last);
+        expect(gets_full(kind) ? more <= bits && more > bits * 0.95
+                               : fabs(more / bits - 1) < 0.5);
+        last = bits;
     }
 }
 
-static void test_prediction_is_monotone(void **state)
+TEST(test_prediction_is_monotone)
 {
-    (void)state;
     const double rates[] = { 0.3, 0.01, 1e-4, 1e-7 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+    EACH_KIND(kind, in_registry)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
             perhaps_filter *f = make_filter(kind, 1000, rates[r], 1);
             double last = 0;
@@ -264,9 +239,8 @@ static void test_prediction_is_monotone(void **state)
 /* The fewest bits a key that an exact mixture gives, computed apart from this program (with
  * the Poisson distribution of line loads and the best number of bits); a plan may be 2 %
  * off. */
-static void test_bits_per_key(void **state)
+TEST(test_bits_per_key)
 {
-    (void)state;
     static const struct {
         const char *kind;
         double fpr;
@@ -286,30 +260,11 @@ static void test_bits_per_key(void **state)
 }
 
 /* What a plan says is the same in a program that has set a locale. */
-static void test_decimal_comma(void **state)
+TEST(test_decimal_comma)
 {
-    (void)state;
     struct perhaps_plan plain = plan_of("chain", 1000, 0.01, PERHAPS_PREFER_BALANCED), comma;
     use_decimal_comma();
     comma = plan_of("chain", 1000, 0.01, PERHAPS_PREFER_BALANCED);
     setlocale(LC_ALL, "C");
     expect(strchr(plain.why, '.') && strcmp(plain.why, comma.why) == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_range),
-        cmocka_unit_test(test_unknown_kinds),
-        cmocka_unit_test(test_needs),
-        cmocka_unit_test(test_every_field_is_told),
-        cmocka_unit_test(test_plan_is_kept),
-        cmocka_unit_test(test_predictions),
-        cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_bits_are_monotone),
-        cmocka_unit_test(test_prediction_is_monotone),
-        cmocka_unit_test(test_bits_per_key),
-        cmocka_unit_test(test_decimal_comma),
-    };
-    return run_group(tests);
 }

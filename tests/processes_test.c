@@ -89,29 +89,25 @@ static void expect_unchanged(const struct path *path, struct bytes *before)
 
 /* ---- What can be opened ------------------------------------------------------------------ */
 
-static void test_open(void **state)
+TEST_EACH(test_open, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct path path = new_file(kind);
-        struct bytes before = read_file(path.text);
-        perhaps_filter *f;
-        int error = perhaps_open(path.text, &in_place, &f);
-        if (shares(kind)) {
-            struct perhaps_verdict verdict;
-            expect_success(error);
-            expect(stats_of(f).mapped && stats_of(f).shared && stats_of(f).keys == 0);
-            expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
-            expect_success(perhaps_sync(f));
-            perhaps_free(f);
-            expect_verdict(&path, 0);
-        } else {
-            expect_error(error, PERHAPS_ERR_UNSUPPORTED);
-            expect(!f);
-        }
-        expect_unchanged(&path, &before); /* nothing was added */
+    struct path path = new_file(kind);
+    struct bytes before = read_file(path.text);
+    perhaps_filter *f;
+    int error = perhaps_open(path.text, &in_place, &f);
+    if (shares(kind)) {
+        struct perhaps_verdict verdict;
+        expect_success(error);
+        expect(stats_of(f).mapped && stats_of(f).shared && stats_of(f).keys == 0);
+        expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
+        expect_success(perhaps_sync(f));
+        perhaps_free(f);
+        expect_verdict(&path, 0);
+    } else {
+        expect_error(error, PERHAPS_ERR_UNSUPPORTED);
+        expect(!f);
     }
+    expect_unchanged(&path, &before); /* nothing was added */
 }
 
 static int open_in_place(void *context)
@@ -122,14 +118,11 @@ static int open_in_place(void *context)
     return error == PERHAPS_ERR_IO && errno == EACCES && !f ? 0 : 1;
 }
 
-static void test_not_writable(void **state)
+TEST(test_not_writable)
 {
-    (void)state;
     struct path path = { { 0 } };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (shares(kind))
-            path = new_file(kind);
+    EACH_KIND(kind, shares)
+        path = new_file(kind);
     if (!*path.text || chmod(path.text, 0444))
         skip();
     int result = run_in_child(open_in_place, &path, true);
@@ -139,9 +132,8 @@ static void test_not_writable(void **state)
     expect(!result);
 }
 
-static void test_not_a_file(void **state)
+TEST(test_not_a_file)
 {
-    (void)state;
     perhaps_filter *f;
     struct path folder = temp_path("folder"), other = temp_path("other"),
                 none = temp_path("no");
@@ -158,11 +150,9 @@ static void test_not_a_file(void **state)
 }
 
 /* Who cannot open it leaves no trace. */
-static void test_wrong_secret(void **state)
+TEST(test_wrong_secret)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct path path = temp_path("secret");
         struct perhaps_options options = { .capacity = 100,
                                            .fpr = 0.01,
@@ -186,55 +176,45 @@ static void test_wrong_secret(void **state)
 }
 
 /* As where it is only mapped to be read: the header and the table of checksums are checked. */
-static void test_damaged(void **state)
+TEST_EACH(test_damaged, shares)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!shares(kind))
-            continue;
-        struct path path = new_file(kind);
-        struct bytes sound = read_file(path.text);
-        const size_t places[] = {
-            20, 130, 170, 200, 300, 4000, sound.nbytes - 8, sound.nbytes - 16
-        };
-        for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
-            struct bytes damaged = read_file(path.text);
-            perhaps_filter *f;
-            scene("%s, damaged at %zu of %zu", kind->name, places[p], damaged.nbytes);
-            damaged.at[places[p]] ^= 16;
-            write_file(path.text, damaged.at, damaged.nbytes);
-            int error = perhaps_open(path.text, NULL, &f);
-            expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
-            expect_error(perhaps_open(path.text, &in_place, &f), error);
-            expect_unchanged(&path, &damaged);
-            write_file(path.text, sound.at, sound.nbytes);
-        }
-        free(sound.at);
+    struct path path = new_file(kind);
+    struct bytes sound = read_file(path.text);
+    const size_t places[] = {
+        20, 130, 170, 200, 300, 4000, sound.nbytes - 8, sound.nbytes - 16
+    };
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        struct bytes damaged = read_file(path.text);
+        perhaps_filter *f;
+        scene("%s, damaged at %zu of %zu", kind->name, places[p], damaged.nbytes);
+        damaged.at[places[p]] ^= 16;
+        write_file(path.text, damaged.at, damaged.nbytes);
+        int error = perhaps_open(path.text, NULL, &f);
+        expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
+        expect_error(perhaps_open(path.text, &in_place, &f), error);
+        expect_unchanged(&path, &damaged);
+        write_file(path.text, sound.at, sound.nbytes);
     }
+    free(sound.at);
 }
 
 /* Files that are not open like this cannot be synced. */
-static void test_sync_of_others(void **state)
+TEST_EACH(test_sync_of_others, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct path path = new_file(kind);
-        for (int writable = 0; writable < 2; writable++) {
-            perhaps_filter *f = open_file(
-                &path, &(struct perhaps_open_options){ .mode = writable ? PERHAPS_MODE_LOAD
-                                                                        : PERHAPS_MODE_READ });
-            expect_error(perhaps_sync(f), PERHAPS_ERR_UNSUPPORTED);
-            perhaps_free(f);
-        }
+    struct path path = new_file(kind);
+    for (int writable = 0; writable < 2; writable++) {
+        perhaps_filter *f =
+            open_file(&path, &(struct perhaps_open_options){
+                                 .mode = writable ? PERHAPS_MODE_LOAD : PERHAPS_MODE_READ });
+        expect_error(perhaps_sync(f), PERHAPS_ERR_UNSUPPORTED);
+        perhaps_free(f);
     }
 }
 
 /* ---- In one process ---------------------------------------------------------------------- */
 
 /* Everything that can be done to a filter can be done to a file. */
-static void check_in_place(const struct perhaps_kind *kind)
+TEST_EACH(test_in_place, shares)
 {
     struct path path = new_file(kind), copy_path = temp_path("copy");
     struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
@@ -263,23 +243,12 @@ static void check_in_place(const struct perhaps_kind *kind)
     free_keys(&keys);
 }
 
-static void test_in_place(void **state)
-{
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (shares(kind))
-            check_in_place(kind);
-}
-
 /* A file takes the union, too. */
-static void test_merge(void **state)
+TEST(test_merge)
 {
-    (void)state;
     struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
     struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         if (!shares(kind) || !(kind->abilities & PERHAPS_CAN_MERGE))
             continue;
         struct path path = new_file(kind);
@@ -299,7 +268,7 @@ static void test_merge(void **state)
 }
 
 /* Twice in one process: a lock that a process has as a whole would be lost with the first. */
-static void check_twice(const struct perhaps_kind *kind)
+TEST_EACH(test_twice, shares)
 {
     struct path path = new_file(kind);
     struct perhaps_keys keys = all_keys();
@@ -328,25 +297,12 @@ static void check_twice(const struct perhaps_kind *kind)
     free_keys(&keys);
 }
 
-static void test_twice(void **state)
-{
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (shares(kind))
-            check_twice(kind);
-}
-
 /* A save replaces the file; those who have the old one open go on with that, and leave the new
  * one alone when they close it. */
-static void test_replaced(void **state)
+TEST(test_replaced)
 {
-    (void)state;
     struct perhaps_keys keys = all_keys(), half = some_keys(&keys, 0, KEYS / 2);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!shares(kind))
-            continue;
+    EACH_KIND(kind, shares) {
         struct path path = new_file(kind);
         perhaps_filter *f = open_file(&path, &in_place);
         perhaps_filter *other = make_filter(kind, CAPACITY, 0.01, test_seed());
@@ -408,24 +364,17 @@ static void check_forked(const struct perhaps_kind *kind, bool release)
     free_keys(&keys);
 }
 
-static void test_forked(void **state)
+TEST_EACH(test_forked, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (int release = 0; shares(kind) && release < 2; release++)
-            check_forked(kind, release);
+    for (int release = 0; shares(kind) && release < 2; release++)
+        check_forked(kind, release);
 }
 
 /* Until it is full: then it refuses, and what was accepted is there. */
-static void test_full(void **state)
+TEST(test_full)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * KEYS);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!shares(kind))
-            continue;
+    EACH_KIND(kind, shares) {
         struct path path = new_file(kind);
         perhaps_filter *f = open_file(&path, &in_place);
         size_t done;
@@ -590,31 +539,22 @@ static void check_children(const struct perhaps_kind *kind, uint32_t killed)
     free_keys(&keys);
 }
 
-static void test_children(void **state)
+TEST_EACH(test_children, shares)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (shares(kind))
-            check_children(kind, CHILDREN);
+    check_children(kind, CHILDREN);
 }
 
-static void test_one_is_killed(void **state)
+TEST_EACH(test_one_is_killed, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        for (uint32_t killed = 0; shares(kind) && killed < CHILDREN; killed++)
-            check_children(kind, killed);
+    for (uint32_t killed = 0; shares(kind) && killed < CHILDREN; killed++)
+        check_children(kind, killed);
 }
 
 /* The last of them writes the checksums, whoever it is: nobody opens the file after them. */
-static void test_last_one_closes(void **state)
+TEST(test_last_one_closes)
 {
-    (void)state;
     struct perhaps_keys keys = all_keys();
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct path path = new_file(kind);
         pid_t pid[CHILDREN];
         int ends[2];
@@ -651,12 +591,10 @@ static void come_and_go(const struct path *path, const struct perhaps_keys *shar
     _exit(0);
 }
 
-static void test_coming_and_going(void **state)
+TEST(test_coming_and_going)
 {
-    (void)state;
     struct perhaps_keys keys = all_keys();
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct path path = new_file(kind);
         pid_t pid[CHILDREN];
         if (!shares(kind))
@@ -703,7 +641,7 @@ static int add_and_die(void *context)
     _exit(0); /* as SIGKILL, but for the status */
 }
 
-static void check_crash(const struct perhaps_kind *kind)
+TEST_EACH(test_crash, shares)
 {
     struct perhaps_keys keys = all_keys();
     struct crash crash = { .path = new_file(kind), .keys = keys };
@@ -725,61 +663,21 @@ static void check_crash(const struct perhaps_kind *kind)
     free_keys(&keys);
 }
 
-static void test_crash(void **state)
-{
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (shares(kind))
-            check_crash(kind);
-}
-
 /* What a crash left can be saved, merged and cloned: it is a filter like any other. */
-static void test_use_after_crash(void **state)
+TEST_EACH(test_use_after_crash, shares)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        if (!shares(kind))
-            continue;
-        struct perhaps_keys keys = all_keys();
-        struct crash crash = { .path = new_file(kind), .keys = keys };
-        expect(run_in_child(add_and_die, &crash, false) == 0);
-        perhaps_filter *reader = open_file(&crash.path, NULL);
-        struct path other = temp_path("other");
-        perhaps_filter *copy = clone_of(reader);
-        expect(perhaps_equal(copy, reader));
-        expect_success(perhaps_save(reader, other.text));
-        expect_whole(&other, kind, &keys);
-        expect_success(perhaps_save(copy, crash.path.text));
-        expect_whole(&crash.path, kind, &keys);
-        perhaps_free(copy);
-        perhaps_free(reader);
-        free_keys(&keys);
-    }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_open),
-        cmocka_unit_test(test_not_writable),
-        cmocka_unit_test(test_not_a_file),
-        cmocka_unit_test(test_wrong_secret),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_sync_of_others),
-        cmocka_unit_test(test_in_place),
-        cmocka_unit_test(test_merge),
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_children),
-        cmocka_unit_test(test_one_is_killed),
-        cmocka_unit_test(test_last_one_closes),
-        cmocka_unit_test(test_coming_and_going),
-        cmocka_unit_test(test_crash),
-        cmocka_unit_test(test_use_after_crash),
-        cmocka_unit_test(test_forked),
-    };
-    return run_group(tests);
+    struct perhaps_keys keys = all_keys();
+    struct crash crash = { .path = new_file(kind), .keys = keys };
+    expect(run_in_child(add_and_die, &crash, false) == 0);
+    perhaps_filter *reader = open_file(&crash.path, NULL);
+    struct path other = temp_path("other");
+    perhaps_filter *copy = clone_of(reader);
+    expect(perhaps_equal(copy, reader));
+    expect_success(perhaps_save(reader, other.text));
+    expect_whole(&other, kind, &keys);
+    expect_success(perhaps_save(copy, crash.path.text));
+    expect_whole(&crash.path, kind, &keys);
+    perhaps_free(copy);
+    perhaps_free(reader);
+    free_keys(&keys);
 }

@@ -113,7 +113,6 @@ int main(int argc, char **argv)
 {
     uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : many(12);
     const char *only = argc > 2 ? argv[2] : NULL;
-    const struct perhaps_kind *kind;
     bool right = true;
     if (seeds == 0) {
         fprintf(stderr, "usage: promise [SEEDS [KIND]]\n");
@@ -121,7 +120,7 @@ int main(int argc, char **argv)
     }
     if (!has_cpu())
         return CANNOT_TRY;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct rng rng = rng_for(kind->name);
         for (size_t r = 0; r < RATES && (!only || !strcmp(only, kind->name)); r++)
             right &= try_rate(kind, rates[r], seeds, &rng);

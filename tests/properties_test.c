@@ -142,14 +142,12 @@ static void compare_batches(const struct perhaps_kind *kind, size_t count, struc
     perhaps_free(silent);
 }
 
-static void test_batches(void **state)
+TEST(test_batches)
 {
-    (void)state;
     /* around the steps and the ring of filter.h, and several times round it */
     const size_t counts[] = { 0, 1, 31, 32, 33, 127, 128, 129, 255, 256, 257, BATCH_MAX };
     struct rng rng = rng_for(__func__);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
             for (unsigned repeat = 0; repeat < 4; repeat++)
                 compare_batches(kind, counts[c], &rng);
@@ -157,12 +155,10 @@ static void test_batches(void **state)
 
 /* ---- Single calls ---------------------------------------------------------------------- */
 
-static void test_single_calls(void **state)
+TEST(test_single_calls)
 {
-    (void)state;
     uint64_t seed = test_seed();
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, 100, low_rate(kind), seed);
         expect(!perhaps_contains(f, "key", 3));
@@ -179,12 +175,10 @@ static void test_single_calls(void **state)
     }
 }
 
-static void test_stats(void **state)
+TEST(test_stats)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
         struct perhaps_stats empty = stats_of(f);
@@ -206,12 +200,10 @@ static void test_stats(void **state)
 
 /* ---- Copies, equality, clearing -------------------------------------------------------- */
 
-static void test_clone(void **state)
+TEST(test_clone)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 900);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, 300, 0.001, test_seed());
         size_t done;
@@ -231,12 +223,10 @@ static void test_clone(void **state)
     free_keys(&keys);
 }
 
-static void test_clear(void **state)
+TEST(test_clear)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 900);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         perhaps_filter *fresh = make_filter(kind, 300, 0.001, test_seed());
         perhaps_filter *f = clone_of(fresh);
@@ -254,12 +244,11 @@ static void test_clear(void **state)
     free_keys(&keys);
 }
 
-static void test_equal(void **state)
+TEST(test_equal)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
-    const struct perhaps_kind *kind, *first = perhaps_kind_at(0);
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    const struct perhaps_kind *first = perhaps_kind_at(0);
+    EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         double fpr = low_rate(kind);
         perhaps_filter *f = make_filter(kind, 300, fpr, 1);
@@ -330,30 +319,25 @@ static void check_needs(const struct perhaps_kind *kind)
     }
 }
 
-static void test_abilities(void **state)
+TEST_EACH(test_abilities, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 100, low_rate(kind), test_seed());
-        expect_success(perhaps_add(f, "key", 3));
-        check_count(kind, f);
-        check_remove(kind, f);
-        struct perhaps_verdict verdict;
-        uint8_t secret[16];
-        expect_error(perhaps_rotate(f), forgets(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED);
-        expect_error(perhaps_advance(f, 1), PERHAPS_ERR_UNSUPPORTED); /* not by time */
-        expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
-        expect_error(perhaps_secret(f, secret), PERHAPS_ERR_UNSUPPORTED);
-        perhaps_free(f);
-        check_needs(kind);
-    }
+    scene("%s", kind->name);
+    perhaps_filter *f = make_filter(kind, 100, low_rate(kind), test_seed());
+    expect_success(perhaps_add(f, "key", 3));
+    check_count(kind, f);
+    check_remove(kind, f);
+    struct perhaps_verdict verdict;
+    uint8_t secret[16];
+    expect_error(perhaps_rotate(f), forgets(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_advance(f, 1), PERHAPS_ERR_UNSUPPORTED); /* not by time */
+    expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_secret(f, secret), PERHAPS_ERR_UNSUPPORTED);
+    perhaps_free(f);
+    check_needs(kind);
 }
 
-static void test_registry(void **state)
+TEST(test_registry)
 {
-    (void)state;
     const struct perhaps_kind *kind;
     size_t n = 0;
     for (; (kind = perhaps_kind_at(n)); n++) {
@@ -364,25 +348,12 @@ static void test_registry(void **state)
     expect(n > 0 && !perhaps_kind_at(n + 1) && !perhaps_kind_at(SIZE_MAX));
 }
 
-static void test_free_nothing(void **state)
+TEST(test_free_nothing)
 {
-    (void)state;
     perhaps_free(NULL);
     for (int error = -100; error < 10; error++)
         expect(*perhaps_strerror(error));
     for (int error = PERHAPS_ERR_STOPPED; error <= PERHAPS_ERR_ADDRESS; error++)
         expect(strcmp(perhaps_strerror(error), perhaps_strerror(-100)) != 0);
     expect(!strcmp(perhaps_version(), PERHAPS_VERSION));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batches),      cmocka_unit_test(test_single_calls),
-        cmocka_unit_test(test_stats),        cmocka_unit_test(test_clone),
-        cmocka_unit_test(test_clear),        cmocka_unit_test(test_equal),
-        cmocka_unit_test(test_abilities),    cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_free_nothing),
-    };
-    return run_group(tests);
 }

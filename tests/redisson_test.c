@@ -52,9 +52,8 @@ static const uint64_t published[LENGTHS][2] = {
     { 0x98bb1f7198d4c4f2, 0xe0bc0571de918fc8 },
 };
 
-static void test_published(void **state)
+TEST(test_published)
 {
-    (void)state;
     static const uint64_t key[4] = { 0x0706050403020100, 0x0f0e0d0c0b0a0908, 0x1716151413121110,
                                      0x1f1e1d1c1b1a1918 };
     for (size_t nbytes = 0; nbytes < LENGTHS; nbytes++) {
@@ -167,9 +166,8 @@ static void slow_hash(const uint64_t key[4], const uint8_t *bytes, size_t nbytes
                   lane(s.row[3], i + 2);
 }
 
-static void test_any_hash(void **state)
+TEST(test_any_hash)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     for (unsigned trial = 0; trial < many(5000); trial++) {
         uint64_t key[4], hash[2], wanted[2];
@@ -189,9 +187,8 @@ static void test_any_hash(void **state)
 /* ---- Redisson --------------------------------------------------------------------------- */
 
 /* "test" hashes to b5ad2bbe285a54ee 57a133dfad89f84a under Redisson's key. */
-static void test_bits(void **state)
+TEST(test_bits)
 {
-    (void)state;
     static const uint64_t wanted[7] = { 8351, 6107, 4873, 2629, 1395, 8736, 7502 };
     struct redisson config;
     uint64_t bits[8] = { [7] = 4711 };
@@ -205,9 +202,8 @@ static void test_bits(void **state)
 }
 
 /* h1, h1 + h2, 2 h1 + h2, 2 h1 + 2 h2, ... modulo 2^63, modulo the size. */
-static void test_any_bits(void **state)
+TEST(test_any_bits)
 {
-    (void)state;
     static const uint64_t key[4] = { 0x9e3779b97f4a7c15, 0xf39cc0605cedc834, 0x1082276bf3a27251,
                                      0xf86c6a11d0c18e95 };
     struct rng rng = rng_for(__func__);
@@ -227,9 +223,8 @@ static void test_any_bits(void **state)
 }
 
 /* 729 bits and 5 hashes for 100 at 0.03: Redisson's own test. */
-static void test_plan(void **state)
+TEST(test_plan)
 {
-    (void)state;
     struct redisson config = { .nbits = 4711 };
     expect(!redisson_plan(100, 0.03, &config) && config.nbits == 729 && config.nhashes == 5);
     expect(!redisson_plan(10, 0.5, &config) && config.nbits == 14 && config.nhashes == 1);
@@ -280,9 +275,8 @@ static void expect_written(const struct redisson *config, const char *share)
 }
 
 /* What is written is read again, the share exactly. */
-static void test_written(void **state)
+TEST(test_written)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES];
     struct redisson config = { 9585, 7, 1000, 0.01 };
@@ -298,16 +292,15 @@ static void test_written(void **state)
     }
 }
 
-static void test_written_with_a_decimal_comma(void **state)
+TEST(test_written_with_a_decimal_comma)
 {
     use_decimal_comma();
-    test_written(state);
+    test_written(NULL);
     setlocale(LC_ALL, "C");
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
-    (void)state;
     static const struct {
         const char *text;
         double share;
@@ -325,9 +318,8 @@ static void test_read(void **state)
     expect(config.capacity == 0 && config.fpr == 0);
 }
 
-static void test_bad_configs(void **state)
+TEST(test_bad_configs)
 {
-    (void)state;
     static const char *const bad[][REDISSON_FIELDS + 1] = {
         { NULL, "7", "1", "0.1", "not the config" },
         { "9585", NULL, "1", "0.1", "not the config" },
@@ -370,27 +362,9 @@ static void test_bad_configs(void **state)
     }
 }
 
-static void test_config_keys(void **state)
+TEST(test_config_keys)
 {
-    (void)state;
     char key[15];
     expect(redisson_config_key("a/b}c", key) == 14 && strcmp(key, "{a/b}c}:config") == 0);
     expect(redisson_config_key("x{a}", key) == 11 && strcmp(key, "x{a}:config") == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_any_hash),
-        cmocka_unit_test(test_bits),
-        cmocka_unit_test(test_any_bits),
-        cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_written),
-        cmocka_unit_test(test_written_with_a_decimal_comma),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_bad_configs),
-        cmocka_unit_test(test_config_keys),
-    };
-    return run_group(tests);
 }

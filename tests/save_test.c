@@ -67,12 +67,10 @@ static void check_limit(const perhaps_filter *f, const char *path, uint64_t limi
     expect(reason == EFBIG);
 }
 
-static void test_file_size_limit(void **state)
+TEST(test_file_size_limit)
 {
-    (void)state;
     signal(SIGXFSZ, SIG_IGN);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct path path = fresh_path();
         perhaps_filter *old = some_filter(kind, 10), *large = some_filter(kind, 100 * 1000);
         struct stat st;
@@ -165,9 +163,8 @@ static int save_on_small_disk(void *context)
     return perhaps_save(a->old, a->path.text) ? 4 : 0;
 }
 
-static void test_full_disk(void **state)
+TEST(test_full_disk)
 {
-    (void)state;
     struct attempt a = make_attempt(1000, 1000 * 1000);
     expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
 }
@@ -224,9 +221,8 @@ static int add_in_place_on_full_disk(void *context)
     return 0;
 }
 
-static void test_in_place_on_full_disk(void **state)
+TEST(test_in_place_on_full_disk)
 {
-    (void)state;
     struct attempt a = make_attempt(1, 1);
     struct perhaps_options options = options_for(perhaps_kind_at(0), 300000, 0.01, 7);
     perhaps_free(a.old);
@@ -246,9 +242,8 @@ static int save_without_proc(void *context)
     return perhaps_equal(f, a->other) ? 0 : 3;
 }
 
-static void test_without_proc(void **state)
+TEST(test_without_proc)
 {
-    (void)state;
     struct attempt a = make_attempt(100, 9);
     expect_attempt(&a, run_in_child(save_without_proc, &a, false));
 }
@@ -262,9 +257,8 @@ static int save_where_forbidden(void *context)
     return perhaps_save(a->other, fresh.text) != PERHAPS_ERR_IO || errno != EACCES ? 2 : 0;
 }
 
-static void test_forbidden_folder(void **state)
+TEST(test_forbidden_folder)
 {
-    (void)state;
     struct attempt a = make_attempt(100, 9);
     expect_success(perhaps_save(a.old, a.path.text));
     expect(!chmod(a.path.text, 0666) && !chmod(a.folder.text, 0555));
@@ -284,9 +278,8 @@ static int save_over_read_only(void *context)
 }
 
 /* A file that may not be written is not replaced, though a rename could. */
-static void test_read_only_file(void **state)
+TEST(test_read_only_file)
 {
-    (void)state;
     struct attempt a = make_attempt(100, 9);
     expect_success(perhaps_save(a.old, a.path.text));
     expect(!chmod(a.path.text, 0444) && !chmod(a.folder.text, 0777));
@@ -295,9 +288,8 @@ static void test_read_only_file(void **state)
     expect_attempt(&a, result);
 }
 
-static void test_no_such_place(void **state)
+TEST(test_no_such_place)
 {
-    (void)state;
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = temp_path("no/such/folder"), file = temp_path("a file");
     expect_error(perhaps_save(f, folder.text), PERHAPS_ERR_IO);
@@ -311,9 +303,8 @@ static void test_no_such_place(void **state)
     perhaps_free(f);
 }
 
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
-    (void)state;
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = fresh_folder();
     char name[257];
@@ -338,9 +329,8 @@ static unsigned mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-static void test_mode(void **state)
+TEST(test_mode)
 {
-    (void)state;
     struct path path = fresh_path();
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     mode_t usual = umask(027);
@@ -356,9 +346,8 @@ static void test_mode(void **state)
     perhaps_free(f);
 }
 
-static void test_symbolic_link(void **state)
+TEST(test_symbolic_link)
 {
-    (void)state;
     struct path link = fresh_path(), target = fresh_path();
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100),
                    *g = some_filter(perhaps_kind_at(0), 9);
@@ -375,9 +364,8 @@ static void test_symbolic_link(void **state)
 }
 
 /* A link to a link to nothing: what the last one names is made. */
-static void test_dangling_link(void **state)
+TEST(test_dangling_link)
 {
-    (void)state;
     struct path link = fresh_path(), target = fresh_path(), beside = fresh_path();
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct stat st;
@@ -412,9 +400,8 @@ static void *save_new(void *path)
 }
 
 /* Of several that make one file at once, one succeeds. */
-static void test_new(void **state)
+TEST(test_new)
 {
-    (void)state;
     for (unsigned turn = 0; turn < 20; turn++) {
         struct path path = fresh_path();
         pthread_t thread[4];
@@ -432,9 +419,8 @@ static void test_new(void **state)
 }
 
 /* In the folder where we are, without a slash. */
-static void test_relative_path(void **state)
+TEST(test_relative_path)
 {
-    (void)state;
     struct path folder = fresh_folder(), path = path_below(folder, "filter");
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     char before[PATH_MAX];
@@ -466,32 +452,27 @@ static void *read_fifo(void *argument)
     return NULL;
 }
 
-static void test_pipe(void **state)
+TEST_EACH(test_pipe, any_kind)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
-        struct reader reader = { .path = fresh_path() };
-        perhaps_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
-        struct bytes wanted = saved_bytes(f);
-        struct stat st;
-        pthread_t thread;
-        expect(!mkfifo(reader.path.text, 0600));
-        expect(!pthread_create(&thread, NULL, read_fifo, &reader));
-        expect_success(perhaps_save(f, reader.path.text));
-        expect(!pthread_join(thread, NULL));
-        expect(reader.got.nbytes == wanted.nbytes);
-        expect(!memcmp(reader.got.at, wanted.at, wanted.nbytes));
-        expect(!lstat(reader.path.text, &st) && S_ISFIFO(st.st_mode));
-        free(reader.got.at);
-        free(wanted.at);
-        perhaps_free(f);
-    }
+    struct reader reader = { .path = fresh_path() };
+    perhaps_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
+    struct bytes wanted = saved_bytes(f);
+    struct stat st;
+    pthread_t thread;
+    expect(!mkfifo(reader.path.text, 0600));
+    expect(!pthread_create(&thread, NULL, read_fifo, &reader));
+    expect_success(perhaps_save(f, reader.path.text));
+    expect(!pthread_join(thread, NULL));
+    expect(reader.got.nbytes == wanted.nbytes);
+    expect(!memcmp(reader.got.at, wanted.at, wanted.nbytes));
+    expect(!lstat(reader.path.text, &st) && S_ISFIFO(st.st_mode));
+    free(reader.got.at);
+    free(wanted.at);
+    perhaps_free(f);
 }
 
-static void test_descriptor(void **state)
+TEST(test_descriptor)
 {
-    (void)state;
     struct path path = fresh_path();
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     int fd = open(path.text, O_CREAT | O_RDWR, 0666);
@@ -503,9 +484,8 @@ static void test_descriptor(void **state)
     perhaps_free(f);
 }
 
-static void test_devices(void **state)
+TEST(test_devices)
 {
-    (void)state;
     struct stat st;
     perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
     expect_success(perhaps_save(f, "/dev/null"));
@@ -514,27 +494,4 @@ static void test_devices(void **state)
     expect(errno == ENOSPC);
     expect(!lstat("/dev/full", &st) && S_ISCHR(st.st_mode));
     perhaps_free(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_file_size_limit),
-        cmocka_unit_test(test_full_disk),
-        cmocka_unit_test(test_in_place_on_full_disk),
-        cmocka_unit_test(test_without_proc),
-        cmocka_unit_test(test_forbidden_folder),
-        cmocka_unit_test(test_read_only_file),
-        cmocka_unit_test(test_no_such_place),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_mode),
-        cmocka_unit_test(test_symbolic_link),
-        cmocka_unit_test(test_dangling_link),
-        cmocka_unit_test(test_new),
-        cmocka_unit_test(test_relative_path),
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_descriptor),
-        cmocka_unit_test(test_devices),
-    };
-    return run_group(tests);
 }

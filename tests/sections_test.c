@@ -107,9 +107,8 @@ static struct bytes file_of(perhaps_filter *f)
 
 /* ---- Trees ------------------------------------------------------------------------------ */
 
-static void test_parents(void **state)
+TEST(test_parents)
 {
-    (void)state;
     struct bytes file = file_of(chain_of("blocked", 20, 4));
     expect(get(&file, AT_SECTIONS, 4) == 5);
     const uint32_t wrong[] = { 1, 2, 3, 4, 5, 100, UINT32_MAX };
@@ -122,9 +121,8 @@ static void test_parents(void **state)
 }
 
 /* A window of chains nests as deep as a file may; a chain in a chain, or deeper, is refused. */
-static void test_depth(void **state)
+TEST(test_depth)
 {
-    (void)state;
     struct bytes file = file_of(window_of("chain", 100));
     uint64_t sections = get(&file, AT_SECTIONS, 4);
     size_t chain = 0, layer = 0;
@@ -145,9 +143,8 @@ static void test_depth(void **state)
     free(file.at);
 }
 
-static void test_parts_of_a_wrong_kind(void **state)
+TEST(test_parts_of_a_wrong_kind)
 {
-    (void)state;
     perhaps_filter *of_bloom = chain_of("bloom", 20, 2), *of_cuckoo = chain_of("cuckoo", 20, 2);
     struct bytes file = file_of(of_bloom), other = file_of(of_cuckoo);
     for (uint64_t base = 0; base < 12; base++)
@@ -166,9 +163,8 @@ static void test_parts_of_a_wrong_kind(void **state)
 }
 
 /* The first section alone, its body and a table for it. */
-static void test_without_parts(void **state)
+TEST(test_without_parts)
 {
-    (void)state;
     perhaps_filter *const filters[] = { chain_of("blocked", 20, 3), window_of("blocked", 0) };
     for (unsigned i = 0; i < 2; i++) {
         struct bytes file = file_of(filters[i]);
@@ -184,9 +180,8 @@ static void test_without_parts(void **state)
     }
 }
 
-static void test_generations_that_miss(void **state)
+TEST(test_generations_that_miss)
 {
-    (void)state;
     struct bytes file = file_of(window_of("blocked", 0));
     const uint64_t wrong[] = { 0, 1, 2, 4, 64, 65, UINT64_MAX };
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
@@ -195,9 +190,8 @@ static void test_generations_that_miss(void **state)
 }
 
 /* A clock that no window has: whatever it says, nothing breaks. */
-static void test_any_clock(void **state)
+TEST(test_any_clock)
 {
-    (void)state;
     struct bytes file = file_of(window_of("blocked", 10));
     const uint64_t times[] = { 0, 1, 2, UINT64_MAX, UINT64_MAX / 2 };
     for (size_t set = 0; set < 5; set++)
@@ -218,9 +212,8 @@ static void test_any_clock(void **state)
 
 /* Parts that can hold no key, since the rate is too low for their fingerprints: once, adds went
  * from one generation to the next for ever. */
-static void test_parts_without_room(void **state)
+TEST(test_parts_without_room)
 {
-    (void)state;
     struct perhaps_options options = { .kind = "window",
                                        .base = "cuckoo",
                                        .capacity = 30,
@@ -243,9 +236,8 @@ static void test_parts_without_room(void **state)
 
 /* ---- Bodies ------------------------------------------------------------------------------ */
 
-static void test_bodies_elsewhere(void **state)
+TEST(test_bodies_elsewhere)
 {
-    (void)state;
     struct bytes file = file_of(chain_of("bloom", 20, 4));
     for (size_t section = 0; section < 5; section++) {
         size_t at = at_section(AT_BODY_OFFSET, section),
@@ -267,9 +259,8 @@ static void test_bodies_elsewhere(void **state)
 
 /* ---- Headers of more than one page ------------------------------------------------------- */
 
-static void test_thirty_layers(void **state)
+TEST(test_thirty_layers)
 {
-    (void)state;
     perhaps_filter *f = chain_of("blocked", 20, 30), *opened;
     struct bytes file = saved_bytes(f), again;
     expect(header_size(file.at, file.nbytes) == 2 * 4096 && get(&file, AT_SECTIONS, 4) == 31);
@@ -312,9 +303,8 @@ int __wrap_kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
 
 /* To derive a geometry takes long: that of the window, of its chains, and of each of their
  * layers is derived once, however many generations have it. */
-static void test_geometries_are_derived_once(void **state)
+TEST(test_geometries_are_derived_once)
 {
-    (void)state;
     enum { GENERATIONS = 40, LAYERS = 12 };
     struct perhaps_options options = { .kind = "window",
                                        .base = "chain",
@@ -344,9 +334,8 @@ static void test_geometries_are_derived_once(void **state)
 }
 
 /* As many as a chain may have, and then as many as it has; one more is refused and counted. */
-static void test_all_layers(void **state)
+TEST(test_all_layers)
 {
-    (void)state;
     perhaps_filter *f = chain_of("blocked", 5, PERHAPS_LAYERS_MAX);
     struct bytes file;
     int error = 0;
@@ -360,9 +349,8 @@ static void test_all_layers(void **state)
 }
 
 /* Numbers of sections that nothing agrees with; the largest header is read but not believed. */
-static void test_many_sections(void **state)
+TEST(test_many_sections)
 {
-    (void)state;
     struct bytes file = file_of(chain_of("blocked", 20, 2));
     const uint64_t counts[] = { 0, 1, 2, 4, 25, 8192, 8193, UINT32_MAX };
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
@@ -388,23 +376,4 @@ static void test_many_sections(void **state)
         free(large.at);
     }
     free(file.at);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parents),
-        cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_parts_of_a_wrong_kind),
-        cmocka_unit_test(test_without_parts),
-        cmocka_unit_test(test_generations_that_miss),
-        cmocka_unit_test(test_any_clock),
-        cmocka_unit_test(test_parts_without_room),
-        cmocka_unit_test(test_bodies_elsewhere),
-        cmocka_unit_test(test_thirty_layers),
-        cmocka_unit_test(test_geometries_are_derived_once),
-        cmocka_unit_test(test_all_layers),
-        cmocka_unit_test(test_many_sections),
-    };
-    return run_group(tests);
 }

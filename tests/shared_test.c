@@ -16,40 +16,24 @@ static perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t c
     return make_with(&options);
 }
 
-/* Kinds that cannot be shared refuse it: they have no part in what follows. */
-static const struct perhaps_kind *shared_kind(size_t index)
+TEST_EACH(test_told, takes_threads)
 {
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
-        if (takes_threads(kind) && index-- == 0)
-            break;
-    return kind;
-}
-
-static void test_told(void **state)
-{
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++) {
-        perhaps_filter *plain = make_filter(kind, 100, 0.01, 1);
-        perhaps_filter *shared = shared_filter(kind, 100, 0.01, 1);
-        scene("%s", kind->name);
-        expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
-        expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
-        expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
-        perhaps_free(plain);
-        perhaps_free(shared);
-    }
+    perhaps_filter *plain = make_filter(kind, 100, 0.01, 1);
+    perhaps_filter *shared = shared_filter(kind, 100, 0.01, 1);
+    scene("%s", kind->name);
+    expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
+    expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
+    perhaps_free(plain);
+    perhaps_free(shared);
 }
 
 /* To one thread a shared filter is like any other. */
-static void test_alone(void **state)
+TEST(test_alone)
 {
-    (void)state;
     enum { CAPACITY = 3000 };
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * CAPACITY);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++) {
+    EACH_KIND(kind, takes_threads) {
         perhaps_filter *plain = make_filter(kind, CAPACITY, 0.01, test_seed());
         perhaps_filter *shared = shared_filter(kind, CAPACITY, 0.01, test_seed());
         size_t done, shared_done;
@@ -105,25 +89,19 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
     free_keys(&keys);
 }
 
-static void test_filling(void **state)
+TEST_EACH(test_filling, takes_threads)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++) {
-        for (unsigned round = 0; round < many(60); round++)
-            check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
-        check_filling(kind, many(100 * 1000), 0.01);
-        check_filling(kind, many(100 * 1000), 1e-6);
-    }
+    for (unsigned round = 0; round < many(60); round++)
+        check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
+    check_filling(kind, many(100 * 1000), 0.01);
+    check_filling(kind, many(100 * 1000), 1e-6);
 }
 
 /* More comes than there is room for: what was accepted is found, and the rate is kept. */
-static void test_overfilling(void **state)
+TEST(test_overfilling)
 {
-    (void)state;
     const uint64_t capacities[] = { 10, 300, 5000 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++)
+    EACH_KIND(kind, takes_threads)
         for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
             uint64_t capacity = capacities[c];
             struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * capacity);
@@ -144,13 +122,11 @@ static void test_overfilling(void **state)
 
 /* From next to nothing to many layers and segments, beside those who ask; then beside removals
  * and further adds. */
-static void test_growing(void **state)
+TEST(test_growing)
 {
-    (void)state;
     enum { KEYS = SANITIZED ? 50000 : 150000 };
     const double rates[] = { 0.01, 1e-5 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++)
+    EACH_KIND(kind, takes_threads)
         for (size_t r = 0; grows(kind) && r < sizeof rates / sizeof *rates; r++) {
             struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, KEYS);
             for (unsigned churn = 0; churn <= removes(kind); churn++) {
@@ -208,11 +184,9 @@ static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, doub
     free_keys(&keys);
 }
 
-static void test_churn(void **state)
+TEST(test_churn)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++) {
+    EACH_KIND(kind, takes_threads) {
         if (!removes(kind))
             continue;
         check_churn(kind, 1000, 0.01, 3, many(20 * 1000));
@@ -220,13 +194,11 @@ static void test_churn(void **state)
     }
 }
 
-static void test_crowded(void **state)
+TEST(test_crowded)
 {
-    (void)state;
     const double fpr[] = { 0.9, 0.01 }; /* at high rates counters saturate */
     const uint64_t capacities[] = { 1, 8, 40, 200, 1000, 12345 };
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++)
+    EACH_KIND(kind, takes_threads)
         for (size_t c = 0; removes(kind) && c < sizeof capacities / sizeof *capacities; c++)
             check_churn(kind, capacities[c], fpr[saturates(kind)], 3, many(20 * 1000));
 }
@@ -336,16 +308,12 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
 }
 
 /* At these rates hardly a key is taken for another. */
-static void test_rivals(void **state)
+TEST_EACH(test_rivals, takes_threads)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++) {
-        double fpr = low_rate(kind);
-        for (unsigned round = 0; round < many(30); round++)
-            check_rivalry(kind, BLOCK, fpr);
-        check_rivalry(kind, many(20 * 1000), fpr);
-    }
+    double fpr = low_rate(kind);
+    for (unsigned round = 0; round < many(30); round++)
+        check_rivalry(kind, BLOCK, fpr);
+    check_rivalry(kind, many(20 * 1000), fpr);
 }
 
 /* ---- The last places -------------------------------------------------------------------- */
@@ -396,15 +364,12 @@ static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity
     free_keys(&keys);
 }
 
-static void test_last_places(void **state)
+TEST_EACH(test_last_places, takes_threads)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++)
-        for (unsigned round = 0; gets_full(kind) && round < many(100); round++) {
-            scene("%s, round %u", kind->name, round);
-            check_last_places(kind, BLOCK + 50 + round);
-        }
+    for (unsigned round = 0; gets_full(kind) && round < many(100); round++) {
+        scene("%s, round %u", kind->name, round);
+        check_last_places(kind, BLOCK + 50 + round);
+    }
 }
 
 /* ---- Copies of one key ------------------------------------------------------------------ */
@@ -454,41 +419,26 @@ static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, voi
 }
 
 /* More adds than a key can have copies, then more removals than that, from all sides. */
-static void test_copies(void **state)
+TEST_EACH(test_copies, takes_threads)
 {
-    (void)state;
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = shared_kind(i)); i++)
-        for (unsigned round = 0; removes(kind) && round < many(300); round++) {
-            const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
-            unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
-            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
-            perhaps_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
-            uint64_t count;
-            scene("%s, round %u", kind->name, round);
-            check_copies(f, &keys, add_copies, taken);
-            expect_success(perhaps_count(f, key_at(&keys, 0), keys.key_nbytes, &count));
-            expect(count == (saturates(kind) ? PERHAPS_COUNT_MAX : PERHAPS_COPIES_MAX));
-            expect(stats_of(f).keys == taken);
-            check_copies(f, &keys, remove_copies, taken);
-            expect(saturates(kind) == perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
-            struct perhaps_stats stats = stats_of(f);
-            uint64_t too_many = tries - taken;
-            expect(stats.keys == 0 && stats.failed_adds == too_many &&
-                   stats.unmatched_removals == too_many);
-            perhaps_free(f);
-            free_keys(&keys);
-        }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_told),        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_filling),     cmocka_unit_test(test_overfilling),
-        cmocka_unit_test(test_growing),     cmocka_unit_test(test_churn),
-        cmocka_unit_test(test_crowded),     cmocka_unit_test(test_rivals),
-        cmocka_unit_test(test_last_places), cmocka_unit_test(test_copies),
-    };
-    return run_group(tests);
+    for (unsigned round = 0; removes(kind) && round < many(300); round++) {
+        const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
+        unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
+        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
+        perhaps_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
+        uint64_t count;
+        scene("%s, round %u", kind->name, round);
+        check_copies(f, &keys, add_copies, taken);
+        expect_success(perhaps_count(f, key_at(&keys, 0), keys.key_nbytes, &count));
+        expect(count == (saturates(kind) ? PERHAPS_COUNT_MAX : PERHAPS_COPIES_MAX));
+        expect(stats_of(f).keys == taken);
+        check_copies(f, &keys, remove_copies, taken);
+        expect(saturates(kind) == perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
+        struct perhaps_stats stats = stats_of(f);
+        uint64_t too_many = tries - taken;
+        expect(stats.keys == 0 && stats.failed_adds == too_many &&
+               stats.unmatched_removals == too_many);
+        perhaps_free(f);
+        free_keys(&keys);
+    }
 }

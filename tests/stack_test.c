@@ -188,9 +188,8 @@ static void expect_shallow(struct job *job)
     perhaps_free(job->other);
 }
 
-static void test_every_kind(void **state)
+TEST(test_every_kind)
 {
-    (void)state;
     const double rates[] = { 1e-2, 1e-6 };
     struct job job = { .keys = make_keys(TEXT_KEYS, 1, 0, KEYS), .path = temp_path("deep") };
     for (size_t i = 0; (job.kind = kind_to_test(i)); i++)
@@ -204,6 +203,5 @@ static void test_every_kind(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_kind) };
-    return SANITIZED ? CANNOT_TRY : run_group(tests); /* whose frames are larger */
+    return SANITIZED ? CANNOT_TRY : run_all_tests(); /* whose frames are larger */
 }

@@ -97,13 +97,12 @@ int main(int argc, char **argv)
     setenv("PERHAPS_TEST_SEED", "fresh", false);
     double seconds = argc > 1 ? atof(argv[1]) : 60;
     const char *only = argc > 2 ? argv[2] : NULL;
-    const struct perhaps_kind *kind;
     bool right = true;
     if (seconds <= 0) {
         fprintf(stderr, "usage: stress [SECONDS [KIND]]\n");
         return 2;
     }
-    for (size_t i = 0; (kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, any_kind)
         if (takes_threads(kind) && (!only || !strcmp(only, kind->name)))
             right &= run_kind(kind, seconds);
     return right ? 0 : 1;

@@ -32,6 +32,18 @@ const char *scene_text(void)
     return current_scene;
 }
 
+/* ---- Tests ----------------------------------------------------------------------------- */
+
+static struct CMUnitTest tests[64]; /* cmocka passes over those without a name */
+
+void add_test(const char *name, CMUnitTestFunction function)
+{
+    static size_t ntests;
+    if (ntests == sizeof tests / sizeof *tests)
+        abort();
+    tests[ntests++] = (struct CMUnitTest){ .name = name, .test_func = function };
+}
+
 static const char *usual_cpu(void)
 {
     const char *name = NULL;
@@ -50,6 +62,12 @@ bool has_cpu(void)
     bool has = !strcmp(stats_of(f).cpu, wanted);
     perhaps_free(f);
     return has && strcmp(wanted, usual_cpu()) != 0;
+}
+
+int run_all_tests(void)
+{
+    cmocka_set_test_filter(getenv("PERHAPS_TEST"));
+    return has_cpu() ? cmocka_run_group_tests(tests, NULL, NULL) : CANNOT_TRY;
 }
 
 /* ---- Numbers --------------------------------------------------------------------------- */
@@ -178,6 +196,28 @@ const struct perhaps_kind *kind_to_test(size_t index)
         return perhaps_kind_at(index);
     together = kind_by_name("blocked")->about;
     return &together;
+}
+
+const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
+                                     bool (*which)(const struct perhaps_kind *kind))
+{
+    const struct perhaps_kind *next;
+    size_t i = 0;
+    while (kind && kind_to_test(i++) != kind)
+        ;
+    while ((next = kind_to_test(i++)) && !which(next))
+        ;
+    return next;
+}
+
+bool any_kind(const struct perhaps_kind *kind)
+{
+    return kind;
+}
+
+bool in_registry(const struct perhaps_kind *kind)
+{
+    return kind != &together;
 }
 
 bool removes(const struct perhaps_kind *kind)

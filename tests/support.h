@@ -43,15 +43,41 @@ const char *scene_text(void);
 
 #define expect_success(call) expect_error(call, 0)
 
-/* All of them, or those that PERHAPS_TEST names (with * and ?).  CANNOT_TRY if there are no
- * such kernels as PERHAPS_CPU asks for, or they are those that are taken anyway. */
-#define run_group(tests)                                                                       \
-    (cmocka_set_test_filter(getenv("PERHAPS_TEST")),                                           \
-     has_cpu() ? cmocka_run_group_tests(tests, NULL, NULL) : CANNOT_TRY)
-bool has_cpu(void);
-
 /* The exit status of a test that could not be tried here. */
 enum { CANNOT_TRY = 77 };
+
+/* ---- Tests ----------------------------------------------------------------------------- */
+
+/* TEST(name) {...} is a test because it is there; those of a file run in its order.
+ * TEST_EACH(name, which) {...} is one that is run for each 'kind' with which(kind). */
+#define TEST(name)                                                                             \
+    static void name(void **);                                                                 \
+    __attribute__((constructor)) static void add_##name(void)                                  \
+    {                                                                                          \
+        add_test(#name, name);                                                                 \
+    }                                                                                          \
+    static void name(void **unused_ __attribute__((unused)))
+
+#define TEST_EACH(name, which)                                                                 \
+    static void name##_of(const struct perhaps_kind *);                                        \
+    TEST(name)                                                                                 \
+    {                                                                                          \
+        EACH_KIND(kind, which)                                                                 \
+            name##_of(kind);                                                                   \
+    }                                                                                          \
+    static void name##_of(const struct perhaps_kind *kind)
+
+#define EACH_KIND(kind, which)                                                                 \
+    for (const struct perhaps_kind *kind = NULL; (kind = next_kind(kind, which));)
+
+void add_test(const char *name, CMUnitTestFunction function);
+
+/* Whether there are kernels as PERHAPS_CPU asks for, and they are not those that are taken
+ * anyway. */
+bool has_cpu(void);
+
+/* Runs all tests, or those that PERHAPS_TEST names (with * and ?): the exit status. */
+int run_all_tests(void);
 
 /* ---- Numbers --------------------------------------------------------------------------- */
 
@@ -114,6 +140,12 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
  * several lines together.  options_for() knows which one it is given. */
 const struct perhaps_kind *kind_to_test(size_t index);
 
+/* The first one with which(kind) behind this one, or of all; NULL if there is none. */
+const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
+                                     bool (*which)(const struct perhaps_kind *kind));
+
+bool any_kind(const struct perhaps_kind *kind);
+bool in_registry(const struct perhaps_kind *kind); /* not the one that is there once more */
 bool removes(const struct perhaps_kind *kind);
 bool merges(const struct perhaps_kind *kind);
 bool grows(const struct perhaps_kind *kind);   /* 'capacity' is but a beginning */

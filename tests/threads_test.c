@@ -69,13 +69,11 @@ static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys
     }
 }
 
-static void test_readers(void **state)
+TEST(test_readers)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct path path = temp_path("threads");
         perhaps_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
         scene("%s", kind->name);
@@ -109,12 +107,10 @@ static void *build_filter(void *context)
 }
 
 /* A filter a thread, merged at the end: how a set is built by many. */
-static void test_writers(void **state)
+TEST(test_writers)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = kind_to_test(i)); i++) {
+    EACH_KIND(kind, any_kind) {
         struct writer writers[THREADS];
         scene("%s", kind->name);
         for (unsigned t = 0; t < THREADS; t++) {
@@ -136,13 +132,4 @@ static void test_writers(void **state)
             perhaps_free(writers[t].f);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_readers),
-        cmocka_unit_test(test_writers),
-    };
-    return run_group(tests);
 }

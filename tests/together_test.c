@@ -6,9 +6,8 @@
 #include <math.h>
 
 /* Fewer bits than where memory alone counts, for hardly more of it. */
-static void test_thrift(void **state)
+TEST(test_thrift)
 {
-    (void)state;
     const double rates[] = { 0.1, 0.01, 0.001 };
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         struct perhaps_options options = { .capacity = 1000000, .fpr = rates[r] };
@@ -50,9 +49,8 @@ static void measure(double fpr, const struct perhaps_keys *members,
     expect(fabs(found - now * queries) <= 0.02 * expected + DEVIATIONS * sqrt(expected));
 }
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
-    (void)state;
     const double rates[] = { 0.1, 0.01, 0.001, 1e-4, 1e-6 };
     struct rng rng = rng_for(__func__);
     struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 50000);
@@ -69,9 +67,8 @@ static void test_rates(void **state)
 }
 
 /* What is predicted agrees with what the bits say, closer than can be counted. */
-static void test_predicted(void **state)
+TEST(test_predicted)
 {
-    (void)state;
     enum { KEYS = SANITIZED ? 50000 : 300000, FILTERS = 10 };
     const double rates[] = { 0.001, 1e-4, 1e-6, 1e-8 };
     struct rng rng = rng_for(__func__);
@@ -94,14 +91,4 @@ static void test_predicted(void **state)
         expect(fabs(now - predicted) < DEVIATIONS * sd + 0.005 * predicted);
     }
     free_keys(&keys);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thrift),
-        cmocka_unit_test(test_rates),
-        cmocka_unit_test(test_predicted),
-    };
-    return run_group(tests);
 }

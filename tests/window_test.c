@@ -65,9 +65,8 @@ static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint
     perhaps_free(f);
 }
 
-static void test_bounds_of_time(void **state)
+TEST(test_bounds_of_time)
 {
-    (void)state;
     for (unsigned i = 0; i < CHOICES; i++)
         for (uint64_t window = 1; window < 400; window = window * 3 / 2 + 1) {
             uint64_t period = (window + generations[i] - 2) / (generations[i] - 1);
@@ -78,9 +77,8 @@ static void test_bounds_of_time(void **state)
 }
 
 /* What has come before the first moment is taken to have come at it. */
-static void test_before_the_first_moment(void **state)
+TEST(test_before_the_first_moment)
 {
-    (void)state;
     struct perhaps_options options = window_options(3, 10);
     options.window.time = 10;
     perhaps_filter *f = make_with(&options);
@@ -94,9 +92,8 @@ static void test_before_the_first_moment(void **state)
     perhaps_free(f);
 }
 
-static void test_standing_and_going_back(void **state)
+TEST(test_standing_and_going_back)
 {
-    (void)state;
     for (unsigned i = 0; i < CHOICES; i++) {
         struct perhaps_options options = window_options(generations[i], 1000);
         options.window.time = 6300;
@@ -114,9 +111,8 @@ static void test_standing_and_going_back(void **state)
     }
 }
 
-static void test_far_ahead(void **state)
+TEST(test_far_ahead)
 {
-    (void)state;
     const uint64_t times[] = { 1, 63, UINT64_MAX / 3, UINT64_MAX };
     for (unsigned i = 0; i < CHOICES; i++)
         for (size_t t = 0; t < sizeof times / sizeof *times; t++) {
@@ -140,9 +136,8 @@ static void test_far_ahead(void **state)
 
 /* ---- By call ---------------------------------------------------------------------------- */
 
-static void test_by_call(void **state)
+TEST(test_by_call)
 {
-    (void)state;
     for (unsigned i = 0; i < CHOICES; i++) {
         struct perhaps_options options = window_options(generations[i], 1000);
         perhaps_filter *f = make_with(&options);
@@ -162,9 +157,8 @@ static void test_by_call(void **state)
 }
 
 /* Without a rotation it takes its share of the capacity; a generation of chains takes all. */
-static void test_full_generation(void **state)
+TEST(test_full_generation)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = window_options(5, 1000);
     size_t done;
@@ -216,9 +210,8 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
     free_keys(&keys);
 }
 
-static void test_by_keys(void **state)
+TEST(test_by_keys)
 {
-    (void)state;
     const size_t batches[] = { 37, 100, 999 };
     for (unsigned i = 0; i < CHOICES; i++)
         for (unsigned b = 0; b < sizeof batches / sizeof *batches; b++) {
@@ -230,9 +223,8 @@ static void test_by_keys(void **state)
 
 /* At a rate at which many keys are taken for present: they are not counted, but a generation
  * that has no room for more of them is a full one.  (It was refused once.) */
-static void test_lax_rate(void **state)
+TEST(test_lax_rate)
 {
-    (void)state;
     struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
     struct perhaps_options options = window_options(5, 7249);
     options.window.keys = options.capacity;
@@ -250,9 +242,8 @@ static void test_lax_rate(void **state)
 }
 
 /* One key over and over is one key, also where a generation could store copies. */
-static void test_repeated_key(void **state)
+TEST(test_repeated_key)
 {
-    (void)state;
     const struct perhaps_kind *base;
     for (size_t i = 0; (base = perhaps_kind_at(i)); i++) {
         struct perhaps_options options = window_options(5, 100);
@@ -416,9 +407,8 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     free_keys(&m.keys);
 }
 
-static void test_model(void **state)
+TEST(test_model)
 {
-    (void)state;
     struct rng rng = rng_for(__func__);
     const char *const bases[] = { "blocked", "chain" };
     for (unsigned i = 0; i < 3; i++)
@@ -434,21 +424,4 @@ static void test_model(void **state)
             rng_next(&rng);
             run_model(&options, rng);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds_of_time),
-        cmocka_unit_test(test_before_the_first_moment),
-        cmocka_unit_test(test_standing_and_going_back),
-        cmocka_unit_test(test_far_ahead),
-        cmocka_unit_test(test_by_call),
-        cmocka_unit_test(test_full_generation),
-        cmocka_unit_test(test_by_keys),
-        cmocka_unit_test(test_lax_rate),
-        cmocka_unit_test(test_repeated_key),
-        cmocka_unit_test(test_model),
-    };
-    return run_group(tests);
 }
