@@ -1,16 +1,462 @@
+#define ZLIB_CONST /* what zlib reads it does not write to */
 #include "blocks.h"
 
+#include <bzlib.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
 
-#include "stream.h"
+#include "stop.h"
 
-struct blocks {
+/* ---- What packed files hold -------------------------------------------------------- */
+
+/* Packed bytes that come in, and room for what they hold; both move on as they are used. */
+struct flow {
+    const uint8_t *in;
+    size_t in_nbytes;
+    uint8_t *out;
+    size_t out_nbytes;
+};
+
+enum unpacked { UNPACKED, CORRUPT, NO_MEMORY };
+
+/* A format.  A file is one or several members, one behind the other. */
+struct unpacker {
+    const char *truncated, *corrupt; /* what is wrong then */
+    bool pads;                       /* zeros may stand behind a member */
+
+    /* Makes the state of unpacking.  NULL: no memory. */
+    void *(*start)(void);
+
+    /* Goes on as far as it can.  '*inside' tells whether a member has begun and not ended; if
+     * not, the next begins. */
+    enum unpacked (*step)(void *state, struct flow *flow, bool *inside);
+
+    void (*stop)(void *state);
+};
+
+static unsigned int as_uint(size_t nbytes)
+{
+    return nbytes < UINT_MAX ? (unsigned int)nbytes : UINT_MAX;
+}
+
+/* What is left of the flow: 'in' and 'out' have been moved on. */
+static void move_on(struct flow *flow, const void *in, void *out)
+{
+    flow->in_nbytes -= (size_t)((const uint8_t *)in - flow->in);
+    flow->out_nbytes -= (size_t)((uint8_t *)out - flow->out);
+    flow->in = in;
+    flow->out = out;
+}
+
+/* ---- gzip ------------------------------------------------------------------------------ */
+
+static void *start_gzip(void)
+{
+    z_stream *z = calloc(1, sizeof *z);
+    if (z && inflateInit2(z, 16 + MAX_WBITS) != Z_OK) {
+        free(z);
+        z = NULL;
+    }
+    return z;
+}
+
+static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
+{
+    z_stream *z = state;
+    if (!*inside)
+        inflateReset(z);
+    z->next_in = flow->in;
+    z->avail_in = as_uint(flow->in_nbytes);
+    z->next_out = flow->out;
+    z->avail_out = as_uint(flow->out_nbytes);
+    int result = inflate(z, Z_NO_FLUSH);
+    move_on(flow, z->next_in, z->next_out);
+    *inside = result != Z_STREAM_END;
+    if (result == Z_MEM_ERROR)
+        return NO_MEMORY;
+    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? UNPACKED
+                                                                             : CORRUPT;
+}
+
+static void stop_gzip(void *state)
+{
+    inflateEnd(state);
+    free(state);
+}
+
+static const struct unpacker unpack_gzip = { .truncated = "truncated gzip data",
+                                             .corrupt = "corrupt gzip data",
+                                             .pads = true,
+                                             .start = start_gzip,
+                                             .step = step_gzip,
+                                             .stop = stop_gzip };
+
+/* ---- zstd ------------------------------------------------------------------------------ */
+
+static void *start_zstd(void)
+{
+    return ZSTD_createDStream();
+}
+
+static enum unpacked step_zstd(void *state, struct flow *flow, bool *inside)
+{
+    ZSTD_inBuffer in = { flow->in, flow->in_nbytes, 0 };
+    ZSTD_outBuffer out = { flow->out, flow->out_nbytes, 0 };
+    size_t result = ZSTD_decompressStream(state, &out, &in);
+    move_on(flow, flow->in + in.pos, flow->out + out.pos);
+    *inside = result != 0;
+    return ZSTD_isError(result) ? CORRUPT : UNPACKED;
+}
+
+static void stop_zstd(void *state)
+{
+    ZSTD_freeDStream(state);
+}
+
+static const struct unpacker unpack_zstd = { .truncated = "truncated zstd data",
+                                             .corrupt = "corrupt zstd data",
+                                             .start = start_zstd,
+                                             .step = step_zstd,
+                                             .stop = stop_zstd };
+
+/* ---- xz -------------------------------------------------------------------------------- */
+
+static void *start_xz(void)
+{
+    return calloc(1, sizeof(lzma_stream)); /* as LZMA_STREAM_INIT has it */
+}
+
+static enum unpacked step_xz(void *state, struct flow *flow, bool *inside)
+{
+    lzma_stream *xz = state;
+    if (!*inside && lzma_stream_decoder(xz, UINT64_MAX, 0) != LZMA_OK)
+        return NO_MEMORY;
+    xz->next_in = flow->in;
+    xz->avail_in = flow->in_nbytes;
+    xz->next_out = flow->out;
+    xz->avail_out = flow->out_nbytes;
+    lzma_ret result = lzma_code(xz, LZMA_RUN);
+    move_on(flow, xz->next_in, xz->next_out);
+    *inside = result != LZMA_STREAM_END;
+    if (result == LZMA_MEM_ERROR)
+        return NO_MEMORY;
+    return result == LZMA_OK || result == LZMA_STREAM_END || result == LZMA_BUF_ERROR ? UNPACKED
+                                                                                      : CORRUPT;
+}
+
+static void stop_xz(void *state)
+{
+    lzma_end(state);
+    free(state);
+}
+
+static const struct unpacker unpack_xz = { .truncated = "truncated xz data",
+                                           .corrupt = "corrupt xz data",
+                                           .pads = true,
+                                           .start = start_xz,
+                                           .step = step_xz,
+                                           .stop = stop_xz };
+
+/* ---- bzip2 ----------------------------------------------------------------------------- */
+
+static void *start_bzip2(void)
+{
+    return calloc(1, sizeof(bz_stream));
+}
+
+static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
+{
+    bz_stream *bz = state;
+    if (!*inside) {
+        BZ2_bzDecompressEnd(bz); /* the first time it is of nothing, and does nothing */
+        if (BZ2_bzDecompressInit(bz, 0, 0) != BZ_OK)
+            return NO_MEMORY;
+    }
+    bz->next_in = (char *)flow->in; /* is not written to */
+    bz->avail_in = as_uint(flow->in_nbytes);
+    bz->next_out = (char *)flow->out;
+    bz->avail_out = as_uint(flow->out_nbytes);
+    int result = BZ2_bzDecompress(bz);
+    move_on(flow, bz->next_in, bz->next_out);
+    *inside = result != BZ_STREAM_END;
+    if (result == BZ_MEM_ERROR)
+        return NO_MEMORY;
+    return result == BZ_OK || result == BZ_STREAM_END ? UNPACKED : CORRUPT;
+}
+
+static void stop_bzip2(void *state)
+{
+    BZ2_bzDecompressEnd(state);
+    free(state);
+}
+
+static const struct unpacker unpack_bzip2 = { .truncated = "truncated bzip2 data",
+                                              .corrupt = "corrupt bzip2 data",
+                                              .start = start_bzip2,
+                                              .step = step_bzip2,
+                                              .stop = stop_bzip2 };
+
+/* ---- The bytes of a file or of standard input, unpacked if they are packed --------- */
+
+#define STREAM_HEAD_NBYTES 12 /* as many as a format is known by, and more */
+
+struct stream {
+    const char *problem; /* after a failure: why */
+    uint64_t nread;      /* bytes, as they stand in the files */
+
+    int fd;                           /* -1: closed */
+    const struct unpacker *unpacker;  /* NULL: the bytes are not packed */
+    uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, read to learn the format */
+    size_t nhead;
+
+    uint8_t *packed; /* what was read and is not unpacked yet: from 'at' to 'end' */
+    size_t at, end;
+    void *state;  /* the unpacker's */
+    bool inside;  /* a member: the file may not end here */
+    bool pending; /* the unpacker may hold more than it had room to give */
+};
+
+#define PACKED_NBYTES ((size_t)128 << 10)
+
+static ssize_t fail(struct stream *stream, const char *problem)
+{
+    stream->problem = problem;
+    return -1;
+}
+
+/* Reads bytes as they stand in the file. */
+static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
+{
+    for (;;) {
+        if (!stop_wait(stream->fd))
+            return fail(stream, "interrupted");
+        ssize_t got = read(stream->fd, buffer, nbytes);
+        if (got >= 0) {
+            stream->nread += (uint64_t)got;
+            return got;
+        }
+        if (errno != EINTR && errno != EAGAIN)
+            return fail(stream, strerror(errno));
+    }
+}
+
+/* ---- Formats ----------------------------------------------------------------------- */
+
+#define OR_RAW ", or give --raw to take its bytes as they are"
+
+/* Files that begin so are unpacked, or refused with what can be done. */
+static const struct magic {
+    const struct unpacker *unpacker;
+    const char *refusal;
+    size_t nbytes;
+    uint8_t bytes[STREAM_HEAD_NBYTES];
+    uint8_t ignored[STREAM_HEAD_NBYTES]; /* bits */
+} magics[] = {
+    { &unpack_gzip, NULL, 2, "\x1f\x8b", "" },
+    { &unpack_zstd, NULL, 4, "\x28\xb5\x2f\xfd", "" },
+    { &unpack_zstd, NULL, 4, "\x50\x2a\x4d\x18", "\x0f" }, /* skippable frame */
+    { &unpack_xz, NULL, 6, "\3757zXZ", "" },
+    { &unpack_bzip2, NULL, 10, "BZh1\x31\x41\x59\x26\x53\x59", "\0\0\0\x0f" },
+    { &unpack_bzip2, NULL, 10, "BZh1\x17\x72\x45\x38\x50\x90", "\0\0\0\x0f" }, /* empty */
+    { NULL, "is a zip archive: unpack it first, with 'unzip -p'" OR_RAW, 4, "PK\3\4", "" },
+    { NULL, "is packed by lz4: unpack it first, with 'lz4 -dc'" OR_RAW, 4, "\x04\x22\x4d\x18",
+      "" },
+    { NULL, "is a filter, not keys: several are asked with -f A -f B" OR_RAW, 8,
+      "\x89perh\r\n\x1a", "" },
+};
+
+#define NMAGICS (sizeof magics / sizeof *magics)
+
+/* How many bytes of the magic the head begins with: all of them, or as far as the head goes;
+ * 0 where it differs. */
+static size_t matching(const uint8_t *head, size_t nhead, const struct magic *magic)
+{
+    size_t i = 0;
+    for (; i < magic->nbytes && i < nhead; i++)
+        if ((head[i] ^ magic->bytes[i]) & ~magic->ignored[i])
+            return 0;
+    return i;
+}
+
+/* The format that the head tells, or NULL.  Sets *undecided if more bytes may still make it
+ * one. */
+static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *undecided)
+{
+    *undecided = nhead == 0;
+    for (size_t i = 0; i < NMAGICS; i++) {
+        size_t n = matching(head, nhead, &magics[i]);
+        if (n == magics[i].nbytes)
+            return &magics[i];
+        *undecided |= n > 0;
+    }
+    return NULL;
+}
+
+/* Reads on only while the bytes may still become a magic number: a person's first line is
+ * answered before the second is typed. */
+static bool learn_format(struct stream *stream)
+{
+    bool undecided;
+    const struct magic *magic;
+    while (!(magic = find_magic(stream->head, stream->nhead, &undecided)) && undecided) {
+        ssize_t got =
+            pull(stream, stream->head + stream->nhead, sizeof stream->head - stream->nhead);
+        if (got <= 0)
+            return got == 0;
+        stream->nhead += (size_t)got;
+    }
+    if (magic && magic->refusal)
+        return fail(stream, magic->refusal) == 0;
+    stream->unpacker = magic ? magic->unpacker : NULL;
+    return true;
+}
+
+static bool start_unpacking(struct stream *stream)
+{
+    if (!stream->unpacker)
+        return true;
+    stream->packed = malloc(PACKED_NBYTES);
+    stream->state = stream->unpacker->start();
+    if (!stream->packed || !stream->state)
+        return fail(stream, "out of memory") == 0;
+    memcpy(stream->packed, stream->head, stream->nhead);
+    stream->end = stream->nhead;
+    return true;
+}
+
+static void skip_padding(struct stream *stream)
+{
+    if (!stream->inside && stream->unpacker->pads)
+        while (stream->at < stream->end && !stream->packed[stream->at])
+            stream->at++;
+}
+
+/* Makes sure that there are packed bytes.  Returns 1; 0 at the proper end; -1. */
+static ssize_t refill(struct stream *stream)
+{
+    if (stream->pending)
+        return 1;
+    while (skip_padding(stream), stream->at == stream->end) {
+        ssize_t got = pull(stream, stream->packed, PACKED_NBYTES);
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            return stream->inside ? fail(stream, stream->unpacker->truncated) : 0;
+        stream->at = 0;
+        stream->end = (size_t)got;
+    }
+    return 1;
+}
+
+static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
+{
+    const struct unpacker *unpacker = stream->unpacker;
+    struct flow flow = { .out = buffer, .out_nbytes = nbytes };
+    while (flow.out_nbytes == nbytes) {
+        ssize_t more = refill(stream);
+        if (more <= 0)
+            return more;
+        flow.in = stream->packed + stream->at;
+        flow.in_nbytes = stream->end - stream->at;
+        enum unpacked result = unpacker->step(stream->state, &flow, &stream->inside);
+        stream->at = stream->end - flow.in_nbytes;
+        stream->pending = stream->inside && flow.out_nbytes == 0;
+        if (result != UNPACKED)
+            return fail(stream, result == CORRUPT ? unpacker->corrupt : "out of memory");
+    }
+    return (ssize_t)(nbytes - flow.out_nbytes);
+}
+
+/* ---- Open, read, close ------------------------------------------------------------- */
+
+/* A pipe is opened without waiting for its writer; stop_wait() does that, and can be woken. */
+static int open_to_read(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int flags = fcntl(fd, F_GETFL);
+    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return fd;
+}
+
+const char *reader_refusal(const char *path)
+{
+    uint8_t head[STREAM_HEAD_NBYTES];
+    bool undecided;
+    int fd = open_to_read(path);
+    ssize_t nhead = fd < 0 ? 0 : read(fd, head, sizeof head);
+    const struct magic *magic = nhead > 0 ? find_magic(head, (size_t)nhead, &undecided) : NULL;
+    if (fd >= 0)
+        close(fd);
+    return magic ? magic->refusal : NULL;
+}
+
+static bool stream_open(struct stream *stream, const char *path, bool raw)
+{
+    stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
+    if (stream->fd < 0)
+        return fail(stream, strerror(errno)) == 0;
+    return raw || (learn_format(stream) && start_unpacking(stream));
+}
+
+static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
+{
+    if (stream->unpacker)
+        return read_packed(stream, buffer, nbytes);
+    if (stream->nhead == 0)
+        return pull(stream, buffer, nbytes);
+    size_t nhead = stream->nhead < nbytes ? stream->nhead : nbytes;
+    memcpy(buffer, stream->head, nhead);
+    stream->nhead -= nhead;
+    memmove(stream->head, stream->head + nhead, stream->nhead);
+    return (ssize_t)nhead;
+}
+
+static void stream_close(struct stream *stream)
+{
+    if (stream->fd > STDIN_FILENO)
+        close(stream->fd);
+    if (stream->state)
+        stream->unpacker->stop(stream->state);
+    free(stream->packed);
+    *stream = (struct stream){ .fd = -1, .nread = stream->nread, .problem = stream->problem };
+}
+
+/* ---- Blocks ------------------------------------------------------------------------ */
+
+void *room_for(struct room *room, size_t count, size_t member_nbytes)
+{
+    size_t nbytes = (count ? count : 1) * member_nbytes;
+    if (room->nbytes < nbytes) {
+        free(room->memory);
+        nbytes += nbytes / 4;
+        room->memory = malloc(nbytes);
+        room->nbytes = room->memory ? nbytes : 0;
+    }
+    return room->memory;
+}
+
+void block_release(struct block *block)
+{
+    free(block->text);
+    for (size_t i = 0; i < sizeof block->room / sizeof *block->room; i++)
+        free(block->room[i].memory);
+}
+
+struct reader {
     char *const *paths;
     size_t npaths;
     char delimiter;
     bool raw;
-    uint64_t nread;
     struct stream stream;
     size_t source;
 
@@ -25,135 +471,133 @@ struct blocks {
 static bool make_room(struct block *block, size_t used)
 {
     size_t needed = used + BLOCK_NBYTES + 1 + BLOCK_SLACK_NBYTES;
-    if (block->text && block->room >= needed)
+    if (block->text && block->room_nbytes >= needed)
         return true;
-    size_t room = block->room * 2 > needed ? block->room * 2 : needed;
+    size_t room = block->room_nbytes * 2 > needed ? block->room_nbytes * 2 : needed;
     char *text = realloc(block->text, room);
     if (!text)
         return false;
     block->text = text;
-    block->room = room;
+    block->room_nbytes = room;
     return true;
 }
 
 /* One long record shall not take its room for good in each of many blocks. */
 static void give_back_room(struct block *block)
 {
-    if (block->room <= 4 * BLOCK_NBYTES)
+    if (block->room_nbytes <= 4 * BLOCK_NBYTES)
         return;
     free(block->text);
     block->text = NULL;
-    block->room = 0;
+    block->room_nbytes = 0;
 }
 
 /* A file has ended: its last record may lack the delimiter. */
-static bool end_file(struct blocks *blocks, struct block *block, size_t used)
+static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
-    block->source = blocks->source++;
-    stream_close(&blocks->stream);
+    block->source = reader->source++;
+    stream_close(&reader->stream);
     if (used == 0)
         return false;
-    block->text[used] = blocks->delimiter;
+    block->text[used] = reader->delimiter;
     block->nbytes = used + 1;
     return true;
 }
 
-static void fill_with_problem(struct blocks *blocks, struct block *block, const char *problem)
+static void fill_with_problem(struct reader *reader, struct block *block, const char *problem)
 {
-    block->state = BLOCK_PROBLEM;
-    block->source = blocks->source;
-    blocks->stream.problem = problem;
+    block->holds = BLOCK_PROBLEM;
+    block->source = reader->source;
+    reader->stream.problem = problem;
 }
 
 /* Ends the block behind the last delimiter among the 'got' bytes that were read behind the
  * first 'used'.  false: there is none. */
-static bool end_block(struct blocks *blocks, struct block *block, size_t used, size_t got)
+static bool end_block(struct reader *reader, struct block *block, size_t used, size_t got)
 {
-    const char *last = memrchr(block->text + used, blocks->delimiter, got);
+    const char *last = memrchr(block->text + used, reader->delimiter, got);
     if (!last)
         return false;
-    block->source = blocks->source;
+    block->source = reader->source;
     block->nbytes = (size_t)(last + 1 - block->text);
-    blocks->nbegun = used + got - block->nbytes;
-    memcpy(blocks->begun, last + 1, blocks->nbegun);
+    reader->nbegun = used + got - block->nbytes;
+    memcpy(reader->begun, last + 1, reader->nbegun);
     return true;
 }
 
-bool blocks_give(struct blocks *blocks, const char *text, size_t nbytes)
+bool reader_give(struct reader *reader, const char *text, size_t nbytes)
 {
-    if (!make_room(&blocks->given, nbytes))
+    if (!make_room(&reader->given, nbytes))
         return false;
-    memcpy(blocks->given.text, text, nbytes);
-    blocks->given.nbytes = nbytes;
+    memcpy(reader->given.text, text, nbytes);
+    reader->given.nbytes = nbytes;
     return true;
 }
 
-void blocks_read(struct blocks *blocks, struct block *block)
+void reader_read(struct reader *reader, struct block *block)
 {
-    if (blocks->given.text) {
+    if (reader->given.text) {
         free(block->text);
-        *block = blocks->given;
-        blocks->given = (struct block){ 0 };
-        blocks->source = blocks->npaths;
+        *block = reader->given;
+        reader->given = (struct block){ 0 };
+        reader->source = reader->npaths;
         return;
     }
-    struct stream *stream = &blocks->stream;
-    size_t used = blocks->nbegun;
-    blocks->nbegun = 0;
-    block->state = BLOCK_RECORDS;
+    struct stream *stream = &reader->stream;
+    size_t used = reader->nbegun;
+    reader->nbegun = 0;
+    block->holds = BLOCK_RECORDS;
     block->nbytes = 0;
     give_back_room(block);
     bool room = make_room(block, used);
     if (room)
-        memcpy(block->text, blocks->begun, used);
-    while (blocks->source < blocks->npaths) {
+        memcpy(block->text, reader->begun, used);
+    while (reader->source < reader->npaths) {
         if (!room)
-            return fill_with_problem(blocks, block, "out of memory for so long a line");
-        if (stream->fd < 0 && !stream_open(stream, blocks->paths[blocks->source], blocks->raw))
-            return fill_with_problem(blocks, block, stream->problem);
+            return fill_with_problem(reader, block, "out of memory for so long a line");
+        if (stream->fd < 0 && !stream_open(stream, reader->paths[reader->source], reader->raw))
+            return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);
         if (got < 0)
-            return fill_with_problem(blocks, block, stream->problem);
-        if (got == 0 && end_file(blocks, block, used))
+            return fill_with_problem(reader, block, stream->problem);
+        if (got == 0 && end_file(reader, block, used))
             return;
-        if (end_block(blocks, block, used, (size_t)got))
+        if (end_block(reader, block, used, (size_t)got))
             return;
         used += (size_t)got;
         room = make_room(block, used);
     }
-    block->state = BLOCK_END;
+    block->holds = BLOCK_END;
 }
 
-struct blocks *blocks_open(char *const *paths, size_t npaths, char delimiter, bool raw)
+struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw)
 {
-    struct blocks *blocks = malloc(sizeof *blocks);
-    if (!blocks)
+    struct reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
         return NULL;
-    blocks->paths = paths;
-    blocks->npaths = npaths;
-    blocks->delimiter = delimiter;
-    blocks->raw = raw;
-    blocks->given = (struct block){ 0 };
-    blocks->nread = blocks->source = blocks->nbegun = 0;
-    stream_init(&blocks->stream, &blocks->nread);
-    return blocks;
+    reader->paths = paths;
+    reader->npaths = npaths;
+    reader->delimiter = delimiter;
+    reader->raw = raw;
+    reader->stream.fd = -1;
+    return reader;
 }
 
-const char *blocks_problem(const struct blocks *blocks)
+const char *reader_problem(const struct reader *reader)
 {
-    return blocks->stream.problem;
+    return reader->stream.problem;
 }
 
-uint64_t blocks_nread(const struct blocks *blocks)
+uint64_t reader_nread(const struct reader *reader)
 {
-    return blocks->nread;
+    return reader->stream.nread;
 }
 
-void blocks_close(struct blocks *blocks)
+void reader_close(struct reader *reader)
 {
-    if (!blocks)
+    if (!reader)
         return;
-    stream_close(&blocks->stream);
-    free(blocks->given.text);
-    free(blocks);
+    stream_close(&reader->stream);
+    free(reader->given.text);
+    free(reader);
 }

@@ -3,81 +3,81 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "facts.h"
 #include "input.h"
+#include "messages.h"
 #include "numbers.h"
-#include "report.h"
+#include "request.h"
 #include "stop.h"
 #include "target.h"
 
 struct change {
     const char *doing; /* "adding" */
     const char *done;  /* "added to" */
-    bool (*batch)(void *change, struct batch *batch);
+    bool (*block)(void *change, struct block *block);
     bool once; /* no copies of a key that is perhaps there */
     struct target target;
     uint64_t nkeys, nskipped;      /* that were read, and lines that had none */
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
-static bool hash_batch(void *context, struct batch *batch)
+static bool hash_block(void *context, struct block *block)
 {
     const struct change *change = context;
-    return batch_hash(change->target.filter, batch);
+    return block_hash(block, change->target.filter);
 }
 
-static bool add_batch(void *context, struct batch *batch)
+static bool add_block(void *context, struct block *block)
 {
     struct change *change = context;
-    if (batch->error)
+    if (block->error)
         return false;
-    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
+    struct perhaps_keys keys = block_keys(block, 0, block->count);
     perhaps_filter *filter = change->target.filter;
-    int error = change->once ? perhaps_add_unless_present_many(filter, &keys, batch->answer,
-                                                               &batch->ndone)
-                             : perhaps_add_many(filter, &keys, &batch->ndone);
-    atomic_fetch_add(&change->nchanged, batch->ndone);
-    return batch_met(batch, error);
+    int error = change->once ? perhaps_add_unless_present_many(filter, &keys, block->answer,
+                                                               &block->ndone)
+                             : perhaps_add_many(filter, &keys, &block->ndone);
+    atomic_fetch_add(&change->nchanged, block->ndone);
+    return block_met(block, error);
 }
 
 /* perhaps_remove_many() does not tell which key met the error: goes through them, the filter is
  * lost anyway. */
-static size_t find_error(perhaps_filter *filter, const struct batch *batch)
+static size_t find_error(perhaps_filter *filter, const struct block *block)
 {
     size_t i = 0;
-    for (; i + 1 < batch->count; i++) {
-        int error = perhaps_remove(filter, batch->key[i].bytes, batch->key[i].nbytes);
+    for (; i + 1 < block->count; i++) {
+        int error = perhaps_remove(filter, block->key[i].bytes, block->key[i].nbytes);
         if (error && error != PERHAPS_ERR_NOT_FOUND)
             break;
     }
     return i;
 }
 
-static bool remove_batch(void *context, struct batch *batch)
+static bool remove_block(void *context, struct block *block)
 {
     struct change *change = context;
-    struct perhaps_keys keys = perhaps_keys_each(batch->key, batch->count);
+    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     size_t nremoved;
-    if (batch->count == 0)
+    if (block->count == 0)
         return true;
-    int error = perhaps_remove_many(change->target.filter, &keys, batch->answer, &nremoved);
+    int error = perhaps_remove_many(change->target.filter, &keys, block->answer, &nremoved);
     if (error)
-        batch->ndone = find_error(change->target.filter, batch);
+        block->ndone = find_error(change->target.filter, block);
     atomic_fetch_add(&change->nchanged, nremoved);
-    return batch_met(batch, error);
+    return block_met(block, error);
 }
 
-static bool add_to_servers(void *context, struct batch *batch)
+static bool add_to_servers(void *context, struct block *block)
 {
     struct change *change = context;
-    bool ok = remote_add(change->target.remote, batch);
-    atomic_fetch_add(&change->nchanged, batch->ndone);
+    bool ok = remote_add(change->target.remote, block);
+    atomic_fetch_add(&change->nchanged, block->ndone);
     return ok;
 }
 
 /* Servers, and files that are changed in place, have what they have been told. */
 static int complain_of_part(const struct change *change, const struct input *input,
-                            const struct batch *last)
+                            const struct block *last)
 {
     char outcome[1024];
     snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
@@ -87,17 +87,17 @@ static int complain_of_part(const struct change *change, const struct input *inp
                                  : input_complain(input, last, outcome);
 }
 
-/* Batches change the filter in order, so that it and its errors are the same for any number of
+/* Blockes change the filter in order, so that it and its errors are the same for any number of
  * threads; in place that cannot be had, since others add meanwhile. */
 static int change_all(struct change *change, struct input *input, bool in_order)
 {
     const struct target *target = &change->target;
     struct stage stages[] = {
-        { .run = hash_batch, .context = change },
-        { .run = change->batch, .context = change, .in_order = in_order },
+        { .run = hash_block, .context = change },
+        { .run = change->block, .context = change, .in_order = in_order },
     };
-    bool hashes = change->batch == add_batch;
-    const struct batch *last = input_run(input, stages + !hashes, 1 + hashes);
+    bool hashes = change->block == add_block;
+    const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
     change->nkeys = input_nkeys(input);
     change->nskipped = input_nskipped(input);
     if (target->remote || target->in_place)
@@ -188,7 +188,7 @@ static bool wants_once(const struct settings *settings, const perhaps_filter *fi
 int verb_build(const struct settings *settings)
 {
     struct change building = {
-        .doing = "building", .done = "into", .batch = add_batch, .target = TARGET_NONE
+        .doing = "building", .done = "into", .block = add_block, .target = TARGET_NONE
     };
     struct size size;
     double started = seconds_now();
@@ -239,7 +239,7 @@ static int change_existing(const struct settings *settings, struct change *chang
     stop_on_signals();
     int status = open_existing(&change->target, settings);
     if (change->target.remote)
-        change->batch = add_to_servers; /* options_read() lets no other verb come here */
+        change->block = add_to_servers; /* options_read() lets no other verb come here */
     if (!status)
         status = change_filter(change, settings, started);
     target_close(&change->target);
@@ -250,7 +250,7 @@ int verb_add(const struct settings *settings)
 {
     struct change adding = { .doing = "adding",
                              .done = "added to",
-                             .batch = add_batch,
+                             .block = add_block,
                              .once = settings->once,
                              .target = TARGET_NONE };
     return change_existing(settings, &adding);
@@ -260,7 +260,7 @@ int verb_remove(const struct settings *settings)
 {
     struct change removing = { .doing = "removing",
                                .done = "removed from",
-                               .batch = remove_batch,
+                               .block = remove_block,
                                .target = TARGET_NONE };
     return change_existing(settings, &removing);
 }

@@ -7,10 +7,30 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "batch.h"
+#include "lines.h"
 #include "options.h"
-#include "pipeline.h"
 #include "request.h"
+
+/* ---- Blocks on their way through stages, by several threads (pipeline.c) -------------- */
+
+struct stage {
+    /* Deals with a block.  false: it is the last one; nothing behind it is wanted. */
+    bool (*run)(void *context, struct block *block);
+    void *context;
+    bool in_order; /* one block at a time, as they were read; else any number side by side */
+};
+
+#define STAGES_MAX 16
+
+/* Has the blocks filled by the first stage, which is in order, go through all others, and be
+ * filled again, until a stage returns false.  Returns the last block: the first one, as they
+ * were read, for which a stage did.  It and all before it have gone through every stage; what
+ * is behind it, not through the stage that returned false, if that is in order, nor through
+ * any in order after it. */
+struct block *pipeline_run(const struct stage *stages, size_t nstages, struct block *blocks,
+                           size_t nblockes, size_t nthreads);
+
+/* ---- The inputs ---------------------------------------------------------------------- */
 
 struct input;
 
@@ -21,13 +41,13 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
                struct input **input);
 
 /* Reads all inputs, splits them into records and keys, and has those go through the stages, in
- * the -j threads.  Each batch may hold no key at all.  Returns the last one: the end, or what a
+ * the -j threads.  Each block may hold no key at all.  Returns the last one: the end, or what a
  * stage returned false for, or where something was wrong: input_complain() tells. */
-const struct batch *input_run(struct input *input, const struct stage *stages, size_t nstages);
+const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Says what is wrong with the last batch, and 'outcome' ("; F is unchanged"); or, if all is
+/* Says what is wrong with the last block, and 'outcome' ("; F is unchanged"); or, if all is
  * well, that lines were skipped.  Returns the exit status. */
-int input_complain(const struct input *input, const struct batch *last, const char *outcome);
+int input_complain(const struct input *input, const struct block *last, const char *outcome);
 
 /* How many keys have gone through all stages; and how many lines had none. */
 uint64_t input_nkeys(const struct input *input);

@@ -7,10 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "complete.h"
-#include "help.h"
+#include "messages.h"
 #include "options.h"
-#include "report.h"
 
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
@@ -106,7 +104,7 @@ static int help(const char *name, bool all)
 
 static int completion(const char *shell)
 {
-    if (shell && complete_print(shell))
+    if (shell && help_completion(shell))
         return STATUS_YES;
     return complain("%s: no shell that completions are made for: give bash, zsh or fish",
                     shell ? shell : "--completion");

@@ -1,8 +1,9 @@
-/* numbers.h - numbers as people write them, and as people read them. */
+/* numbers.h - numbers and times as people write them, and as people read them. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A short text by value, so that a call can stand among printf()'s arguments: grouped(n).s */
@@ -32,5 +33,18 @@ struct text share(double x);                       /* 1.3 %, 2.1e-06 */
 
 /* ", 3.1 M keys/s"; nothing for so few that it tells more of starting than of the work. */
 struct text speed(uint64_t n, double seconds, const char *unit);
+
+/* What can be read, for an error's message. */
+#define MOMENT_EXPECTED                                                                        \
+    "seconds since 1970, such as 1795290000.5, or 2026-11-21T19:38:06[.123][Z|+hh:mm]"
+
+/* Reads seconds since 1970 with an optional fraction; or a date and time of day, with 'T' or a
+ * blank between them, and of UTC if no zone stands behind it.  Up to the year 9999.  Sets *ms
+ * to the milliseconds since 1970, less what is finer; false, leaving it alone, for anything
+ * else. */
+bool read_moment(const char *text, size_t nbytes, uint64_t *ms);
+
+/* What the clock says, in milliseconds since 1970. */
+uint64_t moment_now(void);
 
 #endif

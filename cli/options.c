@@ -7,10 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "help.h"
+#include "messages.h"
 #include "numbers.h"
 #include "remote.h"
-#include "report.h"
 
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)
@@ -30,7 +29,7 @@
 #define GENERATIONS_MAX 64
 
 /* Puts the value of an option where it belongs.  Returns NULL, or what is wrong with it. */
-typedef const char *reader(const char *value, void *slot);
+typedef const char *value_reader(const char *value, void *slot);
 
 static const char *read_flag(const char *value, void *slot)
 {
@@ -203,7 +202,7 @@ static const struct row {
     unsigned verbs;
     const char *name;
     const char *argument; /* NULL: it takes none */
-    reader *read;
+    value_reader *read;
     size_t slot;
     const char *help;
 } rows[] = {
@@ -480,6 +479,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
         return status;
     if (!settings->form.delimiter)
         settings->form.delimiter = '\t';
+    settings->form.end = settings->null ? '\0' : '\n';
     settings->window.generations = (unsigned)settings->generations;
     status = take_operands(argc - optind, argv + optind, settings);
     return status ? status : check_place(settings, given);

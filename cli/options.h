@@ -1,5 +1,6 @@
-/* options.h - the command line, read.  The table in options.c is all there is to know about an
- * option: its names, the verbs that take it, where its value goes, and its line of help. */
+/* options.h - the command line, read.  Each verb is a function, and a row of the table in main.c.
+ * The table in options.c is all there is to know about an option: its names, the verbs that take
+ * it, where its value goes, and its line of help. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -7,9 +8,60 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
-#include "fields.h"
-#include "verbs.h"
+#include "lines.h"
+
+/* ---- Verbs --------------------------------------------------------------------------- */
+
+struct settings;
+
+/* Sets of verbs, by which the options say where they belong. */
+enum verb_bit {
+    BUILD = 1,
+    ADD = 2,
+    REMOVE = 4,
+    QUERY = 8,
+    DEDUP = 16,
+    INFO = 32,
+    PLAN = 64,
+    MERGE = 128,
+    VERIFY = 256,
+    COUNT = 512,
+    CREATE = 1024,
+    DELETE = 2048,
+    CONVERT = 4096,
+};
+
+struct verb {
+    unsigned bit;
+    bool takes_filter; /* the first operand is a filter */
+    bool takes_inputs; /* further operands are allowed */
+    const char *name;
+    int (*run)(const struct settings *settings); /* returns the exit status */
+    const char *usage;                           /* what follows the name */
+    const char *summary;
+    const char *notes; /* more for 'perhaps help VERB', or NULL */
+};
+
+/* From 0 on; NULL: there are fewer. */
+const struct verb *verb_at(size_t number);
+
+int verb_create(const struct settings *settings);
+int verb_build(const struct settings *settings);
+int verb_add(const struct settings *settings);
+int verb_remove(const struct settings *settings);
+int verb_query(const struct settings *settings);
+int verb_count(const struct settings *settings);
+int verb_dedup(const struct settings *settings);
+int verb_info(const struct settings *settings);
+int verb_plan(const struct settings *settings);
+int verb_merge(const struct settings *settings);
+int verb_verify(const struct settings *settings);
+int verb_convert(const struct settings *settings);
+int verb_delete(const struct settings *settings);
+
+/* ---- Options ------------------------------------------------------------------------- */
 
 /* A number that a macro has, for texts. */
 #define TEXT(macro) TEXT_OF(macro)
@@ -78,5 +130,21 @@ struct option_text {
 
 /* Of the verb's options, from number 0 on, the usual ones first.  false: there are fewer. */
 bool options_text(const struct verb *verb, size_t number, struct option_text *text);
+
+/* ---- Help (help.c) ------------------------------------------------------------------- */
+
+/* The verbs in a line each. */
+void help_usage(FILE *to);
+
+/* What 'perhaps help' prints, and 'perhaps help VERB', with all options or the usual ones. */
+void help_print(void);
+void help_verb(const struct verb *verb, bool all);
+
+/* What somebody meant who mistyped a name, with or without its "--".  NULL: nobody can tell. */
+const struct verb *help_nearest_verb(const char *typed);
+const char *help_nearest_option(const struct verb *verb, const char *typed);
+
+/* Prints the completions for bash, zsh or fish.  false: there are none for such a shell. */
+bool help_completion(const char *shell);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "report.h"
+#include "messages.h"
 
 /* Records are moved as they come, kept or not, in pieces of this size: which ones are kept is
  * as random as the keys, and a branch that is guessed wrong takes longer than a line.  A long
@@ -28,15 +28,15 @@ static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
 
 /* Returns the place behind the records that are kept from 'i' on, the first of which lies
  * where it shall or not a piece's size above it. */
-static size_t keep_first(const struct batch *batch, bool wanted, char **to, size_t *nkept)
+static size_t keep_first(const struct block *block, bool wanted, char **to, size_t *nkept)
 {
     size_t i = 0;
-    for (; i < batch->ndone; i++) {
-        const char *from = batch->record[i].bytes;
-        size_t nbytes = batch->record[i].nbytes + 1;
+    for (; i < block->ndone; i++) {
+        const char *from = block->record[i].bytes;
+        size_t nbytes = block->record[i].nbytes + 1;
         if (from >= *to + PIECE_NBYTES)
             break;
-        if (batch->answer[i] != wanted)
+        if (block->answer[i] != wanted)
             continue;
         if (*to != from)
             memmove(*to, from, nbytes);
@@ -46,35 +46,20 @@ static size_t keep_first(const struct batch *batch, bool wanted, char **to, size
     return i;
 }
 
-size_t output_keep(struct batch *batch, bool wanted)
+size_t output_keep(struct block *block, bool wanted)
 {
-    const struct perhaps_key *record = batch->record;
-    const bool *answer = batch->answer;
-    const size_t count = batch->ndone;
-    char *to = batch->output = batch->block.text;
+    const struct perhaps_key *record = block->record;
+    const bool *answer = block->answer;
+    const size_t count = block->ndone;
+    char *to = block->output = block->text;
     size_t nkept = 0;
-    for (size_t i = keep_first(batch, wanted, &to, &nkept); i < count; i++) {
+    for (size_t i = keep_first(block, wanted, &to, &nkept); i < count; i++) {
         bool kept = answer[i] == wanted;
         to = keep_if(kept, to, record[i].bytes, record[i].nbytes + 1);
         nkept += kept;
     }
-    batch->output_nbytes = (size_t)(to - batch->output);
+    block->output_nbytes = (size_t)(to - block->output);
     return nkept;
-}
-
-static const struct label {
-    char text[9];
-    size_t nbytes;
-} labels[2] = { { "no\t", 3 }, { "perhaps\t", 8 } };
-
-static bool make_room(struct batch *batch, size_t nbytes)
-{
-    if (batch->room_nbytes >= nbytes)
-        return true;
-    free(batch->room);
-    batch->room = malloc(nbytes);
-    batch->room_nbytes = batch->room ? nbytes : 0;
-    return batch->room;
 }
 
 static char *append(char *to, const char *bytes, size_t nbytes)
@@ -83,19 +68,11 @@ static char *append(char *to, const char *bytes, size_t nbytes)
     return to + nbytes;
 }
 
-bool output_label(struct batch *batch)
+/* For output that does not fit in the place of the records: 'more_nbytes' more for each. */
+static char *make_room(struct block *block, size_t more_nbytes)
 {
-    size_t most = batch->block.nbytes + batch->ndone * labels[true].nbytes;
-    if (!make_room(batch, most))
-        return false;
-    char *to = batch->output = batch->room;
-    for (size_t i = 0; i < batch->ndone; i++) {
-        const struct label *label = &labels[batch->answer[i]];
-        to = append(to, label->text, label->nbytes);
-        to = append(to, batch->record[i].bytes, batch->record[i].nbytes + 1);
-    }
-    batch->output_nbytes = (size_t)(to - batch->output);
-    return true;
+    size_t nbytes = block->nbytes + block->ndone * more_nbytes + 1;
+    return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
 }
 
 /* "a,b", or "no". */
@@ -113,47 +90,47 @@ static char *append_names(char *to, const char *const *name, size_t nnames, cons
     return to > begin ? to : stpcpy(to, "no");
 }
 
-bool output_names(struct batch *batch, const char *const *name, size_t nnames,
+bool output_names(struct block *block, const char *const *name, size_t nnames,
                   const bool *answer)
 {
     size_t most = sizeof "no\t";
     for (size_t i = 0; i < nnames; i++)
         most += strlen(name[i]) + 1;
-    if (!make_room(batch, batch->block.nbytes + batch->ndone * most + 1))
+    char *to = make_room(block, most);
+    if (!to)
         return false;
-    char *to = batch->output = batch->room;
-    for (size_t i = 0; i < batch->ndone; i++) {
-        to = append_names(to, name, nnames, answer + i, batch->count);
+    for (size_t i = 0; i < block->ndone; i++) {
+        to = append_names(to, name, nnames, answer + i, block->count);
         *to++ = '\t';
-        to = append(to, batch->record[i].bytes, batch->record[i].nbytes + 1);
+        to = append(to, block->record[i].bytes, block->record[i].nbytes + 1);
     }
-    batch->output_nbytes = (size_t)(to - batch->output);
+    block->output_nbytes = (size_t)(to - block->output);
     return true;
 }
 
-bool output_numbers(struct batch *batch)
+bool output_numbers(struct block *block)
 {
     enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1, or 15+ */
-    if (!make_room(batch, batch->block.nbytes + batch->ndone * NUMBER_NBYTES + 1))
+    char *to = make_room(block, NUMBER_NBYTES);
+    if (!to)
         return false;
-    char *to = batch->output = batch->room;
-    for (size_t i = 0; i < batch->ndone; i++) {
-        const struct perhaps_key *record = &batch->record[i];
+    for (size_t i = 0; i < block->ndone; i++) {
+        const struct perhaps_key *record = &block->record[i];
         const char *delimiter = (const char *)record->bytes + record->nbytes;
         to = append(to, record->bytes, record->nbytes);
-        to += batch->number[i] < PERHAPS_COUNT_MAX
-                  ? sprintf(to, "\t%ju", (uintmax_t)batch->number[i])
+        to += block->number[i] < PERHAPS_COUNT_MAX
+                  ? sprintf(to, "\t%ju", (uintmax_t)block->number[i])
                   : sprintf(to, "\t%d+", PERHAPS_COUNT_MAX);
         *to++ = *delimiter;
     }
-    batch->output_nbytes = (size_t)(to - batch->output);
+    block->output_nbytes = (size_t)(to - block->output);
     return true;
 }
 
-bool output_write(struct output *output, const struct batch *batch)
+bool output_write(struct output *output, const struct block *block)
 {
-    const char *bytes = batch->output;
-    size_t nbytes = batch->output_nbytes;
+    const char *bytes = block->output;
+    size_t nbytes = block->output_nbytes;
     while (nbytes > 0 && !output->error) {
         ssize_t written = write(STDOUT_FILENO, bytes, nbytes);
         if (written < 0 && errno != EINTR) {

@@ -1,11 +1,11 @@
-/* A thread that is free takes the batch that is worth most, has it go through its next stage,
- * and looks again.  It never waits with a batch in its hands: a batch whose turn has not come
+/* A thread that is free takes the block that is worth most, has it go through its next stage,
+ * and looks again.  It never waits with a block in its hands: a block whose turn has not come
  * is left to whoever is free when it does.
  *
  * What is in order comes first, since that is what the others may have to wait for; then what
  * is nearest to its end; reading last.  So a line that somebody types is answered before the
- * next one is waited for, and one thread alone needs but one batch. */
-#include "pipeline.h"
+ * next one is waited for, and one thread alone needs but one block. */
+#include "input.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@
 struct pipeline {
     const struct stage *stages;
     size_t nstages;
-    struct batch *batches;
-    size_t nbatches;
+    struct block *blocks;
+    size_t nblockes;
 
     size_t nthreads;
     pthread_t *helper; /* beside the thread that called; nhelpers of them */
 
-    pthread_mutex_t lock; /* of all below, and of the pipeline's own in the batches */
+    pthread_mutex_t lock; /* of all below, and of the pipeline's own in the blocks */
     pthread_cond_t changed;
     size_t nhelpers, nwaiting, nbusy;
     bool reading;
@@ -33,28 +33,28 @@ static void *work(void *pipeline);
 
 /* ---- What to do next --------------------------------------------------------------- */
 
-static bool can_go_on(const struct pipeline *p, const struct batch *batch)
+static bool can_go_on(const struct pipeline *p, const struct block *block)
 {
-    return batch->state == READY && batch->ticket <= p->last &&
-           (!p->stages[batch->stage].in_order || p->turn[batch->stage] == batch->ticket);
+    return block->state == READY && block->ticket <= p->last &&
+           (!p->stages[block->stage].in_order || p->turn[block->stage] == block->ticket);
 }
 
-static size_t worth(const struct pipeline *p, const struct batch *batch)
+static size_t worth(const struct pipeline *p, const struct block *block)
 {
-    return batch->stage + (p->stages[batch->stage].in_order ? p->nstages : 0);
+    return block->stage + (p->stages[block->stage].in_order ? p->nstages : 0);
 }
 
 /* Returns NULL if there is nothing to do at the moment. */
-static struct batch *choose(const struct pipeline *p)
+static struct block *choose(const struct pipeline *p)
 {
     bool may_read = !p->reading && p->turn[0] <= p->last;
-    struct batch *best = NULL, *empty = NULL;
-    for (size_t i = 0; i < p->nbatches; i++) {
-        struct batch *batch = &p->batches[i];
-        if (can_go_on(p, batch) && (!best || worth(p, batch) > worth(p, best)))
-            best = batch;
-        if (batch->state == IDLE && may_read && !empty)
-            empty = batch;
+    struct block *best = NULL, *empty = NULL;
+    for (size_t i = 0; i < p->nblockes; i++) {
+        struct block *block = &p->blocks[i];
+        if (can_go_on(p, block) && (!best || worth(p, block) > worth(p, best)))
+            best = block;
+        if (block->state == IDLE && may_read && !empty)
+            empty = block;
     }
     return best ? best : empty;
 }
@@ -72,60 +72,60 @@ static void call_another(struct pipeline *p)
         p->nhelpers++;
 }
 
-static void take(struct pipeline *p, struct batch *batch)
+static void take(struct pipeline *p, struct block *block)
 {
-    if (batch->state == IDLE) {
-        batch->stage = 0;
-        batch->ticket = p->turn[0];
+    if (block->state == IDLE) {
+        block->stage = 0;
+        block->ticket = p->turn[0];
         p->reading = true;
     }
-    batch->state = BUSY;
+    block->state = BUSY;
     p->nbusy++;
     call_another(p);
 }
 
 /* Waits for something to do.  Returns NULL if nothing will come any more. */
-static struct batch *take_next(struct pipeline *p)
+static struct block *take_next(struct pipeline *p)
 {
-    struct batch *batch;
-    while (!(batch = choose(p)) && p->nbusy) {
+    struct block *block;
+    while (!(block = choose(p)) && p->nbusy) {
         p->nwaiting++;
         pthread_cond_wait(&p->changed, &p->lock);
         p->nwaiting--;
     }
-    if (batch)
-        take(p, batch);
+    if (block)
+        take(p, block);
     else
         pthread_cond_broadcast(&p->changed);
-    return batch;
+    return block;
 }
 
 /* ---- Doing it ---------------------------------------------------------------------- */
 
-/* Has the batch go through its next stage and, since it is in this core's cache, through those
+/* Has the block go through its next stage and, since it is in this core's cache, through those
  * behind it that need not wait for their turn.  Returns false if a stage did. */
-static bool go_on(const struct pipeline *p, struct batch *batch)
+static bool go_on(const struct pipeline *p, struct block *block)
 {
-    const struct stage *stage = &p->stages[batch->stage], *end = p->stages + p->nstages;
-    bool more = stage->run(stage->context, batch);
+    const struct stage *stage = &p->stages[block->stage], *end = p->stages + p->nstages;
+    bool more = stage->run(stage->context, block);
     if (!stage->in_order)
         for (; stage + 1 < end && !stage[1].in_order; stage++)
-            more = stage[1].run(stage[1].context, batch) && more;
-    batch->stage = (size_t)(stage + 1 - p->stages);
+            more = stage[1].run(stage[1].context, block) && more;
+    block->stage = (size_t)(stage + 1 - p->stages);
     return more;
 }
 
-static void put_back(struct pipeline *p, struct batch *batch, size_t began_at, bool more)
+static void put_back(struct pipeline *p, struct block *block, size_t began_at, bool more)
 {
     p->nbusy--;
     if (p->stages[began_at].in_order)
         p->turn[began_at]++;
     if (began_at == 0)
         p->reading = false;
-    batch->state = batch->stage < p->nstages ? READY : IDLE;
-    if (more || batch->ticket > p->last)
+    block->state = block->stage < p->nstages ? READY : IDLE;
+    if (more || block->ticket > p->last)
         return;
-    p->last = batch->ticket;
+    p->last = block->ticket;
     if (p->reading)
         stop_waiting(); /* for input that is not wanted and may never come */
 }
@@ -133,34 +133,34 @@ static void put_back(struct pipeline *p, struct batch *batch, size_t began_at, b
 static void *work(void *pipeline)
 {
     struct pipeline *p = pipeline;
-    struct batch *batch;
+    struct block *block;
     pthread_mutex_lock(&p->lock);
-    while ((batch = take_next(p))) {
-        size_t began_at = batch->stage;
+    while ((block = take_next(p))) {
+        size_t began_at = block->stage;
         pthread_mutex_unlock(&p->lock);
-        bool more = go_on(p, batch);
+        bool more = go_on(p, block);
         pthread_mutex_lock(&p->lock);
-        put_back(p, batch, began_at, more);
+        put_back(p, block, began_at, more);
     }
     pthread_mutex_unlock(&p->lock);
     return NULL;
 }
 
-struct batch *pipeline_run(const struct stage *stages, size_t nstages, struct batch *batches,
-                           size_t nbatches, size_t nthreads)
+struct block *pipeline_run(const struct stage *stages, size_t nstages, struct block *blocks,
+                           size_t nblockes, size_t nthreads)
 {
     struct pipeline p = { .stages = stages,
                           .nstages = nstages,
-                          .batches = batches,
-                          .nbatches = nbatches,
+                          .blocks = blocks,
+                          .nblockes = nblockes,
                           .helper = calloc(nthreads, sizeof(pthread_t)),
                           .last = UINT64_MAX };
     p.nthreads = p.helper ? nthreads : 1;
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.changed, NULL);
-    for (size_t i = 0; i < nbatches; i++) {
-        batches[i].state = IDLE;
-        batches[i].ticket = UINT64_MAX;
+    for (size_t i = 0; i < nblockes; i++) {
+        blocks[i].state = IDLE;
+        blocks[i].ticket = UINT64_MAX;
     }
     work(&p);
     while (p.nhelpers > 0)
@@ -168,8 +168,8 @@ struct batch *pipeline_run(const struct stage *stages, size_t nstages, struct ba
     pthread_cond_destroy(&p.changed);
     pthread_mutex_destroy(&p.lock);
     free(p.helper);
-    struct batch *batch = batches;
-    while (batch->ticket != p.last)
-        batch++;
-    return batch;
+    struct block *block = blocks;
+    while (block->ticket != p.last)
+        block++;
+    return block;
 }

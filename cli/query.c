@@ -3,15 +3,15 @@
 #include <unistd.h>
 
 #include "input.h"
+#include "messages.h"
 #include "numbers.h"
 #include "output.h"
-#include "report.h"
 #include "stop.h"
 #include "target.h"
 
 struct query {
     const struct settings *settings;
-    bool (*ask)(void *query, struct batch *batch);
+    bool (*ask)(void *query, struct block *block);
     size_t ntargets;
     struct target *target;
     _Atomic(const struct target *) failed; /* one on servers, if any has */
@@ -20,111 +20,93 @@ struct query {
     uint64_t nselected;
 };
 
-static bool ask_one(struct query *query, const struct target *target, struct batch *batch,
+static bool ask_one(struct query *query, const struct target *target, struct block *block,
                     size_t *npresent)
 {
-    struct perhaps_keys keys = perhaps_keys_each(batch->key, batch->count);
+    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     if (!target->remote) {
-        *npresent = perhaps_contains_many(target->filter, &keys, batch->answer);
+        *npresent = perhaps_contains_many(target->filter, &keys, block->answer);
         return true;
     }
-    bool ok = remote_ask(target->remote, batch, npresent);
+    bool ok = remote_ask(target->remote, block, npresent);
     if (!ok)
         query->failed = target;
     return ok;
 }
 
-/* The answers of several filters: the batch's scratch.  'each' has a row for every filter. */
-struct answers {
-    size_t nanswers;
-    bool each[];
-};
-
-static struct answers *answers_of(const struct query *query, struct batch *batch)
+/* A key is there if it is in any of them.  Keeps a row of answers for each filter. */
+static bool ask_several(struct query *query, struct block *block, size_t *npresent)
 {
-    struct answers *answers = batch->scratch;
-    size_t needed = batch->count * query->ntargets;
-    if (answers && answers->nanswers >= needed)
-        return answers;
-    free(answers);
-    batch->scratch = answers = malloc(sizeof *answers + needed * sizeof *answers->each);
-    if (answers)
-        answers->nanswers = needed;
-    return answers;
-}
-
-/* A key is there if it is in any of them. */
-static bool ask_several(struct query *query, struct batch *batch, size_t *npresent)
-{
-    struct answers *answers = answers_of(query, batch);
+    const size_t count = block->count;
+    bool *answers = room_for(&block->room[FOR_VERB], query->ntargets * count, sizeof *answers);
     if (!answers)
-        return batch_met(batch, PERHAPS_ERR_MEMORY);
-    for (size_t t = 0; t < query->ntargets && batch->count; t++) {
-        if (!ask_one(query, &query->target[t], batch, npresent))
+        return block_met(block, PERHAPS_ERR_MEMORY);
+    for (size_t t = 0; t < query->ntargets && count; t++) {
+        if (!ask_one(query, &query->target[t], block, npresent))
             return false;
-        memcpy(answers->each + t * batch->count, batch->answer, batch->count);
+        memcpy(answers + t * count, block->answer, count);
     }
     *npresent = 0;
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < count; i++) {
         bool any = false;
         for (size_t t = 0; t < query->ntargets; t++)
-            any |= answers->each[t * batch->count + i];
-        batch->answer[i] = any;
+            any |= answers[t * count + i];
+        block->answer[i] = any;
         *npresent += any;
     }
     return true;
 }
 
-static bool label(const struct query *query, struct batch *batch)
+static bool label(const struct query *query, struct block *block)
 {
-    const struct words *filters = &query->settings->filters;
-    const struct answers *answers = batch->scratch;
-    bool ok = query->ntargets > 1
-                  ? output_names(batch, filters->word, filters->count, answers->each)
-                  : output_label(batch);
-    return batch_met(batch, ok ? 0 : PERHAPS_ERR_MEMORY);
+    static const char *const perhaps[] = { "perhaps" };
+    bool several = query->ntargets > 1;
+    bool ok =
+        output_names(block, several ? query->settings->filters.word : perhaps, query->ntargets,
+                     several ? block->room[FOR_VERB].memory : block->answer);
+    return block_met(block, ok ? 0 : PERHAPS_ERR_MEMORY);
 }
 
-static bool ask_batch(void *context, struct batch *batch)
+static bool ask_block(void *context, struct block *block)
 {
     struct query *query = context;
     const struct settings *s = query->settings;
     size_t npresent = 0;
-    if (query->ntargets == 1 ? !ask_one(query, query->target, batch, &npresent)
-                             : !ask_several(query, batch, &npresent))
+    if (query->ntargets == 1 ? !ask_one(query, query->target, block, &npresent)
+                             : !ask_several(query, block, &npresent))
         return false;
-    batch->nselected = s->invert ? batch->count - npresent : npresent;
+    block->nselected = s->invert ? block->count - npresent : npresent;
     if (s->any || s->count)
         return true;
     if (s->label)
-        return label(query, batch);
-    output_keep(batch, !s->invert);
+        return label(query, block);
+    output_keep(block, !s->invert);
     return true;
 }
 
-static bool count_batch(void *context, struct batch *batch)
+static bool count_block(void *context, struct block *block)
 {
     const struct query *query = context;
-    int error = batch_make_numbers(batch) ? 0 : PERHAPS_ERR_MEMORY;
+    int error = block_make_numbers(block) ? 0 : PERHAPS_ERR_MEMORY;
     size_t i = 0;
-    for (; i < batch->count && !error; i += !error) {
-        const struct perhaps_key *key = &batch->key[i];
+    for (; i < block->count && !error; i += !error) {
+        const struct perhaps_key *key = &block->key[i];
         error =
-            perhaps_count(query->target->filter, key->bytes, key->nbytes, &batch->number[i]);
-        batch->nselected += !error && batch->number[i] > 0;
+            perhaps_count(query->target->filter, key->bytes, key->nbytes, &block->number[i]);
+        block->nselected += !error && block->number[i] > 0;
     }
-    batch->ndone = i;
-    if (!output_numbers(batch))
+    block->ndone = i;
+    if (!output_numbers(block))
         error = PERHAPS_ERR_MEMORY;
-    return batch_met(batch, error) && !batch->problem;
+    return block_met(block, error) && !block->problem;
 }
 
-static bool print_batch(void *context, struct batch *batch)
+static bool print_block(void *context, struct block *block)
 {
     struct query *query = context;
-    query->nselected += batch->nselected;
+    query->nselected += block->nselected;
     bool enough = query->settings->any && query->nselected;
-    return output_write(&query->output, batch) && !enough;
+    return output_write(&query->output, block) && !enough;
 }
 
 /* How many of the keys that were asked are perhaps there. */
@@ -144,7 +126,7 @@ static const char *name_of(const struct query *query, char name[1024])
     return name;
 }
 
-static int complain_of(const struct query *query, const struct batch *last)
+static int complain_of(const struct query *query, const struct block *last)
 {
     char name[1024], outcome[2048] = "";
     if (stop_signal())
@@ -159,8 +141,8 @@ static int complain_of(const struct query *query, const struct batch *last)
 static int query_all(struct query *query)
 {
     const struct stage stages[] = { { query->ask, query, .in_order = false },
-                                    { print_batch, query, .in_order = true } };
-    const struct batch *last = input_run(query->input, stages, 2);
+                                    { print_block, query, .in_order = true } };
+    const struct block *last = input_run(query->input, stages, 2);
     if (query->output.error)
         return output_complain(&query->output, "");
     bool enough = query->settings->any && query->nselected;
@@ -230,7 +212,7 @@ static int ask_all(struct query *query)
     int status = refuse_loop(s);
     if (!status)
         status = open_targets(query);
-    if (!status && query->ask == count_batch)
+    if (!status && query->ask == count_block)
         status = check_counts(query->target);
     if (!status)
         status = input_open(s, "asking", !s->count, &query->input);
@@ -258,7 +240,7 @@ static int run_query(struct query *query)
 
 int verb_query(const struct settings *settings)
 {
-    struct query query = { .settings = settings, .ask = ask_batch };
+    struct query query = { .settings = settings, .ask = ask_block };
     int status = run_query(&query);
     if (!status)
         status = query.nselected ? STATUS_YES : STATUS_NO;
@@ -267,6 +249,6 @@ int verb_query(const struct settings *settings)
 
 int verb_count(const struct settings *settings)
 {
-    struct query query = { .settings = settings, .ask = count_batch };
+    struct query query = { .settings = settings, .ask = count_block };
     return run_query(&query);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "progress.h"
-#include "report.h"
+#include "messages.h"
 #include "stop.h"
 
 struct handle {
@@ -133,7 +132,7 @@ int remote_open(struct remote *remote)
     return remote_settle(remote, error, "");
 }
 
-/* ---- Batches ----------------------------------------------------------------------- */
+/* ---- Blockes ----------------------------------------------------------------------- */
 
 /* One that nobody works with, or a new one.  Returns NULL if there is no memory. */
 static struct handle *take(struct remote *remote)
@@ -165,13 +164,13 @@ static int open_handle(struct remote *remote, struct handle *handle)
     return error;
 }
 
-/* One that failed is not given back: its problem is the batch's. */
-static bool give_back(struct remote *remote, struct handle *handle, struct batch *batch,
+/* One that failed is not given back: its problem is the block's. */
+static bool give_back(struct remote *remote, struct handle *handle, struct block *block,
                       int error)
 {
     if (error) {
-        batch->problem = perhaps_cluster_problem(handle->cluster);
-        return batch_met(batch, error);
+        block->problem = perhaps_cluster_problem(handle->cluster);
+        return block_met(block, error);
     }
     pthread_mutex_lock(&remote->lock);
     handle->busy = false;
@@ -179,54 +178,54 @@ static bool give_back(struct remote *remote, struct handle *handle, struct batch
     return true;
 }
 
-/* Returns NULL, having noted why in the batch, if it has no keys or cannot be worked on. */
-static struct handle *begin(struct remote *remote, struct batch *batch)
+/* Returns NULL, having noted why in the block, if it has no keys or cannot be worked on. */
+static struct handle *begin(struct remote *remote, struct block *block)
 {
-    if (batch->count)
-        memset(batch->answer, 0, batch->count * sizeof *batch->answer);
-    if (batch->count == 0 || batch->error)
+    if (block->count)
+        memset(block->answer, 0, block->count * sizeof *block->answer);
+    if (block->count == 0 || block->error)
         return NULL;
     struct handle *handle = take(remote);
     int error = handle ? open_handle(remote, handle) : PERHAPS_ERR_MEMORY;
     if (!error)
         return handle;
-    batch->ndone = 0;
+    block->ndone = 0;
     if (handle)
-        give_back(remote, handle, batch, error);
-    batch_met(batch, error);
+        give_back(remote, handle, block, error);
+    block_met(block, error);
     return NULL;
 }
 
-bool remote_ask(struct remote *remote, struct batch *batch, size_t *npresent)
+bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
 {
-    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
-    struct handle *handle = begin(remote, batch);
+    struct perhaps_keys keys = block_keys(block, 0, block->count);
+    struct handle *handle = begin(remote, block);
     *npresent = 0;
     if (!handle)
-        return !batch->error;
-    int error = perhaps_cluster_contains_many(handle->cluster, &keys, batch->answer, npresent);
+        return !block->error;
+    int error = perhaps_cluster_contains_many(handle->cluster, &keys, block->answer, npresent);
     if (error)
-        batch->ndone = *npresent = 0;
-    return give_back(remote, handle, batch, error);
+        block->ndone = *npresent = 0;
+    return give_back(remote, handle, block, error);
 }
 
-bool remote_add(struct remote *remote, struct batch *batch)
+bool remote_add(struct remote *remote, struct block *block)
 {
-    struct perhaps_keys keys = batch_keys(batch, 0, batch->count);
-    struct handle *handle = begin(remote, batch);
+    struct perhaps_keys keys = block_keys(block, 0, block->count);
+    struct handle *handle = begin(remote, block);
     if (!handle)
-        return !batch->error;
-    int error = perhaps_cluster_add_many(handle->cluster, &keys, batch->answer, &batch->ndone);
-    return give_back(remote, handle, batch, error);
+        return !block->error;
+    int error = perhaps_cluster_add_many(handle->cluster, &keys, block->answer, &block->ndone);
+    return give_back(remote, handle, block, error);
 }
 
-bool remote_blames_key(const struct batch *batch)
+bool remote_blames_key(const struct block *block)
 {
-    return batch->error == PERHAPS_ERR_FULL || batch->error == PERHAPS_ERR_ARGUMENT;
+    return block->error == PERHAPS_ERR_FULL || block->error == PERHAPS_ERR_ARGUMENT;
 }
 
 int remote_complain(const struct remote *remote, const struct input *input,
-                    const struct batch *last, const char *outcome)
+                    const struct block *last, const char *outcome)
 {
     if (!last->error || remote_blames_key(last))
         return input_complain(input, last, outcome);

@@ -4,10 +4,10 @@
 
 #include <perhaps_cluster.h>
 
-#include "batch.h"
-#include "hashing.h"
 #include "input.h"
+#include "lines.h"
 #include "options.h"
+#include "request.h"
 
 /* A build without the client (PERHAPS_CLUSTER=OFF): remote_new() refuses every address, so that
  * none of these is called. */
@@ -60,16 +60,16 @@ int remote_settle(const struct remote *remote, int error, const char *outcome);
 int remote_open(struct remote *remote);
 
 /* Stages' work, by any number of threads, each of which that works has a handle of its own:
- * asks an open filter about the keys of a batch, or adds them.  Writes the answers, of which
+ * asks an open filter about the keys of a block, or adds them.  Writes the answers, of which
  * those that are not known are false.  Returns whether all went well. */
-bool remote_ask(struct remote *remote, struct batch *batch, size_t *npresent);
-bool remote_add(struct remote *remote, struct batch *batch);
+bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
+bool remote_add(struct remote *remote, struct block *block);
 
-/* Whether the error of the batch is that of a key, the one behind those that are done. */
-bool remote_blames_key(const struct batch *batch);
+/* Whether the error of the block is that of a key, the one behind those that are done. */
+bool remote_blames_key(const struct block *block);
 
-/* input_complain(), for batches that have gone through these. */
+/* input_complain(), for blocks that have gone through these. */
 int remote_complain(const struct remote *remote, const struct input *input,
-                    const struct batch *last, const char *outcome);
+                    const struct block *last, const char *outcome);
 
 #endif

@@ -1,8 +1,17 @@
 #include "request.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "report.h"
+#include "messages.h"
+#include "numbers.h"
 
 /* ---- What the library knows -------------------------------------------------------- */
 
@@ -24,6 +33,57 @@ bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *
             return true;
         }
     return false;
+}
+
+bool counts_all(const struct perhaps_plan *plan)
+{
+    return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_CAN_REMOVE);
+}
+
+static double predicted_miss(const perhaps_filter *filter, double keys)
+{
+    const double least = 1e-9;
+    return fmax(1 - perhaps_predict_fpr(filter, (uint64_t)keys), least);
+}
+
+/* How many different keys have come where 'keys' of them set a bit.  Of those that come when n
+ * are there, the share 1 - fpr(n) sets one; solved by the midpoint rule, in few steps where
+ * that will do, since a chain plans its layers for each. */
+static double keys_that_came(const perhaps_filter *filter, uint64_t keys)
+{
+    const double mild = 0.9;
+    const unsigned steps = predicted_miss(filter, (double)keys) > mild ? 8 : 64;
+    double came = 0, step = (double)keys / steps;
+    for (unsigned i = 0; i < steps && keys > 0; i++) {
+        double half = came + step / 2 / predicted_miss(filter, came);
+        came += step / predicted_miss(filter, half);
+    }
+    return came;
+}
+
+double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t nnew)
+{
+    double came = keys_that_came(filter, before + nnew) - keys_that_came(filter, before);
+    return fmax(came - (double)nnew, 0);
+}
+
+struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
+{
+    double bits = keys ? 8.0 * (double)memory_nbytes / (double)keys : 0;
+    struct text out = { "" };
+    if (keys && keys >= capacity / 2)
+        snprintf(out.s, sizeof out.s, ", %.40s", scaled(bits, " bits a key").s);
+    return out;
+}
+
+struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
+{
+    struct text out = { "" };
+    bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_CAN_FORGET);
+    if (!grows && keys < plan->capacity)
+        snprintf(out.s, sizeof out.s, ", room for %.31s more",
+                 counted(plan->capacity - keys, "key").s);
+    return out;
 }
 
 /* ---- What is asked ----------------------------------------------------------------- */
@@ -179,4 +239,180 @@ int request_plan(const struct settings *settings, struct size size, const char *
                     settings->base       ? "other filters: leave out --base"
                     : settings->together ? "lines of bits: leave out --together"
                                          : "layers: leave out --factor");
+}
+
+/* ---- The file of a secret ---------------------------------------------------------- */
+
+#define HEX_NBYTES ((size_t)2 * SECRET_NBYTES)
+
+/* Reads up to 'room' bytes.  Returns how many, or -1. */
+static ssize_t read_file(const char *path, char *buffer, size_t room)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    ssize_t got = read(fd, buffer, room);
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return got;
+}
+
+static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
+{
+    if (strspn(text, "0123456789abcdefABCDEF") != HEX_NBYTES)
+        return false;
+    for (size_t i = 0; i < SECRET_NBYTES; i++) {
+        unsigned byte;
+        sscanf(text + 2 * i, "%2x", &byte);
+        secret[i] = (uint8_t)byte;
+    }
+    return true;
+}
+
+/* Better to know before the filter is built than after. */
+static int check_place(const char *path)
+{
+    struct stat st;
+    char *copy = strdup(path);
+    int status = 0;
+    if (lstat(path, &st) == 0)
+        status = complain("%s: is a link to nothing: name the file itself", path);
+    else if (!copy || access(dirname(copy), W_OK | X_OK) != 0)
+        status = complain("%s: cannot be made: %s", path, strerror(errno));
+    free(copy);
+    return status;
+}
+
+/* Reads 16 bytes, or 32 hex digits and perhaps a newline.  If 'missing' is not NULL, sets it
+ * instead of complaining that there is no such file. */
+static int read_secret(const char *path, uint8_t secret[SECRET_NBYTES], bool *missing)
+{
+    char text[HEX_NBYTES + 4];
+    ssize_t got = read_file(path, text, sizeof text - 1);
+    if (got < 0 && errno == ENOENT && missing) {
+        *missing = true;
+        return check_place(path);
+    }
+    if (got < 0)
+        return complain("%s: %s", path, strerror(errno));
+    text[got] = '\0';
+    if (got == SECRET_NBYTES) {
+        memcpy(secret, text, SECRET_NBYTES);
+        return 0;
+    }
+    if (got > 0 && text[got - 1] == '\n')
+        text[--got] = '\0';
+    if (got == (ssize_t)HEX_NBYTES && read_hex(text, secret))
+        return 0;
+    return complain("%s: not a key file: it must hold 16 bytes or 32 hex digits", path);
+}
+
+/* So that the name is still there after the system has died. */
+static bool sync_folder(const char *path)
+{
+    char *copy = strdup(path);
+    int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool ok = fd >= 0 && (fsync(fd) == 0 || errno == EINVAL);
+    if (fd >= 0)
+        close(fd);
+    free(copy);
+    return ok;
+}
+
+static bool write_file(const char *path, const char *text, size_t nbytes)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool ok = write(fd, text, nbytes) == (ssize_t)nbytes && fsync(fd) == 0;
+    ok = close(fd) == 0 && ok && sync_folder(path);
+    if (!ok)
+        unlink(path);
+    return ok;
+}
+
+/* Writes the secret to a new file, which only its owner can read. */
+static int write_secret(const char *path, const uint8_t secret[SECRET_NBYTES])
+{
+    char text[HEX_NBYTES + 2];
+    for (size_t i = 0; i < SECRET_NBYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", secret[i]);
+    text[HEX_NBYTES] = '\n';
+    return write_file(path, text, HEX_NBYTES + 1) ? 0
+                                                  : complain("%s: %s", path, strerror(errno));
+}
+
+/* ---- The hash ---------------------------------------------------------------------- */
+
+static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
+{
+    static const char *const names[] = {
+        [PERHAPS_HASH_XXH3] = "xxh3", [PERHAPS_HASH_SIP] = "sip", [PERHAPS_HASH_NONE] = "none"
+    };
+    const char *name = settings->hash
+                           ? settings->hash
+                           : names[settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3];
+    size_t i = 0, n = sizeof names / sizeof *names;
+    while (i < n && strcmp(names[i], name) != 0)
+        i++;
+    if (i == n)
+        return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
+    *hash = (enum perhaps_hash)i;
+    if (*hash == PERHAPS_HASH_SIP && !settings->key_file)
+        return complain("--hash sip: needs a secret, to ask the filter later: give "
+                        "--key-file K, which is made if it does not exist");
+    if (*hash != PERHAPS_HASH_SIP && settings->key_file)
+        return complain("--hash %s: takes no secret: leave out --key-file", name);
+    if (*hash != PERHAPS_HASH_XXH3 && settings->seed)
+        return complain("--hash %s: takes no seed: leave out --seed", name);
+    return 0;
+}
+
+int hashing_choose(struct hashing *hashing, const struct settings *settings)
+{
+    *hashing = (struct hashing){ .chosen.seed = settings->seed };
+    int status = choose_hash(settings, &hashing->chosen.hash);
+    if (status || !settings->key_file)
+        return status;
+    status = read_secret(settings->key_file, hashing->secret, &hashing->made);
+    hashing->chosen.secret = hashing->secret;
+    if (hashing->made && getentropy(hashing->secret, sizeof hashing->secret) != 0)
+        return complain("no random bytes: %s", strerror(errno));
+    return status;
+}
+
+int hashing_read(struct hashing *hashing, const struct settings *settings)
+{
+    *hashing = (struct hashing){ 0 };
+    if (!settings->key_file)
+        return 0;
+    hashing->chosen.secret = hashing->secret;
+    return read_secret(settings->key_file, hashing->secret, NULL);
+}
+
+int hashing_keep(const struct hashing *hashing, const struct settings *settings)
+{
+    return hashing->made ? write_secret(settings->key_file, hashing->secret) : 0;
+}
+
+void hashing_tell(const struct hashing *hashing, const struct settings *settings)
+{
+    if (hashing->made && !settings->quiet && !settings->json)
+        complain("%s: made with a new secret: keep it, the filter cannot be asked without",
+                 settings->key_file);
+}
+
+void hashing_drop(const struct hashing *hashing, const struct settings *settings)
+{
+    if (hashing->made)
+        unlink(settings->key_file);
+}
+
+int hashing_complain(const struct settings *settings, const char *name)
+{
+    if (settings->key_file)
+        return complain("%s: %s is not the key file that it was built with", name,
+                        settings->key_file);
+    return complain("%s: was built with a secret: give it with --key-file", name);
 }

@@ -4,6 +4,7 @@
 
 #include <perhaps.h>
 
+#include "numbers.h"
 #include "options.h"
 
 /* How many keys it must hold. */
@@ -37,5 +38,48 @@ bool kind_can(const char *name, unsigned abilities);
 
 /* false, setting *value to 0, if the kind has no such field in its geometry. */
 bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
+
+/* Whether the number of keys of such a filter is that of the keys added: those of Bloom kinds
+ * count only what set a bit. */
+bool counts_all(const struct perhaps_plan *plan);
+
+/* How many keys, in expectation, were taken for old while 'nnew' were found to be new, after
+ * 'before' of them. */
+double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t nnew);
+
+/* ", 9.9 bits a key"; nothing as long as most of a filter is empty. */
+struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes);
+
+/* ", room for 39,000 keys more"; nothing for those that grow or are full. */
+struct text room_of(const struct perhaps_plan *plan, uint64_t keys);
+
+/* ---- The hash, and its secret -------------------------------------------------------- */
+
+#define SECRET_NBYTES 16
+
+/* It points into itself, so it must stay where it is. */
+struct hashing {
+    struct perhaps_hashing chosen; /* as the library takes it */
+    uint8_t secret[SECRET_NBYTES];
+    bool made; /* the secret is new */
+};
+
+/* All below return 0, or the exit status, having complained. */
+
+/* That of a filter that is to be made.  A secret is made if there is no file of it yet. */
+int hashing_choose(struct hashing *hashing, const struct settings *settings);
+
+/* That of a filter that is there: the secret, if one is given. */
+int hashing_read(struct hashing *hashing, const struct settings *settings);
+
+/* Writes a secret that was made to its file; then tells so, unless it shall be quiet; or takes
+ * the file away again. */
+int hashing_keep(const struct hashing *hashing, const struct settings *settings);
+void hashing_tell(const struct hashing *hashing, const struct settings *settings);
+void hashing_drop(const struct hashing *hashing, const struct settings *settings);
+
+/* Says of the filter 'name' that it cannot be opened with the secret that is given, or without
+ * one. */
+int hashing_complain(const struct settings *settings, const char *name);
 
 #endif

@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "hashing.h"
+#include "messages.h"
 #include "numbers.h"
-#include "report.h"
+#include "request.h"
 #include "stop.h"
 
 static int set_outcome(struct target *target, const char *format)

@@ -5,7 +5,6 @@
 
 #include <perhaps.h>
 
-#include "hashing.h"
 #include "remote.h"
 #include "request.h"
 

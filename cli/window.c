@@ -5,9 +5,8 @@
 #include "window.h"
 
 #include "input.h"
-#include "moment.h"
+#include "messages.h"
 #include "numbers.h"
-#include "report.h"
 
 /* The largest divisor of the period that is below a thousandth of it: steps are few, and what
  * is too early at the beginning of the first period is little. */
@@ -89,39 +88,39 @@ bool window_reads(const struct window *window)
 /* Returns NULL, or what the line lacks. */
 static const char *read_time(const struct key_form *form, struct perhaps_key line, uint64_t *ms)
 {
-    if (!fields_narrow(form, &line))
+    if (!line_narrow(form, &line))
         return "has no field with a time (--time-field)";
     if (!read_moment(line.bytes, line.nbytes, ms))
         return "has no time in its --time-field: expected " MOMENT_EXPECTED;
     return NULL;
 }
 
-static bool read_times(const struct window *window, struct batch *batch)
+static bool read_times(const struct window *window, struct block *block)
 {
     struct key_form form = window->settings->form;
     uint64_t field = window->settings->time_field;
     size_t kept = 0;
     form.fields = (struct fields){ .count = 1, .range = { { field, field } } };
-    for (size_t i = 0; i < batch->count; i++) {
+    for (size_t i = 0; i < block->count; i++) {
         uint64_t ms;
-        const char *lacks = read_time(&form, batch->record[i], &ms);
+        const char *lacks = read_time(&form, block->record[i], &ms);
         if (!lacks) {
-            batch_keep(batch, kept, i);
-            batch->number[kept++] = ms - ms % window->grain_ms;
-        } else if (!batch_skip(batch, i, lacks)) {
+            block_keep(block, kept, i);
+            block->number[kept++] = ms - ms % window->grain_ms;
+        } else if (!block_skip(block, i, lacks)) {
             return false;
         }
     }
-    batch->count = batch->ndone = kept;
+    block->count = block->ndone = kept;
     return true;
 }
 
-bool window_read_times(void *context, struct batch *batch)
+bool window_read_times(void *context, struct block *block)
 {
-    if (batch_make_numbers(batch) && read_times(context, batch))
+    if (block_make_numbers(block) && read_times(context, block))
         return true;
-    batch->count = batch->ndone = 0;
-    return batch_met(batch, PERHAPS_ERR_MEMORY);
+    block->count = block->ndone = 0;
+    return block_met(block, PERHAPS_ERR_MEMORY);
 }
 
 /* The filter takes no notice of a time before the latest. */
@@ -133,19 +132,19 @@ static void tell(struct window *window, perhaps_filter *filter, uint64_t ms)
     (void)perhaps_advance(filter, ms); /* cannot fail: it is a window by time, and writable */
 }
 
-size_t window_advance(struct window *window, perhaps_filter *filter, const struct batch *batch,
+size_t window_advance(struct window *window, perhaps_filter *filter, const struct block *block,
                       size_t at)
 {
     size_t i = at;
     if (!window->by_time)
-        return batch->count - at;
+        return block->count - at;
     if (!window_reads(window)) {
         uint64_t ms = moment_now();
         tell(window, filter, ms - ms % window->grain_ms);
-        return batch->count - at;
+        return block->count - at;
     }
-    tell(window, filter, batch->number[at]);
-    while (i < batch->count && batch->number[i] <= window->now_ms)
+    tell(window, filter, block->number[at]);
+    while (i < block->count && block->number[i] <= window->now_ms)
         i++;
     return i - at;
 }

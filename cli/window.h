@@ -2,7 +2,7 @@
 #ifndef WINDOW_H
 #define WINDOW_H
 
-#include "batch.h"
+#include "lines.h"
 #include "options.h"
 
 struct window {
@@ -22,12 +22,12 @@ int window_open(struct window *window, const struct settings *settings,
  * a stage must then read it before window_advance(). */
 bool window_reads(const struct window *window);
 
-/* A stage, with the window as its context: reads the times of a batch. */
-bool window_read_times(void *window, struct batch *batch);
+/* A stage, with the window as its context: reads the times of a block. */
+bool window_read_times(void *window, struct block *block);
 
-/* Tells the filter the time of record 'at' of the batch.  Returns how many from there on may be
+/* Tells the filter the time of record 'at' of the block.  Returns how many from there on may be
  * added at that time. */
-size_t window_advance(struct window *window, perhaps_filter *filter, const struct batch *batch,
+size_t window_advance(struct window *window, perhaps_filter *filter, const struct block *block,
                       size_t at);
 
 #endif

@@ -6,8 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "blocks.h"
-#include "scan.h"
+#include "lines.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
@@ -30,47 +29,46 @@ static void check_block(const struct block *block, const uint8_t *data, size_t n
 }
 
 /* Record behind record, each ending at the next delimiter. */
-static void check_records(const struct block *block, char delimiter)
+static void check_records(struct block *block, char delimiter)
 {
-    size_t count = scan_count(block->text, block->nbytes, delimiter);
-    struct perhaps_key *records = calloc(count + 1, sizeof *records);
+    const struct key_form form = { .end = delimiter };
     const char *at = block->text;
-    if (!records)
+    block->count = 0;
+    if (!block_split(block, &form))
         abort();
-    scan_records(block->text, block->nbytes, delimiter, records);
-    for (size_t i = 0; i < count; i++) {
-        if (records[i].bytes != at || at[records[i].nbytes] != delimiter ||
-            memchr(at, delimiter, records[i].nbytes))
+    for (size_t i = 0; i < block->count; i++) {
+        const struct perhaps_key *record = &block->record[i];
+        if (record->bytes != at || at[record->nbytes] != delimiter ||
+            memchr(at, delimiter, record->nbytes))
             abort();
-        at += records[i].nbytes + 1;
+        at += record->nbytes + 1;
     }
     if (at != block->text + block->nbytes)
         abort();
-    free(records);
 }
 
 static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter,
                         bool raw)
 {
     char *paths[] = { path };
-    struct blocks *blocks = blocks_open(paths, 1, delimiter, raw);
+    struct reader *reader = reader_open(paths, 1, delimiter, raw);
     struct block block = { 0 };
     size_t at = 0;
     bool as_they_are = raw || !is_packed(data, nbytes);
-    if (!blocks)
+    if (!reader)
         abort();
-    while (blocks_read(blocks, &block), block.state == BLOCK_RECORDS) {
+    while (reader_read(reader, &block), block.holds == BLOCK_RECORDS) {
         if (as_they_are)
             check_block(&block, data, nbytes, at, delimiter);
         check_records(&block, delimiter);
         at += block.nbytes;
     }
-    if (block.state == BLOCK_PROBLEM && !*blocks_problem(blocks))
+    if (block.holds == BLOCK_PROBLEM && !*reader_problem(reader))
         abort();
     if (as_they_are && at < nbytes)
         abort();
-    free(block.text);
-    blocks_close(blocks);
+    block_release(&block);
+    reader_close(reader);
 }
 
 /* The first byte says which delimiter, and whether --raw; the rest is the file. */

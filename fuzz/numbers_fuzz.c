@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "moment.h"
 #include "numbers.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);

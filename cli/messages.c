@@ -1,4 +1,4 @@
-#include "report.h"
+#include "messages.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,8 +11,83 @@
 #include <time.h>
 
 #include "numbers.h"
-#include "progress.h"
 #include "stop.h"
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* ---- Progress ---------------------------------------------------------------------- */
+
+#define PATIENCE_S 1.0 /* shorter work needs no bar */
+#define REDRAW_S   0.2
+
+static bool on_screen;
+
+void progress_start(struct progress *progress, const char *doing, uint64_t total_nbytes,
+                    bool wanted)
+{
+    *progress = (struct progress){
+        .doing = doing, .total_nbytes = total_nbytes, .wanted = wanted, .started = seconds_now()
+    };
+}
+
+static void draw(const struct progress *progress, uint64_t nbytes, double seconds)
+{
+    fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
+    if (progress->total_nbytes > 0 && nbytes > 0) {
+        double share = (double)nbytes / (double)progress->total_nbytes;
+        share = share < 1 ? share : 1; /* a file may have grown */
+        fprintf(stderr, " %3.0f %%, %s left", share * 100,
+                duration(ceil(seconds * (1 - share) / share)).s);
+    }
+}
+
+/* Returns for how many seconds the work has gone on, if it is time to draw; else 0. */
+static double time_to_draw(struct progress *progress)
+{
+    if (!progress->wanted)
+        return 0;
+    double now = seconds_now();
+    if (now - progress->started < PATIENCE_S || now - progress->drawn < REDRAW_S)
+        return 0;
+    progress->drawn = now;
+    on_screen = true;
+    return now - progress->started;
+}
+
+void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
+{
+    double seconds = time_to_draw(progress);
+    if (seconds <= 0)
+        return;
+    draw(progress, nbytes, seconds);
+    fprintf(stderr, ", %s%s", counted(nkeys, "key").s, speed(nkeys, seconds, " keys/s").s);
+    fflush(stderr);
+}
+
+void progress_show_bytes(struct progress *progress, uint64_t nbytes)
+{
+    double seconds = time_to_draw(progress);
+    if (seconds <= 0)
+        return;
+    draw(progress, nbytes, seconds);
+    fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
+            scaled((double)nbytes / seconds, "B/s").s);
+    fflush(stderr);
+}
+
+void progress_erase(void)
+{
+    if (on_screen)
+        fputs("\r\033[K", stderr);
+    on_screen = false;
+}
+
+/* ---- One line ---------------------------------------------------------------------- */
 
 /* Of an address as it was typed: what stands before its last @ is nobody's business. */
 static void hide_password(char *line)
@@ -81,6 +156,8 @@ int summarize(const struct settings *settings, json_t *facts, const char *format
     json_decref(facts);
     return STATUS_YES;
 }
+
+/* ---- Facts ------------------------------------------------------------------------- */
 
 static bool ends_in(const char *text, const char *end)
 {
@@ -239,11 +316,4 @@ json_t *json_path(const char *path)
     text = json_string(copy);
     free(copy);
     return text;
-}
-
-double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }

@@ -1,6 +1,6 @@
-/* report.h - what the program says: one-line errors, summaries, tables of facts. */
-#ifndef REPORT_H
-#define REPORT_H
+/* messages.h - what the program says: one-line errors, summaries, tables of facts, and progress. */
+#ifndef MESSAGES_H
+#define MESSAGES_H
 
 #include <jansson.h>
 
@@ -37,5 +37,25 @@ int print_facts(const struct settings *settings, json_t *facts);
 json_t *json_path(const char *path);
 
 double seconds_now(void);
+
+/* One line on the terminal that is drawn over and over, and erased at the end. */
+struct progress {
+    const char *doing;     /* "counting", "adding" */
+    uint64_t total_nbytes; /* 0: not known */
+    bool wanted;
+    double started, drawn; /* in seconds_now() */
+};
+
+void progress_start(struct progress *progress, const char *doing, uint64_t total_nbytes,
+                    bool wanted);
+
+/* Draws, if the work has lasted a second and the last drawing is old enough. */
+void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes);
+
+/* The same for work whose bytes are all there is to tell. */
+void progress_show_bytes(struct progress *progress, uint64_t nbytes);
+
+/* Takes the line away, if there is one. */
+void progress_erase(void);
 
 #endif
