@@ -83,8 +83,7 @@ static int complain_of_part(const struct change *change, const struct input *inp
     snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
              grouped(change->nchanged).s, change->target.path,
              remote_blames_key(last) ? "" : ": adding all again is safe");
-    return change->target.remote ? remote_complain(change->target.remote, input, last, outcome)
-                                 : input_complain(input, last, outcome);
+    return target_complain(&change->target, input, last, outcome);
 }
 
 /* Blockes change the filter in order, so that it and its errors are the same for any number of
@@ -112,7 +111,7 @@ static int report(const struct settings *settings, const struct change *change, 
 {
     const struct target *target = &change->target;
     struct perhaps_stats stats;
-    int status = settings->quiet ? 0 : target_stats(target, &stats);
+    int status = settings->quiet ? 0 : target_stats(target, &stats, NULL, "");
     if (settings->quiet || status)
         return status;
     const struct perhaps_plan *plan = &stats.plan;
@@ -139,16 +138,6 @@ static int report(const struct settings *settings, const struct change *change, 
         over ? ", above the " : "", over ? share(plan->fpr).s : "");
 }
 
-/* Sees to it that the filter, if it is a file, stays as it is now.  Returns the status. */
-static int keep(const struct target *target, const struct settings *settings, int status)
-{
-    if (target->remote)
-        return status;
-    if (target->in_place)
-        return target_sync(target, status);
-    return status ? status : target_save(target, settings);
-}
-
 /* Changes the filter by all keys of the inputs, keeps it and reports. */
 static int change_filter(struct change *change, const struct settings *settings, double started)
 {
@@ -158,7 +147,7 @@ static int change_filter(struct change *change, const struct settings *settings,
     if (!status)
         status = change_all(change, input, !target->in_place && !target->remote);
     input_close(input);
-    status = keep(target, settings, status);
+    status = target_keep(target, settings, status);
     return status ? status : report(settings, change, seconds_now() - started);
 }
 

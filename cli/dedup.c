@@ -272,7 +272,7 @@ static int open_state(struct seen *seen, const struct settings *settings)
     int status = is_remote(path) ? target_open(target, path, settings, WITH_SECRET)
                                  : target_load(target, path, settings, WITH_SECRET);
     if (!status)
-        status = target_stats(target, &stats);
+        status = target_stats(target, &stats, NULL, "");
     if (status)
         return status;
     seen->nkeys_before = stats.keys;
@@ -314,16 +314,20 @@ static void seen_close(struct seen *seen)
 struct seen_facts {
     uint64_t keys, capacity, memory_nbytes;
     double fpr_now, fpr;
+    bool forgets;
     bool over;              /* more keys came than the asked rate was to be kept for */
     double expected_losses; /* lines that were taken for old though they were new */
     uint64_t doubtful;      /* that were taken for new and may have been old: see
                                perhaps_cluster_add_many() */
 };
 
-static void add_facts(struct seen_facts *facts, const struct target *target)
+static int add_facts(struct seen_facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
-    perhaps_stats_of(target->filter, &stats);
+    struct perhaps_cluster_stats servers;
+    int status = target_stats(target, &stats, &servers, "; all lines are done and remembered");
+    if (status)
+        return status;
     double keys = (double)stats.keys, all = (double)facts->keys + keys;
     if (all > 0) /* as often as keys go there */
         facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
@@ -332,56 +336,36 @@ static void add_facts(struct seen_facts *facts, const struct target *target)
     facts->memory_nbytes += stats.memory_nbytes;
     facts->fpr = stats.plan.fpr;
     facts->over |= stats.keys > stats.plan.fpr_until && stats.fpr_now > stats.plan.fpr;
+    facts->forgets = kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
+    facts->doubtful = servers.doubtful;
+    return 0;
 }
 
-/* What a window holds in the end tells nothing about how much it held before: it is taken to
- * have been as full all the time. */
-static double expected_losses_of(const struct seen *seen, uint64_t nnew)
+/* What a window holds in the end tells nothing about how much it held before, and others add to
+ * what servers hold: both are taken to have been as full all the time. */
+static double expected_losses_of(const struct seen *seen, const struct seen_facts *facts,
+                                 uint64_t nnew)
 {
     double sum = 0;
-    struct perhaps_stats stats;
-    if (seen->nshards == 0) {
-        perhaps_stats_of(seen->target.filter, &stats);
-        if (kind_can(stats.plan.kind, PERHAPS_CAN_FORGET))
-            return (double)nnew * stats.fpr_now;
+    if (seen->target.remote || facts->forgets)
+        return (double)nnew * facts->fpr_now;
+    if (seen->nshards == 0)
         return expected_unseen(seen->target.filter, seen->nkeys_before, nnew);
-    }
     for (size_t i = 0; i < seen->nshards; i++)
         sum += expected_unseen(seen->shard[i].target.filter, 0, nnew / seen->nshards);
     return sum;
-}
-
-/* Others add to it, too: it is taken to have been as full all the time. */
-static int facts_of_servers(const struct remote *remote, uint64_t nnew,
-                            struct seen_facts *facts)
-{
-    struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
-    if (!error)
-        *facts = (struct seen_facts){ .keys = stats.keys,
-                                      .capacity = stats.plan.capacity,
-                                      .memory_nbytes = stats.memory_nbytes,
-                                      .fpr_now = stats.fpr_now,
-                                      .fpr = stats.plan.fpr,
-                                      .over = stats.keys > stats.plan.fpr_until &&
-                                              stats.fpr_now > stats.plan.fpr,
-                                      .expected_losses = (double)nnew * stats.fpr_now,
-                                      .doubtful = stats.doubtful };
-    return remote_settle(remote, error, "; all lines are done and remembered");
 }
 
 /* When 'nnew' lines were found to be new.  Returns 0 or the exit status, having complained. */
 static int find_facts(const struct seen *seen, uint64_t nnew, struct seen_facts *facts)
 {
     *facts = (struct seen_facts){ 0 };
-    if (seen->target.remote)
-        return facts_of_servers(seen->target.remote, nnew, facts);
-    if (seen->nshards == 0)
-        add_facts(facts, &seen->target);
-    for (size_t i = 0; i < seen->nshards; i++)
-        add_facts(facts, &seen->shard[i].target);
-    facts->expected_losses = expected_losses_of(seen, nnew);
-    return 0;
+    int status = seen->nshards ? 0 : add_facts(facts, &seen->target);
+    for (size_t i = 0; i < seen->nshards && !status; i++)
+        status = add_facts(facts, &seen->shard[i].target);
+    if (!status)
+        facts->expected_losses = expected_losses_of(seen, facts, nnew);
+    return status;
 }
 
 /* ---- The verb -------------------------------------------------------------------------- */
@@ -433,9 +417,7 @@ static int complain_of(const struct dedup *dedup, const struct block *last)
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
-    return dedup->seen.target.remote
-               ? remote_complain(dedup->seen.target.remote, dedup->input, last, outcome)
-               : input_complain(dedup->input, last, outcome);
+    return target_complain(&dedup->seen.target, dedup->input, last, outcome);
 }
 
 /* Servers remember at once. */

@@ -135,36 +135,6 @@ static json_t *notes_of(const struct perhaps_stats *stats)
     return NULL;
 }
 
-static int print_info(const struct settings *settings, const struct target *target,
-                      uint64_t file_nbytes)
-{
-    struct perhaps_stats stats;
-    perhaps_stats_of(target->filter, &stats);
-    const struct perhaps_plan *plan = &stats.plan;
-    return print_facts(
-        settings,
-        json_pack(
-            "{s:o, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:s, s:o*, "
-            "s:o*, s:o*, "
-            "s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
-            "filter", json_path(settings->filter), "kind", plan->kind, "keys",
-            keys_of(settings, target->filter, &stats), "keys_estimated",
-            settings->json ? json_integer((json_int_t)estimate_keys(target->filter, &stats))
-                           : NULL,
-            "capacity", (json_int_t)plan->capacity, "load", stats.load, "bits_per_key",
-            stats.bits_per_key, "fpr_asked", plan->fpr, "fpr_predicted", plan->fpr_predicted,
-            "fpr_now", stats.fpr_now, "fpr_until", fact_until(settings, plan), "body_bytes",
-            (json_int_t)stats.memory_nbytes, "file_bytes", (json_int_t)file_nbytes, "hash",
-            stats.hash, "segments", segments_of(settings, &stats), "stale",
-            optional(settings, stats.stale), "saturated",
-            optional(settings, stats.counting.saturated), "failed_adds",
-            (json_int_t)stats.failed_adds, "unmatched_removals",
-            (json_int_t)stats.unmatched_removals, "mapped", stats.mapped, "huge_pages",
-            pages_of(settings, target->filter, &stats), "instructions", stats.cpu, "geometry",
-            fact_geometry(settings, plan), "notes", notes_of(&stats), "parts",
-            parts_of(target->filter)));
-}
-
 /* "2026-11-21T19:38:06Z". */
 static json_t *moment_of(uint64_t seconds)
 {
@@ -177,46 +147,73 @@ static json_t *moment_of(uint64_t seconds)
     return json_string(text);
 }
 
-/* On servers. */
-static int print_remote_info(const struct settings *settings, const struct remote *remote)
+/* What is told of every filter, and behind it what else there is to tell of this one. */
+static int print_info(const struct settings *settings, const struct target *target,
+                      const struct perhaps_stats *stats, json_t *layout, json_t *keys,
+                      json_t *estimated, json_t *rest)
 {
-    struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
-    if (error)
-        return remote_settle(remote, error, "");
-    const struct perhaps_plan *plan = &stats.plan;
-    double bits = stats.keys ? 8.0 * (double)stats.memory_nbytes / (double)stats.keys : 0;
-    return print_facts(
-        settings,
-        json_pack("{s:o, s:s, s:s, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I, s:I, s:I, "
-                  "s:I, s:I, s:I, s:s, s:o, s:o}",
-                  "filter", json_path(remote_name(remote)), "layout", stats.layout, "kind",
-                  plan->kind, "keys", (json_int_t)stats.keys, "keys_estimated",
-                  (json_int_t)stats.keys_estimated, "capacity", (json_int_t)plan->capacity,
-                  "load", stats.load, "bits_per_key", bits, "fpr_asked", plan->fpr,
-                  "fpr_predicted", plan->fpr_predicted, "fpr_now", stats.fpr_now, "fpr_until",
-                  fact_until(settings, plan), "body_bytes", (json_int_t)stats.memory_nbytes,
-                  "layers", (json_int_t)stats.layers, "partitions",
-                  (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes,
-                  "largest_node_bytes", (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
-                  (json_int_t)stats.smallest_nbytes, "hash", stats.hash, "created",
-                  moment_of(stats.created), "geometry", fact_geometry(settings, plan)));
+    const struct perhaps_plan *plan = &stats->plan;
+    json_t *facts = json_pack(
+        "{s:o, s:o*, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "filter",
+        json_path(target->path), "layout", layout, "kind", plan->kind, "keys", keys,
+        "keys_estimated", estimated, "capacity", (json_int_t)plan->capacity, "load",
+        stats->load, "bits_per_key", stats->bits_per_key, "fpr_asked", plan->fpr,
+        "fpr_predicted", plan->fpr_predicted, "fpr_now", stats->fpr_now, "fpr_until",
+        fact_until(settings, plan), "body_bytes", (json_int_t)stats->memory_nbytes);
+    json_object_update(facts, rest);
+    json_decref(rest);
+    return print_facts(settings, facts);
+}
+
+static int print_info_of_file(const struct settings *settings, const struct target *target,
+                              const struct perhaps_stats *stats)
+{
+    struct stat file;
+    const perhaps_filter *filter = target->filter;
+    if (stat(settings->filter, &file) != 0)
+        return complain("%s: %s", settings->filter, strerror(errno));
+    uint64_t estimated = settings->json ? estimate_keys(filter, stats) : 0;
+    return print_info(
+        settings, target, stats, NULL, keys_of(settings, filter, stats),
+        settings->json ? json_integer((json_int_t)estimated) : NULL,
+        json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+                  "file_bytes", (json_int_t)file.st_size, "hash", stats->hash, "segments",
+                  segments_of(settings, stats), "stale", optional(settings, stats->stale),
+                  "saturated", optional(settings, stats->counting.saturated), "failed_adds",
+                  (json_int_t)stats->failed_adds, "unmatched_removals",
+                  (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
+                  pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
+                  fact_geometry(settings, &stats->plan), "notes", notes_of(stats), "parts",
+                  parts_of(filter)));
+}
+
+static int print_info_of_servers(const struct settings *settings, const struct target *target,
+                                 const struct perhaps_stats *stats,
+                                 const struct perhaps_cluster_stats *servers)
+{
+    return print_info(
+        settings, target, stats, json_string(servers->layout),
+        json_integer((json_int_t)stats->keys),
+        json_integer((json_int_t)servers->keys_estimated),
+        json_pack(
+            "{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "layers", (json_int_t)servers->layers,
+            "partitions", (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
+            "largest_node_bytes", (json_int_t)servers->largest_nbytes, "smallest_node_bytes",
+            (json_int_t)servers->smallest_nbytes, "hash", servers->hash, "created",
+            moment_of(servers->created), "geometry", fact_geometry(settings, &stats->plan)));
 }
 
 int verb_info(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
-    struct stat file = { 0 };
+    struct perhaps_stats stats;
+    struct perhaps_cluster_stats servers;
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
-    if (!status && target.remote) {
-        status = print_remote_info(settings, target.remote);
-        target_close(&target);
-        return status;
-    }
-    if (!status && stat(settings->filter, &file) != 0)
-        status = complain("%s: %s", settings->filter, strerror(errno));
     if (!status)
-        status = print_info(settings, &target, (uint64_t)file.st_size);
+        status = target_stats(&target, &stats, &servers, "");
+    if (!status)
+        status = target.remote ? print_info_of_servers(settings, &target, &stats, &servers)
+                               : print_info_of_file(settings, &target, &stats);
     target_close(&target);
     return status;
 }
@@ -255,11 +252,11 @@ static int verify(const struct settings *settings, const struct target *target)
 }
 
 /* Of one that cannot be opened, since parts are lost, too. */
-static int verify_remote(const struct settings *settings, const struct remote *remote)
+static int verify_remote(const struct settings *settings, const struct target *target)
 {
     struct perhaps_cluster_verdict verdict;
-    const char *name = remote_name(remote);
-    int error = perhaps_cluster_verify(remote_handle(remote), &verdict);
+    const char *name = target->path;
+    int error = perhaps_cluster_verify(remote_handle(target), &verdict);
     if (settings->json && (!error || error == PERHAPS_ERR_LOST))
         print_facts(settings,
                     json_pack("{s:o, s:b, s:I, s:I, s:f}", "filter", json_path(name), "ok",
@@ -268,11 +265,11 @@ static int verify_remote(const struct settings *settings, const struct remote *r
                               (double)verdict.keys_estimated));
     if (error == PERHAPS_ERR_LOST) {
         complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
-                 grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(remote)));
+                 grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(target)));
         return STATUS_NO;
     }
     if (error)
-        return remote_settle(remote, error, "");
+        return remote_settle(target, error, "");
     if (!settings->quiet && !settings->json)
         printf("%s: ok, %s; about %s, by a sample of %s\n", name,
                counted(verdict.partitions, "partition").s,
@@ -281,24 +278,14 @@ static int verify_remote(const struct settings *settings, const struct remote *r
     return STATUS_YES;
 }
 
-static int verify_on_servers(const struct settings *settings)
-{
-    struct remote *remote;
-    int status = remote_new(settings->filter, settings, "verifying", &remote);
-    if (!status)
-        status = verify_remote(settings, remote);
-    remote_close(remote);
-    return status;
-}
-
 int verb_verify(const struct settings *settings)
 {
     struct target target = TARGET_NONE;
-    if (is_remote(settings->filter))
-        return verify_on_servers(settings);
-    int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
+    bool remote = is_remote(settings->filter);
+    int status = remote ? remote_new(&target, settings->filter, settings, "verifying")
+                        : target_open(&target, settings->filter, settings, WITHOUT_SECRET);
     if (!status)
-        status = verify(settings, &target);
+        status = remote ? verify_remote(settings, &target) : verify(settings, &target);
     else if (target.error == PERHAPS_ERR_DAMAGED)
         status = STATUS_NO;
     target_close(&target);

@@ -9,7 +9,7 @@
 
 #include "messages.h"
 #include "numbers.h"
-#include "remote.h"
+#include "target.h"
 
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)

@@ -23,12 +23,7 @@ struct query {
 static bool ask_one(struct query *query, const struct target *target, struct block *block,
                     size_t *npresent)
 {
-    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
-    if (!target->remote) {
-        *npresent = perhaps_contains_many(target->filter, &keys, block->answer);
-        return true;
-    }
-    bool ok = remote_ask(target->remote, block, npresent);
+    bool ok = target_ask(target, block, npresent);
     if (!ok)
         query->failed = target;
     return ok;
@@ -134,8 +129,7 @@ static int complain_of(const struct query *query, const struct block *last)
                  grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
                  name_of(query, name));
     const struct target *failed = query->failed;
-    return failed ? remote_complain(failed->remote, query->input, last, outcome)
-                  : input_complain(query->input, last, outcome);
+    return target_complain(failed ? failed : query->target, query->input, last, outcome);
 }
 
 static int query_all(struct query *query)

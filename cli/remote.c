@@ -1,4 +1,4 @@
-#include "remote.h"
+#include "target.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,6 +7,27 @@
 
 #include "messages.h"
 #include "stop.h"
+
+/* A build without the client (PERHAPS_CLUSTER=OFF): remote_new() refuses every address, so that
+ * none of these is called. */
+#ifdef WITHOUT_CLUSTER
+#pragma weak perhaps_cluster_add_many
+#pragma weak perhaps_cluster_contains_many
+#pragma weak perhaps_cluster_create
+#pragma weak perhaps_cluster_delete
+#pragma weak perhaps_cluster_download
+#pragma weak perhaps_cluster_free
+#pragma weak perhaps_cluster_name
+#pragma weak perhaps_cluster_new
+#pragma weak perhaps_cluster_open
+#pragma weak perhaps_cluster_problem
+#pragma weak perhaps_cluster_stats_of
+#pragma weak perhaps_cluster_upload
+#pragma weak perhaps_cluster_verify
+enum { WITH_CLUSTER = 0 };
+#else
+enum { WITH_CLUSTER = 1 };
+#endif
 
 struct handle {
     perhaps_cluster *cluster;
@@ -17,9 +38,7 @@ struct handle {
 
 struct remote {
     const struct settings *settings;
-    char *name;                             /* for messages */
     struct perhaps_cluster_options options; /* of all handles */
-    struct hashing hashing;
     struct progress progress;
     struct handle first;
     pthread_mutex_t lock; /* of what is in the list */
@@ -51,26 +70,25 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show_bytes(&remote->progress, done);
 }
 
-int remote_new(const char *address, const struct settings *settings, const char *doing,
-               struct remote **remote)
+int remote_new(struct target *target, const char *address, const struct settings *settings,
+               const char *doing)
 {
-    *remote = NULL;
     if (!WITH_CLUSTER)
         return complain("filters on servers are not in this build: build perhaps with "
                         "-DPERHAPS_CLUSTER=ON");
-    struct remote *r = *remote = calloc(1, sizeof *r);
+    struct remote *r = target->remote = calloc(1, sizeof *r);
     if (!r)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     pthread_mutex_init(&r->lock, NULL);
     r->settings = settings;
     const unsigned verb = settings->verb->bit;
-    int status = verb == CREATE ? hashing_choose(&r->hashing, settings)
-                                : hashing_read(&r->hashing, settings);
+    int status = verb == CREATE ? hashing_choose(&target->hashing, settings)
+                                : hashing_read(&target->hashing, settings);
     if (status)
         return status;
     r->options = (struct perhaps_cluster_options){ .url = address,
                                                    .password = getenv("REDISCLI_AUTH"),
-                                                   .hashing = r->hashing.chosen,
+                                                   .hashing = target->hashing.chosen,
                                                    .without_secret = verb & (INFO | VERIFY),
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
@@ -80,7 +98,8 @@ int remote_new(const char *address, const struct settings *settings, const char 
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
     if (error == PERHAPS_ERR_MEMORY)
         return complain("%s", perhaps_strerror(error));
-    return remote_settle(r, error, "");
+    target->path = perhaps_cluster_name(r->first.cluster);
+    return remote_settle(target, error, "");
 }
 
 void remote_close(struct remote *remote)
@@ -97,22 +116,12 @@ void remote_close(struct remote *remote)
     free(remote);
 }
 
-const char *remote_name(const struct remote *remote)
+perhaps_cluster *remote_handle(const struct target *target)
 {
-    return perhaps_cluster_name(remote->first.cluster);
+    return target->remote->first.cluster;
 }
 
-const struct hashing *remote_hashing(const struct remote *remote)
-{
-    return &remote->hashing;
-}
-
-perhaps_cluster *remote_handle(const struct remote *remote)
-{
-    return remote->first.cluster;
-}
-
-int remote_settle(const struct remote *remote, int error, const char *outcome)
+int remote_settle(const struct target *target, int error, const char *outcome)
 {
     progress_erase();
     if (!error)
@@ -120,16 +129,16 @@ int remote_settle(const struct remote *remote, int error, const char *outcome)
     if (error == PERHAPS_ERR_STOPPED)
         return complain_interrupted(outcome);
     if (error == PERHAPS_ERR_SECRET)
-        return hashing_complain(remote->settings, remote_name(remote));
-    return complain("%s: %s%s", remote_name(remote),
-                    perhaps_cluster_problem(remote->first.cluster), outcome);
+        return hashing_complain(target->remote->settings, target->path);
+    return complain("%s: %s%s", target->path, perhaps_cluster_problem(remote_handle(target)),
+                    outcome);
 }
 
-int remote_open(struct remote *remote)
+int remote_open(const struct target *target)
 {
-    int error = perhaps_cluster_open(remote->first.cluster);
-    remote->first.open = !error;
-    return remote_settle(remote, error, "");
+    int error = perhaps_cluster_open(remote_handle(target));
+    target->remote->first.open = !error;
+    return remote_settle(target, error, "");
 }
 
 /* ---- Blockes ----------------------------------------------------------------------- */
@@ -222,15 +231,4 @@ bool remote_add(struct remote *remote, struct block *block)
 bool remote_blames_key(const struct block *block)
 {
     return block->error == PERHAPS_ERR_FULL || block->error == PERHAPS_ERR_ARGUMENT;
-}
-
-int remote_complain(const struct remote *remote, const struct input *input,
-                    const struct block *last, const char *outcome)
-{
-    if (!last->error || remote_blames_key(last))
-        return input_complain(input, last, outcome);
-    if (last->error == PERHAPS_ERR_STOPPED)
-        return complain_interrupted(outcome);
-    return complain("%s: %s%s", remote_name(remote),
-                    last->problem ? last->problem : why(last->error), outcome);
 }

@@ -274,21 +274,14 @@ static int open_file(struct target *target, const char *path, const struct setti
     return target->error ? complain_open(path, settings, target->error) : 0;
 }
 
-static int open_remote(struct target *target, const char *address,
-                       const struct settings *settings)
-{
-    *target = (struct target)TARGET_NONE;
-    int status = remote_new(address, settings, "opening", &target->remote);
-    if (!status)
-        target->path = remote_name(target->remote);
-    return status ? status : remote_open(target->remote);
-}
-
 int target_open(struct target *target, const char *path, const struct settings *settings,
                 enum secrecy secrecy)
 {
-    if (is_remote(path))
-        return open_remote(target, path, settings);
+    if (is_remote(path)) {
+        *target = (struct target)TARGET_NONE;
+        int ready = remote_new(target, path, settings, "opening");
+        return ready ? ready : remote_open(target);
+    }
     struct perhaps_open_options options = { .check = settings->check,
                                             .without_secret = secrecy == WITHOUT_SECRET };
     int status = init(target, path, outcome_at(path));
@@ -389,6 +382,8 @@ int target_save(const struct target *target, const struct settings *settings)
     return complain("%s: %s%s", target->path, why(error), target->outcome);
 }
 
+/* ---- In a file or on servers ------------------------------------------------------- */
+
 /* Of one on servers, in the words of one in memory. */
 static void translate(const struct perhaps_cluster_stats *from, struct perhaps_stats *to)
 {
@@ -402,21 +397,48 @@ static void translate(const struct perhaps_cluster_stats *from, struct perhaps_s
         to->bits_per_key = 8.0 * (double)to->memory_nbytes / (double)to->keys;
 }
 
-int target_stats(const struct target *target, struct perhaps_stats *stats)
+int target_stats(const struct target *target, struct perhaps_stats *stats,
+                 struct perhaps_cluster_stats *servers, const char *outcome)
 {
-    struct perhaps_cluster_stats all;
+    struct perhaps_cluster_stats all = { 0 };
+    int error = 0;
     if (target->filter) {
         perhaps_stats_of(target->filter, stats);
-        return 0;
-    }
-    int error = perhaps_cluster_stats_of(remote_handle(target->remote), &all);
-    if (!error)
+    } else {
+        error = perhaps_cluster_stats_of(remote_handle(target), &all);
         translate(&all, stats);
-    return remote_settle(target->remote, error, "");
+    }
+    if (servers)
+        *servers = all;
+    return target->remote ? remote_settle(target, error, outcome) : 0;
 }
 
-int target_sync(const struct target *target, int status)
+bool target_ask(const struct target *target, struct block *block, size_t *npresent)
 {
+    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
+    if (target->remote)
+        return remote_ask(target->remote, block, npresent);
+    *npresent = perhaps_contains_many(target->filter, &keys, block->answer);
+    return true;
+}
+
+int target_complain(const struct target *target, const struct input *input,
+                    const struct block *last, const char *outcome)
+{
+    if (!target->remote || !last->error || remote_blames_key(last))
+        return input_complain(input, last, outcome);
+    if (last->error == PERHAPS_ERR_STOPPED)
+        return complain_interrupted(outcome);
+    return complain("%s: %s%s", target->path, last->problem ? last->problem : why(last->error),
+                    outcome);
+}
+
+int target_keep(const struct target *target, const struct settings *settings, int status)
+{
+    if (target->remote)
+        return status;
+    if (!target->in_place)
+        return status ? status : target_save(target, settings);
     int error = perhaps_sync(target->filter);
     if (!error || status)
         return status;

@@ -3,15 +3,17 @@
 #ifndef TARGET_H
 #define TARGET_H
 
-#include <perhaps.h>
+#include <perhaps_cluster.h>
 
-#include "remote.h"
+#include "input.h"
 #include "request.h"
+
+struct remote;
 
 struct target {
     perhaps_filter *filter; /* NULL: it lies on servers */
     struct remote *remote;  /* NULL: it does not */
-    const char *path;       /* or address, for messages */
+    const char *path;       /* or address, without a password, for messages */
     bool in_place;          /* what changes 'filter' changes the file */
     bool streams;           /* is saved to standard output */
     bool fresh;             /* nothing was at 'path': saving replaces nothing */
@@ -31,11 +33,34 @@ struct target {
 
 enum secrecy { WITH_SECRET, WITHOUT_SECRET };
 
-/* All below return 0, or the exit status, having complained. */
+/* All below that return a number return 0, or the exit status, having complained. */
+
+/* ---- In a file or on servers ------------------------------------------------------------- */
 
 /* Opens the filter at 'path' read-only; one on servers, to be added to as well. */
 int target_open(struct target *target, const char *path, const struct settings *settings,
                 enum secrecy secrecy);
+
+/* Whether the keys of a block are there: a stage's work, by any number of threads.  Writes the
+ * answers.  Returns whether all went well. */
+bool target_ask(const struct target *target, struct block *block, size_t *npresent);
+
+/* As perhaps_stats_of(); and what else is known of one on servers, unless that is NULL.
+ * 'outcome' ("; all is done") ends the message of an error. */
+int target_stats(const struct target *target, struct perhaps_stats *stats,
+                 struct perhaps_cluster_stats *servers, const char *outcome);
+
+/* input_complain(), for blocks that have gone through stages that ask or add to it. */
+int target_complain(const struct target *target, const struct input *input,
+                    const struct block *last, const char *outcome);
+
+/* Sees to it that a filter that was changed stays as it is: saves it, or, after a failure too,
+ * has what was changed in place on the disk.  Returns then 'status'. */
+int target_keep(const struct target *target, const struct settings *settings, int status);
+
+void target_close(struct target *target);
+
+/* ---- In a file --------------------------------------------------------------------------- */
 
 /* Tells of damage that --check has found. */
 int target_complain_damage(const struct target *target);
@@ -69,13 +94,36 @@ int target_open_in_place(struct target *target, const char *path,
 /* Saves it where it was reserved, and its secret if that is new. */
 int target_save(const struct target *target, const struct settings *settings);
 
-/* As perhaps_stats_of().  0, or the exit status, having complained, for one on servers. */
-int target_stats(const struct target *target, struct perhaps_stats *stats);
+/* ---- On servers: redis://host:port/name (remote.c) ----------------------------------------- */
 
-/* Sees to it that what was changed in place is on the disk, after a failure too, and returns
- * then its 'status'. */
-int target_sync(const struct target *target, int status);
+/* Whether it is the address of such a filter. */
+bool is_remote(const char *path);
 
-void target_close(struct target *target);
+/* Makes ready, and reaches for no server yet.  'doing' ("making") stands in the progress line
+ * of long work. */
+int remote_new(struct target *target, const char *address, const struct settings *settings,
+               const char *doing);
+
+/* Opens one that is ready. */
+int remote_open(const struct target *target);
+
+/* NULL is allowed. */
+void remote_close(struct remote *remote);
+
+/* For what one thread does alone. */
+perhaps_cluster *remote_handle(const struct target *target);
+
+/* Settles the error (0: none) that a call with this handle returned; the outcome
+ * ("; F was not made") ends the message. */
+int remote_settle(const struct target *target, int error, const char *outcome);
+
+/* Stages' work, by any number of threads, each of which that works has a handle of its own:
+ * asks an open filter about the keys of a block, or adds them.  Writes the answers, of which
+ * those that are not known are false.  Returns whether all went well. */
+bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
+bool remote_add(struct remote *remote, struct block *block);
+
+/* Whether the error of the block is that of a key, the one behind those that are done. */
+bool remote_blames_key(const struct block *block);
 
 #endif

@@ -6,142 +6,138 @@
 #include "stop.h"
 #include "target.h"
 
-/* ---- A file ------------------------------------------------------------------------ */
+/* ---- Create ------------------------------------------------------------------------ */
 
-static int report_file(const struct settings *settings, const struct target *target,
-                       double seconds)
+/* NULL, which json_pack() passes over, for a filter in a file. */
+static json_t *of_servers(const struct target *target, uint64_t n)
 {
-    struct perhaps_stats stats;
-    perhaps_stats_of(target->filter, &stats);
-    const struct perhaps_plan *plan = &stats.plan;
-    json_t *facts = json_pack("{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:f}", "verb",
-                              settings->verb->name, "filter", json_path(target->path), "kind",
-                              plan->kind, "capacity", (json_int_t)plan->capacity, "fpr_asked",
-                              plan->fpr, "body_bytes", (json_int_t)stats.memory_nbytes,
-                              "bits_per_key", plan->bits_per_key, "seconds", seconds);
-    return summarize(settings, facts, "%s made, for %s: %s, %s, %s", target->path,
-                     counted(plan->capacity, "key").s,
-                     scaled((double)stats.memory_nbytes, "B").s,
-                     scaled(plan->bits_per_key, " bits a key").s, duration(seconds).s);
+    return target->remote ? json_integer((json_int_t)n) : NULL;
 }
 
-static int create_file(const struct settings *settings, struct size size, double started)
+/* ", 1,024 partitions on 3 nodes, at most 34 % on one". */
+static struct text place_of(const struct target *target,
+                            const struct perhaps_cluster_stats *servers)
 {
-    struct target target = TARGET_NONE;
+    struct text text = { "" };
+    const double largest = (double)servers->largest_nbytes;
+    int length = 0;
+    if (target->remote)
+        length = snprintf(text.s, sizeof text.s, ", %.24s on %.12s",
+                          counted(servers->partitions, "partition").s,
+                          counted(servers->nodes, "node").s);
+    if (servers->nodes > 1)
+        snprintf(text.s + length, sizeof text.s - (size_t)length, ", at most %.0f %% on one",
+                 100 * largest / (double)servers->memory_nbytes);
+    return text;
+}
+
+static int report_made(const struct settings *settings, const struct target *target,
+                       double started)
+{
+    struct perhaps_stats stats;
+    struct perhaps_cluster_stats servers;
+    int status = settings->quiet ? 0 : target_stats(target, &stats, &servers, "");
+    if (settings->quiet || status)
+        return status;
+    const struct perhaps_plan *plan = &stats.plan;
+    double seconds = seconds_now() - started;
+    json_t *facts = json_pack(
+        "{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:o*, s:o*, s:o*, s:o*, s:f}", "verb",
+        settings->verb->name, "filter", json_path(target->path), "kind", plan->kind, "capacity",
+        (json_int_t)plan->capacity, "fpr_asked", plan->fpr, "body_bytes",
+        (json_int_t)stats.memory_nbytes, "bits_per_key", plan->bits_per_key, "partitions",
+        of_servers(target, servers.partitions), "nodes", of_servers(target, servers.nodes),
+        "largest_node_bytes", of_servers(target, servers.largest_nbytes), "smallest_node_bytes",
+        of_servers(target, servers.smallest_nbytes), "seconds", seconds);
+    return summarize(settings, facts, "%s made, for %s: %s, %s%s, %s", target->path,
+                     counted(plan->capacity, "key").s,
+                     scaled((double)stats.memory_nbytes, "B").s,
+                     scaled(plan->bits_per_key, " bits a key").s, place_of(target, &servers).s,
+                     duration(seconds).s);
+}
+
+static int make_file(const struct settings *settings, struct target *target, struct size size)
+{
     bool exists = access(settings->filter, F_OK) == 0;
-    int status = exists ? 0 : target_reserve(&target, settings->filter, settings);
-    if (!status && !target.fresh)
+    int status = exists ? 0 : target_reserve(target, settings->filter, settings);
+    if (!status && !target->fresh)
         status = complain("%s: is there already: give another name, or remove it with rm",
                           settings->filter);
     if (!status)
-        status = target_create(&target, settings, size);
-    if (!status)
-        status = target_save(&target, settings);
-    if (!status)
-        status = report_file(settings, &target, seconds_now() - started);
-    target_close(&target);
-    return status;
+        status = target_create(target, settings, size);
+    return status ? status : target_save(target, settings);
 }
 
-/* ---- On servers -------------------------------------------------------------------- */
-
-static int report_remote(const struct settings *settings, const struct remote *remote,
-                         double seconds)
+/* Settles what a call returned that leaves nothing on the servers where it fails. */
+static int settle_made(const struct target *target, int error)
 {
-    struct perhaps_cluster_stats stats;
-    int error = perhaps_cluster_stats_of(remote_handle(remote), &stats);
-    if (error)
-        return remote_settle(remote, error, "");
-    const struct perhaps_plan *plan = &stats.plan;
-    char largest[32] = "";
-    if (stats.nodes > 1)
-        snprintf(largest, sizeof largest, ", at most %.0f %% on one",
-                 100.0 * (double)stats.largest_nbytes / (double)stats.memory_nbytes);
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:f}", "verb",
-        settings->verb->name, "filter", json_path(remote_name(remote)), "kind", plan->kind,
-        "capacity", (json_int_t)plan->capacity, "fpr_asked", plan->fpr, "body_bytes",
-        (json_int_t)stats.memory_nbytes, "bits_per_key", plan->bits_per_key, "partitions",
-        (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes, "largest_node_bytes",
-        (json_int_t)stats.largest_nbytes, "smallest_node_bytes",
-        (json_int_t)stats.smallest_nbytes, "seconds", seconds);
-    return summarize(
-        settings, facts, "%s made, for %s: %s, %s, %s on %s%s, %s", remote_name(remote),
-        counted(plan->capacity, "key").s, scaled((double)stats.memory_nbytes, "B").s,
-        scaled(plan->bits_per_key, " bits a key").s, counted(stats.partitions, "partition").s,
-        counted(stats.nodes, "node").s, largest, duration(seconds).s);
+    char outcome[512];
+    snprintf(outcome, sizeof outcome, "; %s was not made", target->path);
+    return remote_settle(target, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
 }
 
 /* The secret is written first: without it nobody could ask the filter. */
-static int make_remote(const struct remote *remote, const struct settings *settings,
-                       struct size size)
+static int make_on_servers(const struct settings *settings, struct target *target,
+                           struct size size)
 {
-    char outcome[512];
-    const struct hashing *hashing = remote_hashing(remote);
     struct perhaps_options options = request_options(settings, size);
-    options.hashing = hashing->chosen;
-    snprintf(outcome, sizeof outcome, "; %s was not made", remote_name(remote));
-    int status = hashing_keep(hashing, settings);
+    int status = remote_new(target, settings->filter, settings, "making");
+    if (!status)
+        status = hashing_keep(&target->hashing, settings);
     if (status)
         return status;
-    int error = perhaps_cluster_create(remote_handle(remote), &options, settings->partitions);
+    options.hashing = target->hashing.chosen;
+    int error = perhaps_cluster_create(remote_handle(target), &options, settings->partitions);
     if (error)
-        hashing_drop(hashing, settings);
+        hashing_drop(&target->hashing, settings);
     else
-        hashing_tell(hashing, settings);
-    return remote_settle(remote, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
-}
-
-static int create_remote(const struct settings *settings, struct size size, double started)
-{
-    struct remote *remote;
-    int status = remote_new(settings->filter, settings, "making", &remote);
-    if (!status)
-        status = make_remote(remote, settings, size);
-    if (!status && !settings->quiet)
-        status = report_remote(settings, remote, seconds_now() - started);
-    remote_close(remote);
-    return status;
+        hashing_tell(&target->hashing, settings);
+    return settle_made(target, error);
 }
 
 int verb_create(const struct settings *settings)
 {
+    struct target target = TARGET_NONE;
     double started = seconds_now();
     struct size size = request_size(settings);
     if (!size.capacity)
         return complain("create: for how many keys? give -n N, or --grow if nobody knows");
     stop_on_signals();
-    return is_remote(settings->filter) ? create_remote(settings, size, started)
-                                       : create_file(settings, size, started);
+    int status = is_remote(settings->filter) ? make_on_servers(settings, &target, size)
+                                             : make_file(settings, &target, size);
+    if (!status)
+        status = report_made(settings, &target, started);
+    target_close(&target);
+    return status;
 }
 
 /* ---- Delete ------------------------------------------------------------------------ */
 
-static int delete_remote(const struct settings *settings, struct remote *remote, double started)
+static int delete_remote(const struct settings *settings, const struct target *target,
+                         double started)
 {
-    const char *name = remote_name(remote);
-    int error = perhaps_cluster_delete(remote_handle(remote));
+    int error = perhaps_cluster_delete(remote_handle(target));
+    bool stopped = error == PERHAPS_ERR_STOPPED;
     if (error)
-        return remote_settle(
-            remote, error,
-            error == PERHAPS_ERR_STOPPED ? "; a part may be left: delete it again" : "");
+        return remote_settle(target, error,
+                             stopped ? "; a part may be left: delete it again" : "");
+    double seconds = seconds_now() - started;
     json_t *facts = json_pack("{s:s, s:o, s:f}", "verb", settings->verb->name, "filter",
-                              json_path(name), "seconds", seconds_now() - started);
-    return summarize(settings, facts, "%s deleted: %s", name,
-                     duration(seconds_now() - started).s);
+                              json_path(target->path), "seconds", seconds);
+    return summarize(settings, facts, "%s deleted: %s", target->path, duration(seconds).s);
 }
 
 int verb_delete(const struct settings *settings)
 {
-    struct remote *remote;
+    struct target target = TARGET_NONE;
     double started = seconds_now();
     if (!is_remote(settings->filter))
         return complain("%s: is a file: remove it with rm", settings->filter);
     stop_on_signals();
-    int status = remote_new(settings->filter, settings, "deleting", &remote);
+    int status = remote_new(&target, settings->filter, settings, "deleting");
     if (!status)
-        status = delete_remote(settings, remote, started);
-    remote_close(remote);
+        status = delete_remote(settings, &target, started);
+    target_close(&target);
     return status;
 }
 
@@ -228,63 +224,52 @@ int verb_merge(const struct settings *settings)
 
 /* ---- Convert: from a file to servers, or back; the bytes stay what they are -------- */
 
-static int report_copy(const struct settings *settings, const struct target *file,
-                       const struct remote *remote, bool upward, double started)
+static int report_copy(const struct settings *settings, const struct target *from,
+                       const struct target *to, double started)
 {
-    struct perhaps_cluster_stats stats;
+    struct perhaps_stats stats;
+    struct perhaps_cluster_stats servers;
+    const struct target *remote = to->remote ? to : from;
     double seconds = seconds_now() - started;
-    const char *from = upward ? file->path : remote_name(remote);
-    const char *to = upward ? remote_name(remote) : file->path;
-    int error = settings->quiet ? 0 : perhaps_cluster_stats_of(remote_handle(remote), &stats);
-    if (error || settings->quiet)
-        return remote_settle(remote, error, "");
+    int status = settings->quiet ? 0 : target_stats(remote, &stats, &servers, "");
+    if (settings->quiet || status)
+        return status;
     json_t *facts = json_pack(
         "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "verb", settings->verb->name, "from",
-        json_path(from), "to", json_path(to), "keys_in_filter", (json_int_t)stats.keys,
-        "body_bytes", (json_int_t)stats.memory_nbytes, "partitions",
-        (json_int_t)stats.partitions, "nodes", (json_int_t)stats.nodes, "seconds", seconds);
-    return summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from, to,
-                     counted(stats.keys, "key").s, scaled((double)stats.memory_nbytes, "B").s,
-                     duration(seconds).s,
+        json_path(from->path), "to", json_path(to->path), "keys_in_filter",
+        (json_int_t)stats.keys, "body_bytes", (json_int_t)stats.memory_nbytes, "partitions",
+        (json_int_t)servers.partitions, "nodes", (json_int_t)servers.nodes, "seconds", seconds);
+    return summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from->path,
+                     to->path, counted(stats.keys, "key").s,
+                     scaled((double)stats.memory_nbytes, "B").s, duration(seconds).s,
                      scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }
 
-static int upload(const struct target *file, const struct remote *remote,
-                  const struct settings *settings)
-{
-    char outcome[512];
-    snprintf(outcome, sizeof outcome, "; %s was not made", remote_name(remote));
-    int error =
-        perhaps_cluster_upload(remote_handle(remote), file->filter, settings->partitions);
-    return remote_settle(remote, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
-}
-
-static int download(const struct target *file, const struct remote *remote)
-{
-    int error = perhaps_cluster_download(remote_handle(remote), file->path);
-    return remote_settle(remote, error, file->outcome);
-}
-
-static int convert_up(const struct settings *settings, struct target *file,
-                      struct remote **remote)
+static int copy_up(const struct settings *settings, struct target *file, struct target *servers)
 {
     int status = target_open(file, settings->filter, settings, WITH_SECRET);
     if (!status)
-        status = remote_new(settings->inputs[0], settings, "copying", remote);
-    return status ? status : upload(file, *remote, settings);
+        status = remote_new(servers, settings->inputs[0], settings, "copying");
+    return status ? status
+                  : settle_made(servers,
+                                perhaps_cluster_upload(remote_handle(servers), file->filter,
+                                                       settings->partitions));
 }
 
-static int convert_down(const struct settings *settings, struct target *file,
-                        struct remote **remote)
+static int copy_down(const struct settings *settings, struct target *servers,
+                     struct target *file)
 {
     int status = target_reserve(file, settings->inputs[0], settings);
     if (!status)
         status = target_check_replaced(file, settings);
     if (!status)
-        status = remote_new(settings->filter, settings, "copying", remote);
+        status = remote_new(servers, settings->filter, settings, "copying");
     if (!status)
-        status = remote_open(*remote);
-    return status ? status : download(file, *remote);
+        status = remote_open(servers);
+    if (status)
+        return status;
+    int error = perhaps_cluster_download(remote_handle(servers), file->path);
+    return remote_settle(servers, error, file->outcome);
 }
 
 static int check_places(const struct settings *settings)
@@ -304,19 +289,17 @@ static int check_places(const struct settings *settings)
 
 int verb_convert(const struct settings *settings)
 {
-    struct target file = TARGET_NONE;
-    struct remote *remote = NULL;
+    struct target from = TARGET_NONE, to = TARGET_NONE;
     double started = seconds_now();
     int status = check_places(settings);
     if (status)
         return status;
     stop_on_signals();
-    bool upward = is_remote(settings->inputs[0]);
-    status =
-        upward ? convert_up(settings, &file, &remote) : convert_down(settings, &file, &remote);
+    status = is_remote(settings->inputs[0]) ? copy_up(settings, &from, &to)
+                                            : copy_down(settings, &from, &to);
     if (!status)
-        status = report_copy(settings, &file, remote, upward, started);
-    target_close(&file);
-    remote_close(remote);
+        status = report_copy(settings, &from, &to, started);
+    target_close(&from);
+    target_close(&to);
     return status;
 }
