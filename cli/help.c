@@ -64,15 +64,15 @@ const struct verb *help_nearest_verb(const char *typed)
 
 const char *help_nearest_option(const struct verb *verb, const char *typed)
 {
-    struct option_text option;
+    const struct option_row *option;
     const char *nearest = NULL;
     typed += strspn(typed, "-");
     size_t nbytes = strcspn(typed, "="), most = tolerance(nbytes);
-    for (size_t i = 0; options_text(verb, i, &option); i++) {
-        size_t n = unlikeness(typed, nbytes, option.name);
+    for (size_t i = 0; (option = option_at(verb, i)); i++) {
+        size_t n = unlikeness(typed, nbytes, option->name);
         if (n < most) {
             most = n;
-            nearest = option.name;
+            nearest = option->name;
         }
     }
     return nearest;
@@ -112,7 +112,7 @@ static void print_entry(const char *left, const char *text, FILE *to)
     print_words(text, length > LEFT ? (size_t)length : LEFT, LEFT, to);
 }
 
-static void print_option(const struct option_text *option)
+static void print_option(const struct option_row *option)
 {
     char left[48];
     int length = option->letter ? snprintf(left, sizeof left, "-%c, ", option->letter)
@@ -125,13 +125,13 @@ static void print_option(const struct option_text *option)
 /* The usual ones do where they are nearly all. */
 static void print_options(const struct verb *verb, bool all)
 {
-    struct option_text option;
+    const struct option_row *option;
     size_t count = 0;
-    while (options_text(verb, count, &option))
+    while ((option = option_at(verb, count)))
         count++;
     size_t shown = all || count <= USUAL + 3 ? count : USUAL;
-    for (size_t i = 0; i < shown && options_text(verb, i, &option); i++)
-        print_option(&option);
+    for (size_t i = 0; i < shown && (option = option_at(verb, i)); i++)
+        print_option(option);
     if (shown < count)
         printf("  and %zu more: 'perhaps %s --help-all'\n", count - shown, verb->name);
 }
@@ -188,18 +188,19 @@ static void print_verbs(const char *separator)
 }
 
 /* The values of such an option, with blanks between them. */
-static void print_values(enum option_value value)
+static void print_values(const struct option_row *option)
 {
+    const enum option_values values = option_values(option);
     const struct perhaps_kind *kind;
-    if (value == VALUE_HASH)
+    if (values == VALUES_HASHES)
         fputs("xxh3 sip none", stdout);
-    for (size_t i = 0; value == VALUE_KIND && (kind = perhaps_kind_at(i)); i++)
+    for (size_t i = 0; values == VALUES_KINDS && (kind = perhaps_kind_at(i)); i++)
         printf("%s%s", i ? " " : "", kind->name);
 }
 
-static bool has_values(enum option_value value)
+static bool has_values(const struct option_row *option)
 {
-    return value == VALUE_KIND || value == VALUE_HASH;
+    return option_values(option) == VALUES_KINDS || option_values(option) == VALUES_HASHES;
 }
 
 /* With a backslash before each of the special characters. */
@@ -216,17 +217,17 @@ static void print_escaped(const char *text, const char *special)
 
 static void print_bash_verb(const struct verb *verb)
 {
-    struct option_text option;
+    const struct option_row *option;
     printf("    %s)\n        case $before in\n", verb->name);
-    for (size_t i = 0; options_text(verb, i, &option); i++)
-        if (has_values(option.value)) {
-            printf("        --%s) words='", option.name);
-            print_values(option.value);
+    for (size_t i = 0; (option = option_at(verb, i)); i++)
+        if (has_values(option)) {
+            printf("        --%s) words='", option->name);
+            print_values(option);
             puts("' ;;");
         }
     fputs("        *) [[ $word != -* ]] || words='", stdout);
-    for (size_t i = 0; options_text(verb, i, &option); i++)
-        printf("%s--%s", i ? " " : "", option.name);
+    for (size_t i = 0; (option = option_at(verb, i)); i++)
+        printf("%s--%s", i ? " " : "", option->name);
     puts("' ;;\n        esac\n        ;;");
 }
 
@@ -257,7 +258,7 @@ static void print_bash(void)
 /* ---- Completions: zsh ------------------------------------------------------------- */
 
 /* "--kind=[what it is]:K:(a b c)", between single quotes. */
-static void print_zsh_spec(const char *name, const char *glue, const struct option_text *option)
+static void print_zsh_spec(const char *name, const char *glue, const struct option_row *option)
 {
     printf(" \\\n            '*%s%s[", name, option->argument ? glue : "");
     for (const char *c = option->help; *c; c++)
@@ -266,26 +267,27 @@ static void print_zsh_spec(const char *name, const char *glue, const struct opti
         else
             printf("%s%c", strchr("[]:\\", *c) ? "\\" : "", *c);
     putchar(']');
-    if (has_values(option->value)) {
+    if (has_values(option)) {
         printf(":%s:(", option->argument);
-        print_values(option->value);
+        print_values(option);
         putchar(')');
     } else if (option->argument) {
-        printf(":%s:%s", option->argument, option->value == VALUE_FILE ? "_files" : "");
+        printf(":%s:%s", option->argument,
+               option_values(option) == VALUES_FILES ? "_files" : "");
     }
     putchar('\'');
 }
 
 static void print_zsh_verb(const struct verb *verb)
 {
-    struct option_text option;
+    const struct option_row *option;
     printf("    %s)\n        _arguments -s -S", verb->name);
-    for (size_t i = 0; options_text(verb, i, &option); i++) {
-        char letter[3] = { '-', (char)option.letter, '\0' }, name[64];
-        snprintf(name, sizeof name, "--%s", option.name);
-        if (option.letter)
-            print_zsh_spec(letter, "+", &option);
-        print_zsh_spec(name, "=", &option);
+    for (size_t i = 0; (option = option_at(verb, i)); i++) {
+        char letter[3] = { '-', (char)option->letter, '\0' }, name[64];
+        snprintf(name, sizeof name, "--%s", option->name);
+        if (option->letter)
+            print_zsh_spec(letter, "+", option);
+        print_zsh_spec(name, "=", option);
     }
     puts(" \\\n            '*:file:_files'\n        ;;");
 }
@@ -324,18 +326,18 @@ static void print_zsh(void)
 
 /* ---- Completions: fish ------------------------------------------------------------ */
 
-static void print_fish_option(const struct verb *verb, const struct option_text *option)
+static void print_fish_option(const struct verb *verb, const struct option_row *option)
 {
     printf("complete -c perhaps -n '__fish_seen_subcommand_from %s'", verb->name);
     if (option->letter)
         printf(" -s %c", option->letter);
     printf(" -l %s", option->name);
-    if (has_values(option->value)) {
+    if (has_values(option)) {
         fputs(" -x -a '", stdout);
-        print_values(option->value);
+        print_values(option);
         putchar('\'');
     } else if (option->argument) {
-        fputs(option->value == VALUE_FILE ? " -r -F" : " -x", stdout);
+        fputs(option_values(option) == VALUES_FILES ? " -r -F" : " -x", stdout);
     }
     fputs(" -d '", stdout);
     print_escaped(option->help, "'\\");
@@ -345,14 +347,14 @@ static void print_fish_option(const struct verb *verb, const struct option_text 
 static void print_fish(void)
 {
     const struct verb *verb;
-    struct option_text option;
+    const struct option_row *option;
     puts("# fish completion for perhaps, made by: perhaps help --completion fish");
     for (size_t i = 0; (verb = verb_at(i)); i++) {
         printf("complete -c perhaps -f -n __fish_use_subcommand -a %s -d '", verb->name);
         print_escaped(verb->summary, "'\\");
         puts("'");
-        for (size_t k = 0; options_text(verb, k, &option); k++)
-            print_fish_option(verb, &option);
+        for (size_t k = 0; (option = option_at(verb, k)); k++)
+            print_fish_option(verb, option);
     }
     fputs("complete -c perhaps -f -n '__fish_seen_subcommand_from help' -a '", stdout);
     print_verbs(" ");

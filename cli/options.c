@@ -21,115 +21,68 @@
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
 
-#define THREADS_MAX 1024
-
-#define PARTITIONS_MAX (UINT64_C(1) << 32) /* the servers' memory is full long before */
-
 #define FACTOR_MAX      8 /* as perhaps.h says */
 #define GENERATIONS_MAX 64
 
-/* Puts the value of an option where it belongs.  Returns NULL, or what is wrong with it. */
-typedef const char *value_reader(const char *value, void *slot);
+/* ---- Values --------------------------------------------------------------------------- */
 
-static const char *read_flag(const char *value, void *slot)
+struct value_type {
+    /* Puts the value where it belongs.  Returns NULL, or what is wrong with it. */
+    const char *(*read)(const struct value_type *type, const char *value, void *slot);
+    const char *problem;
+    uint64_t least, most; /* of numbers */
+    enum option_values values;
+};
+
+static const char *read_flag(const struct value_type *type, const char *value, void *slot)
 {
     (void)value;
     *(bool *)slot = true;
-    return NULL;
+    return type->problem;
 }
 
-static const char *read_text(const char *value, void *slot)
+static const char *read_text(const struct value_type *type, const char *value, void *slot)
 {
     *(const char **)slot = value;
-    return *value ? NULL : "empty: give a name";
+    return *value ? NULL : type->problem;
 }
 
-/* Whether there is such a hash is found out where hashes are. */
-static const char *read_hash(const char *value, void *slot)
-{
-    return read_text(value, slot);
-}
-
-static const char *read_word(const char *value, void *slot)
+static const char *read_word(const struct value_type *type, const char *value, void *slot)
 {
     struct words *words = slot;
+    if (!*value && type->problem)
+        return type->problem;
     if (words->count == WORDS_MOST)
         return "one too many: " TEXT(WORDS_MOST) " at most";
     words->word[words->count++] = value;
     return NULL;
 }
 
-static const char *read_filter(const char *value, void *slot)
-{
-    return *value ? read_word(value, slot) : "empty: give a name";
-}
-
-static const char *read_between(const char *value, uint64_t least, uint64_t most, void *slot,
-                                const char *problem)
+static const char *read_between(const struct value_type *type, const char *value, void *slot)
 {
     uint64_t n;
-    if (!read_number(value, &n) || n < least || n > most)
-        return problem;
+    if (!read_number(value, &n) || n < type->least || n > type->most)
+        return type->problem;
     *(uint64_t *)slot = n;
     return NULL;
 }
 
-static const char *read_capacity(const char *value, void *slot)
+static const char *read_fields(const struct value_type *type, const char *value, void *slot)
 {
-    return read_between(value, 1, PERHAPS_CAPACITY_MAX, slot,
-                        "not a number of keys: give a whole number from 1 to 2^48, such as "
-                        "5,000,000, 5e9, 10M or 2G");
+    return fields_read(value, slot) ? NULL : type->problem;
 }
 
-static const char *read_threads(const char *value, void *slot)
-{
-    return read_between(value, 1, THREADS_MAX, slot,
-                        "not a number of threads: give 1, 2 or more");
-}
-
-static const char *read_fields(const char *value, void *slot)
-{
-    return fields_read(value, slot)
-               ? NULL
-               : "not fields: give each once, from 1 on, such as 2, or 1,3-5";
-}
-
-static const char *read_field(const char *value, void *slot)
-{
-    return read_between(value, 1, FIELD_MAX, slot, "not a field: the first field is 1");
-}
-
-static const char *read_partitions(const char *value, void *slot)
-{
-    return read_between(value, 1, PARTITIONS_MAX, slot,
-                        "not a number of partitions: give a whole number, such as 4096");
-}
-
-static const char *read_factor(const char *value, void *slot)
-{
-    return read_between(value, 1, FACTOR_MAX, slot,
-                        "not a factor: give a whole number from 1 to " TEXT(FACTOR_MAX));
-}
-
-static const char *read_generations(const char *value, void *slot)
-{
-    return read_between(
-        value, 2, GENERATIONS_MAX, slot,
-        "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX));
-}
-
-static const char *read_wait(const char *value, void *slot)
+static const char *read_wait(const struct value_type *type, const char *value, void *slot)
 {
     char seconds[64];
     int length = snprintf(seconds, sizeof seconds, "%ss", value);
-    if (read_duration(value, slot) ||
-        (length < (int)sizeof seconds && read_duration(seconds, slot)))
-        return NULL;
-    return "not a time: give seconds, or a time with its unit, such as 5m";
+    bool read = read_duration(value, slot) ||
+                (length < (int)sizeof seconds && read_duration(seconds, slot));
+    return read ? NULL : type->problem;
 }
 
-/* What the time in which keys are remembered, or their number, is written behind. */
-static const char *read_window(const char *value, void *slot)
+/* The time in which keys are remembered, or their number, behind which "-keys" is written. */
+static const char *read_window(const struct value_type *type, const char *value, void *slot)
 {
     static const char suffix[] = "-keys";
     struct perhaps_window_options window = { 0 };
@@ -139,48 +92,47 @@ static const char *read_window(const char *value, void *slot)
     if (by_keys && length - tail < sizeof number) {
         memcpy(number, value, length - tail);
         number[length - tail] = '\0';
-        by_keys = !read_capacity(number, &window.keys);
+        by_keys = read_number(number, &window.keys) && window.keys <= type->most;
     }
     if (!(by_keys && window.keys) && !(read_duration(value, &window.time) && window.time))
-        return "not a window: give a time with its unit (ms, s, m, h, d, w), such as 24h, or a "
-               "number of keys, such as 10M-keys";
+        return type->problem;
     *(struct perhaps_window_options *)slot = window;
     return NULL;
 }
 
-static const char *read_fpr(const char *value, void *slot)
+static const char *read_fpr(const struct value_type *type, const char *value, void *slot)
 {
     double fpr;
     if (!read_share(value, &fpr) || !(fpr >= PERHAPS_FPR_MIN && fpr < 1))
-        return "not a rate: give a number from 1e-15 to below 1, such as 0.001, 1e-6 or 0.1%";
+        return type->problem;
     *(double *)slot = fpr;
     return NULL;
 }
 
-static const char *read_seed(const char *value, void *slot)
+static const char *read_seed(const struct value_type *type, const char *value, void *slot)
 {
     char *end;
     bool hexadecimal = strncasecmp(value, "0x", 2) == 0;
     errno = 0;
     uint64_t seed = strtoull(value, &end, hexadecimal ? 16 : 10);
     if (!isdigit((unsigned char)*value) || *end || seed == 0 || errno)
-        return "not a seed: give a number from 1 to 2^64-1, decimal or 0x...";
+        return type->problem;
     *(uint64_t *)slot = seed;
     return NULL;
 }
 
-static const char *read_delimiter(const char *value, void *slot)
+static const char *read_delimiter(const struct value_type *type, const char *value, void *slot)
 {
     if (strcmp(value, "\\t") == 0)
         value = "\t";
     *(char *)slot = *value;
-    return strlen(value) == 1 ? NULL : "not a delimiter: give one byte, such as , or \\t";
+    return strlen(value) == 1 ? NULL : type->problem;
 }
 
-static const char *read_kind(const char *value, void *slot)
+static const char *read_kind(const struct value_type *type, const char *value, void *slot)
 {
     static char problem[256];
-    size_t used = (size_t)snprintf(problem, sizeof problem, "no such kind: there are");
+    size_t used = (size_t)snprintf(problem, sizeof problem, "%s", type->problem);
     const struct perhaps_kind *kind;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if (strcmp(kind->name, value) == 0) {
@@ -194,123 +146,174 @@ static const char *read_kind(const char *value, void *slot)
     return problem;
 }
 
+static const struct value_type flag = { read_flag, NULL, 0, 0, VALUES_NONE };
+static const struct value_type file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
+static const struct value_type filter = { read_word, "empty: give a name", 0, 0, VALUES_FILES };
+/* Whether there is such a hash is found out where hashes are. */
+static const struct value_type hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
+static const struct value_type kind = { read_kind, "no such kind: there are", 0, 0,
+                                        VALUES_KINDS };
+static const struct value_type key = { read_word, NULL, 0, 0, VALUES_NONE };
+static const struct value_type capacity = {
+    read_between,
+    "not a number of keys: give a whole number from 1 to 2^48, such as 5,000,000, "
+    "5e9, 10M or 2G",
+    1, PERHAPS_CAPACITY_MAX, VALUES_NONE
+};
+static const struct value_type threads = { read_between,
+                                           "not a number of threads: give 1, 2 or more", 1,
+                                           1024, VALUES_NONE };
+static const struct value_type field = { read_between, "not a field: the first field is 1", 1,
+                                         FIELD_MAX, VALUES_NONE };
+static const struct value_type fields = {
+    read_fields, "not fields: give each once, from 1 on, such as 2, or 1,3-5", 0, 0, VALUES_NONE
+};
+/* The servers' memory is full long before. */
+static const struct value_type partitions = {
+    read_between, "not a number of partitions: give a whole number, such as 4096", 1,
+    UINT64_C(1) << 32, VALUES_NONE
+};
+static const struct value_type factor = {
+    read_between, "not a factor: give a whole number from 1 to " TEXT(FACTOR_MAX), 1,
+    FACTOR_MAX, VALUES_NONE
+};
+static const struct value_type generations = {
+    read_between, "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX), 2,
+    GENERATIONS_MAX, VALUES_NONE
+};
+static const struct value_type patience = {
+    read_wait, "not a time: give seconds, or a time with its unit, such as 5m", 0, 0,
+    VALUES_NONE
+};
+static const struct value_type window = {
+    read_window,
+    "not a window: give a time with its unit (ms, s, m, h, d, w), such as 24h, or a "
+    "number of keys, such as 10M-keys",
+    1, PERHAPS_CAPACITY_MAX, VALUES_NONE
+};
+static const struct value_type rate = {
+    read_fpr, "not a rate: give a number from 1e-15 to below 1, such as 0.001, 1e-6 or 0.1%", 0,
+    0, VALUES_NONE
+};
+static const struct value_type seed = {
+    read_seed, "not a seed: give a number from 1 to 2^64-1, decimal or 0x...", 0, 0, VALUES_NONE
+};
+static const struct value_type delimiter = { read_delimiter,
+                                             "not a delimiter: give one byte, such as , or \\t",
+                                             0, 0, VALUES_NONE };
+
+/* ---- The table ------------------------------------------------------------------------ */
+
 #define SLOT(member) offsetof(struct settings, member)
 
 /* In the order in which help shows them: the usual ones first. */
-static const struct row {
-    int letter; /* 0: none */
-    unsigned verbs;
-    const char *name;
-    const char *argument; /* NULL: it takes none */
-    value_reader *read;
-    size_t slot;
-    const char *help;
-} rows[] = {
-    { 'o', BUILD | MERGE, "output", "F", read_text, SLOT(output),
+static const struct option_row rows[] = {
+    { 'o', BUILD | MERGE, "output", "F", &file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | MERGE | CONVERT, "force", NULL, read_flag, SLOT(force),
+    { 0, BUILD | MERGE | CONVERT, "force", NULL, &flag, SLOT(force),
       "replace a file F that is no filter" },
-    { 'n', SIZED, "capacity", "N", read_capacity, SLOT(capacity),
+    { 'n', SIZED, "capacity", "N", &capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
-    { 'p', BUILD | PLAN | CREATE, "fpr", "P", read_fpr, SLOT(fpr),
+    { 'p', BUILD | PLAN | CREATE, "fpr", "P", &rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
-    { 'p', DEDUP, "fpr", "P", read_fpr, SLOT(fpr),
+    { 'p', DEDUP, "fpr", "P", &rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
-    { 0, DEDUP, "state", "F", read_text, SLOT(state),
+    { 0, DEDUP, "state", "F", &file, SLOT(state),
       "remember the lines in F from run to run; made if missing, but on servers, and grows" },
-    { 0, DEDUP | PLAN | FILES, "window", "W", read_window, SLOT(window),
+    { 0, DEDUP | PLAN | FILES, "window", "W", &window, SLOT(window),
       "forget lines: what came longer ago than 24h (ms, s, m, h, d, w), or 10M-keys before" },
-    { 'f', QUERY, "filter", "F", read_filter, SLOT(filters),
+    { 'f', QUERY, "filter", "F", &filter, SLOT(filters),
       "ask F, in place of the first operand; may be given again, to ask several" },
-    { 0, INPUT & ~DEDUP, "key", "K", read_word, SLOT(keys),
+    { 0, INPUT & ~DEDUP, "key", "K", &key, SLOT(keys),
       "the key K in place of the inputs; may be given again" },
-    { 'v', QUERY, "invert", NULL, read_flag, SLOT(invert), "print those certainly not in F" },
-    { 'c', QUERY, "count", NULL, read_flag, SLOT(count), "print only how many there are" },
-    { 0, QUERY, "label", NULL, read_flag, SLOT(label),
+    { 'v', QUERY, "invert", NULL, &flag, SLOT(invert), "print those certainly not in F" },
+    { 'c', QUERY, "count", NULL, &flag, SLOT(count), "print only how many there are" },
+    { 0, QUERY, "label", NULL, &flag, SLOT(label),
       "print all, each behind 'perhaps' or 'no' and a tab; of several filters, behind the "
       "names of those that perhaps hold it, or 'no'" },
-    { 0, QUERY, "any", NULL, read_flag, SLOT(any),
+    { 0, QUERY, "any", NULL, &flag, SLOT(any),
       "print nothing, stop at the first: the exit status tells whether there is any" },
-    { 'c', DEDUP, "count", NULL, read_flag, SLOT(count),
+    { 'c', DEDUP, "count", NULL, &flag, SLOT(count),
       "print only how many lines were read, new and repeated" },
-    { 'd', DEDUP, "repeated", NULL, read_flag, SLOT(repeated),
-      "print the repeated ones instead" },
-    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, read_flag, SLOT(removable),
+    { 'd', DEDUP, "repeated", NULL, &flag, SLOT(repeated), "print the repeated ones instead" },
+    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &flag, SLOT(removable),
       "a kind whose keys can be removed" },
-    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, read_flag, SLOT(counts),
+    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &flag, SLOT(counts),
       "a kind that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
-    { 0, SIZED, "grow", NULL, read_flag, SLOT(grow),
+    { 0, SIZED, "grow", NULL, &flag, SLOT(grow),
       "a kind that takes more than N keys; N, if given, is what it begins with" },
-    { 0, ADD | FILES, "rewrite", NULL, read_flag, SLOT(rewrite),
+    { 0, ADD | FILES, "rewrite", NULL, &flag, SLOT(rewrite),
       "add to a copy, which replaces F when all keys are in" },
-    { 0, ADD | FILES, "in-place", NULL, read_flag, SLOT(in_place),
+    { 0, ADD | FILES, "in-place", NULL, &flag, SLOT(in_place),
       "add to the file itself, or fail: the default where the kind can" },
-    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", read_partitions, SLOT(partitions),
+    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", &partitions, SLOT(partitions),
       "spread it over N parts, which all servers share [as many as it takes]" },
-    { 0, INPUT, "field", "N", read_fields, SLOT(form.fields),
+    { 0, INPUT, "field", "N", &fields, SLOT(form.fields),
       "the key is the N-th field of the line; or several, such as 1,3-5" },
-    { 'd', INPUT & ~DEDUP, "delimiter", "C", read_delimiter, SLOT(form.delimiter),
+    { 'd', INPUT & ~DEDUP, "delimiter", "C", &delimiter, SLOT(form.delimiter),
       "byte between fields [tab]" },
-    { 0, DEDUP, "delimiter", "C", read_delimiter, SLOT(form.delimiter),
+    { 0, DEDUP, "delimiter", "C", &delimiter, SLOT(form.delimiter),
       "byte between fields [tab] (no -d here)" },
-    { 'q', EVERY, "quiet", NULL, read_flag, SLOT(quiet), "no summary, no progress" },
-    { 0, BUILD | CREATE, "key-file", "K", read_text, SLOT(key_file),
+    { 'q', EVERY, "quiet", NULL, &flag, SLOT(quiet), "no summary, no progress" },
+    { 0, BUILD | CREATE, "key-file", "K", &file, SLOT(key_file),
       "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
-    { 0, DEDUP, "key-file", "K", read_text, SLOT(key_file),
+    { 0, DEDUP, "key-file", "K", &file, SLOT(key_file),
       "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", read_text, SLOT(key_file),
+    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", &file, SLOT(key_file),
       "the secret that the filter was built with" },
-    { 0, QUERY | COUNT | FILES, "check", NULL, read_flag, SLOT(check),
+    { 0, QUERY | COUNT | FILES, "check", NULL, &flag, SLOT(check),
       "compare each page of F with its checksum before it is first read" },
-    { 0, BUILD | ADD, "once", NULL, read_flag, SLOT(once),
+    { 0, BUILD | ADD, "once", NULL, &flag, SLOT(once),
       "add no copy of a key that is perhaps in F; do not remove keys from it then" },
-    { '0', INPUT, "null", NULL, read_flag, SLOT(null), "keys end in NUL instead of newline" },
-    { 0, INPUT, "crlf", NULL, read_flag, SLOT(form.crlf),
+    { '0', INPUT, "null", NULL, &flag, SLOT(null), "keys end in NUL instead of newline" },
+    { 0, INPUT, "crlf", NULL, &flag, SLOT(form.crlf),
       "a carriage return before the end is not part of the key" },
-    { 0, INPUT, "ignore-case", NULL, read_flag, SLOT(form.ignore_case),
+    { 0, INPUT, "ignore-case", NULL, &flag, SLOT(form.ignore_case),
       "take A to Z in keys for a to z, when they are added and when they are asked" },
-    { 0, INPUT, "skip-short", NULL, read_flag, SLOT(skip_short),
+    { 0, INPUT, "skip-short", NULL, &flag, SLOT(skip_short),
       "say nothing of lines that lack the field or the time; they are skipped in any case" },
-    { 0, INPUT, "raw", NULL, read_flag, SLOT(raw),
+    { 0, INPUT, "raw", NULL, &flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
-    { 'j', INPUT, "threads", "T", read_threads, SLOT(threads),
+    { 'j', INPUT, "threads", "T", &threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
-    { 0, INFO | PLAN | VERIFY, "json", NULL, read_flag, SLOT(json), "as one JSON object" },
-    { 0, DOING | QUERY | COUNT, "json", NULL, read_flag, SLOT(json),
+    { 0, INFO | PLAN | VERIFY, "json", NULL, &flag, SLOT(json), "as one JSON object" },
+    { 0, DOING | QUERY | COUNT, "json", NULL, &flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
-    { 0, DOING & ~DELETE, "wait", "S", read_wait, SLOT(wait_ms),
+    { 0, DOING & ~DELETE, "wait", "S", &patience, SLOT(wait_ms),
       "where another process changes the filter file, try for S seconds" },
-    { 0, SIZED | FILES, "kind", "K", read_kind, SLOT(kind), "this kind of filter (see below)" },
-    { 0, SIZED | FILES, "base", "K", read_kind, SLOT(base),
+    { 0, SIZED | FILES, "kind", "K", &kind, SLOT(kind), "this kind of filter (see below)" },
+    { 0, SIZED | FILES, "base", "K", &kind, SLOT(base),
       "of a kind that is made of filters: the kind of those" },
-    { 0, PLAN, "static", NULL, read_flag, SLOT(fixed),
+    { 0, PLAN, "static", NULL, &flag, SLOT(fixed),
       "all keys are known at once: changes nothing yet, since no kind makes use of it" },
-    { 0, SIZED | FILES, "until", "N", read_capacity, SLOT(until),
+    { 0, SIZED | FILES, "until", "N", &capacity, SLOT(until),
       "grow, and keep the rate up to N keys, where the kind must know that" },
-    { 0, SIZED, "factor", "N", read_factor, SLOT(factor),
+    { 0, SIZED, "factor", "N", &factor, SLOT(factor),
       "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, DEDUP | PLAN | FILES, "generations", "G", read_generations, SLOT(generations),
+    { 0, DEDUP | PLAN | FILES, "generations", "G", &generations, SLOT(generations),
       "the window is kept in G parts: up to W/(G-1) more is remembered [5]" },
-    { 0, DEDUP | FILES, "time-field", "N", read_field, SLOT(time_field),
+    { 0, DEDUP | FILES, "time-field", "N", &field, SLOT(time_field),
       "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
       "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
-    { 0, SIZED, "fast", NULL, read_flag, SLOT(fast), "rather faster than smaller" },
-    { 0, SIZED, "compact", NULL, read_flag, SLOT(compact), "rather smaller than faster" },
-    { 0, BUILD | PLAN | CREATE, "together", NULL, read_flag, SLOT(together),
+    { 0, SIZED, "fast", NULL, &flag, SLOT(fast), "rather faster than smaller" },
+    { 0, SIZED, "compact", NULL, &flag, SLOT(compact), "rather smaller than faster" },
+    { 0, BUILD | PLAN | CREATE, "together", NULL, &flag, SLOT(together),
       "all that is read of a key side by side, and fewer bits to set, for more memory" },
-    { 0, BUILD | DEDUP | CREATE, "hash", "H", read_hash, SLOT(hash),
+    { 0, BUILD | DEDUP | CREATE, "hash", "H", &hash, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
-    { 0, BUILD | CREATE, "seed", "S", read_seed, SLOT(seed),
+    { 0, BUILD | CREATE, "seed", "S", &seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
-    { 'h', EVERY, "help", NULL, read_flag, SLOT(help), "the usual options" },
-    { 0, EVERY, "help-all", NULL, read_flag, SLOT(help_all), "all options" },
+    { 'h', EVERY, "help", NULL, &flag, SLOT(help), "the usual options" },
+    { 0, EVERY, "help-all", NULL, &flag, SLOT(help_all), "all options" },
 };
 
 #define NROWS (sizeof rows / sizeof *rows)
 #define FIRST 256 /* getopt_long() returns FIRST + row for a long name, a letter for itself */
 
+/* ---- Reading a command line ----------------------------------------------------------- */
+
 /* The row of what getopt_long() returned; NULL if it is none of the verb's. */
-static const struct row *find_row(int code, const struct verb *verb)
+static const struct option_row *find_row(int code, const struct verb *verb)
 {
     if (code >= FIRST && code < FIRST + (int)NROWS)
         return &rows[code - FIRST];
@@ -343,7 +346,7 @@ static void make_tables(const struct verb *verb, char *letters, struct option *n
 /* getopt_long() returned ':' or '?'. */
 static int complain_option(const struct verb *verb, int code, const char *typed)
 {
-    const struct row *row = find_row(optopt, verb);
+    const struct option_row *row = find_row(optopt, verb);
     char letter[3] = { '-', (char)optopt, '\0' };
     const char *name = optopt > 0 && optopt < FIRST ? letter : typed;
     if (code == ':' || row)
@@ -359,9 +362,9 @@ static int complain_option(const struct verb *verb, int code, const char *typed)
     return complain("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);
 }
 
-static int read_value(const struct row *row, struct settings *settings)
+static int take_value(const struct option_row *row, struct settings *settings)
 {
-    const char *problem = row->read(optarg, (char *)settings + row->slot);
+    const char *problem = row->type->read(row->type, optarg, (char *)settings + row->slot);
     if (!problem)
         return 0;
     if (row->letter)
@@ -466,10 +469,10 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     make_tables(verb, letters, names);
     opterr = 0;
     while ((code = getopt_long(argc, argv, letters, names, NULL)) != -1) {
-        const struct row *row = find_row(code, verb);
+        const struct option_row *row = find_row(code, verb);
         if (!row)
             return complain_option(verb, code, argv[optind - 1]);
-        if ((status = read_value(row, settings)))
+        if ((status = take_value(row, settings)))
             return status;
         given[row - rows] = true;
     }
@@ -485,21 +488,15 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     return status ? status : check_place(settings, given);
 }
 
-static enum option_value value_of(const struct row *row)
+enum option_values option_values(const struct option_row *option)
 {
-    return row->read == read_kind                               ? VALUE_KIND
-           : row->read == read_hash                             ? VALUE_HASH
-           : row->read == read_text || row->read == read_filter ? VALUE_FILE
-                                                                : VALUE_OTHER;
+    return option->type->values;
 }
 
-bool options_text(const struct verb *verb, size_t number, struct option_text *text)
+const struct option_row *option_at(const struct verb *verb, size_t number)
 {
     for (size_t i = 0; i < NROWS; i++)
-        if (rows[i].verbs & verb->bit && number-- == 0) {
-            *text = (struct option_text){ rows[i].letter, rows[i].name, rows[i].argument,
-                                          value_of(&rows[i]), rows[i].help };
-            return true;
-        }
-    return false;
+        if (rows[i].verbs & verb->bit && number-- == 0)
+            return &rows[i];
+    return NULL;
 }

@@ -119,17 +119,24 @@ struct settings {
  * order.  Returns 0, or the exit status, having complained. */
 int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
 
-/* What people are told of an option. */
-struct option_text {
+struct value_type;
+
+struct option_row {
     int letter; /* 0: none */
+    unsigned verbs;
     const char *name;
     const char *argument; /* NULL: it takes none */
-    enum option_value { VALUE_OTHER, VALUE_FILE, VALUE_KIND, VALUE_HASH } value;
+    const struct value_type *type;
+    size_t slot; /* of the value in the settings */
     const char *help;
 };
 
-/* Of the verb's options, from number 0 on, the usual ones first.  false: there are fewer. */
-bool options_text(const struct verb *verb, size_t number, struct option_text *text);
+/* Of the verb's options, from number 0 on, the usual ones first.  NULL: there are fewer. */
+const struct option_row *option_at(const struct verb *verb, size_t number);
+
+/* What shells can offer for the value. */
+enum option_values { VALUES_NONE, VALUES_FILES, VALUES_KINDS, VALUES_HASHES };
+enum option_values option_values(const struct option_row *option);
 
 /* ---- Help (help.c) ------------------------------------------------------------------- */
 
