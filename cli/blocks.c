@@ -31,14 +31,13 @@ struct unpacker {
     const char *truncated, *corrupt; /* what is wrong then */
     bool pads;                       /* zeros may stand behind a member */
 
-    /* Makes the state of unpacking.  NULL: no memory. */
-    void *(*start)(void);
+    size_t state_nbytes; /* all zero at the beginning */
 
     /* Goes on as far as it can.  '*inside' tells whether a member has begun and not ended; if
      * not, the next begins. */
     enum unpacked (*step)(void *state, struct flow *flow, bool *inside);
 
-    void (*stop)(void *state);
+    void (*stop)(void *state); /* of one that was never stepped, too */
 };
 
 static unsigned int as_uint(size_t nbytes)
@@ -57,21 +56,12 @@ static void move_on(struct flow *flow, const void *in, void *out)
 
 /* ---- gzip ------------------------------------------------------------------------------ */
 
-static void *start_gzip(void)
-{
-    z_stream *z = calloc(1, sizeof *z);
-    if (z && inflateInit2(z, 16 + MAX_WBITS) != Z_OK) {
-        free(z);
-        z = NULL;
-    }
-    return z;
-}
-
 static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
 {
     z_stream *z = state;
-    if (!*inside)
-        inflateReset(z);
+    int begun = *inside ? Z_OK : z->state ? inflateReset(z) : inflateInit2(z, 16 + MAX_WBITS);
+    if (begun != Z_OK)
+        return NO_MEMORY;
     z->next_in = flow->in;
     z->avail_in = as_uint(flow->in_nbytes);
     z->next_out = flow->out;
@@ -88,28 +78,22 @@ static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
 static void stop_gzip(void *state)
 {
     inflateEnd(state);
-    free(state);
 }
 
-static const struct unpacker unpack_gzip = { .truncated = "truncated gzip data",
-                                             .corrupt = "corrupt gzip data",
-                                             .pads = true,
-                                             .start = start_gzip,
-                                             .step = step_gzip,
-                                             .stop = stop_gzip };
+static const struct unpacker unpack_gzip = {
+    "truncated gzip data", "corrupt gzip data", true, sizeof(z_stream), step_gzip, stop_gzip
+};
 
 /* ---- zstd ------------------------------------------------------------------------------ */
 
-static void *start_zstd(void)
-{
-    return ZSTD_createDStream();
-}
-
 static enum unpacked step_zstd(void *state, struct flow *flow, bool *inside)
 {
+    ZSTD_DStream **zstd = state;
+    if (!*zstd && !(*zstd = ZSTD_createDStream()))
+        return NO_MEMORY;
     ZSTD_inBuffer in = { flow->in, flow->in_nbytes, 0 };
     ZSTD_outBuffer out = { flow->out, flow->out_nbytes, 0 };
-    size_t result = ZSTD_decompressStream(state, &out, &in);
+    size_t result = ZSTD_decompressStream(*zstd, &out, &in);
     move_on(flow, flow->in + in.pos, flow->out + out.pos);
     *inside = result != 0;
     return ZSTD_isError(result) ? CORRUPT : UNPACKED;
@@ -117,21 +101,16 @@ static enum unpacked step_zstd(void *state, struct flow *flow, bool *inside)
 
 static void stop_zstd(void *state)
 {
-    ZSTD_freeDStream(state);
+    ZSTD_DStream **zstd = state;
+    ZSTD_freeDStream(*zstd);
 }
 
-static const struct unpacker unpack_zstd = { .truncated = "truncated zstd data",
-                                             .corrupt = "corrupt zstd data",
-                                             .start = start_zstd,
-                                             .step = step_zstd,
-                                             .stop = stop_zstd };
+static const struct unpacker unpack_zstd = {
+    "truncated zstd data",  "corrupt zstd data", false,
+    sizeof(ZSTD_DStream *), step_zstd,           stop_zstd
+};
 
 /* ---- xz -------------------------------------------------------------------------------- */
-
-static void *start_xz(void)
-{
-    return calloc(1, sizeof(lzma_stream)); /* as LZMA_STREAM_INIT has it */
-}
 
 static enum unpacked step_xz(void *state, struct flow *flow, bool *inside)
 {
@@ -154,22 +133,12 @@ static enum unpacked step_xz(void *state, struct flow *flow, bool *inside)
 static void stop_xz(void *state)
 {
     lzma_end(state);
-    free(state);
 }
 
-static const struct unpacker unpack_xz = { .truncated = "truncated xz data",
-                                           .corrupt = "corrupt xz data",
-                                           .pads = true,
-                                           .start = start_xz,
-                                           .step = step_xz,
-                                           .stop = stop_xz };
+static const struct unpacker unpack_xz = { "truncated xz data", "corrupt xz data", true,
+                                           sizeof(lzma_stream), step_xz,           stop_xz };
 
 /* ---- bzip2 ----------------------------------------------------------------------------- */
-
-static void *start_bzip2(void)
-{
-    return calloc(1, sizeof(bz_stream));
-}
 
 static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
 {
@@ -194,14 +163,12 @@ static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
 static void stop_bzip2(void *state)
 {
     BZ2_bzDecompressEnd(state);
-    free(state);
 }
 
-static const struct unpacker unpack_bzip2 = { .truncated = "truncated bzip2 data",
-                                              .corrupt = "corrupt bzip2 data",
-                                              .start = start_bzip2,
-                                              .step = step_bzip2,
-                                              .stop = stop_bzip2 };
+static const struct unpacker unpack_bzip2 = {
+    "truncated bzip2 data", "corrupt bzip2 data", false,
+    sizeof(bz_stream),      step_bzip2,           stop_bzip2
+};
 
 /* ---- The bytes of a file or of standard input, unpacked if they are packed --------- */
 
@@ -323,7 +290,7 @@ static bool start_unpacking(struct stream *stream)
     if (!stream->unpacker)
         return true;
     stream->packed = malloc(PACKED_NBYTES);
-    stream->state = stream->unpacker->start();
+    stream->state = calloc(1, stream->unpacker->state_nbytes);
     if (!stream->packed || !stream->state)
         return fail(stream, "out of memory") == 0;
     memcpy(stream->packed, stream->head, stream->nhead);
@@ -427,6 +394,7 @@ static void stream_close(struct stream *stream)
         close(stream->fd);
     if (stream->state)
         stream->unpacker->stop(stream->state);
+    free(stream->state);
     free(stream->packed);
     *stream = (struct stream){ .fd = -1, .nread = stream->nread, .problem = stream->problem };
 }

@@ -20,12 +20,6 @@ struct change {
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
-static bool hash_block(void *context, struct block *block)
-{
-    const struct change *change = context;
-    return block_hash(block, change->target.filter);
-}
-
 static bool add_block(void *context, struct block *block)
 {
     struct change *change = context;
@@ -92,7 +86,7 @@ static int change_all(struct change *change, struct input *input, bool in_order)
 {
     const struct target *target = &change->target;
     struct stage stages[] = {
-        { .run = hash_block, .context = change },
+        { .run = block_hash, .context = target->filter },
         { .run = change->block, .context = change, .in_order = in_order },
     };
     bool hashes = change->block == add_block;

@@ -41,12 +41,6 @@ struct seen {
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
 
-static bool hash_for_filter(void *context, struct block *block)
-{
-    const struct seen *seen = context;
-    return block_hash(block, seen->target.filter);
-}
-
 static bool add_block(void *context, struct block *block)
 {
     struct seen *seen = context;
@@ -170,7 +164,7 @@ static size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX
         size_t n = 0;
         if (window_reads(&seen->window))
             stages[n++] = (struct stage){ .run = window_read_times, .context = &seen->window };
-        stages[n++] = (struct stage){ .run = hash_for_filter, .context = seen };
+        stages[n++] = (struct stage){ .run = block_hash, .context = seen->target.filter };
         stages[n++] = (struct stage){ .run = add_block, .context = seen, .in_order = true };
         return n;
     }

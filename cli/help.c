@@ -42,40 +42,44 @@ static size_t unlikeness(const char *typed, size_t nbytes, const char *name)
                                                     : distance(typed, nbytes, name, length);
 }
 
-/* At most a third of it may be wrong. */
-static size_t tolerance(size_t nbytes)
+/* What somebody meant who mistyped a name: at most a third of it may be wrong. */
+struct guess {
+    const char *typed;
+    size_t nbytes, unlikeness;
+    const char *nearest; /* NULL: nobody can tell */
+};
+
+static struct guess guess_begin(const char *typed, size_t nbytes)
 {
-    return 1 + nbytes / 3;
+    return (struct guess){ typed, nbytes, 1 + nbytes / 3, NULL };
 }
 
-const struct verb *help_nearest_verb(const char *typed)
+static void guess_try(struct guess *guess, const char *name)
 {
-    const struct verb *verb, *nearest = NULL;
-    size_t nbytes = strlen(typed), most = tolerance(nbytes);
-    for (size_t i = 0; (verb = verb_at(i)); i++) {
-        size_t n = unlikeness(typed, nbytes, verb->name);
-        if (n < most) {
-            most = n;
-            nearest = verb;
-        }
+    size_t n = unlikeness(guess->typed, guess->nbytes, name);
+    if (n < guess->unlikeness) {
+        guess->unlikeness = n;
+        guess->nearest = name;
     }
-    return nearest;
+}
+
+const char *help_nearest_verb(const char *typed)
+{
+    const struct verb *verb;
+    struct guess guess = guess_begin(typed, strlen(typed));
+    for (size_t i = 0; (verb = verb_at(i)); i++)
+        guess_try(&guess, verb->name);
+    return guess.nearest;
 }
 
 const char *help_nearest_option(const struct verb *verb, const char *typed)
 {
     const struct option_row *option;
-    const char *nearest = NULL;
     typed += strspn(typed, "-");
-    size_t nbytes = strcspn(typed, "="), most = tolerance(nbytes);
-    for (size_t i = 0; (option = option_at(verb, i)); i++) {
-        size_t n = unlikeness(typed, nbytes, option->name);
-        if (n < most) {
-            most = n;
-            nearest = option->name;
-        }
-    }
-    return nearest;
+    struct guess guess = guess_begin(typed, strcspn(typed, "="));
+    for (size_t i = 0; (option = option_at(verb, i)); i++)
+        guess_try(&guess, option->name);
+    return guess.nearest;
 }
 
 /* ---- Help ------------------------------------------------------------------------- */

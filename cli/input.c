@@ -22,6 +22,7 @@ struct input {
     struct progress progress;
     struct block *block;
     size_t nblocks, nthreads;
+    struct key_form form;
     bool counts; /* what it finds out is said when the work is done */
 
     /* Of the blockes that have gone through all stages. */
@@ -109,7 +110,7 @@ int input_refuse(const struct settings *settings, const struct stat *file, const
     return 0;
 }
 
-/* ---- The first stages: reading, and finding the keys ------------------------------- */
+/* ---- The first stage: reading ---------------------------------------------- */
 
 static bool read_block(void *context, struct block *block)
 {
@@ -126,12 +127,6 @@ static bool read_block(void *context, struct block *block)
         block->nbytes = 0;
     }
     return block->holds == BLOCK_RECORDS;
-}
-
-static bool split_block(void *context, struct block *block)
-{
-    const struct input *input = context;
-    return block_split(block, &input->settings->form);
 }
 
 /* ---- The last: counting lines, which takes that it is done in order ---------------- */
@@ -195,6 +190,7 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
     struct input *in = calloc(1, sizeof *in);
     if (in) {
         in->settings = settings;
+        in->form = settings->form;
         in->nthreads = input_nthreads(settings);
         in->nblocks = in->nthreads > 1 ? 2 * in->nthreads + 1 : 1;
         in->block = calloc(in->nblocks, sizeof *in->block);
@@ -241,7 +237,8 @@ static const struct block *run(struct input *input, struct stage second,
 
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages)
 {
-    return run(input, (struct stage){ .run = split_block, .context = input }, stages, nstages);
+    return run(input, (struct stage){ .run = block_split, .context = &input->form }, stages,
+               nstages);
 }
 
 uint64_t input_nskipped(const struct input *input)
@@ -325,15 +322,16 @@ static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
         continue;
 }
 
-static void distinct_add(struct distinct *distinct, const struct perhaps_key *keys,
-                         size_t count)
+static bool distinct_add(void *context, struct block *block)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint64_t hash = XXH3_64bits(keys[i].bytes, keys[i].nbytes);
+    struct distinct *distinct = context;
+    for (size_t i = 0; i < block->count; i++) {
+        uint64_t hash = XXH3_64bits(block->key[i].bytes, block->key[i].nbytes);
         uint64_t rest = hash << DISTINCT_BITS | UINT64_C(1) << (DISTINCT_BITS - 1);
         uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1);
         raise_to(&distinct->rank[hash >> (64 - DISTINCT_BITS)], rank);
     }
+    return true;
 }
 
 /* Sum over k >= 0 of 2^(k-1) x^(2^k), and x: the share x of counters that are still zero. */
@@ -351,21 +349,6 @@ static double sigma(double x)
     return sum;
 }
 
-/* The same for counters that cannot grow any more: 1 - x is their share. */
-static double tau(double x)
-{
-    double sum = 1 - x, before, weight = 1;
-    if (x == 0 || x == 1)
-        return 0;
-    do {
-        before = sum;
-        x = sqrt(x);
-        weight /= 2;
-        sum -= (1 - x) * (1 - x) * weight;
-    } while (sum != before);
-    return sum / 3;
-}
-
 /* A number that is not exceeded: the estimate and six times its deviation of 0.41 %. */
 static uint64_t distinct_bound(const struct distinct *distinct)
 {
@@ -374,7 +357,7 @@ static uint64_t distinct_bound(const struct distinct *distinct)
     double count[RANK_MAX + 2] = { 0 };
     for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
         count[atomic_load_explicit(&distinct->rank[i], memory_order_relaxed)]++;
-    double z = counters * tau(1 - count[RANK_MAX + 1] / counters);
+    double z = 0; /* what a counter at its end adds, one in 2^48 keys, is nothing beside */
     for (unsigned rank = RANK_MAX; rank >= 1; rank--)
         z = (z + count[rank]) / 2;
     z += counters * sigma(count[0] / counters);
@@ -396,53 +379,38 @@ static const char *find_pipe(const struct settings *settings)
     return NULL;
 }
 
-static bool count_block(void *context, struct block *block)
+static bool count_block(void *form, struct block *block)
 {
-    const struct input *input = context;
-    block->count = lines_count(block->text, block->nbytes, input->settings->form.end);
+    block->count = lines_count(block->text, block->nbytes, ((struct key_form *)form)->end);
     return true;
 }
 
-static int count_all(struct input *input, uint64_t *count)
+/* Counts those that differ, where repeats are expected and need no room; else, with NULL, all,
+ * which takes only looking for where lines end. */
+static int count_all(struct input *input, struct distinct *distinct, uint64_t *count)
 {
-    struct stage second = { .run = count_block, .context = input };
-    const struct block *last = run(input, second, NULL, 0);
-    *count = input_nkeys(input);
-    return input_complain(input, last, "");
-}
-
-static bool look_at_block(void *context, struct block *block)
-{
-    distinct_add(context, block->key, block->count);
-    return true;
-}
-
-/* Where repeats are expected, and need no room.  Never more than all keys. */
-static int count_different(struct input *input, uint64_t *count)
-{
-    struct distinct *distinct = calloc(1, sizeof *distinct);
-    if (!distinct)
-        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    struct stage second = { .run = split_block, .context = input };
-    struct stage third = { .run = look_at_block, .context = distinct };
-    const struct block *last = run(input, second, &third, 1);
-    *count = distinct_bound(distinct);
-    if (*count > input_nkeys(input))
-        *count = input_nkeys(input);
-    free(distinct);
+    const struct stage second = { distinct ? block_split : count_block, &input->form, false };
+    const struct stage third = { distinct_add, distinct, false };
+    const struct block *last = run(input, second, &third, distinct != NULL);
+    uint64_t bound = distinct ? distinct_bound(distinct) : UINT64_MAX;
+    *count = input_nkeys(input) < bound ? input_nkeys(input) : bound;
     return input_complain(input, last, "");
 }
 
 static int count_keys(const struct settings *settings, uint64_t *count)
 {
     struct input *input = NULL;
+    struct distinct *distinct = NULL;
     off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
     int status = input_open(settings, "counting", false, &input);
     if (!input)
         return status;
     input->counts = true;
     bool once = settings->verb->bit == DEDUP || settings->counts;
-    status = once ? count_different(input, count) : count_all(input, count);
+    status = once && !(distinct = calloc(1, sizeof *distinct))
+                 ? complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY))
+                 : count_all(input, distinct, count);
+    free(distinct);
     if (*count == 0)
         *count = 1;
     if (settings->verb->bit != DEDUP)

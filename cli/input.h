@@ -28,7 +28,7 @@ struct stage {
  * is behind it, not through the stage that returned false, if that is in order, nor through
  * any in order after it. */
 struct block *pipeline_run(const struct stage *stages, size_t nstages, struct block *blocks,
-                           size_t nblockes, size_t nthreads);
+                           size_t nblocks, size_t nthreads);
 
 /* ---- The inputs ---------------------------------------------------------------------- */
 

@@ -242,8 +242,9 @@ static bool make_keys(struct block *block, const struct key_form *form)
     return true;
 }
 
-bool block_split(struct block *block, const struct key_form *form)
+bool block_split(void *context, struct block *block)
 {
+    const struct key_form *form = context;
     bool parts = form->crlf || form->fields.count || is_written(form);
     size_t count = lines_count(block->text, block->nbytes, form->end);
     if (count == 0)
@@ -264,7 +265,7 @@ bool block_split(struct block *block, const struct key_form *form)
     return true;
 }
 
-bool block_hash(struct block *block, const perhaps_filter *filter)
+bool block_hash(void *filter, struct block *block)
 {
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     block->hashed = room_for(&block->room[FOR_HASHES], block->count, sizeof *block->hashed);

@@ -36,15 +36,12 @@ bool line_narrow(const struct key_form *form, struct perhaps_key *line);
 /* How many lines end in the text. */
 size_t lines_count(const char *text, size_t nbytes, char end);
 
-/* Stages' work, which may be done side by side with that on other blocks.  Each returns what
- * the stage is to return, having noted an error in the block. */
+/* A stage, with a struct key_form: finds the records of a block that was read, and their keys. */
+bool block_split(void *form, struct block *block);
 
-/* Finds the records of a block that was read, and their keys. */
-bool block_split(struct block *block, const struct key_form *form);
-
-/* Hashes the keys as the filter does.  Where it cannot, block_keys() gives the keys themselves,
- * and the filter will find out which one is wrong. */
-bool block_hash(struct block *block, const perhaps_filter *filter);
+/* A stage, with a perhaps_filter: hashes the keys as it does.  Where it cannot, block_keys()
+ * gives the keys themselves, and the filter will find out which one is wrong. */
+bool block_hash(void *filter, struct block *block);
 
 /* Notes the error (0: none) that a stage met, and returns what the stage is to return.  An
  * error before stays. */

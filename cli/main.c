@@ -84,9 +84,9 @@ static const struct verb *find_verb(const char *name)
 
 static int unknown_verb(const char *name)
 {
-    const struct verb *nearest = help_nearest_verb(name);
+    const char *nearest = help_nearest_verb(name);
     if (nearest)
-        return complain("%s: no such verb: did you mean '%s'?", name, nearest->name);
+        return complain("%s: no such verb: did you mean '%s'?", name, nearest);
     return complain("%s: no such verb: see 'perhaps help'", name);
 }
 

@@ -148,7 +148,7 @@ void help_print(void);
 void help_verb(const struct verb *verb, bool all);
 
 /* What somebody meant who mistyped a name, with or without its "--".  NULL: nobody can tell. */
-const struct verb *help_nearest_verb(const char *typed);
+const char *help_nearest_verb(const char *typed);
 const char *help_nearest_option(const struct verb *verb, const char *typed);
 
 /* Prints the completions for bash, zsh or fish.  false: there are none for such a shell. */

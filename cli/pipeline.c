@@ -16,7 +16,7 @@ struct pipeline {
     const struct stage *stages;
     size_t nstages;
     struct block *blocks;
-    size_t nblockes;
+    size_t nblocks;
 
     size_t nthreads;
     pthread_t *helper; /* beside the thread that called; nhelpers of them */
@@ -49,7 +49,7 @@ static struct block *choose(const struct pipeline *p)
 {
     bool may_read = !p->reading && p->turn[0] <= p->last;
     struct block *best = NULL, *empty = NULL;
-    for (size_t i = 0; i < p->nblockes; i++) {
+    for (size_t i = 0; i < p->nblocks; i++) {
         struct block *block = &p->blocks[i];
         if (can_go_on(p, block) && (!best || worth(p, block) > worth(p, best)))
             best = block;
@@ -147,18 +147,18 @@ static void *work(void *pipeline)
 }
 
 struct block *pipeline_run(const struct stage *stages, size_t nstages, struct block *blocks,
-                           size_t nblockes, size_t nthreads)
+                           size_t nblocks, size_t nthreads)
 {
     struct pipeline p = { .stages = stages,
                           .nstages = nstages,
                           .blocks = blocks,
-                          .nblockes = nblockes,
+                          .nblocks = nblocks,
                           .helper = calloc(nthreads, sizeof(pthread_t)),
                           .last = UINT64_MAX };
     p.nthreads = p.helper ? nthreads : 1;
     pthread_mutex_init(&p.lock, NULL);
     pthread_cond_init(&p.changed, NULL);
-    for (size_t i = 0; i < nblockes; i++) {
+    for (size_t i = 0; i < nblocks; i++) {
         blocks[i].state = IDLE;
         blocks[i].ticket = UINT64_MAX;
     }

@@ -31,10 +31,10 @@ static void check_block(const struct block *block, const uint8_t *data, size_t n
 /* Record behind record, each ending at the next delimiter. */
 static void check_records(struct block *block, char delimiter)
 {
-    const struct key_form form = { .end = delimiter };
+    struct key_form form = { .end = delimiter };
     const char *at = block->text;
     block->count = 0;
-    if (!block_split(block, &form))
+    if (!block_split(&form, block))
         abort();
     for (size_t i = 0; i < block->count; i++) {
         const struct perhaps_key *record = &block->record[i];
