@@ -31,8 +31,8 @@
  *   once, and remove from it (perhaps_add*(), perhaps_remove*()), beside any number that ask
  *   (perhaps_contains*(), perhaps_count*(), perhaps_stats_of(), perhaps_predict_fpr()).
  *   Readers never wait.  A key whose add has returned is found by every thread that asks
- *   after it; of two threads that add one new key at the same moment, in Bloom kinds both may be told
- *   that it was not there, and it may count twice; in others one is.
+ *   after it.  If two threads add one new key at the same moment, Bloom kinds may tell both
+ *   that it was not there, and may count it twice; other kinds tell only one.
  * - A filter that grows does so beside those who ask and add.
  * - All other functions (save, clone, merge, clear, equal, verify, part, free) need that nobody
  *   adds or removes meanwhile.
@@ -245,9 +245,9 @@ PERHAPS_API const struct perhaps_kind *perhaps_kind_at(size_t index);
 typedef struct perhaps_filter perhaps_filter;
 
 /* Makes an empty filter as perhaps_plan_for() says.  Returns 0 and sets *filter (to be released
- * with perhaps_free()); or an error of perhaps_plan_for(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_SECRET
- * (custom without a function) or PERHAPS_ERR_IO (the system has no random bytes), and sets it
- * to NULL. */
+ * with perhaps_free()); or an error of perhaps_plan_for(), PERHAPS_ERR_MEMORY,
+ * PERHAPS_ERR_SECRET (custom without a function) or PERHAPS_ERR_IO (the system has no random
+ * bytes), and sets it to NULL. */
 PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
 
 /* Releases the filter and unmaps its file.  NULL is allowed. */

@@ -84,7 +84,7 @@ PERHAPS_API void perhaps_layout_locate(const perhaps_layout *layout,
  * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body.  Beside adds of other threads,
  * who may or may not be seen. */
 PERHAPS_API int perhaps_body_read(const perhaps_filter *filter, uint64_t offset, void *buffer,
-                             size_t nbytes);
+                                  size_t nbytes);
 
 /* Gives 'nbytes' bytes of a body, from 'offset' on.  Returns 0, or an error that ends the
  * saving. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 #include "kernels/layout.h"
 
 static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *base,

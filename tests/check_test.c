@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "container.h"
+#include "store/container.h"
 
 enum { KEYS = 40000 };
 

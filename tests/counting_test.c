@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filter.h"
-#include "filters/kinds.h"
+#include "filter/filter.h"
+#include "kinds/kinds.h"
 #include "kernels/layout.h"
 
 static const struct perhaps_kind *counting(void)

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "filter.h"
-#include "filters/kinds.h"
+#include "filter/filter.h"
+#include "kinds/kinds.h"
 #include "kernels/layout.h"
 
 /* Of a geometry that no plan makes: it takes keys until there is no room. */

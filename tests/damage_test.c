@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter.h"
+#include "core/plan.h"
 #include "hostile.h"
 
 static perhaps_filter *small_filter(const struct perhaps_kind *kind)
@@ -367,7 +367,7 @@ TEST(test_noise)
     struct rng rng = rng_for(__func__);
     const struct filter_kind *kind;
     for (size_t i = 0; (kind = kind_by_index(i)); i++)
-        for (unsigned done = 0; !kind->attach && done < (SANITIZED ? 30 : 100);) {
+        for (unsigned done = 0; !kind->grows && !kind->composite && done < (SANITIZED ? 30 : 100);) {
             perhaps_filter *f;
             scene("%s, noise %u", kind->about.name, done);
             if (!noise_filter(kind, &rng, &f))

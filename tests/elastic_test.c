@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "filters/kinds.h"
-#include "filters/segments.h"
+#include "kinds/kinds.h"
+#include "kinds/segments.h"
 
 /* ---- As the format says ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 
 /* ---- Calls that fail when told to -------------------------------------------------------- */
 

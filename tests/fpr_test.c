@@ -1,6 +1,6 @@
 /* fpr_test.c - the false-positive rate that was asked is the one that is had: 20 seeds and
  * 3,000 expected false positives for each kind, rate and shape of keys.  It takes a minute. */
-#include "filter.h"
+#include "filter/filter.h"
 #include "support.h"
 
 #include <math.h>

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash.h"
+#include "base/hash.h"
+#include "kernels/kernels.h"
 
 static const uint8_t secret_of_vectors[16] = { 0, 1, 2,  3,  4,  5,  6,  7,
                                                8, 9, 10, 11, 12, 13, 14, 15 };

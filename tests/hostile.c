@@ -11,7 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 
 #define must(condition)                                                                        \
     do {                                                                                       \
@@ -123,7 +123,7 @@ static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
     bool present[KEYS];
     perhaps_add_many(f, keys, &done);
     perhaps_contains_many(f, keys, present);
-    if (f->kind->rotate) /* it may have forgotten some */
+    if (f->kind->forgets) /* it may have forgotten some */
         return;
     for (size_t i = 0; i < done; i++) {
         const uint8_t *key = (const uint8_t *)keys->packed + i * KEY_NBYTES;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernels.h"
+#include "kernels/kernels.h"
 
 /* ---- As the format says, one bit after the other ----------------------------------------- */
 

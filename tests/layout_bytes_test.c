@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 
 /* ---- Read ------------------------------------------------------------------------------ */
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "alloc.h"
-#include "filter.h"
+#include "base/memory.h"
+#include "filter/filter.h"
 
 /* ---- Calls that allocate ----------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "filter.h"
+#include "core/plan.h"
 
 enum { CAPACITY = 1000, KEY_NBYTES = 8, UNIVERSE_MAX = 200 * 1000 };
 

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "filter.h"
+#include "core/plan.h"
 
 static struct perhaps_options asked(const char *kind, double capacity, double fpr)
 {

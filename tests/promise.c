@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 #include "support.h"
 
 static const double rates[] = { 0.9, 0.5, 0.3, 0.2, 0.1, 0.01, 1e-3, 1e-4, 1e-6, 1e-9 };

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "filter.h"
+#include "core/plan.h"
 #include "hostile.h"
 
 enum { CHAIN_ID = 6, WINDOW_ID = 7 };

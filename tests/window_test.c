@@ -5,7 +5,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "filter.h"
+#include "filter/filter.h"
 
 static const unsigned generations[] = { 2, 3, 5, 64 };
 enum { CHOICES = sizeof generations / sizeof *generations };

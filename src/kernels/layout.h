@@ -3,8 +3,8 @@
 #ifndef LAYOUT_H
 #define LAYOUT_H
 
-#include "../bytes.h"
-#include "../kernels.h"
+#include "../base/bytes.h"
+#include "kernels.h"
 
 #define LIKELY(condition) __builtin_expect(condition, true)
 #define PREFETCH(address) __builtin_prefetch((address), 0, 3)

@@ -1,0 +1,82 @@
+/* bytes.h - little-endian integers in byte buffers, and 64 x 64 -> 128 bit products.
+ *
+ * Bodies are little-endian on disk and are used where they lie, so the host must be, too. */
+#ifndef BYTES_H
+#define BYTES_H
+
+#include <stdint.h>
+#include <string.h>
+
+#include <perhaps.h>
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "perhaps maps little-endian files into memory: big-endian hosts are not supported"
+#endif
+
+/* ThreadSanitizer takes some accesses beside writers for errors that are none. */
+#if defined(__SANITIZE_THREAD__)
+#define THREAD_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define THREAD_SANITIZED 1
+#endif
+#endif
+#ifndef THREAD_SANITIZED
+#define THREAD_SANITIZED 0
+#endif
+
+static inline uint64_t load64(const void *p)
+{
+    uint64_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store64(void *p, uint64_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+static inline uint32_t load32(const void *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void store32(void *p, uint32_t v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+/* How many bits are set.  A loop over it becomes vector instructions, which the compiler's own
+ * function would not. */
+static inline uint32_t bits_set32(uint32_t word)
+{
+    word -= word >> 1 & UINT32_C(0x55555555);
+    word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
+    return ((word + (word >> 4)) & UINT32_C(0x0f0f0f0f)) * UINT32_C(0x01010101) >> 24;
+}
+
+/* Maps a uniform 64-bit number to 0 .. range-1, for any range (multiply-shift). */
+static inline uint64_t scale64(uint64_t uniform, uint64_t range)
+{
+    return (uint64_t)(((unsigned __int128)uniform * range) >> 64);
+}
+
+/* Members that a later version may give a meaning, which this one does not know. */
+static inline bool is_unused(const uint64_t reserved[PERHAPS_RESERVED])
+{
+    uint64_t any = 0;
+    for (int i = 0; i < PERHAPS_RESERVED; i++)
+        any |= reserved[i];
+    return any == 0;
+}
+
+/* The smallest multiple of 'unit' that is not less than n; unit is a power of two. */
+static inline uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) & ~(unit - 1);
+}
+
+#endif

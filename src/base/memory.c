@@ -1,0 +1,120 @@
+/* alloc.c - memory of a filter. */
+#include "memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bytes.h"
+
+#define HUGE_PAGE_NBYTES ((size_t)2 << 20)
+
+/* From here on memory is mapped: its pages become zeros one by one, as they are written to, and
+ * nobody waits for all of them. */
+#define MAPPED_NBYTES ((size_t)64 << 10)
+
+static void *map_zeros(size_t nbytes)
+{
+    void *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+/* Maps one huge page more than asked, and gives back what lies outside the alignment. */
+static void *allocate_huge_pages(size_t nbytes)
+{
+    size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);
+    if (size < nbytes || size + HUGE_PAGE_NBYTES < size)
+        return NULL;
+    uint8_t *map = map_zeros(size + HUGE_PAGE_NBYTES);
+    if (!map)
+        return NULL;
+    size_t before = (size_t)(-(uintptr_t)map & (HUGE_PAGE_NBYTES - 1));
+    if (before)
+        munmap(map, before);
+    if (before < HUGE_PAGE_NBYTES)
+        munmap(map + before + size, HUGE_PAGE_NBYTES - before);
+    madvise(map + before, size, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    return map + before;
+}
+
+static void *system_allocate(void *context, size_t nbytes)
+{
+    (void)context;
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        return allocate_huge_pages(nbytes);
+    if (nbytes >= MAPPED_NBYTES)
+        return map_zeros(nbytes);
+    void *memory = aligned_alloc(64, round_up(nbytes, 64));
+    if (memory)
+        memset(memory, 0, nbytes);
+    return memory;
+}
+
+static void system_release(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    if (nbytes >= HUGE_PAGE_NBYTES)
+        munmap(memory, round_up(nbytes, HUGE_PAGE_NBYTES));
+    else if (nbytes >= MAPPED_NBYTES)
+        munmap(memory, nbytes);
+    else
+        free(memory);
+}
+
+struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator)
+{
+    if (allocator)
+        return *allocator;
+    return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
+}
+
+void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
+{
+    if (nbytes > SIZE_MAX)
+        return NULL;
+    return allocator->allocate(allocator->context, (size_t)nbytes);
+}
+
+void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes)
+{
+    if (memory)
+        allocator->release(allocator->context, memory, (size_t)nbytes);
+}
+
+/* The sizes of the huge pages in one mapping are told
+ * in lines like "AnonHugePages: 2048 kB". */
+static uint64_t huge_pages_in_line(const char *line)
+{
+    static const char *const names[] = { "AnonHugePages:", "ShmemPmdMapped:",
+                                         "FilePmdMapped:" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(line, names[i], strlen(names[i])))
+            return 1024 * strtoull(line + strlen(names[i]), NULL, 10);
+    return 0;
+}
+
+uint64_t huge_nbytes(const void *memory, uint64_t nbytes)
+{
+    uintptr_t from = (uintptr_t)memory, to = from + (uintptr_t)nbytes;
+    int saved = errno;
+    FILE *maps = nbytes < HUGE_PAGE_NBYTES ? NULL : fopen("/proc/self/smaps", "re");
+    char line[512];
+    bool inside = false;
+    uint64_t sum = 0;
+    while (maps && fgets(line, sizeof line, maps)) {
+        char *dash, *rest;
+        uintptr_t begin = (uintptr_t)strtoull(line, &dash, 16);
+        if (dash > line && *dash == '-') { /* a new mapping begins: "7f00-7f40 rw-p ..." */
+            uintptr_t end = (uintptr_t)strtoull(dash + 1, &rest, 16);
+            inside = begin < to && from < end;
+        } else if (inside) {
+            sum += huge_pages_in_line(line);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    errno = saved;
+    return sum < nbytes ? sum : nbytes; /* mappings side by side are told as one */
+}

@@ -1,0 +1,116 @@
+/* sizing.c - how many cells, so that the rate is kept. */
+#include "sizing.h"
+
+#include <math.h>
+
+bool sizing_in_range(uint64_t capacity, double fpr)
+{
+    return capacity >= 1 && capacity <= PERHAPS_CAPACITY_MAX && fpr >= PERHAPS_FPR_MIN &&
+           fpr < 1; /* false for NaN */
+}
+
+uint64_t sizing_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
+                         void *context)
+{
+    uint64_t good = 1;
+    while (good < most && !fits(context, good))
+        good = good > most / 2 ? most : 2 * good;
+    if (!fits(context, good))
+        return 0;
+    return sizing_smallest_from(good / 2 + 1, good, fits, context);
+}
+
+uint64_t sizing_smallest_from(uint64_t least, uint64_t good,
+                              bool (*fits)(void *context, uint64_t value), void *context)
+{
+    uint64_t bad = least - 1;
+    while (good - bad > 1) {
+        uint64_t middle = bad + (good - bad) / 2;
+        if (fits(context, middle))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* Balls in bins; the variance is that of the number of empty bins (its Poisson limit). */
+struct occupancy sizing_occupancy(double cells, double marks)
+{
+    if (cells <= 1)
+        return (struct occupancy){ .mean = marks > 0 ? 1 : 0 };
+    double empty = exp(marks * log1p(-1 / cells));
+    double variance = (empty - (1 + marks / cells) * empty * empty) / cells;
+    return (struct occupancy){ .mean = 1 - empty, .variance = fmax(variance, 0) };
+}
+
+double sizing_keys_from_load(double cells, double marks, double load)
+{
+    return -log1p(-load) * cells / marks;
+}
+
+uint64_t sizing_one_mark_limit(double cells, double fpr)
+{
+    return (uint64_t)fmin(floor(cells * fpr), 0x1p62);
+}
+
+bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr)
+{
+    struct occupancy share = sizing_occupancy(cells, (double)capacity);
+    double used = cells * (share.mean + SIZING_DEVIATIONS * sqrt(share.variance));
+    return fmin(used, (double)capacity) <= (double)sizing_one_mark_limit(cells, fpr);
+}
+
+/* How many keys are taken for present, of 'capacity', is over by so many at most, and under by
+ * as many: the rate rises at least as the keys do, so half of the last rate is its mean. */
+static double missing_slack(uint64_t capacity, double fpr)
+{
+    double most = (double)capacity * fpr / 2;
+    return fmin(most, (SIZING_DEVIATIONS + 1) * sqrt(most));
+}
+
+double sizing_keys_at_limit(uint64_t capacity, double fpr)
+{
+    return (double)capacity + missing_slack(capacity, fpr) / (1 - fpr);
+}
+
+/* The integral of the rate over the keys, by Simpson's rule. */
+static double missing_keys(double keys, double (*rate)(void *context, double keys),
+                           void *context)
+{
+    enum { INTERVALS = 16 };
+    double sum = 0;
+    for (int i = 0; i <= INTERVALS; i++) {
+        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * rate(context, floor(keys * i / (double)INTERVALS));
+    }
+    return sum * keys / (double)INTERVALS / 3;
+}
+
+double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
+                          void *context)
+{
+    double good = 0, bad = ceil(most); /* whole numbers, so that the middle is between them */
+    if (rate(context, most) <= fpr)
+        return most;
+    while (bad - good > 1 && bad - good > 1e-9 * bad) {
+        double middle = floor(good + (bad - good) / 2);
+        if (rate(context, middle) <= fpr)
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+uint64_t sizing_key_limit(uint64_t capacity, double fpr,
+                          double (*rate)(void *context, double keys), void *context)
+{
+    double planned = sizing_keys_at_limit(capacity, fpr);
+    double keys = sizing_keys_within(fpr, planned, rate, context);
+    if (keys < planned)
+        return (uint64_t)fmax(keys - missing_keys(keys, rate, context), 0);
+    double missing = missing_keys((double)capacity, rate, context);
+    double slack = missing_slack(capacity, fpr);
+    return capacity - (uint64_t)fmax(missing - slack, 0);
+}

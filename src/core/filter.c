@@ -1,0 +1,357 @@
+/* filter.c - the public calls: check, hash, forward. */
+#include "../filter/filter.h"
+
+#include "../filter/counters.h"
+#include "plan.h"
+
+/* Keeps what is rare, and needs the stack, out of the callers' way. */
+#define NOINLINE __attribute__((noinline))
+
+/* ---- Create ---------------------------------------------------------------------------- */
+
+int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
+{
+    const struct filter_kind *kind;
+    struct geometry g;
+    struct hasher hasher;
+    char why[WHY_NBYTES];
+    *filter = NULL;
+    int error = plan_choose(options, &kind, &g, why);
+    if (!error)
+        error = hasher_create(&hasher, &options->hashing);
+    if (error)
+        return error;
+    return filter_new(kind, &g, &hasher, options, filter);
+}
+
+/* ---- Hashing ahead --------------------------------------------------------------------- */
+
+int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                      struct perhaps_hashed *hashed)
+{
+    return hasher_run_all(&f->hasher, keys, hashed);
+}
+
+/* ---- Batches --------------------------------------------------------------------------- */
+
+/* Hashes keys into a ring, BATCH_AHEAD before they are dealt with; or, to be sorted, BATCH_MOST
+ * at once and none ahead. */
+struct batch {
+    const perhaps_filter *f;
+    const struct perhaps_keys *keys;
+    size_t step, ahead, ring_size;
+    size_t count;  /* of the keys, how many the hash accepts */
+    size_t hashed; /* of these, how many are in the ring or were */
+    size_t done;   /* and have been dealt with */
+    struct keyhash *ring;
+};
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static void batch_hash(struct batch *b, size_t most)
+{
+    size_t n = smaller(most, b->count - b->hashed);
+    hasher_run(&b->f->hasher, b->keys, b->hashed, n, &b->ring[b->hashed % b->ring_size]);
+    b->hashed += n;
+}
+
+static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                size_t count, struct keyhash ring[BATCH_RING])
+{
+    struct batch b = { .f = f,
+                       .keys = keys,
+                       .step = BATCH_STEP,
+                       .ahead = BATCH_AHEAD,
+                       .ring_size = BATCH_RING,
+                       .count = count,
+                       .ring = ring };
+    batch_hash(&b, b.ahead);
+    f->kind->prefetch(f, ring, b.hashed);
+    return b;
+}
+
+static struct batch batch_begin_sorted(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                       size_t count, struct keyhash ring[BATCH_MOST])
+{
+    return (struct batch){ .f = f,
+                           .keys = keys,
+                           .step = BATCH_MOST,
+                           .ring_size = BATCH_MOST,
+                           .count = count,
+                           .ring = ring };
+}
+
+/* The next step's keys, and the same number ahead.  Returns how many. */
+static size_t batch_next(struct batch *b, const struct keyhash **keys,
+                         const struct keyhash **ahead)
+{
+    size_t n = smaller(b->step, b->count - b->done);
+    batch_hash(b, b->step);
+    *keys = &b->ring[b->done % b->ring_size];
+    bool filled = b->done + b->ahead + n <= b->hashed;
+    *ahead = filled ? &b->ring[(b->done + b->ahead) % b->ring_size] : *keys;
+    return n;
+}
+
+/* ---- Add ------------------------------------------------------------------------------- */
+
+static int may_change(const perhaps_filter *f)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
+}
+
+static int may_add(const perhaps_filter *f)
+{
+    return f->kind->add ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+}
+
+static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
+{
+    int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
+    if (error) {
+        answer[*done] = false;
+        counter_add(f, &f->counters->failed_adds, 1);
+    }
+    return error;
+}
+
+static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
+                    bool *was_present, size_t *done)
+{
+    bool scratch[BATCH_MOST];
+    struct keyhash ring[BATCH_MOST];
+    size_t none;
+    done = done ? done : &none;
+    *done = 0;
+    int error = may_add(f);
+    if (error)
+        return error;
+    size_t count = hasher_accepts(&f->hasher, keys);
+    struct batch b = f->sync && f->kind->sorts_shared ? batch_begin_sorted(f, keys, count, ring)
+                                                      : batch_begin(f, keys, count, ring);
+    while (b.done < b.count) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead), added;
+        error = add_hashed(f, now, ahead, n, unless_present,
+                           was_present ? was_present + b.done : scratch, &added);
+        *done = b.done += added;
+        if (error)
+            return error;
+    }
+    return b.count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
+}
+
+int perhaps_add_many(perhaps_filter *filter, const struct perhaps_keys *keys, size_t *done)
+{
+    return add_many(filter, keys, false, NULL, done);
+}
+
+int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps_keys *keys,
+                                    bool *was_present, size_t *done)
+{
+    return add_many(filter, keys, true, was_present, done);
+}
+
+static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
+                                     bool unless_present, bool *answer)
+{
+    size_t done;
+    return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
+}
+
+static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool unless_present,
+                                 bool *answer)
+{
+    if (f->shared || !f->loops.add_one || f->counters->keys >= f->room_until)
+        return add_through_kind(f, hash, unless_present, answer);
+    *answer = f->loops.add_one(f->body, f->geometry.field, hash);
+    f->counters->keys += !*answer;
+    return 0;
+}
+
+static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_nbytes,
+                                bool unless_present, bool *answer)
+{
+    struct keyhash hash;
+    int error = may_add(f);
+    *answer = false;
+    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
+        error = PERHAPS_ERR_ARGUMENT;
+    return error ? error : add_one_hashed(f, hash, unless_present, answer);
+}
+
+/* As perhaps_contains(). */
+static inline int add_one(perhaps_filter *f, const void *key, size_t key_nbytes,
+                          bool unless_present, bool *answer)
+{
+    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t) || f->is_fixed)
+        return add_any_key(f, key, key_nbytes, unless_present, answer);
+    return add_one_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed),
+                          unless_present, answer);
+}
+
+int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    bool answer;
+    return add_one(filter, key, key_nbytes, false, &answer);
+}
+
+int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t key_nbytes,
+                               bool *was_present)
+{
+    bool answer;
+    return add_one(filter, key, key_nbytes, true, was_present ? was_present : &answer);
+}
+
+/* ---- Ask ------------------------------------------------------------------------------- */
+
+static size_t ask(const perhaps_filter *f, const struct keyhash *keys,
+                  const struct keyhash *ahead, size_t n, bool *answer)
+{
+    if (f->guard)
+        return f->guard->contains(f, keys, ahead, n, answer);
+    return f->kind->contains(f, keys, ahead, n, answer);
+}
+
+static NOINLINE bool contains_through_kind(const perhaps_filter *f, struct keyhash hash)
+{
+    bool answer;
+    return ask(f, &hash, &hash, 1, &answer) != 0;
+}
+
+static inline bool contains_hashed(const perhaps_filter *f, struct keyhash hash)
+{
+    if (!f->loops.contains_one)
+        return contains_through_kind(f, hash);
+    return f->loops.contains_one(f->body, f->geometry.field, hash);
+}
+
+static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
+                                      size_t key_nbytes)
+{
+    struct keyhash hash;
+    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
+        return !f->hasher.ready; /* nothing is certain; or it could not have been added */
+    return contains_hashed(f, hash);
+}
+
+/* The fewer instructions the more calls overlap, each of which waits for memory: a CPU looks a
+ * few hundred of them ahead.  So the most frequent keys, integers, have a path of their own, on
+ * which nothing is kept on the stack. */
+bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t))
+        return contains_any_key(f, key, key_nbytes);
+    return contains_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed));
+}
+
+/* For what a batch cannot hash: no secret, or keys of a length that the hash refuses. */
+static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                  bool *present)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        bool here = keys->each ? perhaps_contains(f, keys->each[i].bytes, keys->each[i].nbytes)
+                               : perhaps_contains(f, keys_packed_at(keys, i), keys->key_nbytes);
+        if (present)
+            present[i] = here;
+        found += here;
+    }
+    return found;
+}
+
+size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                             bool *present)
+{
+    bool scratch[BATCH_STEP];
+    struct keyhash ring[BATCH_RING];
+    size_t found = 0;
+    if (!f->hasher.ready || hasher_accepts(&f->hasher, keys) < keys->count)
+        return contains_one_by_one(f, keys, present);
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        found += ask(f, now, ahead, n, present ? present + b.done : scratch);
+        b.done += n;
+    }
+    return found;
+}
+
+int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
+{
+    *count = 0;
+    if (!f->counts)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_SECRET;
+    struct keyhash hash;
+    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
+        return PERHAPS_ERR_ARGUMENT;
+    if (f->guard && !f->guard->is_sound(f, &hash))
+        return PERHAPS_ERR_DAMAGED;
+    *count = f->kind->count(f, &hash);
+    return 0;
+}
+
+/* ---- Remove ---------------------------------------------------------------------------- */
+
+int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,
+                        size_t *nremoved)
+{
+    bool scratch[BATCH_STEP];
+    struct keyhash ring[BATCH_RING];
+    size_t none;
+    nremoved = nremoved ? nremoved : &none;
+    *nremoved = 0;
+    int error = f->removes ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    if (error)
+        return error;
+    if (hasher_accepts(&f->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        *nremoved +=
+            filter_remove_hashed(f, now, ahead, n, removed ? removed + b.done : scratch);
+        b.done += n;
+    }
+    counter_add(f, &f->counters->unmatched_removals, keys->count - *nremoved);
+    return 0;
+}
+
+int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
+{
+    struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
+    struct perhaps_keys keys = perhaps_keys_each(&each, 1);
+    size_t removed;
+    int error = perhaps_remove_many(filter, &keys, NULL, &removed);
+    return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
+}
+
+/* ---- Windows --------------------------------------------------------------------------- */
+
+int perhaps_rotate(perhaps_filter *f)
+{
+    if (!f->kind->forgets)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    f->kind->forgets->rotate(f);
+    return 0;
+}
+
+int perhaps_advance(perhaps_filter *f, uint64_t now)
+{
+    if (!f->kind->forgets)
+        return PERHAPS_ERR_UNSUPPORTED;
+    return f->read_only ? PERHAPS_ERR_READ_ONLY : f->kind->forgets->advance(f, now);
+}

@@ -1,0 +1,78 @@
+/* inspect.c - what a filter tells about itself. */
+#include "../base/memory.h"
+#include "../base/sample.h"
+#include "../filter/counters.h"
+#include "../filter/filter.h"
+
+uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
+{
+    uint64_t nbytes = f->geometry.body_nbytes;
+    if (f->kind->grows)
+        nbytes += f->kind->grows->beyond_nbytes(f);
+    for (size_t i = 0; i < parts_count(f); i++)
+        nbytes += perhaps_memory_nbytes(f->parts.part[i]);
+    return nbytes;
+}
+
+uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
+{
+    uint64_t nbytes = f->body ? huge_nbytes(f->body, f->geometry.body_nbytes) : 0;
+    for (size_t i = 0; i < parts_count(f); i++)
+        nbytes += perhaps_huge_nbytes(f->parts.part[i]);
+    return nbytes;
+}
+
+/* The rate at capacity takes a millisecond to compute: this is done once.  Threads that ask for
+ * it at the same time all compute the same. */
+static double predicted_at_capacity(const perhaps_filter *f)
+{
+    double *kept = (double *)&f->fpr_predicted, fpr;
+    __atomic_load(kept, &fpr, __ATOMIC_RELAXED);
+    if (fpr > 0)
+        return fpr;
+    fpr = f->kind->predict(&f->geometry, (double)f->geometry.capacity);
+    __atomic_store(kept, &fpr, __ATOMIC_RELAXED);
+    return fpr;
+}
+
+void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
+{
+    struct geometry g = filter_geometry(f);
+    struct fill fill = f->kind->measure(f, SAMPLE_NBYTES);
+    uint64_t nbytes = perhaps_memory_nbytes(f);
+    *stats = (struct perhaps_stats){
+        .hash = hasher_name(&f->hasher),
+        .keys = counter_get(&f->counters->keys),
+        .load = fill.load,
+        .memory_nbytes = nbytes,
+        .fpr_now = fill.fpr,
+        .parts = parts_count(f),
+        .elastic.segments = fill.segments,
+        .counting.saturated = fill.saturated,
+        .stale = fill.stale,
+        .failed_adds = counter_get(&f->counters->failed_adds),
+        .unmatched_removals = counter_get(&f->counters->unmatched_removals),
+        .mapped = f->mapping.file || (f->body && !f->body_nbytes),
+        .shared = f->shared,
+        .cpu = f->kernels->name,
+    };
+    geometry_describe(f->kind, &g, predicted_at_capacity(f), &stats->plan);
+    stats->plan.body_nbytes = nbytes;
+    if (stats->keys)
+        stats->bits_per_key = 8.0 * (double)nbytes / (double)stats->keys;
+}
+
+bool perhaps_part(const perhaps_filter *f, size_t index, struct perhaps_stats *stats)
+{
+    size_t count = parts_count(f);
+    if (index >= count)
+        return false;
+    perhaps_stats_of(f->parts.part[count - 1 - index], stats);
+    return true;
+}
+
+double perhaps_predict_fpr(const perhaps_filter *f, uint64_t keys)
+{
+    struct geometry g = filter_geometry(f);
+    return f->kind->predict(&g, (double)keys);
+}

@@ -1,0 +1,53 @@
+/* kinds.c - the registry: one row a kind, in order of preference. */
+#include <string.h>
+
+#include "../kinds/kinds.h"
+#include "plan.h"
+
+static const struct filter_kind *const kinds[] = {
+    &kind_blocked,  /* adds and asks */
+    &kind_cuckoo,   /* removes */
+    &kind_bloom,    /* the fewest bits */
+    &kind_elastic,  /* grows, removes */
+    &kind_chain,    /* grows, at any rate */
+    &kind_counting, /* counts beyond 8 */
+    &kind_window,   /* forgets */
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+const struct filter_kind *kind_by_index(size_t index)
+{
+    return index < KIND_COUNT ? kinds[index] : NULL;
+}
+
+const struct filter_kind *kind_by_id(uint32_t id)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (kinds[i]->id == id)
+            return kinds[i];
+    return NULL;
+}
+
+const struct filter_kind *kind_by_name(const char *name)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (!strcmp(kinds[i]->about.name, name))
+            return kinds[i];
+    return NULL;
+}
+
+int kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
+{
+    if (kind->composite) {
+        uint64_t id = g->field[kind->composite->base_field];
+        g->base = id <= UINT32_MAX ? kind_by_id((uint32_t)id) : NULL;
+    }
+    return geometry_check(kind, g);
+}
+
+const struct perhaps_kind *perhaps_kind_at(size_t index)
+{
+    const struct filter_kind *kind = kind_by_index(index);
+    return kind ? &kind->about : NULL;
+}

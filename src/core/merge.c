@@ -1,0 +1,79 @@
+/* merge.c - two filters: equality and union. */
+#include <string.h>
+
+#include "../base/sample.h"
+#include "../filter/filter.h"
+
+static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
+{
+    struct geometry g = filter_geometry(a), other = filter_geometry(b);
+    return a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
+           a->parts.count == b->parts.count && g.body_nbytes == other.body_nbytes &&
+           !memcmp(g.field, other.field, sizeof g.field);
+}
+
+/* By exchange; or by a copy into a file, which is where it is. */
+static void take_body(perhaps_filter *f, perhaps_filter *from)
+{
+    if (f->mapping.file) {
+        memcpy(f->body, from->body, f->geometry.body_nbytes);
+        return;
+    }
+    uint8_t *old = f->body;
+    f->body = from->body;
+    from->body = old;
+}
+
+int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    if (f == other)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!f->kind->merge)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!same_shape(f, other))
+        return PERHAPS_ERR_MISMATCH;
+    perhaps_filter *both; /* a copy, so that a failure leaves no trace */
+    int error = perhaps_clone(f, &both);
+    if (error)
+        return error;
+    error = f->kind->merge(both, other);
+    if (!error && f->kind->measure(both, SAMPLE_NBYTES).fpr > f->geometry.fpr)
+        error = PERHAPS_ERR_FULL;
+    if (!error) {
+        take_body(f, both);
+        f->counters->keys = both->counters->keys;
+        filter_reset_room(f);
+    }
+    perhaps_free(both);
+    return error;
+}
+
+/* Of the same length; their pieces may not be. */
+static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
+{
+    struct walk walk = { 0 }, other_walk = { 0 };
+    const uint8_t *piece = NULL, *other = NULL;
+    for (uint64_t n = 0, m = 0, both;; n -= both, m -= both, piece += both, other += both) {
+        if (!n)
+            piece = filter_next_piece(a, &walk, &n);
+        if (!m)
+            other = filter_next_piece(b, &other_walk, &m);
+        if (!piece || !other)
+            return piece == other;
+        both = n < m ? n : m;
+        if (memcmp(piece, other, both) != 0)
+            return false;
+    }
+}
+
+bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
+{
+    if (!same_shape(a, b) || !same_bodies(a, b))
+        return false;
+    for (size_t i = 0; i < a->parts.count; i++)
+        if (!perhaps_equal(a->parts.part[i], b->parts.part[i]))
+            return false;
+    return true;
+}

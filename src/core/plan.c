@@ -1,0 +1,103 @@
+/* plan.c - needs, capacity and rate to kind and geometry. */
+#include "plan.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../base/bytes.h"
+#include "../base/sizing.h"
+
+/* PERHAPS_CAN_BUILD is what the caller promises, not what the kind must have: a kind that also
+ * takes later keys serves it. */
+static bool meets(const struct filter_kind *kind, unsigned needs)
+{
+    return !(needs & ~(unsigned)PERHAPS_CAN_BUILD & ~kind->about.abilities);
+}
+
+/* The first from *index on; sets it behind that. */
+static const struct filter_kind *next_that_meets(unsigned needs, size_t *index)
+{
+    const struct filter_kind *kind;
+    while ((kind = kind_by_index((*index)++)))
+        if (meets(kind, needs))
+            return kind;
+    return NULL;
+}
+
+static const struct filter_kind *first_that_meets(unsigned needs)
+{
+    size_t index = 0;
+    return next_that_meets(needs, &index);
+}
+
+/* The kind of a composite's parts: as asked, or one that has what the needs among 'lent' ask;
+ * NULL for the usual one. */
+static int plan_base(const struct perhaps_options *options, const struct composite *composite,
+                     const struct filter_kind **base)
+{
+    unsigned needs = options->needs & composite->lent;
+    *base = options->base ? kind_by_name(options->base)
+            : needs       ? first_that_meets(needs)
+                          : NULL;
+    if (!*base)
+        return options->base ? PERHAPS_ERR_ARGUMENT : 0;
+    return meets(*base, needs) ? 0 : PERHAPS_ERR_UNSUPPORTED;
+}
+
+static int plan_kind(const struct perhaps_options *options, const struct filter_kind *kind,
+                     struct geometry *g, char *why)
+{
+    *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
+    int error = kind->composite ? plan_base(options, kind->composite, &g->base) : 0;
+    return error ? error : geometry_plan(kind, options, g, why);
+}
+
+/* The first that meets the needs and reaches the rate and size. */
+static int plan_any(const struct perhaps_options *options, unsigned needs,
+                    const struct filter_kind **kind, struct geometry *g, char *why)
+{
+    int error = PERHAPS_ERR_UNSUPPORTED;
+    for (size_t index = 0; (*kind = next_that_meets(needs, &index));) {
+        error = plan_kind(options, *kind, g, why);
+        if (error != PERHAPS_ERR_LIMIT)
+            break;
+    }
+    return error;
+}
+
+int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
+                struct geometry *g, char *why)
+{
+    const unsigned known = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_GROW |
+                           PERHAPS_CAN_BUILD | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE |
+                           PERHAPS_CAN_FORGET | PERHAPS_CAN_THREADS;
+    if (!sizing_in_range(options->capacity, options->fpr) || (options->needs & ~known) ||
+        (unsigned)options->preference > PERHAPS_PREFER_COMPACT || !is_unused(options->reserved))
+        return PERHAPS_ERR_ARGUMENT;
+    unsigned needs = options->needs | (options->shared ? PERHAPS_CAN_THREADS : 0U);
+    if (!options->kind)
+        return plan_any(options, needs, kind, g, why);
+    *kind = kind_by_name(options->kind);
+    if (!*kind)
+        return PERHAPS_ERR_ARGUMENT;
+    unsigned lent = (*kind)->composite ? (*kind)->composite->lent : 0;
+    return meets(*kind, needs & ~lent) ? plan_kind(options, *kind, g, why)
+                                       : PERHAPS_ERR_UNSUPPORTED;
+}
+
+int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)
+{
+    const struct filter_kind *kind;
+    struct geometry g;
+    char why[WHY_NBYTES] = "";
+    int error = plan_choose(options, &kind, &g, why);
+    if (error) {
+        *plan = (struct perhaps_plan){ 0 };
+        return error;
+    }
+    geometry_describe(kind, &g, kind->predict(&g, (double)g.capacity), plan);
+    if (kind->explain)
+        kind->explain(&g, why);
+    memcpy(plan->why, why, sizeof plan->why);
+    return 0;
+}

@@ -1,0 +1,207 @@
+/* blocked.c - blocked Bloom filter (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient
+ * Bloom Filters, WEA 2007): all bits of a key lie in one cache line, or in a few.
+ *
+ *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
+ *          so that its lines always differ.  Or, together: part_lines blocks of 'parts' lines;
+ *          a key has one block, which is read at once where each read costs much.
+ *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
+ *
+ *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:
+ *                . . x . . . . x . . . . x . . .     words 2, 7, 12 and 17 mod 16 = 1
+ *                . x . . . . . . . . . . . . . .
+ *
+ * Limits: 8 parts, 16 bits a line.  Union is the OR of the bodies.
+ * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/sizing.h"
+#include "../kernels/layout.h"
+#include "bloom.h"
+#include "kinds.h"
+#include "lines.h"
+#include "owners.h"
+
+static const char *const field_names[] = { "part_lines", "parts", "line_bits", "together",
+                                           NULL };
+
+/* ---- Rate and plan --------------------------------------------------------------------- */
+
+static double predict(const struct geometry *g, double keys)
+{
+    return lines_predict(g, WORD_NBITS, keys);
+}
+
+/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
+ * table). */
+static unsigned usual_parts(double fpr)
+{
+    const double slack = 1 + 1e-9; /* an fpr of 1e-3 that was computed is one, too */
+    return fpr * slack >= 1e-3 ? 1 : fpr * slack >= 1e-6 ? 2 : 3;
+}
+
+static double keys_held(const struct geometry *g)
+{
+    return sizing_keys_at_limit(g->capacity, g->fpr);
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    g->field[TOGETHER] = options->blocked.together;
+    int error = lines_plan(g, WORD_NBITS, usual_parts(g->fpr), options->preference, keys_held);
+    if (error)
+        return error;
+    unsigned parts = (unsigned)g->field[PARTS];
+    g->field[TOGETHER] = options->blocked.together && parts > 1;
+    const char *lines = parts == 1           ? "one cache line"
+                        : g->field[TOGETHER] ? "cache lines side by side"
+                                             : "a few cache lines";
+    snprintf(why, WHY_NBYTES, "keys are added and asked, none removed: %u bits in %s, %s",
+             (unsigned)g->field[LINE_BITS] * parts, lines,
+             options->blocked.together ? "for one read and few bits to set"
+                                       : "the fewest memory accesses");
+    return 0;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    if (!lines_in_range(g))
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = lines_nbytes(g);
+    g->key_limit = lines_key_limit(g, WORD_NBITS);
+    return 0;
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    return lines_measure(f, WORD_NBITS, most_nbytes);
+}
+
+static double rate_with(const perhaps_filter *f, const struct keyhash *key)
+{
+    return lines_rate_with(f, *key);
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = f->kernels->blocked;
+    if (!f->shared)
+        return;
+    if (f->sync) {
+        f->loops.add_one = NULL; /* through add() */
+    } else {
+        f->loops.add = kernels_atomic.blocked.add;
+        f->loops.add_one = kernels_atomic.blocked.add_one;
+    }
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds do without */
+}
+
+/* One part after the other, each like a filter of its own: the lines that a key has in several
+ * belong to several owners. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS], 0 };
+    struct owned_lines lines = { .loops = &f->loops,
+                                 .body = f->body,
+                                 .field = of_part,
+                                 .times = { .place = 1, .mark = 1 } };
+    bool was_there[BATCH_MOST];
+    memset(answer, true, n);
+    for (uint64_t part = 0; part < field[PARTS]; part++) {
+        owners_add_lines(f->sync, &lines, keys, n, was_there);
+        for (size_t i = 0; i < n; i++)
+            answer[i] &= was_there[i];
+        lines.times = blocked_next_part(lines.times);
+        lines.body += field[PART_LINES] * LINE_NBYTES;
+    }
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->sync)
+        return loops_add(f, keys, ahead, n, unless_present, answer, done);
+    add_sorted(f, keys, n, answer);
+    *done = n;
+    return 0;
+}
+
+_Static_assert(LINE_NBYTES == PERHAPS_LINE_NBYTES, "as the header says");
+_Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
+
+/* ---- Layouts ----------------------------------------------------------------------------- */
+
+static bool in_blocks(const struct geometry *g)
+{
+    return g->field[PARTS] == 1 || g->field[TOGETHER];
+}
+
+static void locate(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits)
+{
+    unsigned line_bits = (unsigned)g->field[LINE_BITS], line_nbits = LINE_WORDS * WORD_NBITS;
+    uint16_t *bit = bits->bit;
+    bits->block = scale64(key.place, g->field[PART_LINES]);
+    bits->nlines = (unsigned)g->field[PARTS];
+    bits->nbits = bits->nlines * line_bits;
+    for (unsigned line = 0; line < bits->nlines; line++) {
+        struct blocked_walk walk = blocked_walk_start(key.mark);
+        for (unsigned i = 0; i < line_bits; i++) {
+            unsigned in_line = walk.word * WORD_NBITS + blocked_bit(walk.factor, i);
+            *bit++ = (uint16_t)(line * line_nbits + in_line);
+            walk.word = (walk.word + walk.stride) % LINE_WORDS;
+        }
+        key = blocked_next_part(key);
+    }
+}
+
+/* Every bit is one of a key's with the same chance, since a walk begins in any word, and apart
+ * from what other keys do: so the share that is not set is a power of the number of keys. */
+static double keys_from_load(const struct geometry *g, double load)
+{
+    double line_nbits = LINE_WORDS * WORD_NBITS;
+    double chance = (double)g->field[LINE_BITS] / line_nbits / (double)g->field[PART_LINES];
+    return log1p(-load) / log1p(-chance);
+}
+
+static const struct places places = {
+    .in_blocks = in_blocks,
+    .locate = locate,
+    .keys_from_load = keys_from_load,
+};
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    const uint64_t *field = f->geometry.field;
+    bloom_unite(f, other, (double)(field[PARTS] * field[LINE_BITS]));
+    return 0;
+}
+
+const struct filter_kind kind_blocked = {
+    .about = { .name = "blocked",
+               .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
+               .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
+    .id = 1,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .rate_with = rate_with,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .sorts_shared = true,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
+    .reads = lines_reads,
+    .add = add,
+    .merge = merge,
+    .places = &places,
+};

@@ -1,0 +1,212 @@
+/* bloom.c - classic Bloom filter (Bloom: Space/Time Trade-offs in Hash Coding with Allowable
+ * Errors, CACM 1970).
+ *
+ *   body = nbits bits, bit i being bit i mod 8 of byte i / 8; a key sets 'key_bits' of them,
+ *          anywhere.
+ *
+ * Of the kinds that only add it takes the fewest bits, and the most memory accesses.
+ * Limits: 64 bits a key.  Union is the OR of the bodies.
+ * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+#include "bloom.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "../base/sample.h"
+#include "../base/sizing.h"
+#include "../kernels/layout.h"
+#include "kinds.h"
+#include "owners.h"
+
+static const char *const field_names[] = { "nbits", "key_bits", NULL };
+
+enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
+
+/* E[X^k] for a share X of bits set, to the second order in its deviation. */
+static double predict(const struct geometry *g, double keys)
+{
+    double bits = (double)g->field[KEY_BITS];
+    struct occupancy set = sizing_occupancy((double)g->field[NBITS], bits * keys);
+    if (set.mean <= 0)
+        return 0;
+    double relative = set.variance / (set.mean * set.mean);
+    return fmin(pow(set.mean, bits) * (1 + bits * (bits - 1) / 2 * relative), 1);
+}
+
+/* What differs from seed to seed is the number of bits that are set. */
+static bool fits(void *context, uint64_t units)
+{
+    struct geometry *g = context;
+    double bits = (double)g->field[KEY_BITS], nbits = (double)units * (double)UNIT_NBITS;
+    g->field[NBITS] = units * UNIT_NBITS;
+    if (bits == 1)
+        return sizing_one_mark_fits(nbits, g->capacity, g->fpr);
+    struct occupancy set =
+        sizing_occupancy(nbits, bits * sizing_keys_at_limit(g->capacity, g->fpr));
+    return pow(set.mean + SIZING_DEVIATIONS * sqrt(set.variance), bits) <= g->fpr;
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    (void)options;
+    uint64_t best = 0, best_bits = 0;
+    double usual = round(-log2(g->fpr));
+    uint64_t least = (uint64_t)fmax(usual - 2, 1);
+    uint64_t most = (uint64_t)fmin(usual + 2, KEY_BITS_MAX);
+    if (g->fpr >= ONE_MARK_FPR)
+        least = most = 1;
+    for (uint64_t bits = least; bits <= most; bits++) {
+        struct geometry trial = *g;
+        trial.field[KEY_BITS] = bits;
+        uint64_t units = sizing_smallest(g->capacity + 4096, fits, &trial);
+        if (units && (!best || units < best)) {
+            best = units;
+            best_bits = bits;
+        }
+    }
+    if (!best)
+        return PERHAPS_ERR_LIMIT;
+    g->field[NBITS] = best * UNIT_NBITS;
+    g->field[KEY_BITS] = best_bits;
+    snprintf(
+        why, WHY_NBYTES,
+        "fewest bits of the kinds that only add: %u bits anywhere, up to %u accesses a key",
+        (unsigned)best_bits, (unsigned)best_bits);
+    return 0;
+}
+
+static double rate_at(void *context, double keys)
+{
+    return predict(context, keys);
+}
+
+static int set_geometry(struct geometry *g)
+{
+    uint64_t nbits = g->field[NBITS];
+    uint64_t bits = g->field[KEY_BITS];
+    if (nbits < 1 || nbits > UINT64_MAX / 2 || bits < 1 || bits > KEY_BITS_MAX)
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = round_up((nbits + 7) / 8, UNIT_NBITS / 8);
+    g->key_limit = bits == 1 ? sizing_one_mark_limit((double)nbits, g->fpr)
+                             : sizing_key_limit(g->capacity, g->fpr, rate_at, g);
+    return 0;
+}
+
+/* Of one line; others may be adding. */
+static unsigned line_set(const uint8_t *line)
+{
+    const uint32_t *words = (const void *)line;
+    unsigned set = 0;
+    for (unsigned w = 0; w < LINE_WORDS; w++)
+        set += bits_set32(__atomic_load_n(&words[w], __ATOMIC_RELAXED));
+    return set;
+}
+
+/* Bits beyond the last of the filter, which there are in none that was planned, are not set. */
+static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    double ones = 0, cells = 0;
+    for (struct sample s = sample_begin(f->geometry.body_nbytes, most_nbytes);
+         sample_next(&s);) {
+        for (uint64_t at = s.offset; at < s.end; at += LINE_NBYTES)
+            ones += line_set(f->body + at);
+        cells += 8.0 * (double)(s.end - s.offset);
+    }
+    return ones / cells;
+}
+
+static double rate_with(const perhaps_filter *f, const struct keyhash *key)
+{
+    const struct geometry *g = &f->geometry;
+    double ones = round(share_set(f, UINT64_MAX) * 8.0 * (double)g->body_nbytes);
+    uint64_t place = key->place;
+    for (uint64_t i = 0; i < g->field[KEY_BITS]; i++) {
+        uint64_t bit = scale64(place, g->field[NBITS]);
+        uint8_t byte = __atomic_load_n(&f->body[bit / 8], __ATOMIC_RELAXED);
+        ones += !(byte >> bit % 8 & 1);
+        place = bloom_next_place(place, key->mark);
+    }
+    return pow(fmin(ones / (double)g->field[NBITS], 1), (double)g->field[KEY_BITS]);
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    double load = share_set(f, most_nbytes);
+    return (struct fill){ .load = load, .fpr = pow(load, (double)f->geometry.field[KEY_BITS]) };
+}
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = f->kernels->bloom;
+    if (f->shared && !f->sync) {
+        f->loops.add = kernels_atomic.bloom.add;
+        f->loops.add_one = kernels_atomic.bloom.add_one;
+    }
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    (void)g;
+    return sizeof(struct owners);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    if (!f->sync)
+        return loops_add(f, keys, ahead, n, unless_present, answer, done);
+    owners_add_bits(f->sync, f->body, f->geometry.field, keys, n, answer);
+    *done = n;
+    return 0;
+}
+
+static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    const uint64_t *field = f->geometry.field;
+    for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
+        reads_add(r, f->body + scale64(key.place, field[NBITS]) / 8, 1);
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+}
+
+void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
+{
+    uint64_t nbytes = f->geometry.body_nbytes;
+    for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
+        store64(f->body + at, load64(f->body + at) | load64(other->body + at));
+    double load = fmin(share_set(f, SAMPLE_NBYTES), 1 - 1e-9);
+    double keys = round(sizing_keys_from_load(8.0 * (double)nbytes, marks, load));
+    double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys
+                                                                      : other->counters->keys);
+    double most = (double)f->counters->keys + (double)other->counters->keys;
+    f->counters->keys = (uint64_t)fmin(fmax(keys, least), most);
+    if (f->counters->keys > f->geometry.key_limit)
+        f->counters->keys = f->geometry.key_limit;
+}
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    bloom_unite(f, other, (double)f->geometry.field[KEY_BITS]);
+    return 0;
+}
+
+const struct filter_kind kind_bloom = {
+    .about = { .name = "bloom",
+               .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
+               .abilities = PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE | PERHAPS_CAN_THREADS },
+    .id = 2,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .rate_with = rate_with,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .sorts_shared = true,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
+    .reads = reads,
+    .add = add,
+    .merge = merge,
+};

@@ -1,0 +1,351 @@
+/* chain.c - scalable filter (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom Filters, IPL
+ * 2007), over any kind that adds and does not grow.
+ *
+ *   parts = layers, the oldest first; layer i is planned for capacity * factor^i keys, at the
+ *           rate p (1 - r) r^i with r = .9: all together stay under p, however many there are
+ *   body  = one line: the number of removals that left a stale entry
+ *
+ *   layer 0   layer 1          layer 2                          a new key goes to the newest;
+ *   [xxxxxxxx][xxxxxxxxxxxxxxx][xxxxxxxxxxx                 ]   one that is full stays as it is
+ *
+ * A series that falls slowly costs little: the tenth layer has 1.5 bits a key more than the
+ * first one, where halving (r = .5) would take 13 bits more.  The first one pays log2(1/(1-r))
+ * = 3.3 bits, and is small.
+ *
+ * A key is absent only if every layer says so.  So a removal that finds the key in several
+ * layers does not know which of them has it, and which has another key's entry in its place: it
+ * takes none, and no key is lost.  Without the keys the layers cannot be put together again.
+ *
+ * Limits: PERHAPS_LAYERS_MAX layers.
+ * Invariant: a key was added to one of the layers. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/bytes.h"
+#include "../base/locks.h"
+#include "../base/sizing.h"
+#include "../filter/counters.h"
+#include "../kernels/layout.h"
+#include "kinds.h"
+#include "parts.h"
+
+static const char *const field_names[] = { "factor", "base", "preference", NULL };
+enum { FACTOR, BASE, PREFERENCE }; /* a kind's id; enum perhaps_preference + 1 */
+enum { FACTOR_USUAL = 2, FACTOR_MAX = 8 };
+
+static const double tightening = 0.9;
+
+/* What a chain can do if its base can. */
+enum { lent = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
+
+/* ---- Layers ---------------------------------------------------------------------------- */
+
+static unsigned factor_of(const struct perhaps_options *options)
+{
+    return options->chain.factor ? options->chain.factor : FACTOR_USUAL;
+}
+
+/* Those of a layer; the kind's usual ones but for the preference. */
+static struct perhaps_options layer_options(const struct geometry *g)
+{
+    unsigned preference = (unsigned)g->field[PREFERENCE] - 1;
+    return (struct perhaps_options){ .preference = (enum perhaps_preference)preference };
+}
+
+static uint64_t layer_capacity(uint64_t first, uint64_t factor, size_t number)
+{
+    double capacity = (double)first * pow((double)factor, (double)number);
+    return capacity < (double)PERHAPS_CAPACITY_MAX ? (uint64_t)capacity : PERHAPS_CAPACITY_MAX;
+}
+
+static double layer_fpr(double all, size_t number)
+{
+    return all * (1 - tightening) * pow(tightening, (double)number);
+}
+
+static int plan_layer(const struct geometry *g, size_t number, struct geometry *layer)
+{
+    struct perhaps_options options = layer_options(g);
+    return parts_plan(g->base, layer_capacity(g->capacity, g->field[FACTOR], number),
+                      layer_fpr(g->fpr, number), &options, layer);
+}
+
+int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
+                          struct perhaps_options *layer)
+{
+    unsigned factor = factor_of(chain);
+    if (!sizing_in_range(chain->capacity, chain->fpr) || factor > FACTOR_MAX)
+        return PERHAPS_ERR_ARGUMENT;
+    if (index >= PERHAPS_LAYERS_MAX)
+        return PERHAPS_ERR_LAYERS;
+    double fpr = layer_fpr(chain->fpr, index);
+    if (fpr < PERHAPS_FPR_MIN)
+        return PERHAPS_ERR_LIMIT;
+    *layer = *chain;
+    layer->capacity = layer_capacity(chain->capacity, factor, index);
+    layer->fpr = fpr;
+    return 0;
+}
+
+static int append_layer(perhaps_filter *f)
+{
+    struct geometry layer;
+    if (f->parts.count == PERHAPS_LAYERS_MAX)
+        return PERHAPS_ERR_LAYERS;
+    struct perhaps_options options = layer_options(&f->geometry);
+    int error = plan_layer(&f->geometry, f->parts.count, &layer);
+    return error ? error : parts_append(f, f->geometry.base, &layer, &options);
+}
+
+static perhaps_filter *newest(const perhaps_filter *f)
+{
+    return f->parts.part[parts_count(f) - 1];
+}
+
+/* A layer is full when it holds what it was planned for; where crafted keys, or copies of one,
+ * find no room long before, more memory is no help. */
+static bool is_spent(const perhaps_filter *layer)
+{
+    return counter_get(&layer->counters->keys) >= layer->geometry.capacity / 2;
+}
+
+/* Other threads add to 'full', and find it so, too. */
+static int grow(perhaps_filter *f, const perhaps_filter *full)
+{
+    if (!is_spent(full))
+        return PERHAPS_ERR_FULL;
+    if (f->shared)
+        lock_take(&f->limit_lock);
+    int error = newest(f) == full ? append_layer(f) : 0;
+    if (f->shared)
+        lock_release(&f->limit_lock);
+    return error;
+}
+
+/* ---- Plan ------------------------------------------------------------------------------ */
+
+static bool may_be_base(const struct filter_kind *kind)
+{
+    return kind && kind->add && !kind->composite && !(kind->about.abilities & PERHAPS_CAN_GROW);
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    struct geometry first;
+    unsigned factor = factor_of(options);
+    if (!g->base)
+        g->base = &kind_blocked;
+    if (factor > FACTOR_MAX || !may_be_base(g->base))
+        return PERHAPS_ERR_ARGUMENT;
+    g->field[FACTOR] = factor;
+    g->field[BASE] = g->base->id;
+    g->field[PREFERENCE] = (uint64_t)options->preference + 1;
+    int error = plan_layer(g, 0, &first);
+    g->extra_nbytes = first.body_nbytes;
+    snprintf(why, WHY_NBYTES,
+             "grows by layers of '%s', each %u times the one before: few bits a key where a "
+             "layer is full; all are asked",
+             g->base->about.name, factor);
+    return error;
+}
+
+/* What becomes of it after a growth of 1,000 times: a smaller factor is less memory at worst,
+ * and more layers. */
+struct tenths {
+    char text[24];
+};
+
+/* With a point, whatever the program's locale. */
+static struct tenths tenths(double x)
+{
+    struct tenths t;
+    unsigned long long n = (unsigned long long)(10 * x + .5);
+    snprintf(t.text, sizeof t.text, "%llu.%llu", n / 10, n % 10);
+    return t;
+}
+
+static void explain(const struct geometry *g, char *why)
+{
+    const double grown = 1000 * (double)g->capacity;
+    double keys = 0, nbytes = 0, worst = 0;
+    size_t layers = 0;
+    for (; keys < grown && layers < PERHAPS_LAYERS_MAX; layers++) {
+        struct geometry layer;
+        if (plan_layer(g, layers, &layer))
+            break;
+        nbytes += (double)layer.body_nbytes;
+        worst = keys > 0 ? 8 * nbytes / keys : 0;
+        keys += (double)layer.capacity;
+    }
+    const double full = keys > 0 ? 8 * nbytes / keys : 0;
+    snprintf(
+        why, WHY_NBYTES,
+        "layers of '%s', each %u times the last, all are asked: grown %.0f times %zu layers, "
+        "%s bits a key if full, %s at worst",
+        g->base->about.name, (unsigned)g->field[FACTOR],
+        fmin(keys, grown) / (double)g->capacity, layers, tenths(full).text, tenths(worst).text);
+}
+
+static int set_geometry(struct geometry *g)
+{
+    const struct filter_kind *base = g->base;
+    if (g->field[FACTOR] < 1 || g->field[FACTOR] > FACTOR_MAX || g->field[BASE] > UINT32_MAX ||
+        !may_be_base(base) || g->field[PREFERENCE] < 1 ||
+        g->field[PREFERENCE] > PERHAPS_PREFER_COMPACT + 1)
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = LINE_NBYTES;
+    g->key_limit = KEYS_UNLIMITED;
+    g->fpr_until = UINT64_MAX;
+    return 0;
+}
+
+static double predict(const struct geometry *g, double keys)
+{
+    double all = 0;
+    for (size_t i = 0; i < PERHAPS_LAYERS_MAX && keys > 0; i++) {
+        struct geometry layer;
+        if (plan_layer(g, i, &layer))
+            break;
+        double here = fmin(keys, (double)layer.capacity);
+        all = either(all, g->base->predict(&layer, here));
+        keys -= here;
+    }
+    return all;
+}
+
+static int begin(perhaps_filter *f, const struct perhaps_options *options)
+{
+    (void)options;
+    return append_layer(f);
+}
+
+static int attach(perhaps_filter *f)
+{
+    if (!parts_attach(f, f->geometry.base))
+        return PERHAPS_ERR_DAMAGED;
+    const struct filter_kind *base = f->geometry.base;
+    f->removes = base->remove != NULL;
+    f->counts = base->count != NULL;
+    return 0;
+}
+
+static void clear(perhaps_filter *f)
+{
+    while (f->parts.count > 1)
+        perhaps_free(f->parts.part[--f->parts.count]);
+    perhaps_clear(f->parts.part[0]);
+    store64(f->body, 0);
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    struct fill fill = parts_measure(f, most_nbytes);
+    fill.stale += counter_get((const uint64_t *)(const void *)f->body);
+    return fill;
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return parts_contain(f, parts_count(f), keys, ahead, n, answer);
+}
+
+/* Adds what the layers up to the newest do not have; or, to store copies, all. */
+static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                    size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    size_t count = parts_count(f);
+    perhaps_filter *layer = f->parts.part[count - 1];
+    bool copies = f->removes && !unless_present;
+    size_t found = 0;
+    if (copies)
+        memset(answer, false, n);
+    else
+        found = parts_contain(f, count - 1, keys, ahead, n, answer);
+    int error = found ? parts_add_missing(layer, keys, n, unless_present, answer, done)
+                      : filter_add_hashed(layer, keys, ahead, n, unless_present, answer, done);
+    return error == PERHAPS_ERR_FULL ? grow(f, layer) : error;
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    int error = 0;
+    for (*done = 0; *done < n && !error;) {
+        size_t at = *done, added;
+        error = add_some(f, keys + at, ahead + at, n - at, unless_present, answer + at, &added);
+        *done += added;
+    }
+    return error;
+}
+
+/* How many layers have it, and in *layer one of them. */
+static unsigned find_layers(const perhaps_filter *f, const struct keyhash *key,
+                            perhaps_filter **layer)
+{
+    unsigned found = 0;
+    for (size_t i = parts_count(f); i > 0; i--) {
+        bool here;
+        perhaps_filter *part = f->parts.part[i - 1];
+        if (!part->kind->contains(part, key, key, 1, &here))
+            continue;
+        *layer = part;
+        found++;
+    }
+    return found;
+}
+
+static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool *answer)
+{
+    size_t removed = 0;
+    parts_prefetch(f, ahead, n);
+    for (size_t i = 0; i < n; i++) {
+        perhaps_filter *layer = NULL;
+        unsigned found = find_layers(f, &keys[i], &layer);
+        if (found > 1)
+            counter_add(f, (uint64_t *)(void *)f->body, 1);
+        answer[i] = found > 1 ||
+                    (found && filter_remove_hashed(layer, &keys[i], &keys[i], 1, &answer[i]));
+        removed += answer[i];
+    }
+    return removed;
+}
+
+static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+{
+    uint64_t copies = 0;
+    for (size_t i = parts_count(f); i > 0; i--)
+        copies += f->parts.part[i - 1]->kind->count(f->parts.part[i - 1], key);
+    return copies;
+}
+
+static const struct composite composite = {
+    .base_field = BASE,
+    .lent = lent,
+    .begin = begin,
+    .attach = attach,
+};
+
+const struct filter_kind kind_chain = {
+    .about = { .name = "chain",
+               .summary = "layers of another kind: grows, with few bits a key; keys stay",
+               .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_THREADS },
+    .id = 6,
+    .composite = &composite,
+    .field_names = field_names,
+    .plan = plan,
+    .explain = explain,
+    .set_geometry = set_geometry,
+    .clear = clear,
+    .predict = predict,
+    .measure = measure,
+    .prefetch = parts_prefetch,
+    .contains = contains,
+    .add = add,
+    .remove = remove_,
+    .count = count,
+};

@@ -1,0 +1,533 @@
+/* counting.c - counting Bloom filter (Fan, Cao, Almeida, Broder: Summary Cache, SIGCOMM 1998
+ * and ToN 2000), blocked: a counter where blocked.c has a bit, so that keys can be removed and
+ * copies counted.
+ *
+ *   body = 'parts' parts of 'part_lines' lines of 64 bytes, and one line more
+ *   line = 16 words of 8 counters of 4 bits; a key has one counter in each of 'line_counters'
+ *          words, along the walk of blocked.c
+ *   last line = how many counters are not zero, how many are at 15, zeros
+ *
+ * An add counts the key's counters up, a removal down.  A counter that comes to 15 stays there,
+ * since it no longer knows how many it stands for.
+ *
+ * The rate depends on how many counters are in use, not on how many copies are stored: a copy
+ * of a key that is there costs nothing.  So what is limited is that number, to what 'capacity'
+ * different keys take.
+ *
+ * Many threads.  Who writes the lines of a key holds their locks (bytes, one for several lines,
+ * taken in order); who asks reads without.  Near the limit each key takes its share of the
+ * number before it is added; far from it a batch reserves what it may need, and gives back the
+ * rest.
+ *
+ * Limits: 8 parts, 16 counters a line.
+ * Invariant: a counter is 15, or no lower than the copies of the keys that it belongs to. */
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/locks.h"
+#include "../base/sizing.h"
+#include "../filter/counters.h"
+#include "../kernels/layout.h"
+#include "kinds.h"
+#include "lines.h"
+
+static const char *const field_names[] = { "part_lines", "parts", "line_counters", NULL };
+
+enum { LINE_COUNTERS = LINE_BITS, CELLS = WORD_COUNTERS * LINE_WORDS };
+
+/* ---- Rate and plan --------------------------------------------------------------------- */
+
+static double predict(const struct geometry *g, double keys)
+{
+    return lines_predict(g, WORD_COUNTERS, keys);
+}
+
+static double all_counters(const struct geometry *g)
+{
+    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)CELLS;
+}
+
+/* The chance that a key leaves a counter of a part alone, as a logarithm. */
+static double log_alone(const struct geometry *g)
+{
+    const double cells = CELLS;
+    double chance = (double)g->field[LINE_COUNTERS] / cells / (double)g->field[PART_LINES];
+    return log1p(-chance);
+}
+
+/* How many counters may be in use: the expectation for 'capacity' different keys and a few
+ * deviations, so that none of these is refused by chance.
+ *
+ * The deviation has two causes.  In a line of i keys q^i of the counters are zero, q = 1 -
+ * marks/cells, and i differs from line to line; that part of this which goes with i itself
+ * cancels out, since the sum of all i is the number of keys.  And with a given i the number of
+ * zeros in a line differs as the number of empty bins does. */
+static uint64_t counters_limit(const struct geometry *g)
+{
+    const double cells = CELLS;
+    double keys = (double)g->capacity, lines = all_counters(g) / cells;
+    double marks = (double)g->field[LINE_COUNTERS];
+    double line_marks = marks * keys / (double)g->field[PART_LINES];
+    double mean = -expm1(keys * log_alone(g)) * all_counters(g);
+    double empty = exp(-line_marks / cells), curve = line_marks * marks / cells / cells;
+    double between = cells * cells * empty * empty * fmin(expm1(curve) - curve, 1e6);
+    double within = cells * cells * sizing_occupancy(CELLS, line_marks).variance;
+    double limit = mean + SIZING_DEVIATIONS * sqrt(lines * (between + within)) + 1;
+    return (uint64_t)fmin(ceil(limit), fmin(all_counters(g), 0x1p63));
+}
+
+/* How many different keys take as many counters as are allowed. */
+static double keys_at_limit(const struct geometry *g)
+{
+    double share = (double)counters_limit(g) / all_counters(g);
+    return share < 1 ? ceil(log1p(-share) / log_alone(g)) : 1e18;
+}
+
+/* With one counter a key the rate is the share that is in use. */
+static uint64_t counters_within(const struct geometry *g)
+{
+    double most = keys_at_limit(g);
+    uint64_t limit = counters_limit(g);
+    if (g->field[PARTS] == 1 && g->field[LINE_COUNTERS] == 1) {
+        uint64_t used = sizing_one_mark_limit(all_counters(g), g->fpr);
+        return used < limit ? used : limit;
+    }
+    double keys = lines_keys_within(g, WORD_COUNTERS, most);
+    return keys < most ? (uint64_t)(-expm1(keys * log_alone(g)) * all_counters(g)) : limit;
+}
+
+/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
+ * table). */
+static unsigned usual_parts(double fpr)
+{
+    static const double least[] = { 1e-2, 1e-4, 1e-8 };
+    const double slack = 1 + 1e-9;
+    unsigned parts = 1;
+    while (parts <= sizeof least / sizeof *least && fpr * slack < least[parts - 1])
+        parts++;
+    return parts;
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    int error =
+        lines_plan(g, WORD_COUNTERS, usual_parts(g->fpr), options->preference, keys_at_limit);
+    if (error)
+        return error;
+    unsigned parts = (unsigned)g->field[PARTS];
+    snprintf(why, WHY_NBYTES,
+             "keys are counted to %d and removed: %u counters of %d bits in %s", COUNTER_MAX,
+             (unsigned)g->field[LINE_COUNTERS] * parts, COUNTER_NBITS,
+             parts == 1 ? "one cache line" : "a few cache lines");
+    return 0;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    if (!lines_in_range(g))
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = lines_nbytes(g) + LINE_NBYTES;
+    g->cell_limit = counters_within(g);
+    g->key_limit = KEYS_UNLIMITED; /* copies cost nothing */
+    return 0;
+}
+
+/* ---- The last line --------------------------------------------------------------------- */
+
+static uint64_t *totals_of(const perhaps_filter *f)
+{
+    return (uint64_t *)(void *)(f->body + lines_nbytes(&f->geometry));
+}
+
+/* Takes so many counters into use, or none of them.  A file may have said anything. */
+static bool reserve(perhaps_filter *f, uint64_t n)
+{
+    uint64_t *used = &totals_of(f)[COUNTERS_USED];
+    uint64_t now = counter_get(used), limit = f->geometry.cell_limit;
+    do
+        if (n > limit || now > limit - n)
+            return n == 0;
+    while (f->shared && !__atomic_compare_exchange_n(used, &now, now + n, true,
+                                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    if (!f->shared)
+        *used = now + n;
+    return true;
+}
+
+/* Without a branch that depends on n, which for a single add is known only when its line has
+ * come from memory: calls would not overlap. */
+static void give_back(perhaps_filter *f, uint64_t n)
+{
+    uint64_t *used = &totals_of(f)[COUNTERS_USED];
+    if (f->shared)
+        counter_take(f, used, n);
+    else
+        *used -= n < *used ? n : *used;
+}
+
+static void note_filled(perhaps_filter *f, uint64_t n)
+{
+    if (n)
+        counter_add(f, &totals_of(f)[COUNTERS_FULL], n);
+}
+
+/* ---- Fill ------------------------------------------------------------------------------ */
+
+/* A one at the lowest bit of each counter that is not zero, and that is at its end. */
+static const uint64_t lowest_bits = UINT64_C(0x1111111111111111);
+
+static uint64_t counters_used(uint64_t counters)
+{
+    uint64_t pairs = counters | counters >> 1;
+    return (pairs | pairs >> 2) & lowest_bits;
+}
+
+static uint64_t counters_full(uint64_t counters)
+{
+    uint64_t pairs = counters & counters >> 1;
+    return pairs & pairs >> 2 & lowest_bits;
+}
+
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    struct fill fill = lines_measure(f, WORD_COUNTERS, most_nbytes);
+    fill.saturated = counter_get(&totals_of(f)[COUNTERS_FULL]);
+    return fill;
+}
+
+/* ---- The counters of a key ------------------------------------------------------------- */
+
+/* Writes them to counter[]; returns how many. */
+static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
+                              uint8_t counter[LINES_PARTS_MAX * LINE_WORDS])
+{
+    const uint64_t *field = f->geometry.field;
+    const uint8_t *part = f->body;
+    unsigned n = 0;
+    for (uint64_t p = 0; p < field[PARTS]; p++) {
+        const uint8_t *line = part + blocked_line_offset(key, field[PART_LINES]);
+        const uint32_t *words = (const void *)line;
+        struct blocked_walk walk = blocked_walk_start(key.mark);
+        for (unsigned i = 0; i < field[LINE_COUNTERS]; i++) {
+            uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
+            counter[n++] = word >> counting_shift(walk.factor, i) & COUNTER_MAX;
+            walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
+        }
+        part += field[PART_LINES] * LINE_NBYTES;
+        key = blocked_next_part(key);
+    }
+    return n;
+}
+
+static unsigned count_zeros(const perhaps_filter *f, struct keyhash key)
+{
+    uint8_t counter[LINES_PARTS_MAX * LINE_WORDS];
+    unsigned n = read_counters(f, key, counter), zeros = 0;
+    for (unsigned i = 0; i < n; i++)
+        zeros += counter[i] == 0;
+    return zeros;
+}
+
+static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+{
+    uint8_t counter[LINES_PARTS_MAX * LINE_WORDS], least = COUNTER_MAX;
+    unsigned n = read_counters(f, *key, counter);
+    for (unsigned i = 0; i < n; i++)
+        least = counter[i] < least ? counter[i] : least;
+    return least;
+}
+
+/* ---- Locks ----------------------------------------------------------------------------- */
+
+/* What the threads of a shared filter need. */
+enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
+
+struct sync {
+    uint32_t begun; /* batches for which the last line may say too many counters in use */
+    uint32_t ended; /* and of these, those that have set it right */
+    uint8_t lock[]; /* a power of two */
+};
+
+/* At least one a line, up to a million. */
+static uint64_t lock_count(const struct geometry *g)
+{
+    uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
+    int bits = 64 - __builtin_clzll(lines);
+    return UINT64_C(1) << (bits < LOCK_BITS_MIN   ? LOCK_BITS_MIN
+                           : bits > LOCK_BITS_MAX ? LOCK_BITS_MAX
+                                                  : bits);
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    return sizeof(struct sync) + (size_t)lock_count(g);
+}
+
+/* The locks of the lines of a few keys, by number; one may be there twice. */
+enum { GROUP_LOCKS = LINES_PARTS_MAX };
+
+struct locks {
+    unsigned count;
+    uint32_t number[GROUP_LOCKS];
+};
+
+static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhash key)
+{
+    uint64_t mask = lock_count(&f->geometry) - 1, part_lines = f->geometry.field[PART_LINES];
+    for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
+        uint64_t line = part * part_lines + scale64(key.place, part_lines);
+        l->number[l->count++] = (uint32_t)(line & mask);
+        key = blocked_next_part(key);
+    }
+}
+
+/* In order, so that no two writers wait for each other.  Each finds its place by comparison
+ * with all, which takes no branch. */
+static void sort_locks(struct locks *l)
+{
+    struct locks sorted = { .count = l->count };
+    for (unsigned i = 0; i < l->count; i++) {
+        unsigned place = 0;
+        for (unsigned j = 0; j < l->count; j++)
+            place += (l->number[j] < l->number[i]) | ((l->number[j] == l->number[i]) & (j < i));
+        sorted.number[place] = l->number[i];
+    }
+    *l = sorted;
+}
+
+static void take_locks(const perhaps_filter *f, struct locks *l)
+{
+    struct sync *sync = f->sync;
+    sort_locks(l);
+    for (unsigned i = 0; i < l->count; i++)
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_take(&sync->lock[l->number[i]]);
+}
+
+static void release_locks(const perhaps_filter *f, const struct locks *l)
+{
+    struct sync *sync = f->sync;
+    for (unsigned i = 0; i < l->count; i++)
+        if (i == 0 || l->number[i] != l->number[i - 1])
+            lock_release(&sync->lock[l->number[i]]);
+}
+
+/* Also their locks, which other threads may have had last. */
+static inline __attribute__((always_inline)) void
+prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    const struct sync *sync = f->sync;
+    struct locks l = { 0 };
+    loops_prefetch(f, keys, n);
+    for (size_t i = 0; i < n; i++)
+        add_locks_of(&l, f, keys[i]);
+    for (unsigned i = 0; i < l.count; i++)
+        __builtin_prefetch(&sync->lock[l.number[i]], 1, 3);
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = f->kernels->counting;
+}
+
+static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                     size_t n, enum count_change how, bool *answer, struct count_tally *tally)
+{
+    return f->kernels->counting_change(f->body, f->geometry.field, keys, ahead, n, how, answer,
+                                       tally);
+}
+
+/* Where others may write, a few at a time under the locks of all their lines. */
+static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
+                            const struct keyhash *ahead, size_t n, enum count_change how,
+                            bool *answer, struct count_tally *tally)
+{
+    size_t found = 0;
+    if (!f->sync)
+        return change(f, keys, ahead, n, how, answer, tally);
+    size_t most = GROUP_LOCKS / (size_t)f->geometry.field[PARTS];
+    for (size_t at = 0, group; at < n; at += group) {
+        struct locks l = { 0 };
+        group = n - at < most ? n - at : most;
+        prefetch_ahead(f, ahead + at, group);
+        for (size_t i = at; i < at + group; i++)
+            add_locks_of(&l, f, keys[i]);
+        take_locks(f, &l);
+        found += change(f, keys + at, keys + at, group, how, answer + at, tally);
+        release_locks(f, &l);
+    }
+    return found;
+}
+
+/* From here on counters may be reserved that are not needed, or have become zero and are not
+ * given back yet. */
+static void begin_batch(perhaps_filter *f)
+{
+    struct sync *sync = f->sync;
+    if (sync)
+        __atomic_fetch_add(&sync->begun, 1, __ATOMIC_SEQ_CST);
+}
+
+static void end_batch(perhaps_filter *f)
+{
+    struct sync *sync = f->sync;
+    if (sync)
+        __atomic_fetch_add(&sync->ended, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Batches of fewer keys are not worth a reservation. */
+enum { RESERVING_KEYS = 8 };
+
+/* Adds all keys, if they find room whatever counters they need; else none,
+ * and returns false. */
+static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
+                         const struct keyhash *ahead, size_t n, enum count_change how,
+                         bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    uint64_t most = n * field[PARTS] * field[LINE_COUNTERS];
+    struct count_tally tally = { 0 };
+    if (f->sync && n < RESERVING_KEYS)
+        return false;
+    begin_batch(f);
+    bool reserved = reserve(f, most);
+    if (reserved) {
+        change_locked(f, keys, ahead, n, how, answer, &tally);
+        note_filled(f, tally.filled);
+        give_back(f, most - tally.turned);
+    }
+    end_batch(f);
+    return reserved;
+}
+
+/* Adds a key if the counters that it needs are to be had. */
+static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_change how,
+                       bool *answer)
+{
+    struct locks l = { 0 };
+    struct count_tally tally = { 0 };
+    if (f->sync)
+        add_locks_of(&l, f, *key);
+    take_locks(f, &l);
+    bool room = reserve(f, count_zeros(f, *key));
+    if (room)
+        change(f, key, key, 1, how, answer, &tally);
+    release_locks(f, &l);
+    note_filled(f, tally.filled);
+    return room;
+}
+
+/* No key is refused because of a batch that has counters to give back:
+ * then it is waited for. */
+static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
+                   bool *answer)
+{
+    struct sync *sync = f->sync;
+    for (;;) {
+        uint32_t ended = sync ? __atomic_load_n(&sync->ended, __ATOMIC_SEQ_CST) : 0;
+        uint32_t begun = sync ? __atomic_load_n(&sync->begun, __ATOMIC_SEQ_CST) : 0;
+        if (try_to_add(f, key, how, answer))
+            return 0;
+        if (!sync ||
+            (ended == begun && begun == __atomic_load_n(&sync->begun, __ATOMIC_SEQ_CST)))
+            return PERHAPS_ERR_FULL;
+        sched_yield();
+    }
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    enum count_change how = unless_present ? COUNT_UP_ABSENT : COUNT_UP;
+    int error = 0;
+    *done = 0;
+    if (add_reserved(f, keys, ahead, n, how, answer))
+        *done = n;
+    while (*done < n && !error) {
+        loops_prefetch(f, &ahead[*done], 1);
+        error = add_one(f, &keys[*done], how, &answer[*done]);
+        *done += !error;
+    }
+    return error;
+}
+
+static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool *answer)
+{
+    struct count_tally tally = { 0 };
+    begin_batch(f);
+    size_t removed = change_locked(f, keys, ahead, n, COUNT_DOWN, answer, &tally);
+    give_back(f, tally.turned);
+    end_batch(f);
+    return removed;
+}
+
+/* ---- Union ----------------------------------------------------------------------------- */
+
+/* The lower half of each byte. */
+static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
+
+/* Of bytes that are a counter each: the sums, up to a counter's end. */
+static uint64_t add_in_bytes(uint64_t a, uint64_t b)
+{
+    uint64_t sum = a + b;
+    uint64_t over = sum >> COUNTER_NBITS & lowest_bits;
+    return (sum | over * COUNTER_MAX) & low_halves;
+}
+
+static uint64_t add_counters(uint64_t a, uint64_t b)
+{
+    uint64_t low = add_in_bytes(a & low_halves, b & low_halves);
+    uint64_t high =
+        add_in_bytes(a >> COUNTER_NBITS & low_halves, b >> COUNTER_NBITS & low_halves);
+    return low | high << COUNTER_NBITS;
+}
+
+/* Their number does not wrap, whatever a file said. */
+static void add_keys(perhaps_filter *f, uint64_t more)
+{
+    uint64_t limit = f->geometry.key_limit, keys = f->counters->keys;
+    uint64_t room = keys < limit ? limit - keys : 0;
+    f->counters->keys = keys + (more < room ? more : room);
+}
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    uint64_t *totals = totals_of(f), used = 0, full = 0;
+    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+        uint64_t sum = add_counters(load64(f->body + at), load64(other->body + at));
+        store64(f->body + at, sum);
+        used += (uint64_t)__builtin_popcountll(counters_used(sum));
+        full += (uint64_t)__builtin_popcountll(counters_full(sum));
+    }
+    totals[COUNTERS_USED] = used;
+    totals[COUNTERS_FULL] = full;
+    add_keys(f, other->counters->keys);
+    return used > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
+}
+
+const struct filter_kind kind_counting = {
+    .about = { .name = "counting",
+               .summary = "counting Bloom filter: keys can be removed, copies counted up to 15",
+               .abilities = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_MERGE |
+                            PERHAPS_CAN_THREADS },
+    .id = 4,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .prefetch = loops_prefetch,
+    .contains = loops_contain,
+    .reads = lines_reads,
+    .add = add,
+    .remove = remove_,
+    .count = count,
+    .merge = merge,
+};

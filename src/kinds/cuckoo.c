@@ -1,0 +1,333 @@
+/* cuckoo.c - cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher: Cuckoo Filter: Practically
+ * Better Than Bloom, CoNEXT 2014).
+ *
+ *   body   = nbuckets buckets, then 8 bytes of room for the last load
+ *   bucket = 4 slots of 'width' bits, bucket b beginning at bit 4 * width * b; 0 = empty
+ *
+ * An entry is the fingerprint of a key; it lies in one of two buckets, each of which follows
+ * from the other and the fingerprint: second = c(fingerprint) - first mod nbuckets.  That is
+ * its own inverse for any number of buckets (an XOR needs a power of two), so an entry moves
+ * without its key.  c is odd and nbuckets even, so the two buckets always differ.
+ *
+ * Every add stores a copy: the filter is a multiset, from which what was added can be removed.
+ * An add plans the moves that make room (breadth first, without writing) and then commits
+ * them from the empty slot backwards: a failed add has changed nothing.
+ *
+ * Many threads.  Who writes a bucket holds its lock (one of many, taken in order); buckets
+ * share words, which are therefore changed atomically.  Before a slot is cleared, by a removal
+ * or because its entry has been copied to the other bucket, a version that belongs to the pair
+ * of buckets is counted up.  Who asks reads the version, both buckets, and the version again:
+ * it can have missed an entry, by reading its new place too early and the old one too late,
+ * only if the version has changed, and then asks again.  It never waits.
+ *
+ * Limits: 4 to 32 bits a fingerprint; 8 copies of a key.
+ * Invariant: each entry lies in one of its two buckets. */
+#include <math.h>
+#include <stdio.h>
+
+#include "../base/sizing.h"
+#include "buckets.h"
+#include "kinds.h"
+
+static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL };
+
+/* ---- Rate and plan --------------------------------------------------------------------- */
+
+/* The different (bucket pair, fingerprint) there can be: an absent key is taken for present
+ * if its own is occupied. */
+static double pair_count(const struct geometry *g)
+{
+    return (double)g->field[NBUCKETS] / 2 * (exp2((double)g->field[WIDTH]) - 1);
+}
+
+static double predict(const struct geometry *g, double keys)
+{
+    return sizing_occupancy(pair_count(g), keys).mean;
+}
+
+/* With so many entries the rate is kept even if no two are the same. */
+static double distinct_limit(const struct geometry *g)
+{
+    return floor(g->fpr * pair_count(g));
+}
+
+/* Load at which adds are sure to find room: the search reaches .955 at every width (.963 from
+ * 7 bits on).  A small table can be crowded by chance, so it gets slots to spare, and
+ * fingerprints long enough to spread its keys over all pairs of buckets: of 1.6 million tables
+ * for 9 to 33 keys, and 60,000 for 1000 and more, none was full too early. */
+static const double planned_load = 0.94;
+enum { SMALL_CAPACITY = 10000, SMALL_WIDTH = 8 };
+
+static uint64_t plan_buckets(uint64_t capacity)
+{
+    double slots = (double)capacity / planned_load + 3 * sqrt((double)capacity) + 16;
+    uint64_t pairs = (uint64_t)ceil(slots / (2 * BUCKET_SLOTS));
+    return 2 * pairs;
+}
+
+/* How many of the pairs are expected to be given nine keys or more, which is one too many. */
+static double crowded_pairs(const struct geometry *g)
+{
+    const double ninth = 362880; /* 9! */
+    double pairs = pair_count(g);
+    return pairs * pow((double)g->capacity / pairs, PERHAPS_COPIES_MAX + 1) / ninth;
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    (void)options;
+    g->field[NBUCKETS] = plan_buckets(g->capacity);
+    uint64_t least = g->capacity < SMALL_CAPACITY ? SMALL_WIDTH : WIDTH_MIN;
+    for (uint64_t width = least; width <= WIDTH_MAX; width++) {
+        g->field[WIDTH] = width;
+        if ((double)g->capacity <= distinct_limit(g) && crowded_pairs(g) < 1e-6) {
+            snprintf(why, WHY_NBYTES,
+                     "keys can be removed: fingerprints of %u bits, two cache lines a key",
+                     (unsigned)width);
+            return 0;
+        }
+    }
+    return PERHAPS_ERR_LIMIT;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    uint64_t nbuckets = g->field[NBUCKETS];
+    uint64_t width = g->field[WIDTH];
+    if (nbuckets < 2 || nbuckets % 2 || nbuckets > UINT64_C(1) << 56 || width < WIDTH_MIN ||
+        width > WIDTH_MAX)
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = round_up(nbuckets / 2 * width + sizeof(uint64_t), LINE_NBYTES);
+    double limit = distinct_limit(g);
+    uint64_t slots = nbuckets * BUCKET_SLOTS;
+    g->key_limit = limit < (double)slots ? (uint64_t)limit : slots;
+    return 0;
+}
+
+/* From the number of entries, most of which differ. */
+static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    (void)most_nbytes;
+    const struct geometry *g = &f->geometry;
+    double keys = (double)__atomic_load_n(&f->counters->keys, __ATOMIC_RELAXED);
+    return (struct fill){ .load = keys / (double)(g->field[NBUCKETS] * BUCKET_SLOTS),
+                          .fpr = predict(g, keys) };
+}
+
+/* ---- Many threads ---------------------------------------------------------------------- */
+
+/* What the threads of a shared filter need. */
+enum { LOCK_BUCKETS = 4, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
+
+struct sync {
+    uint32_t version[CUCKOO_VERSIONS];
+    uint8_t lock[]; /* a power of two */
+};
+
+static uint64_t lock_count(uint64_t nbuckets)
+{
+    uint64_t n = LOCKS_MIN;
+    while (n < LOCKS_MAX && n < nbuckets / LOCK_BUCKETS)
+        n *= 2;
+    return n;
+}
+
+static size_t sync_nbytes(const struct geometry *g)
+{
+    return sizeof(struct sync) + (size_t)lock_count(g->field[NBUCKETS]);
+}
+
+static struct table table_of(const perhaps_filter *f)
+{
+    uint64_t nbuckets = f->geometry.field[NBUCKETS];
+    struct table t = table_make(f->body, nbuckets, (unsigned)f->geometry.field[WIDTH], 0);
+    struct sync *sync = f->sync;
+    if (!sync)
+        return t;
+    t.versions = sync->version;
+    t.locks = sync->lock;
+    t.lock_mask = lock_count(nbuckets) - 1;
+    return t;
+}
+
+/* ---- Entries --------------------------------------------------------------------------- */
+
+static struct entry entry_of(const struct table *t, const struct keyhash *key)
+{
+    return cuckoo_entry(*key, t->nbuckets, t->width);
+}
+
+static struct pair pair_of(const struct entry *e)
+{
+    return (struct pair){ .first = e->first, .second = e->second };
+}
+
+static unsigned bucket_count(const struct table *t, uint64_t bucket, uint32_t entry)
+{
+    unsigned n = 0;
+    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+        n += table_get(t, bucket, slot) == entry;
+    return n;
+}
+
+static unsigned copies_of(const struct table *t, const struct entry *e)
+{
+    return bucket_count(t, e->first, e->fingerprint) +
+           bucket_count(t, e->second, e->fingerprint);
+}
+
+/* *was_present is only looked at, and set, with 'unless_present'. */
+static int insert(const struct table *t, const struct entry *e, bool unless_present,
+                  bool *was_present)
+{
+    struct pair pair = pair_of(e);
+    for (;;) {
+        table_lock(t, e->first, e->second);
+        *was_present = unless_present && copies_of(t, e) > 0;
+        bool done = *was_present || table_put(t, &pair, e->fingerprint);
+        table_unlock(t, e->first, e->second);
+        if (done)
+            return 0;
+        if (!table_make_room(t, &pair))
+            return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
+                                                         : PERHAPS_ERR_FULL;
+    }
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static void bind(perhaps_filter *f)
+{
+    f->loops = f->kernels->cuckoo;
+    if (f->sync)
+        f->loops.contains_one = NULL; /* through contains() */
+}
+
+static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    const struct sync *sync = f->sync;
+    if (!sync)
+        return loops_contain(f, keys, ahead, n, answer);
+    return f->kernels->cuckoo_contains_beside(f->body, f->geometry.field, sync->version, keys,
+                                              ahead, n, answer);
+}
+
+static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
+{
+    struct table t = table_of(f);
+    struct entry e = entry_of(&t, &key);
+    const uint64_t buckets[] = { e.first, e.second };
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t bit = buckets[i] * BUCKET_SLOTS * t.width, end = bit + BUCKET_SLOTS * t.width;
+        reads_add(r, f->body + bit / 8, (end + 7) / 8 - bit / 8);
+    }
+}
+
+static ALWAYS_INLINE void prefetch_key(const struct table *t, const struct keyhash *key)
+{
+    struct entry e = entry_of(t, key);
+    table_prefetch(t, e.first);
+    table_prefetch(t, e.second);
+}
+
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    struct table t = table_of(f);
+    for (*done = 0; *done < n; ++*done) {
+        prefetch_key(&t, &ahead[*done]);
+        struct entry e = entry_of(&t, &keys[*done]);
+        int error = insert(&t, &e, unless_present, &answer[*done]);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static bool remove_one(const struct table *t, const struct entry *e)
+{
+    unsigned slot = table_find(t, e->first, e->fingerprint);
+    if (slot < BUCKET_SLOTS) {
+        table_clear(t, e->first, slot, e->second);
+        return true;
+    }
+    slot = table_find(t, e->second, e->fingerprint);
+    if (slot < BUCKET_SLOTS)
+        table_clear(t, e->second, slot, e->first);
+    return slot < BUCKET_SLOTS;
+}
+
+static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool *answer)
+{
+    struct table t = table_of(f);
+    size_t removed = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_key(&t, &ahead[i]);
+        struct entry e = entry_of(&t, &keys[i]);
+        table_lock(&t, e.first, e.second);
+        answer[i] = remove_one(&t, &e);
+        table_unlock(&t, e.first, e.second);
+        removed += answer[i];
+    }
+    return removed;
+}
+
+static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
+{
+    struct table t = table_of(f);
+    struct entry e = entry_of(&t, key);
+    const uint32_t *version = t.versions ? table_version(&t, e.first, e.second) : NULL;
+    uint32_t before = 0;
+    uint64_t copies;
+    do {
+        if (version)
+            before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
+        copies = copies_of(&t, &e);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    } while (version && __atomic_load_n(version, __ATOMIC_RELAXED) != before);
+    return copies;
+}
+
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    struct table to = table_of(f), from = table_of(other);
+    for (uint64_t bucket = 0; bucket < from.nbuckets; bucket++)
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+            struct entry e = { .fingerprint = table_get(&from, bucket, slot), .first = bucket };
+            if (!e.fingerprint)
+                continue;
+            e.second = cuckoo_other_bucket(bucket, e.fingerprint, to.nbuckets);
+            if (f->counters->keys >= f->geometry.key_limit)
+                return PERHAPS_ERR_FULL;
+            bool was_present;
+            int error = insert(&to, &e, false, &was_present);
+            if (error)
+                return error;
+            f->counters->keys++;
+        }
+    return 0;
+}
+
+const struct filter_kind kind_cuckoo = {
+    .about = { .name = "cuckoo",
+               .summary = "cuckoo filter: keys can be removed, copies counted up to 8",
+               .abilities = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_MERGE |
+                            PERHAPS_CAN_THREADS },
+    .id = 3,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .predict = predict,
+    .measure = measure,
+    .bind = bind,
+    .sync_nbytes = sync_nbytes,
+    .prefetch = loops_prefetch,
+    .contains = contains,
+    .reads = reads,
+    .add = add,
+    .remove = remove_,
+    .count = count,
+    .merge = merge,
+};

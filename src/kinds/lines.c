@@ -1,0 +1,510 @@
+/* lines.c - the mathematics of kinds whose keys have cache lines of their own. */
+#include "lines.h"
+
+#include <math.h>
+
+#include "../base/sizing.h"
+
+bool lines_in_range(const struct geometry *g)
+{
+    uint64_t part_lines = g->field[PART_LINES];
+    uint64_t parts = g->field[PARTS];
+    uint64_t marks = g->field[LINE_BITS];
+    return part_lines >= 1 && part_lines < UINT64_MAX / LINE_NBYTES / LINES_PARTS_MAX &&
+           parts >= 1 && parts <= LINES_PARTS_MAX && marks >= 1 && marks <= WORDS &&
+           g->field[TOGETHER] <= (parts > 1);
+}
+
+static bool lines_have_one_mark(const struct geometry *g)
+{
+    return g->field[PARTS] == 1 && g->field[LINE_BITS] == 1;
+}
+
+static double lines_cells(const struct geometry *g, unsigned cells)
+{
+    return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)(WORDS * cells);
+}
+
+uint64_t lines_nbytes(const struct geometry *g)
+{
+    return g->field[PARTS] * g->field[PART_LINES] * LINE_NBYTES;
+}
+
+/* ---- The rate: a mixture over the number of keys in a line --------------------------- */
+
+/* Loads from here on are taken as full lines. */
+enum { LOAD_MAX = 512 };
+
+static double choose(unsigned n, unsigned k)
+{
+    double c = 1;
+    for (unsigned i = 0; i < k; i++)
+        c = c * (n - i) / (i + 1);
+    return c;
+}
+
+/* The chance that one key leaves t given cells, in t given words, unmarked. */
+static double chance_untouched(unsigned t, unsigned marks, unsigned cells)
+{
+    double sum = 0;
+    for (unsigned s = 0; s <= t && s <= marks; s++)
+        if (marks - s <= WORDS - t)
+            sum += choose(t, s) * choose(WORDS - t, marks - s) * pow((cells - 1.0) / cells, s);
+    return sum / choose(WORDS, marks);
+}
+
+/* rate[i] = the chance that all cells of another key are marked in a line of i keys, by
+ * inclusion and exclusion over those that are not, if a key's words were any subset. */
+static void fill_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
+{
+    for (unsigned i = 0; i < LOAD_MAX; i++)
+        rate[i] = 0;
+    for (unsigned t = 0; t <= marks; t++) {
+        double term = choose(marks, t) * (t & 1 ? -1 : 1);
+        double untouched = chance_untouched(t, marks, cells);
+        for (unsigned i = 0; i < LOAD_MAX; i++) {
+            rate[i] += term;
+            term *= untouched;
+        }
+    }
+    for (unsigned i = 0; i < LOAD_MAX; i++)
+        rate[i] = fmin(fmax(rate[i], 0), 1);
+}
+
+static unsigned walk_word(unsigned walk, unsigned i)
+{
+    return (walk % WORDS + i * (2 * (walk / WORDS) + 1)) % WORDS;
+}
+
+/* With more marks than this the words' structure adds less than a fifth of a percent. */
+enum { MARKS_REFINED = 12 };
+
+/* A key's words are a progression, not any subset, so that two keys share all or none of them
+ * a little more often: 1 % more false positives at a rate of 1e-3, and worth having right.
+ * Inclusion and exclusion again, over each subset of the words 0 .. marks-1 of the key that is
+ * asked (every key can be turned into that one, and all others with it).  Above a rate of .3
+ * it does not matter. */
+static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
+{
+    double missed[WORDS + 1];
+    uint32_t words[WALKS] = { 0 };
+    unsigned loads = 0;
+    for (unsigned n = 0; n <= WORDS; n++)
+        missed[n] = pow((cells - 1.0) / cells, n);
+    for (unsigned walk = 0; walk < WALKS; walk++)
+        for (unsigned i = 0; i < marks; i++)
+            words[walk] |= UINT32_C(1) << walk_word(walk, i);
+    for (; loads < LOAD_MAX && rate[loads] < 0.3; loads++)
+        rate[loads] = 0;
+    for (unsigned subset = 0; subset < 1U << marks; subset++) {
+        double untouched = 0, term = __builtin_popcount(subset) & 1 ? -1 : 1;
+        for (unsigned walk = 0; walk < WALKS; walk++)
+            untouched += missed[__builtin_popcount(words[walk] & subset)] / (double)WALKS;
+        for (unsigned i = 0; i < loads; i++) {
+            rate[i] += term;
+            term *= untouched;
+        }
+    }
+    for (unsigned i = 0; i < loads; i++)
+        rate[i] = fmax(rate[i], 0);
+}
+
+/* What is known of blocks by their load: the rate, and how much it differs from block to block
+ * of that load, as the standard deviation of its logarithm. */
+struct by_load {
+    double rate[LOAD_MAX];
+    double spread[LOAD_MAX];
+    double keys, blocks; /* of a part: loads are from Binomial(keys, 1/blocks) */
+};
+
+/* The lines of a block have the same keys, but each of these its own marks in each of them.
+ * The rates of blocks of one load differ as the number of cells in use does, which is that of
+ * bins in use.  (Simulated for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: true to 5 %
+ * from 8 keys on, and the tails are a little lighter than a logarithmic normal
+ * distribution's.) */
+static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
+                         bool refined)
+{
+    unsigned marks = (unsigned)g->field[LINE_BITS], lines = lines_of_block(g);
+    fill_line_rates(b->rate, marks, cells);
+    if (refined && marks <= MARKS_REFINED)
+        refine_line_rates(b->rate, marks, cells);
+    for (unsigned i = 0; i < LOAD_MAX; i++) {
+        double more = refined && marks > MARKS_REFINED ? 1.002 : 1;
+        struct occupancy line = sizing_occupancy(WORDS * cells, (double)marks * i);
+        b->rate[i] = pow(fmin(more * b->rate[i], 1), lines);
+        b->spread[i] = i ? marks * sqrt(lines * line.variance) / line.mean : 0;
+    }
+}
+
+static void by_load_set(struct by_load *b, const struct geometry *g, double keys)
+{
+    b->keys = floor(fmin(keys, 0x1p60));
+    b->blocks = (double)g->field[PART_LINES];
+}
+
+/* Goes through the loads outwards from the mode, with weights to one another, until these are
+ * negligible: sooner where keys are few, which add little to a rate.  Far beyond the table all
+ * lines are full. */
+struct load_walk {
+    double load, mode, weight;
+    bool up;
+};
+
+static struct load_walk loads_begin(const struct by_load *b)
+{
+    double mode = b->blocks > 1 ? floor((b->keys + 1) / b->blocks) : b->keys;
+    return (struct load_walk){ .load = mode, .mode = mode, .weight = 1, .up = true };
+}
+
+static bool loads_next(const struct by_load *b, struct load_walk *w)
+{
+    double odds = 1 / (b->blocks - 1);
+    if (b->blocks <= 1 || w->mode > 2 * LOAD_MAX)
+        return false;
+    if (w->up) {
+        w->weight *= (b->keys - w->load) / (w->load + 1) * odds;
+        w->load++;
+        if (w->weight > 1e-25)
+            return true;
+        *w = (struct load_walk){ .load = w->mode, .weight = 1 };
+    }
+    if (w->load < 1)
+        return false;
+    w->weight *= w->load / (b->keys - w->load + 1) / odds;
+    w->load--;
+    return w->weight > 1e-9;
+}
+
+static double load_rate(const struct by_load *b, double load)
+{
+    return load < (double)LOAD_MAX ? b->rate[(unsigned)load] : 1;
+}
+
+static double load_spread(const struct by_load *b, double load)
+{
+    return load < (double)LOAD_MAX ? b->spread[(unsigned)load] : 0;
+}
+
+/* Of the blocks of a part, over all seeds. */
+struct moments {
+    double rate;     /* mean */
+    double variance; /* of that, in units of rate^2, but for what goes with the load: all loads
+                        together are the keys */
+    double per_key;  /* what does, for each key more */
+};
+
+static struct moments block_moments(const struct by_load *b)
+{
+    double weight = 0, x = 0, xx = 0, d = 0, dd = 0, xd = 0;
+    struct load_walk w = loads_begin(b);
+    do {
+        double rate = load_rate(b, w.load), spread = load_spread(b, w.load);
+        double off = w.load - b->keys / b->blocks;
+        weight += w.weight;
+        x += w.weight * rate;
+        xx += w.weight * rate * rate * (1 + spread * spread);
+        d += w.weight * off;
+        dd += w.weight * off * off;
+        xd += w.weight * rate * off;
+    } while (loads_next(b, &w));
+    struct moments m = { .rate = x / weight };
+    double with_load = xd - x * d / weight, loads = dd - d * d / weight;
+    m.per_key = loads > 1e-9 && m.rate > 0 ? with_load / loads / m.rate : 0;
+    double variance = (xx - x * x / weight - m.per_key * m.rate * with_load) / weight;
+    m.variance = m.rate > 0 ? fmax(variance / (m.rate * m.rate), 1e-12) : 0;
+    return m;
+}
+
+double lines_predict(const struct geometry *g, unsigned cells, double keys)
+{
+    struct by_load b;
+    if (lines_have_one_mark(g))
+        return sizing_occupancy(lines_cells(g, cells), keys).mean;
+    by_load_fill(&b, g, cells, true);
+    by_load_set(&b, g, keys);
+    return pow(block_moments(&b).rate, lines_separate_parts(g));
+}
+
+/* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
+
+/* A distribution in which a block of rate x, in units of the mean, and a load that is off the
+ * mean by d, is e^(theta x + eta d) times as frequent as it is. */
+struct tilt {
+    double theta, eta;
+    double most; /* x: one block that has more takes the mean of all over the limit alone */
+};
+
+/* Sums over the loads. */
+struct tilted {
+    double weight;   /* before */
+    double less_one; /* of what the factor is over 1 */
+    double x, xx, d, dd, xd;
+};
+
+/* Quicker than expm1(), and as good here. */
+static double exp_less_one(double x)
+{
+    return fabs(x) < 1e-2 ? x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
+                          : exp(x) - 1;
+}
+
+static void tilted_add(struct tilted *t, const struct tilt *by, double weight, double x,
+                       double d)
+{
+    x = fmin(x, by->most);
+    double grown = exp_less_one(by->theta * x + by->eta * d), w = weight * (grown + 1);
+    t->weight += weight;
+    t->less_one += weight * grown;
+    t->x += w * x;
+    t->xx += w * x * x;
+    t->d += w * d;
+    t->dd += w * d * d;
+    t->xd += w * x * d;
+}
+
+/* Blocks of one load: a normal distribution of log x, by its density at whole deviations, which
+ * is true to eight digits; or, where that hardly matters, at one deviation up and down. */
+static void tilted_add_load(struct tilted *t, const struct tilt *by, double weight, double x,
+                            double spread, double d)
+{
+    enum { LOWEST = -3, HIGHEST = 6 };
+    static const double density[] = { 4.431848e-3, 5.399097e-2, 0.241970725, 0.398942280,
+                                      0.241970725, 5.399097e-2, 4.431848e-3, 1.338302e-4,
+                                      1.486720e-6, 6.075883e-9 };
+    if (by->theta * x * spread < 0.5) {
+        tilted_add(t, by, weight / 2, x * (1 + spread), d);
+        tilted_add(t, by, weight / 2, x * (1 - spread), d);
+        return;
+    }
+    double step = exp(spread);
+    x *= exp(((double)LOWEST - spread / 2) * spread);
+    for (int z = LOWEST; z <= HIGHEST; z++) {
+        tilted_add(t, by, weight * density[z - LOWEST], x, d);
+        x *= step;
+    }
+}
+
+static struct tilted tilt(const struct by_load *b, const struct moments *m,
+                          const struct tilt *by)
+{
+    struct tilted t = { 0 };
+    double mean = b->keys / b->blocks;
+    struct load_walk w = loads_begin(b);
+    do
+        tilted_add_load(&t, by, w.weight, load_rate(b, w.load) / m->rate,
+                        load_spread(b, w.load), w.load - mean);
+    while (loads_next(b, &w));
+    return t;
+}
+
+/* With an eta that keeps the mean load about where it was. */
+static struct tilted tilt_with_loads(const struct by_load *b, const struct moments *m,
+                                     double theta, double most)
+{
+    struct tilt by = { .theta = theta, .eta = -theta * m->per_key, .most = most };
+    struct tilted t = tilt(b, m, &by);
+    for (int i = 0; i < 3 && b->blocks > 1; i++) {
+        double sum = t.weight + t.less_one, off = t.d / sum, variance = t.dd / sum - off * off;
+        double step = off / variance;
+        if (!(variance > 0) || fabs(step) > 0.5 || off * off < 1e-2 * variance)
+            break;
+        by.eta -= step;
+        t = tilt(b, m, &by);
+    }
+    return t;
+}
+
+/* At least about -log of the share of seeds with which the mean rate of all blocks is over
+ * 'most': Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
+ * and eta give a bound; the search for the best theta ends where one is 'enough'. */
+static double log_chance_over(const struct by_load *b, const struct moments *m, double most,
+                              double enough)
+{
+    double y = most / m->rate, one = b->blocks * y, best = 0, low = 0,
+           high = 500 / fmin(1 / m->rate, one);
+    if (y <= 1)
+        return 0;
+
+    double theta = fmin((y - 1) / m->variance, high);
+    for (int i = 0; i < 30 && best < enough; i++) {
+        struct tilted t = tilt_with_loads(b, m, theta, one);
+        double sum = t.weight + t.less_one, x = t.x / sum;
+        best = fmax(best, b->blocks * (theta * y - log1p(t.less_one / t.weight)));
+        *(x < y ? &low : &high) = theta;
+        double with_load = t.dd > 0 ? t.xd * t.xd / t.dd : 0;
+        double next = theta + log(y / x) * x / ((t.xx - with_load) / sum - x * x);
+        if (!(next > low && next < high) || x > 2 * y)
+            next = low > 0 ? sqrt(low * high) : high / 2;
+        if (fabs(next / theta - 1) < 0.02)
+            break;
+        theta = next;
+    }
+    return best;
+}
+
+/* Whether the product of the mean rates of all parts, and five deviations, are at most fpr. */
+static bool may_keep_rate(const struct by_load *b, double parts, double fpr)
+{
+    struct moments m = block_moments(b);
+    return pow(m.rate, parts) * (1 + 5 * sqrt(m.variance * parts / b->blocks)) <= fpr;
+}
+
+/* Whether it is but for one seed in 10^9.  The parts are independent: most often it is over
+ * that because all of them are a little larger, or one of them is. */
+static bool keeps_rate(const struct by_load *b, double parts, double fpr)
+{
+    const double enough = 9 * M_LN10;
+    struct moments m = block_moments(b);
+    double mean = pow(m.rate, parts);
+    if (mean <= 0)
+        return true;
+    double each = m.rate * pow(fpr / mean, 1 / parts), one = m.rate * fpr / mean;
+    return parts * log_chance_over(b, &m, each, enough / parts) >= enough &&
+           (parts == 1 || log_chance_over(b, &m, one, enough) >= enough);
+}
+
+/* ---- Plan ------------------------------------------------------------------------------ */
+
+struct trial {
+    struct geometry g;
+    unsigned cells;
+    double (*keys)(const struct geometry *g);
+    struct by_load by_load;
+};
+
+static bool try_lines(struct trial *trial, uint64_t part_lines,
+                      bool (*keeps)(const struct by_load *b, double parts, double fpr))
+{
+    struct geometry *g = &trial->g;
+    g->field[PART_LINES] = part_lines;
+    if (lines_have_one_mark(g))
+        return sizing_one_mark_fits(lines_cells(g, trial->cells), g->capacity, g->fpr);
+    by_load_set(&trial->by_load, g, trial->keys(g));
+    return keeps(&trial->by_load, lines_separate_parts(g), g->fpr);
+}
+
+static bool may_fit(void *context, uint64_t part_lines)
+{
+    return try_lines(context, part_lines, may_keep_rate);
+}
+
+static bool fits(void *context, uint64_t part_lines)
+{
+    return try_lines(context, part_lines, keeps_rate);
+}
+
+/* The fewest lines that fit, of 'most' at most, or 0: a little more than may. */
+static uint64_t fewest_lines(struct trial *trial, uint64_t most)
+{
+    uint64_t least = sizing_smallest(most, may_fit, trial), step = least / 64 + 1;
+    for (uint64_t lines = least; lines; step *= 2) {
+        if (fits(trial, lines))
+            return sizing_smallest_from(lines == least ? least : lines - step / 2 + 1, lines,
+                                        fits, trial);
+        if (lines == most)
+            break;
+        lines = lines + step < most ? lines + step : most;
+    }
+    return 0;
+}
+
+static void trial_begin(struct trial *trial, unsigned marks)
+{
+    trial->g.field[LINE_BITS] = marks;
+    by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
+}
+
+/* What memory fewer marks may cost, where each of them costs much: 3 %. */
+static const double thrift = 1.03;
+
+/* The fewest lines for this number of parts, over all numbers of marks; or, together, the
+ * fewest marks that do with hardly more lines.  False if none will do. */
+static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
+                       double (*keys)(const struct geometry *g))
+{
+    enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* marks than usual */
+    struct trial trial = { .g = *g, .cells = cells, .keys = keys };
+    unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / parts), WORDS);
+    unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
+    unsigned least = most > fewer ? most - fewer : 1;
+    uint64_t best = 64 * g->capacity + 4096; /* far beyond the useful */
+    if (g->fpr >= ONE_MARK_FPR)
+        most = least = 1;
+    trial.g.field[PARTS] = parts;
+    bool found = false;
+    for (unsigned marks = most; marks >= least; marks--) {
+        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, best));
+        if (!lines)
+            continue;
+        found = true;
+        best = lines;
+        *g = trial.g;
+        g->field[PART_LINES] = lines;
+    }
+    uint64_t enough = (uint64_t)((double)best * thrift);
+    for (unsigned marks = least; found && g->field[TOGETHER] && marks < g->field[LINE_BITS];
+         marks++) {
+        uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, enough));
+        if (!lines)
+            continue;
+        *g = trial.g;
+        g->field[PART_LINES] = lines;
+        break;
+    }
+    return found;
+}
+
+/* A small filter has few lines, whose rates differ much, so that all together may be far from
+ * the mean: there more lines a key, which are in the cache anyway, can save a lot.  Lines that
+ * lie together differ more, and one read fetches them all.  But one line stays one, and can be
+ * kept elsewhere as it is. */
+enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
+
+static double cost(const struct geometry *g)
+{
+    double line_more = g->field[TOGETHER] ? 1.04 : 1.12; /* is worth so much memory */
+    return (double)lines_nbytes(g) * pow(line_more, (double)g->field[PARTS]);
+}
+
+int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
+               enum perhaps_preference preference, double (*keys)(const struct geometry *g))
+{
+    if (preference == PERHAPS_PREFER_COMPACT)
+        parts++;
+    if (preference == PERHAPS_PREFER_FAST || g->fpr >= ONE_MARK_FPR)
+        parts = 1;
+    while (!plan_parts(g, cells, parts, keys))
+        if (++parts > LINES_PARTS_MAX)
+            return PERHAPS_ERR_LIMIT;
+    if (parts == 1 || g->capacity > (g->field[TOGETHER] ? SMALL_TOGETHER : SMALL_CAPACITY))
+        return 0;
+    for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
+        if (!plan_parts(&more, cells, parts, keys) || cost(&more) >= cost(g))
+            break;
+    return 0;
+}
+
+static double rate_at(void *context, double keys)
+{
+    struct trial *trial = context;
+    by_load_set(&trial->by_load, &trial->g, keys);
+    return pow(block_moments(&trial->by_load).rate, lines_separate_parts(&trial->g));
+}
+
+/* The quick formula is good enough here. */
+uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
+{
+    struct trial trial = { .g = *g, .cells = cells };
+    if (lines_have_one_mark(g))
+        return sizing_one_mark_limit(lines_cells(g, cells), g->fpr);
+    by_load_fill(&trial.by_load, g, cells, false);
+    return sizing_key_limit(g->capacity, g->fpr, rate_at, &trial);
+}
+
+double lines_keys_within(const struct geometry *g, unsigned cells, double most)
+{
+    struct trial trial = { .g = *g, .cells = cells };
+    by_load_fill(&trial.by_load, g, cells, false);
+    return sizing_keys_within(g->fpr, most, rate_at, &trial);
+}

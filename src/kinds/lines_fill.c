@@ -1,0 +1,213 @@
+/* lines_fill.c - what the lines of a filter hold, and the rate that follows. */
+#include <math.h>
+
+#include "../base/sample.h"
+#include "lines.h"
+
+/* product[j] = load[j] * ... * load[j + n-1], for the 16 windows of n in 32 numbers: by
+ * doubling windows, and joining those that n's binary digits ask for. */
+static void window_products(float load[2 * WORDS], unsigned n, float product[WORDS])
+{
+    unsigned joined = 0;
+    for (unsigned j = 0; j < WORDS; j++)
+        product[j] = 1;
+    for (unsigned width = 1; width <= n; width *= 2) {
+        if (n & width) {
+            for (unsigned j = 0; j < WORDS; j++)
+                product[j] *= load[j + joined];
+            joined += width;
+        }
+        for (unsigned j = 0; j + width < 2 * WORDS; j++)
+            load[j] *= load[j + width];
+    }
+}
+
+/* One cache line of a filter, read once: others may be adding. */
+struct line {
+    uint32_t word[WORDS];
+};
+
+static struct line line_read(const uint8_t *at)
+{
+    const uint32_t *words = (const void *)at;
+    struct line line;
+    for (unsigned w = 0; w < WORDS; w++)
+        line.word[w] = __atomic_load_n(&words[w], __ATOMIC_RELAXED);
+    return line;
+}
+
+/* How many cells of each word are marked: bits, or counters that are not zero. */
+static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
+{
+    for (unsigned w = 0; w < WORDS; w++) {
+        uint32_t word = line->word[w];
+        if (cells == WORD_COUNTERS) {
+            word |= word >> 1;
+            word = (word | word >> 2) & UINT32_C(0x11111111);
+        }
+        marked[w] = bits_set32(word);
+    }
+}
+
+/* The chance that a random key's cells are all marked: over all walks, the product of the loads
+ * of its words. */
+static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned cells)
+{
+    float load[WORDS], sum = 0;
+    for (unsigned w = 0; w < WORDS; w++)
+        load[w] = (float)marked[w] / (float)cells;
+    for (unsigned stride = 1; stride < WORDS / 2; stride += 2) {
+        float in_order[2 * WORDS], product[WORDS];
+        for (unsigned j = 0; j < 2 * WORDS; j++)
+            in_order[j] = load[j * stride % WORDS];
+        window_products(in_order, marks, product);
+        for (unsigned j = 0; j < WORDS; j++)
+            sum += product[j];
+    }
+    return (double)sum / (double)WALKS;
+}
+
+static unsigned line_count(const uint32_t marked[WORDS])
+{
+    unsigned count = 0;
+    for (unsigned w = 0; w < WORDS; w++)
+        count += marked[w];
+    return count;
+}
+
+/* What is measured of a part.  The exact rate of a line takes ten times as long as a guess from
+ * how many cells it has marked: so all lines that are looked at are guessed, and of large
+ * bodies only some are computed, to see by what factor the guess is off. */
+struct survey {
+    const struct geometry *g;
+    unsigned cells, marks, lines;
+    double marked, blocks;
+    double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
+        count[LINES_PARTS_MAX];
+};
+
+static double power(double x, unsigned n)
+{
+    double result = 1;
+    while (n) {
+        if (n & 1)
+            result *= x;
+        x *= x;
+        n >>= 1;
+    }
+    return result;
+}
+
+static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
+{
+    double guess = 1, rate = 1;
+    for (unsigned i = 0; i < s->lines; i++) {
+        struct line line = line_read(block + i * LINE_NBYTES);
+        uint32_t marked[WORDS];
+        line_marked(&line, s->cells, marked);
+        unsigned count = line_count(marked);
+        s->marked += count;
+        guess *= power(count / (double)(WORDS * s->cells), s->marks);
+        if (exact)
+            rate *= line_rate(marked, s->marks, s->cells);
+    }
+    s->blocks++;
+    s->count[part]++;
+    s->guess[part] += guess;
+    if (exact) {
+        s->guess_both[part] += guess;
+        s->exact[part] += rate;
+    }
+}
+
+static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells)
+{
+    *s = (struct survey){ .g = g,
+                          .cells = cells,
+                          .marks = (unsigned)g->field[LINE_BITS],
+                          .lines = lines_of_block(g) };
+}
+
+static struct fill survey_end(const struct survey *s)
+{
+    struct fill fill = { .fpr = 1 };
+    for (unsigned part = 0; part < lines_separate_parts(s->g); part++) {
+        double off = s->guess_both[part] > 0 ? s->exact[part] / s->guess_both[part] : 1;
+        fill.fpr *= s->count[part] > 0 ? off * s->guess[part] / s->count[part] : 1;
+    }
+    fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
+    return fill;
+}
+
+struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
+{
+    enum { GUESSED = 16 }; /* blocks for each that is computed */
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, cells);
+    uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
+    bool all = nbytes <= most_nbytes / GUESSED;
+    for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
+        uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
+        for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
+            survey_block(&s, f->body + b, b / part_nbytes, all || number % GUESSED == 0);
+    }
+    return survey_end(&s);
+}
+
+static void mark_line(struct line *line, uint64_t mark, unsigned marks)
+{
+    struct blocked_walk walk = blocked_walk_start(mark);
+    for (unsigned i = 0; i < marks; i++) {
+        line->word[walk.word] |= UINT32_C(1) << blocked_bit(walk.factor, i);
+        walk.word = (walk.word + walk.stride) % WORDS;
+    }
+}
+
+/* With the bits of one key more, which is not added. */
+static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
+{
+    struct line copy[LINES_PARTS_MAX];
+    const struct geometry *g = &f->geometry;
+    struct survey s;
+    survey_begin(&s, g, WORD_NBITS);
+    uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
+    const uint8_t *block = f->body;
+    for (unsigned part = 0; part < lines_separate_parts(g); part++) {
+        uint64_t own = scale64(key.place, nblocks);
+        for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
+            if (b != own)
+                survey_block(&s, block, part, exact);
+        const uint8_t *line = block - (nblocks - own) * block_nbytes;
+        for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
+            copy[i] = line_read(line);
+            mark_line(&copy[i], key.mark, s.marks);
+            key = blocked_next_part(key);
+        }
+        survey_block(&s, (const uint8_t *)copy, part, exact);
+    }
+    return survey_end(&s).fpr;
+}
+
+/* The guess is within a third of the rate, but where keys were crafted. */
+double lines_rate_with(const perhaps_filter *f, struct keyhash key)
+{
+    double most = 2 * surveyed_rate_with(f, key, false);
+    return most <= f->geometry.fpr ? most : surveyed_rate_with(f, key, true);
+}
+
+/* ---- Where a key's lines lie ----------------------------------------------------------- */
+
+void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
+{
+    const struct geometry *g = &f->geometry;
+    uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
+    const uint8_t *part = f->body;
+    for (unsigned i = 0; i < lines_separate_parts(g); i++) {
+        uint64_t block = scale64(key.place, g->field[PART_LINES]);
+        reads_add(reads, part + block * block_nbytes, block_nbytes);
+        part += g->field[PART_LINES] * block_nbytes;
+        key = blocked_next_part(key);
+    }
+}

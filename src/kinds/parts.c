@@ -1,0 +1,127 @@
+/* parts.c - filters made of filters. */
+#include "parts.h"
+
+#include <string.h>
+
+#include "../base/sizing.h"
+#include "../filter/counters.h"
+
+int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
+               const struct perhaps_options *options, struct geometry *g)
+{
+    struct perhaps_options part = *options;
+    char why[WHY_NBYTES];
+    *g = (struct geometry){
+        .capacity = capacity < PERHAPS_CAPACITY_MAX ? capacity : PERHAPS_CAPACITY_MAX,
+        .fpr = fpr,
+    };
+    part.base = NULL;
+    part.blocked.together = false;
+    part.window = (struct perhaps_window_options){ 0 };
+    return fpr < PERHAPS_FPR_MIN ? PERHAPS_ERR_LIMIT : geometry_plan(base, &part, g, why);
+}
+
+static void parts_mark(perhaps_filter *part)
+{
+    part->is_part = true;
+    filter_reset_room(part);
+}
+
+int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
+                 const struct perhaps_options *options)
+{
+    size_t count = f->parts.count;
+    struct perhaps_options part = *options;
+    part.allocator = &f->allocator;
+    part.shared = f->shared;
+    int error = filter_new(base, g, &f->hasher, &part, &f->parts.part[count]);
+    if (error)
+        return error;
+    parts_mark(f->parts.part[count]);
+    __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
+    return 0;
+}
+
+bool parts_attach(perhaps_filter *f, const struct filter_kind *base)
+{
+    for (size_t i = 0; i < f->parts.count; i++) {
+        if (f->parts.part[i]->kind != base)
+            return false;
+        parts_mark(f->parts.part[i]);
+    }
+    return f->parts.count > 0;
+}
+
+void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    for (size_t i = parts_count(f); i > 0; i--)
+        f->parts.part[i - 1]->kind->prefetch(f->parts.part[i - 1], keys, n);
+}
+
+size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash *keys,
+                     const struct keyhash *ahead, size_t n, bool *answer)
+{
+    bool here[BATCH_MOST];
+    size_t found = 0;
+    memset(answer, false, n);
+    for (size_t i = count; i > 0 && found < n; i--) {
+        const perhaps_filter *part = f->parts.part[i - 1];
+        if (!f->removes && !counter_get(&part->counters->keys))
+            continue; /* nothing was ever added */
+        if (!part->kind->contains(part, keys, ahead, n, here))
+            continue;
+        found = 0;
+        for (size_t k = 0; k < n; k++) {
+            answer[k] |= here[k];
+            found += answer[k];
+        }
+    }
+    return found;
+}
+
+int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n,
+                      bool unless_present, bool *answer, size_t *done)
+{
+    struct keyhash missing[BATCH_MOST];
+    bool was_there[BATCH_MOST];
+    size_t count = 0, added;
+    *done = n;
+    for (size_t i = 0; i < n; i++)
+        if (!answer[i])
+            missing[count++] = keys[i];
+    if (!count)
+        return 0;
+    part->kind->prefetch(part, missing, count);
+    int error =
+        filter_add_hashed(part, missing, missing, count, unless_present, was_there, &added);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        if (answer[i])
+            continue;
+        if (at == added) { /* this one met the error */
+            *done = i;
+            break;
+        }
+        answer[i] = was_there[at++];
+    }
+    return error;
+}
+
+struct fill parts_measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    struct fill all = { 0 };
+    double nbytes = 0;
+    size_t count = parts_count(f);
+    for (size_t i = count; i > 0; i--) {
+        const perhaps_filter *part = f->parts.part[i - 1];
+        struct fill fill = part->kind->measure(part, most_nbytes / count);
+        double weight = (double)filter_geometry(part).body_nbytes;
+        all.fpr = either(all.fpr, fill.fpr);
+        all.load += fill.load * weight;
+        nbytes += weight;
+        all.segments += fill.segments;
+        all.saturated += fill.saturated;
+        all.stale += fill.stale;
+    }
+    all.load /= nbytes > 0 ? nbytes : 1;
+    return all;
+}

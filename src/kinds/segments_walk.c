@@ -1,0 +1,104 @@
+/* walk.c - through an elastic filter: its body, piece by piece, and its fill. */
+#include <math.h>
+
+#include "../filter/counters.h"
+#include "state.h"
+
+/* The next segment in the order of the body; NULL behind the last. */
+static uint8_t *next_segment(const struct state *state, struct walk *w)
+{
+    while (w->base < BASES) {
+        const struct directory *directory =
+            __atomic_load_n(&state->directories[w->base], __ATOMIC_ACQUIRE);
+        if (w->index < UINT64_C(1) << directory->depth) {
+            uint8_t *entry = __atomic_load_n(&directory->entry[w->index], __ATOMIC_ACQUIRE);
+            w->index += UINT64_C(1) << (directory->depth - directory_depth(entry));
+            return entry;
+        }
+        w->base++;
+        w->index = 0;
+    }
+    return NULL;
+}
+
+static uint64_t fill_depths(const struct state *state, struct walk *w, uint64_t left)
+{
+    uint64_t n = left < sizeof w->bytes ? left : sizeof w->bytes;
+    for (uint64_t i = 0; i < n; i++) {
+        const uint8_t *entry = next_segment(state, w);
+        w->bytes[i] = entry ? (uint8_t)directory_depth(entry) : 0;
+    }
+    return n;
+}
+
+const uint8_t *segments_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
+{
+    const struct state *state = f->state;
+    uint64_t segments = segments_offset(state->segments), at = w->offset;
+    uint64_t end = segments_body_nbytes(state->segments, slot_bits_of(f));
+    const uint8_t *piece = w->bytes;
+    if (at < DEPTHS_OFFSET) {
+        piece = f->body;
+        *nbytes = DEPTHS_OFFSET;
+    } else if (at < segments) {
+        *nbytes = fill_depths(state, w, segments - at);
+    } else if (at < end - LINE_NBYTES) {
+        if (at == segments)
+            w->base = w->index = 0;
+        piece = directory_segment(next_segment(state, w));
+        *nbytes = segment_nbytes(slot_bits_of(f));
+    } else if (at < end) {
+        memset(w->bytes, 0, LINE_NBYTES);
+        *nbytes = LINE_NBYTES;
+    } else {
+        return NULL;
+    }
+    w->offset += *nbytes;
+    return piece;
+}
+
+struct sums {
+    double weight;  /* of the segments: the share of the keys that look there */
+    double spent;   /* the sum over their entries of 2^(head bits that are spent), weighted */
+    double entries; /* not weighted */
+    double slots;
+};
+
+static void add_segment(const struct state *state, uint8_t *entry, double share,
+                        struct sums *sums)
+{
+    struct table t = state->table;
+    double spent = 0, weight = ldexp(share, -(int)directory_depth(entry));
+    t.body = directory_segment(entry);
+    for (unsigned bucket = 0; bucket < SEGMENT_BUCKETS; bucket++) {
+        uint32_t slots[BUCKET_SLOTS];
+        table_get_all(&t, bucket, slots);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+            spent += slots[slot] & -slots[slot];
+            sums->entries += slots[slot] != 0;
+        }
+    }
+    sums->spent += weight * spent;
+    sums->weight += weight;
+    sums->slots += (double)SEGMENT_SLOTS;
+}
+
+/* Looks at every segment of a small filter, at some evenly of a large one. */
+struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes)
+{
+    enum { SLOWER = 4 }; /* to look at a byte, than of a line */
+    const struct state *state = f->state;
+    struct walk w = { 0 };
+    struct sums sums = { 0 };
+    uint64_t most = most_nbytes / segment_nbytes(slot_bits_of(f)) / SLOWER + 1;
+    uint64_t step = counter_get(&state->segments) / most + 1, number = 0;
+    for (uint8_t *entry; (entry = next_segment(state, &w)); number++)
+        if (number % step == 0)
+            add_segment(state, entry, exp2((double)w.base / (double)BASES), &sums);
+    const struct tally *tally = tally_of(f);
+    uint64_t stale = counter_get(&tally->stale);
+    return (struct fill){ .load = sums.entries / sums.slots,
+                          .fpr = sums.spent / sums.weight,
+                          .segments = counter_get(&state->segments),
+                          .stale = stale ? counter_get(&tally->duplicates) : 0 };
+}

@@ -1,0 +1,237 @@
+/* window.c - a filter that forgets: generations of any other kind, of which the oldest is
+ * dropped.
+ *
+ *   parts = G generations, the oldest first; each is planned for 1/(G-1) of the window's keys,
+ *           at a rate of which G together stay under the asked one
+ *   body  = one line: whether the time is known, and when the newest generation began
+ *
+ *    oldest                     newest
+ *   [xxxxxxx][xxxxxxx][xxxxxxx][xx     ]   keys are added to the newest; "perhaps" if any
+ *                                          generation says so
+ *   [xxxxxxx][xxxxxxx][xxxxxxx][       ]   rotated: the oldest is emptied to be the newest
+ *
+ * With a period of W/(G-1) between rotations a key is remembered for W at least (it came just
+ * before one, and is dropped G-1 periods later) and for W + W/(G-1) at most.
+ *
+ * Limits: 2 to 64 generations; no removals; one thread at a time may write. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../base/sizing.h"
+#include "../filter/counters.h"
+#include "../kernels/layout.h"
+#include "kinds.h"
+#include "parts.h"
+
+static const char *const field_names[] = { "generations", "base", "period_keys", "period_time",
+                                           NULL };
+enum { GENERATIONS, BASE, PERIOD_KEYS, PERIOD_TIME }; /* BASE: a kind's id; periods 0: none */
+enum { GENERATIONS_USUAL = 5, GENERATIONS_MAX = PARTS_MOST };
+
+/* What the body holds. */
+struct clock {
+    uint64_t is_set;
+    uint64_t began;
+};
+
+static perhaps_filter *newest(const perhaps_filter *f)
+{
+    return f->parts.part[f->parts.count - 1];
+}
+
+static struct clock *clock_of(const perhaps_filter *f)
+{
+    return (struct clock *)(void *)f->body;
+}
+
+/* ---- Plan ------------------------------------------------------------------------------ */
+
+static bool may_be_base(const struct filter_kind *kind)
+{
+    return kind && kind->add && kind != &kind_window;
+}
+
+static uint64_t divide_up(uint64_t n, uint64_t by)
+{
+    return n / by + (n % by != 0);
+}
+
+/* Of each generation, so that one of them errs with the probability p. */
+static double generation_fpr(const struct geometry *g)
+{
+    return -expm1(log1p(-g->fpr) / (double)g->field[GENERATIONS]);
+}
+
+static int plan_generation(const struct geometry *g, const struct perhaps_options *options,
+                           struct geometry *generation)
+{
+    uint64_t keys = divide_up(g->capacity, g->field[GENERATIONS] - 1);
+    if (keys < g->field[PERIOD_KEYS])
+        keys = g->field[PERIOD_KEYS];
+    return parts_plan(g->base, keys, generation_fpr(g), options, generation);
+}
+
+static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
+{
+    const struct perhaps_window_options *w = &options->window;
+    struct geometry generation;
+    uint64_t generations = w->generations ? w->generations : GENERATIONS_USUAL;
+    if (!g->base)
+        g->base = w->time ? &kind_chain : &kind_blocked;
+    if (generations < 2 || generations > GENERATIONS_MAX || !may_be_base(g->base) ||
+        (w->time && w->keys))
+        return PERHAPS_ERR_ARGUMENT;
+    g->field[GENERATIONS] = generations;
+    g->field[BASE] = g->base->id;
+    g->field[PERIOD_KEYS] = divide_up(w->keys, generations - 1);
+    g->field[PERIOD_TIME] = divide_up(w->time, generations - 1);
+    int error = plan_generation(g, options, &generation);
+    g->extra_nbytes = generations * (generation.body_nbytes + generation.extra_nbytes);
+    snprintf(why, WHY_NBYTES,
+             "forgets the oldest keys: %u generations of '%s', all are asked, the oldest is "
+             "dropped",
+             (unsigned)generations, g->base->about.name);
+    return error;
+}
+
+static int set_geometry(struct geometry *g)
+{
+    if (g->field[GENERATIONS] < 2 || g->field[GENERATIONS] > GENERATIONS_MAX ||
+        g->field[BASE] > UINT32_MAX || !may_be_base(g->base))
+        return PERHAPS_ERR_LIMIT;
+    g->body_nbytes = LINE_NBYTES;
+    g->key_limit = KEYS_UNLIMITED;
+    if (g->base->about.abilities & PERHAPS_CAN_GROW)
+        g->fpr_until = UINT64_MAX;
+    return 0;
+}
+
+static int begin(perhaps_filter *f, const struct perhaps_options *options)
+{
+    struct geometry generation;
+    int error = plan_generation(&f->geometry, options, &generation);
+    while (!error && f->parts.count < f->geometry.field[GENERATIONS])
+        error = parts_append(f, f->geometry.base, &generation, options);
+    return error;
+}
+
+static int attach(perhaps_filter *f)
+{
+    bool complete = f->parts.count == f->geometry.field[GENERATIONS];
+    return complete && parts_attach(f, f->geometry.base) ? 0 : PERHAPS_ERR_DAMAGED;
+}
+
+static void clear(perhaps_filter *f)
+{
+    for (size_t i = 0; i < f->parts.count; i++)
+        perhaps_clear(f->parts.part[i]);
+    *clock_of(f) = (struct clock){ 0 };
+}
+
+static double predict(const struct geometry *g, double keys)
+{
+    struct perhaps_options options = { .preference = PERHAPS_PREFER_BALANCED };
+    struct geometry generation;
+    if (plan_generation(g, &options, &generation))
+        return g->fpr;
+    double here = fmin(keys / (double)(g->field[GENERATIONS] - 1), (double)generation.capacity);
+    double none = log1p(-g->base->predict(&generation, here));
+    return -expm1((double)g->field[GENERATIONS] * none);
+}
+
+/* ---- Operations ------------------------------------------------------------------------ */
+
+static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return parts_contain(f, f->parts.count, keys, ahead, n, answer);
+}
+
+/* The newest generation becomes the oldest but G-2 others; the oldest is emptied to be the
+ * newest. */
+static void rotate(perhaps_filter *f)
+{
+    perhaps_filter **part = f->parts.part, *oldest = part[0];
+    size_t last = f->parts.count - 1;
+    counter_take(f, &f->counters->keys, oldest->counters->keys);
+    memmove(part, part + 1, last * sizeof *part);
+    part[last] = oldest;
+    perhaps_clear(oldest);
+}
+
+static int advance(perhaps_filter *f, uint64_t now)
+{
+    struct clock *clock = clock_of(f);
+    uint64_t period = f->geometry.field[PERIOD_TIME];
+    if (!period)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!clock->is_set)
+        *clock = (struct clock){ .is_set = 1, .began = now };
+    if (now < clock->began)
+        return 0;
+    uint64_t periods = (now - clock->began) / period;
+    for (uint64_t i = 0; i < periods && i < f->parts.count; i++)
+        rotate(f);
+    clock->began += periods * period;
+    return 0;
+}
+
+/* How many of n keys may go to the newest generation before it is time for another: at least
+ * one, which it may refuse. */
+static size_t room(perhaps_filter *f, size_t n)
+{
+    uint64_t period = f->geometry.field[PERIOD_KEYS], limit = newest(f)->geometry.key_limit;
+    if (!period)
+        return n;
+    if (period > limit && limit > 0) /* keys taken for present are not counted */
+        period = limit;
+    if (newest(f)->counters->keys >= period)
+        rotate(f);
+    uint64_t left = period - newest(f)->counters->keys;
+    return left < n ? (size_t)left : n;
+}
+
+/* A generation stores no copies: from a window nothing is removed. */
+static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    int error = 0;
+    for (*done = 0; *done < n && !error;) {
+        size_t at = *done, added, some = room(f, n - at), found = 0;
+        if (unless_present)
+            found =
+                parts_contain(f, f->parts.count - 1, keys + at, ahead + at, some, answer + at);
+        error = found ? parts_add_missing(newest(f), keys + at, some, true, answer + at, &added)
+                      : filter_add_hashed(newest(f), keys + at, ahead + at, some, true,
+                                          answer + at, &added);
+        *done += added;
+    }
+    return error;
+}
+
+static const struct composite composite = {
+    .base_field = BASE,
+    .begin = begin,
+    .attach = attach,
+};
+
+static const struct forgets forgets = { .rotate = rotate, .advance = advance };
+
+const struct filter_kind kind_window = {
+    .about = { .name = "window",
+               .summary = "generations of another kind: forgets the oldest keys",
+               .abilities = PERHAPS_CAN_FORGET },
+    .id = 7,
+    .composite = &composite,
+    .forgets = &forgets,
+    .field_names = field_names,
+    .plan = plan,
+    .set_geometry = set_geometry,
+    .clear = clear,
+    .predict = predict,
+    .measure = parts_measure,
+    .prefetch = parts_prefetch,
+    .contains = contains,
+    .add = add,
+};

@@ -1,0 +1,219 @@
+/* elsewhere.c - layouts: filters whose bytes somebody else keeps.
+ *
+ * A layout is a filter but for its body and counters: (kind, geometry, hash).  A description,
+ * which may come from an enemy's server as a header may come from an enemy's file, ends in the
+ * same two validators: the kind's set_geometry() and hasher_restore(). */
+#include <errno.h>
+#include <math.h>
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "../base/bytes.h"
+#include "../base/memory.h"
+#include "../base/sizing.h"
+#include "../core/plan.h"
+#include "../store/save.h"
+
+struct perhaps_layout {
+    const struct filter_kind *kind;
+    struct geometry geometry;
+    struct hasher hasher;
+    struct perhaps_allocator allocator;
+};
+
+/* ---- Making ---------------------------------------------------------------------------- */
+
+static int make(const struct filter_kind *kind, const struct geometry *g,
+                const struct hasher *hasher, const struct perhaps_allocator *allocator,
+                perhaps_layout **layout)
+{
+    struct perhaps_allocator a = allocator_or_system(allocator);
+    perhaps_layout *l = *layout = allocate(&a, sizeof *l);
+    if (!l)
+        return PERHAPS_ERR_MEMORY;
+    *l = (perhaps_layout){ .kind = kind, .geometry = *g, .hasher = *hasher, .allocator = a };
+    l->hasher.hash_integers = kernels_choose()->hash_integers;
+    return 0;
+}
+
+static bool has_layout(const struct filter_kind *kind, const struct geometry *g)
+{
+    return kind->places && kind->places->in_blocks(g);
+}
+
+int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout **layout)
+{
+    const struct filter_kind *kind;
+    struct perhaps_options blocked = *options;
+    struct geometry g;
+    struct hasher hasher;
+    char why[WHY_NBYTES];
+    *layout = NULL;
+    blocked.kind = "blocked";
+    blocked.base = NULL;
+    blocked.needs &= ~(unsigned)PERHAPS_CAN_GROW;
+    blocked.blocked.together = true;
+    int error = plan_choose(&blocked, &kind, &g, why);
+    if (!error && !has_layout(kind, &g))
+        error = PERHAPS_ERR_UNSUPPORTED;
+    if (!error)
+        error = hasher_create(&hasher, &options->hashing);
+    return error ? error : make(kind, &g, &hasher, options->allocator, layout);
+}
+
+/* As a section of a file is checked. */
+static int check_description(const struct perhaps_description *d,
+                             const struct filter_kind **kind, struct geometry *g)
+{
+    if (!d->kind)
+        return PERHAPS_ERR_ARGUMENT;
+    *kind = kind_by_name(d->kind);
+    if (!*kind)
+        return PERHAPS_ERR_VERSION;
+    if (!(*kind)->places)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!sizing_in_range(d->capacity, d->fpr))
+        return PERHAPS_ERR_LIMIT;
+    for (unsigned i = kind_field_count(*kind); i < PERHAPS_FIELDS_MAX; i++)
+        if (d->field[i])
+            return PERHAPS_ERR_VERSION;
+    *g = (struct geometry){ .capacity = d->capacity, .fpr = d->fpr };
+    memcpy(g->field, d->field, sizeof g->field);
+    int error = kind_set_geometry(*kind, g);
+    return error ? error : has_layout(*kind, g) ? 0 : PERHAPS_ERR_UNSUPPORTED;
+}
+
+int perhaps_layout_restore(const struct perhaps_description *d,
+                           const struct perhaps_hashing *hashing, perhaps_layout **layout)
+{
+    static const struct perhaps_hashing nothing;
+    const struct filter_kind *kind;
+    struct geometry g;
+    struct hasher hasher;
+    *layout = NULL;
+    int error = check_description(d, &kind, &g);
+    if (!error)
+        error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
+                               hashing ? hashing : &nothing, !hashing);
+    return error ? error : make(kind, &g, &hasher, NULL, layout);
+}
+
+int perhaps_layout_of(const perhaps_filter *f, perhaps_layout **layout)
+{
+    *layout = NULL;
+    if (!has_layout(f->kind, &f->geometry))
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!f->hasher.ready)
+        return PERHAPS_ERR_SECRET;
+    return make(f->kind, &f->geometry, &f->hasher, &f->allocator, layout);
+}
+
+void perhaps_layout_free(perhaps_layout *layout)
+{
+    if (!layout)
+        return;
+    sodium_memzero(layout->hasher.secret, sizeof layout->hasher.secret);
+    struct perhaps_allocator allocator = layout->allocator;
+    release(&allocator, layout, sizeof *layout);
+}
+
+/* ---- What it tells --------------------------------------------------------------------- */
+
+void perhaps_layout_describe(const perhaps_layout *layout, struct perhaps_description *d)
+{
+    const struct geometry *g = &layout->geometry;
+    *d = (struct perhaps_description){
+        .kind = layout->kind->about.name,
+        .capacity = g->capacity,
+        .fpr = g->fpr,
+        .hash = layout->hasher.id,
+        .seed = layout->hasher.seed,
+        .check = layout->hasher.check,
+    };
+    memcpy(d->field, g->field, sizeof d->field);
+}
+
+void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan)
+{
+    const struct geometry *g = &layout->geometry;
+    geometry_describe(layout->kind, g, layout->kind->predict(g, (double)g->capacity), plan);
+}
+
+int perhaps_layout_hash_many(const perhaps_layout *layout, const struct perhaps_keys *keys,
+                             struct perhaps_hashed *hashed)
+{
+    return hasher_run_all(&layout->hasher, keys, hashed);
+}
+
+double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys)
+{
+    return layout->kind->predict(&layout->geometry, (double)keys);
+}
+
+/* Where no bit is left the last may have been set long ago: half of one is taken for free. */
+double perhaps_layout_estimate_keys(const perhaps_layout *layout, double load)
+{
+    double most = 1 - 0.5 / (8.0 * (double)layout->geometry.body_nbytes);
+    if (!(load > 0)) /* NaN, too */
+        return 0;
+    return layout->kind->places->keys_from_load(&layout->geometry, fmin(load, most));
+}
+
+void perhaps_layout_locate(const perhaps_layout *layout, const struct perhaps_hashed *key,
+                           struct perhaps_bits *bits)
+{
+    struct keyhash hash;
+    memcpy(&hash, key->bytes, sizeof hash);
+    layout->kind->places->locate(&layout->geometry, hash, bits);
+}
+
+/* ---- The bytes of a filter that has them ------------------------------------------------- */
+
+/* Others may be adding: each byte is read as it was or is, in words where that can be. */
+static void copy_beside(uint8_t *to, const uint8_t *from, size_t nbytes)
+{
+    while (nbytes) {
+        size_t n = 1;
+        if ((uintptr_t)from % sizeof(uint64_t) == 0 && nbytes >= sizeof(uint64_t)) {
+            n = sizeof(uint64_t);
+            store64(to,
+                    __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_RELAXED));
+        } else {
+            *to = __atomic_load_n(from, __ATOMIC_RELAXED);
+        }
+        to += n;
+        from += n;
+        nbytes -= n;
+    }
+}
+
+int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, size_t nbytes)
+{
+    if (!has_layout(f->kind, &f->geometry))
+        return PERHAPS_ERR_UNSUPPORTED;
+    uint64_t body_nbytes = f->geometry.body_nbytes;
+    if (offset > body_nbytes || nbytes > body_nbytes - offset)
+        return PERHAPS_ERR_ARGUMENT;
+    copy_beside(buffer, f->body + offset, nbytes);
+    return 0;
+}
+
+/* ---- The bytes of one that has not ------------------------------------------------------- */
+
+int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_reader *reader,
+                        void *context, const char *path)
+{
+    perhaps_filter *f;
+    if (!section_may_hold(&layout->geometry, keys))
+        return PERHAPS_ERR_ARGUMENT;
+    int error = filter_make(layout->kind, &layout->geometry, &layout->hasher,
+                            &layout->allocator, false, false, &f);
+    if (error)
+        return error;
+    f->counters->keys = keys;
+    error = filter_save_read(f, reader, context, path);
+    int saved = errno;
+    perhaps_free(f);
+    errno = saved;
+    return error;
+}

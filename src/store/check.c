@@ -1,0 +1,129 @@
+/* check.c - the pages of a mapped file, each compared with its checksum before the first answer
+ * that is read from it. */
+#include "check.h"
+
+#include "../base/memory.h"
+#include "container.h"
+
+enum { UNREAD, SOUND, DAMAGED, UNSURE };
+
+struct checked {
+    uint64_t count;
+    uint8_t unsure;  /* somebody began to write the file in place: no page has a checksum */
+    uint8_t state[]; /* of each page; UNSURE is not kept */
+};
+
+static uint64_t checked_nbytes(uint64_t count)
+{
+    return sizeof(struct checked) + count;
+}
+
+/* ---- Pages ------------------------------------------------------------------------------ */
+
+/* A page that is wrong may have been written to in place a moment ago: the second look is one
+ * at a file that was not live between. */
+static uint8_t look_at(const struct mapping *m, uint64_t page)
+{
+    uint64_t at = page * PAGE_NBYTES, left = m->table_offset - m->pages_offset - at;
+    uint64_t nbytes = left < PAGE_NBYTES ? left : PAGE_NBYTES;
+    for (int look = 0; look < 2; look++) {
+        if (container_page_intact(m->file + m->table_offset, page,
+                                  m->file + m->pages_offset + at, nbytes))
+            return SOUND;
+        if (container_is_live(m->file))
+            return UNSURE;
+    }
+    return DAMAGED;
+}
+
+/* Two threads may look at one page at once. */
+static bool page_is_sound(const perhaps_filter *f, uint64_t page)
+{
+    struct checked *checked = f->checked;
+    uint8_t state = __atomic_load_n(&checked->state[page], __ATOMIC_RELAXED);
+    if (state != UNREAD)
+        return state == SOUND;
+    state = look_at(&f->mapping, page);
+    if (state == UNSURE)
+        __atomic_store_n(&checked->unsure, 1, __ATOMIC_RELAXED);
+    else
+        __atomic_store_n(&checked->state[page], state, __ATOMIC_RELAXED);
+    return state == SOUND;
+}
+
+/* ---- Keys ------------------------------------------------------------------------------- */
+
+/* 'root' is mapped, and 'f' is it or one of its parts. */
+static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *f,
+                              const struct keyhash *key)
+{
+    struct reads reads = { 0 };
+    bool sound = true;
+    if (f->kind->reads)
+        f->kind->reads(f, *key, &reads);
+    for (size_t i = 0; i < reads.count; i++) {
+        uint64_t at = (uint64_t)(reads.at[i] - root->mapping.file) - root->mapping.pages_offset;
+        uint64_t last = (at + reads.nbytes[i] - 1) / PAGE_NBYTES;
+        for (uint64_t page = at / PAGE_NBYTES; page <= last; page++)
+            sound &= page_is_sound(root, page);
+    }
+    for (size_t i = 0; i < f->parts.count; i++)
+        sound &= reads_sound_pages(root, f->parts.part[i], key);
+    return sound;
+}
+
+static bool is_sound(const perhaps_filter *f, const struct keyhash *key)
+{
+    return reads_sound_pages(f, f, key);
+}
+
+static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
+                       const struct keyhash *ahead, size_t n, bool *answer)
+{
+    bool sound = true;
+    for (size_t i = 0; i < n; i++)
+        sound &= is_sound(f, &keys[i]);
+    size_t found = f->kind->contains(f, keys, ahead, n, answer);
+    for (size_t i = 0; i < n && !sound; i++) {
+        if (answer[i] || is_sound(f, &keys[i]))
+            continue;
+        answer[i] = true;
+        found++;
+    }
+    return found;
+}
+
+static const struct guard guard = { .is_sound = is_sound, .contains = contains };
+
+int check_begin(perhaps_filter *f)
+{
+    uint64_t count = container_page_count(f->mapping.table_offset - f->mapping.pages_offset);
+    f->checked = allocate(&f->allocator, checked_nbytes(count));
+    if (!f->checked)
+        return PERHAPS_ERR_MEMORY;
+    f->checked->count = count;
+    f->guard = &guard;
+    f->loops.contains_one = NULL; /* through the guard's */
+    return 0;
+}
+
+void check_end(perhaps_filter *f)
+{
+    if (f->checked)
+        release(&f->allocator, f->checked, checked_nbytes(f->checked->count));
+}
+
+int perhaps_checked(const perhaps_filter *f, struct perhaps_verdict *verdict)
+{
+    const struct checked *checked = f->checked;
+    *verdict = (struct perhaps_verdict){ 0 };
+    if (!checked || __atomic_load_n(&checked->unsure, __ATOMIC_RELAXED))
+        return PERHAPS_ERR_UNSUPPORTED;
+    for (uint64_t page = 0; page < checked->count; page++) {
+        uint8_t state = __atomic_load_n(&checked->state[page], __ATOMIC_RELAXED);
+        verdict->pages += state != UNREAD;
+        if (state == DAMAGED && !verdict->damaged++)
+            verdict->first_damaged = f->mapping.pages_offset + page * PAGE_NBYTES;
+    }
+    return verdict->damaged ? PERHAPS_ERR_DAMAGED : 0;
+}

@@ -1,0 +1,419 @@
+/* container.c - the header of a filter file and the checksums of its pages. */
+#include "container.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../base/bytes.h"
+#include "../base/sizing.h"
+#include "../core/plan.h"
+
+/* The first byte is no text, the last ones break when line ends are converted (as PNG's). */
+static const uint8_t magic[8] = { 0x89, 'p', 'e', 'r', 'h', '\r', '\n', 0x1a };
+
+enum {
+    FEATURES_OFFSET = 16,
+    CHECKSUM_OFFSET = 32,
+    SECTIONS_OFFSET = 40,
+    FIXED_NBYTES = 120, /* then the sections */
+    SECTION_NBYTES = 160,
+};
+
+/* The features there are. */
+enum { FEATURE_LIVE = 1 };
+
+/* ---- One list of fields for both directions --------------------------------------------- */
+
+/* Walks through the header: a field is stored, or loaded, or (where its value is given by the
+ * format) compared. */
+struct cursor {
+    uint8_t *at;
+    bool storing;
+    bool as_expected;
+};
+
+static void field64(struct cursor *c, uint64_t *value)
+{
+    if (c->storing)
+        store64(c->at, *value);
+    else
+        *value = load64(c->at);
+    c->at += sizeof *value;
+}
+
+static void field32(struct cursor *c, uint32_t *value)
+{
+    if (c->storing)
+        store32(c->at, *value);
+    else
+        *value = load32(c->at);
+    c->at += sizeof *value;
+}
+
+static void field_double(struct cursor *c, double *value)
+{
+    uint64_t bits;
+    memcpy(&bits, value, sizeof bits);
+    field64(c, &bits);
+    memcpy(value, &bits, sizeof bits);
+}
+
+static void fixed64(struct cursor *c, uint64_t expected)
+{
+    uint64_t value = expected;
+    field64(c, &value);
+    c->as_expected &= value == expected;
+}
+
+/* The fields behind the magic and version, in the order of doc/FORMAT.md. */
+static void walk_header(struct cursor *c, struct header *h)
+{
+    uint64_t pages_offset = h->nbytes;
+    c->at += CHECKSUM_OFFSET - sizeof h->file_nbytes;
+    field64(c, &h->file_nbytes);
+    c->at += sizeof(uint64_t); /* the checksum itself */
+    field32(c, &h->sections);
+    field32(c, &h->hash_id);
+    field64(c, &h->hash_seed);
+    field64(c, &h->hash_check);
+    fixed64(c, pages_offset);
+    field64(c, &h->table_offset);
+    for (int i = 0; i < 5; i++)
+        fixed64(c, 0);
+}
+
+static void walk_section(struct cursor *c, struct section *s, uint32_t *kind_id)
+{
+    field32(c, kind_id);
+    field32(c, &s->parent);
+    field64(c, &s->geometry.capacity);
+    field_double(c, &s->geometry.fpr);
+    field64(c, &s->counters.keys);
+    field64(c, &s->counters.failed_adds);
+    field64(c, &s->counters.unmatched_removals);
+    field64(c, &s->body_offset);
+    field64(c, &s->geometry.body_nbytes);
+    for (int i = 0; i < PERHAPS_FIELDS_MAX; i++)
+        field64(c, &s->geometry.field[i]);
+}
+
+bool container_is_live(const uint8_t *bytes)
+{
+    return load64(bytes + FEATURES_OFFSET) & FEATURE_LIVE;
+}
+
+/* A live file's counters change all the time and are left out. */
+static uint64_t header_checksum(const uint8_t *bytes, uint64_t nbytes)
+{
+    uint8_t first[HEADER_NBYTES];
+    XXH3_state_t state;
+    memcpy(first, bytes, sizeof first);
+    store64(first + CHECKSUM_OFFSET, 0);
+    if (container_is_live(first))
+        memset(first + COUNTERS_OFFSET, 0, sizeof(struct counters));
+    XXH3_64bits_reset(&state);
+    XXH3_64bits_update(&state, first, sizeof first);
+    XXH3_64bits_update(&state, bytes + sizeof first, (size_t)nbytes - sizeof first);
+    return XXH3_64bits_digest(&state);
+}
+
+static void seal(uint8_t *bytes, uint64_t nbytes)
+{
+    store64(bytes + CHECKSUM_OFFSET, header_checksum(bytes, nbytes));
+}
+
+/* ---- Encode ----------------------------------------------------------------------------- */
+
+static uint64_t header_nbytes(uint32_t sections)
+{
+    return round_up(FIXED_NBYTES + (uint64_t)sections * SECTION_NBYTES, HEADER_NBYTES);
+}
+
+/* A body begins at a multiple of the system's pages, to be mapped. */
+static uint64_t next_body(uint64_t end)
+{
+    return round_up(end, HEADER_NBYTES);
+}
+
+static uint32_t count_sections(const perhaps_filter *f)
+{
+    uint32_t n = 1;
+    for (size_t i = 0; i < f->parts.count; i++)
+        n += count_sections(f->parts.part[i]);
+    return n;
+}
+
+/* Where the last body ends, if the first begins from 'at' on. */
+static uint64_t bodies_end(const perhaps_filter *f, uint64_t at)
+{
+    uint64_t nbytes = filter_geometry(f).body_nbytes;
+    if (nbytes)
+        at = next_body(at) + nbytes;
+    for (size_t i = 0; i < f->parts.count; i++)
+        at = bodies_end(f->parts.part[i], at);
+    return at;
+}
+
+void container_plan(const perhaps_filter *f, struct header *h)
+{
+    uint32_t sections = count_sections(f);
+    uint64_t nbytes = header_nbytes(sections), end = bodies_end(f, nbytes);
+    *h = (struct header){
+        .nbytes = nbytes,
+        .table_offset = end,
+        .file_nbytes = end + container_table_nbytes(end - nbytes),
+        .sections = sections,
+        .hash_id = f->hasher.id,
+        .hash_seed = f->hasher.seed,
+        .hash_check = f->hasher.check,
+    };
+}
+
+struct encoder {
+    struct cursor cursor;
+    uint32_t number; /* of the next section */
+    uint64_t end;    /* of the last body */
+};
+
+static void encode_sections(struct encoder *e, const perhaps_filter *f, uint32_t parent)
+{
+    struct section s = { .parent = parent,
+                         .geometry = filter_geometry(f),
+                         .counters = *f->counters };
+    uint32_t kind_id = f->kind->id, number = e->number++;
+    s.body_offset = next_body(e->end);
+    if (s.geometry.body_nbytes)
+        e->end = s.body_offset + s.geometry.body_nbytes;
+    walk_section(&e->cursor, &s, &kind_id);
+    for (size_t i = 0; i < f->parts.count; i++)
+        encode_sections(e, f->parts.part[i], number);
+}
+
+void container_encode(const perhaps_filter *f, const struct header *header, uint8_t *bytes)
+{
+    struct header h = *header;
+    memset(bytes, 0, h.nbytes);
+    memcpy(bytes, magic, sizeof magic);
+    store32(bytes + 8, FORMAT_VERSION);
+    store32(bytes + 12, (uint32_t)h.nbytes);
+    struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
+    walk_header(&e.cursor, &h);
+    encode_sections(&e, f, SECTION_ROOT);
+    seal(bytes, h.nbytes);
+}
+
+void container_mark_live(uint8_t bytes[HEADER_NBYTES])
+{
+    store64(bytes + FEATURES_OFFSET, FEATURE_LIVE);
+    seal(bytes, HEADER_NBYTES);
+}
+
+/* ---- Decode ----------------------------------------------------------------------------- */
+
+int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
+                      uint64_t *nbytes)
+{
+    if (file_nbytes < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
+        return PERHAPS_ERR_FORMAT;
+    if (file_nbytes < HEADER_NBYTES)
+        return PERHAPS_ERR_DAMAGED;
+    if (load32(bytes + 8) > FORMAT_VERSION)
+        return PERHAPS_ERR_VERSION;
+    if (load32(bytes + 8) != FORMAT_VERSION)
+        return PERHAPS_ERR_DAMAGED;
+    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)FEATURE_LIVE)
+        return PERHAPS_ERR_VERSION; /* an unknown one may change all that follows */
+    uint32_t sections = load32(bytes + SECTIONS_OFFSET);
+    *nbytes = load32(bytes + 12);
+    if (sections < 1 || sections > SECTIONS_MOST || *nbytes != header_nbytes(sections) ||
+        *nbytes > file_nbytes)
+        return PERHAPS_ERR_DAMAGED;
+    return 0;
+}
+
+static int load_section(const uint8_t *bytes, uint32_t number, struct section *s)
+{
+    uint8_t copy[SECTION_NBYTES];
+    uint32_t kind_id;
+    memcpy(copy, bytes + FIXED_NBYTES + (size_t)number * SECTION_NBYTES, sizeof copy);
+    struct cursor c = { .at = copy };
+    *s = (struct section){ 0 };
+    walk_section(&c, s, &kind_id);
+    s->kind = kind_by_id(kind_id);
+    return s->kind ? 0 : PERHAPS_ERR_VERSION;
+}
+
+static bool all_zero(const uint8_t *from, const uint8_t *end)
+{
+    while (from < end && !*from)
+        from++;
+    return from == end;
+}
+
+int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *h)
+{
+    uint8_t copy[FIXED_NBYTES];
+    struct section first;
+    *h = (struct header){ 0 };
+    int error = container_measure(bytes, file_nbytes, &h->nbytes);
+    if (error)
+        return error;
+    if (load64(bytes + CHECKSUM_OFFSET) != header_checksum(bytes, h->nbytes))
+        return PERHAPS_ERR_DAMAGED;
+    memcpy(copy, bytes, sizeof copy);
+    struct cursor c = { .at = copy, .as_expected = true };
+    walk_header(&c, h);
+    h->live = container_is_live(bytes);
+    error = load_section(bytes, 0, &first);
+    if (error || !c.as_expected ||
+        !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
+                  bytes + h->nbytes))
+        return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
+    if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
+        return PERHAPS_ERR_DAMAGED;
+    return h->file_nbytes == file_nbytes && h->table_offset >= h->nbytes &&
+                   h->table_offset <= file_nbytes
+               ? 0
+               : PERHAPS_ERR_DAMAGED;
+}
+
+/* ---- Sections --------------------------------------------------------------------------- */
+
+/* On its way through them. */
+struct sections {
+    struct section *section;
+    uint64_t end; /* of the last body */
+    uint32_t ndistinct;
+    uint32_t distinct[PARTS_MOST]; /* sections whose geometries differ: the first ones */
+};
+
+static bool same_fields(const struct section *a, const struct section *b)
+{
+    const struct geometry *g = &a->geometry, *h = &b->geometry;
+    return a->kind == b->kind && g->capacity == h->capacity && g->fpr == h->fpr &&
+           !memcmp(g->field, h->field, sizeof g->field);
+}
+
+/* To derive a geometry takes up to a millisecond.  The generations of a window have the same
+ * ones, over and over. */
+static int derive(struct sections *all, uint32_t number, struct geometry *g)
+{
+    for (uint32_t i = 0; i < all->ndistinct; i++) {
+        const struct section *known = &all->section[all->distinct[i]];
+        if (same_fields(known, &all->section[number])) {
+            *g = known->geometry;
+            return 0;
+        }
+    }
+    if (all->ndistinct < PARTS_MOST)
+        all->distinct[all->ndistinct++] = number;
+    return kind_set_geometry(all->section[number].kind, g);
+}
+
+/* The body is derived from the fields: the file must agree with what they say. */
+static int check_geometry(struct sections *all, uint32_t number)
+{
+    struct section *s = &all->section[number];
+    struct geometry derived = s->geometry;
+    if (!sizing_in_range(derived.capacity, derived.fpr))
+        return PERHAPS_ERR_DAMAGED;
+    for (unsigned i = kind_field_count(s->kind); i < PERHAPS_FIELDS_MAX; i++)
+        if (derived.field[i])
+            return PERHAPS_ERR_VERSION;
+    if (derive(all, number, &derived) || derived.body_nbytes != s->geometry.body_nbytes)
+        return PERHAPS_ERR_DAMAGED;
+    if (!section_may_hold(&derived, s->counters.keys))
+        return PERHAPS_ERR_DAMAGED;
+    s->geometry = derived;
+    return 0;
+}
+
+/* The first section is the filter; parts come behind what they are parts of, and have parts
+ * themselves only if they are the first's: so nothing is nested deeper than that. */
+static bool parent_agrees(const struct sections *all, uint32_t number)
+{
+    const struct section *s = &all->section[number];
+    if (number == 0)
+        return s->parent == SECTION_ROOT;
+    return s->parent < number && all->section[s->parent].kind->composite &&
+           (!s->kind->composite || s->parent == 0);
+}
+
+/* Checks one section, whose body begins behind the last. */
+static int check_section(struct sections *all, uint32_t number, uint64_t table_offset)
+{
+    const struct section *s = &all->section[number];
+    if (!parent_agrees(all, number))
+        return PERHAPS_ERR_VERSION;
+    if (s->body_offset != next_body(all->end) || s->geometry.body_nbytes > table_offset ||
+        s->body_offset > table_offset)
+        return PERHAPS_ERR_DAMAGED;
+    if (s->geometry.body_nbytes)
+        all->end = s->body_offset + s->geometry.body_nbytes;
+    return check_geometry(all, number);
+}
+
+int container_sections(const uint8_t *bytes, const struct header *h, struct section *sections)
+{
+    struct sections all = { .section = sections, .end = h->nbytes };
+    int error = 0;
+    for (uint32_t i = 0; i < h->sections && !error; i++) {
+        error = load_section(bytes, i, &sections[i]);
+        if (!error)
+            error = check_section(&all, i, h->table_offset);
+    }
+    if (error)
+        return error;
+    uint64_t table_nbytes = container_table_nbytes(all.end - h->nbytes);
+    return h->table_offset == all.end && h->file_nbytes == all.end + table_nbytes
+               ? 0
+               : PERHAPS_ERR_DAMAGED;
+}
+
+/* ---- Pages ------------------------------------------------------------------------------ */
+
+uint64_t container_page_count(uint64_t nbytes)
+{
+    return nbytes / PAGE_NBYTES + (nbytes % PAGE_NBYTES != 0);
+}
+
+uint64_t container_table_nbytes(uint64_t nbytes)
+{
+    return (container_page_count(nbytes) + 1) * sizeof(uint64_t);
+}
+
+/* Seeded with the page's number: exchanged pages are found, too. */
+static uint64_t page_checksum(uint64_t number, const uint8_t *page, uint64_t nbytes)
+{
+    return XXH3_64bits_withSeed(page, (size_t)nbytes, number);
+}
+
+void container_fill_entry(uint8_t *table, uint64_t number, const uint8_t *page, uint64_t nbytes)
+{
+    store64(table + number * sizeof(uint64_t), page_checksum(number, page, nbytes));
+}
+
+bool container_page_intact(const uint8_t *table, uint64_t number, const uint8_t *page,
+                           uint64_t nbytes)
+{
+    return load64(table + number * sizeof(uint64_t)) == page_checksum(number, page, nbytes);
+}
+
+static uint64_t table_checksum(const uint8_t *table, uint64_t pages)
+{
+    return XXH3_64bits_withSeed(table, (size_t)(pages * sizeof(uint64_t)), pages);
+}
+
+void container_seal_table(uint8_t *table, uint64_t nbytes)
+{
+    uint64_t count = container_page_count(nbytes);
+    store64(table + count * sizeof(uint64_t), table_checksum(table, count));
+}
+
+bool container_table_intact(const uint8_t *table, uint64_t nbytes)
+{
+    uint64_t count = container_page_count(nbytes);
+    return load64(table + count * sizeof(uint64_t)) == table_checksum(table, count);
+}

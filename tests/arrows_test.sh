@@ -1,0 +1,91 @@
+#!/bin/bash
+# Arrows that never turn back: reads which object of a library uses which symbol of which other
+# (nm), and fails on an arrow from a lower layer to a higher one, and on any circle of objects.
+# usage: arrows_test.sh NAME SOURCE_FOLDER OBJECT...
+# SOURCE_FOLDER/LAYERS says what lies on what, the lowest first: one layer a line, which is a
+# folder of SOURCE_FOLDER or the names of objects.
+set -eu
+name=$1 folder=$2
+shift 2
+
+# "OBJECT U|D SYMBOL": used or defined, the object without its suffix.
+for object in "$@"; do
+    path=${object##*.dir/}
+    path=${path%.c.o}
+    nm -P "$object" | awk -v object="$path" '
+        $2 == "U" { print object, "U", $1 }
+        $2 ~ /^[TDBRVWC]$/ { print object, "D", $1 }'
+done |
+    awk -v name="$name" -v layers="$folder/LAYERS" '
+    # The layer of an object: that of its folder, or of its own name.
+    function layer_of(object, n, part) {
+        n = split(object, part, "/")
+        if (n > 1 && part[n - 1] in layer)
+            return layer[part[n - 1]]
+        return part[n] in layer ? layer[part[n]] : 0
+    }
+
+    # Follows the arrows from an object; a circle ends at one that is still on the way.
+    function visit(object, way, i, n, next_one) {
+        state[object] = "on the way"
+        n = split(arrows[object], next_one, " ")
+        for (i = 1; i <= n; i++)
+            if (state[next_one[i]] == "on the way") {
+                sub(".*" next_one[i] " -> ", next_one[i] " -> ", way)
+                print name ": a circle: " way " -> " next_one[i]
+                bad = 1
+            } else if (state[next_one[i]] == "") {
+                visit(next_one[i], way " -> " next_one[i])
+            }
+        state[object] = "done"
+    }
+
+    BEGIN {
+        while ((getline line < layers) > 0) {
+            if (line ~ /^(#|$)/)
+                continue
+            number++
+            n = split(line, word, " ")
+            for (i = 1; i <= n; i++)
+                layer[word[i]] = number
+        }
+        if (!number) {
+            print name ": no layers in " layers
+            exit bad = 1
+        }
+    }
+    { seen[$1] = 1 }
+    $2 == "D" { home[$3] = $1 }
+    $2 == "U" { uses[++nuses] = $1 " " $3 }
+    END {
+        for (i = 1; i <= nuses; i++) {
+            split(uses[i], use, " ")
+            to = home[use[2]]
+            if (to == "" || to == use[1] || (use[1], to) in known)
+                continue
+            known[use[1], to] = 1
+            narrows++
+            arrows[use[1]] = arrows[use[1]] " " to
+            if (layer_of(use[1]) < layer_of(to)) {
+                print name ": an arrow back: " use[1] " uses " use[2] " of " to
+                bad = 1
+            }
+        }
+        for (object in seen) {
+            nobjects++
+            if (!layer_of(object)) {
+                print name ": " object " is in no layer of " layers
+                bad = 1
+            }
+        }
+        for (object in seen)
+            if (state[object] == "")
+                visit(object, object)
+        if (nobjects < 10 || narrows < 10) {
+            print name ": only " nobjects + 0 " objects and " narrows + 0 " arrows were found"
+            bad = 1
+        }
+        if (!bad)
+            print name ": " nobjects " objects, " narrows " arrows, none back, no circle"
+        exit bad
+    }'
