@@ -1,4 +1,4 @@
-/* counting_test.c - what src/filters/counting.c promises and others need not: counters that
+/* counting_test.c - what src/kinds/counting.c promises and others need not: counters that
  * come to their end, copies that cost nothing, and a last line that tells what is in the
  * others. */
 #include "support.h"

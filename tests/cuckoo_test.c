@@ -1,4 +1,4 @@
-/* cuckoo_test.c - what src/filters/cuckoo.c promises and others need not: two buckets, slots of
+/* cuckoo_test.c - what src/kinds/cuckoo.c promises and others need not: two buckets, slots of
  * any width, copies, and a load that is reached. */
 #include "support.h"
 

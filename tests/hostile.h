@@ -1,5 +1,5 @@
 /* hostile.h - filter files as an enemy makes them, for the tests and the fuzzers.  Written
- * after doc/FORMAT.md and apart from src/container.c, so that each checks the other. */
+ * after doc/FORMAT.md and apart from src/store/container.c, so that each checks the other. */
 #ifndef HOSTILE_H
 #define HOSTILE_H
 

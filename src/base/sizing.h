@@ -4,7 +4,7 @@
 
 #include <perhaps.h>
 
-/* The key limit of a filter in which copies cost nothing, or that grows: counters do not come to
+/* The key limit of a filter in which copies cost nothing, or that grows: no counter comes to
  * it, and sums of a few do not overflow. */
 #define KEYS_UNLIMITED (UINT64_MAX / 4)
 

@@ -136,7 +136,7 @@ size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
-/* ---- What the loops of a kind do alone ------------------------------------------------------ */
+/* ---- What the loops of a kind do alone -------------------------------------------------- */
 
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {

@@ -14,8 +14,9 @@ static inline void close_keeping_errno(int fd)
     errno = saved;
 }
 
-/* Reads or writes so many bytes, over interruptions.  Returns 0; PERHAPS_ERR_IO (errno); or, of a
- * file that ends too early, and had the right length when it was opened, PERHAPS_ERR_DAMAGED. */
+/* Reads or writes so many bytes, over interruptions.  Returns 0; PERHAPS_ERR_IO (errno); or
+ * PERHAPS_ERR_DAMAGED where the file ends too early: it had the right length when it was
+ * opened. */
 int file_read_all(int fd, uint8_t *bytes, uint64_t nbytes);
 int file_write_all(int fd, const uint8_t *bytes, uint64_t nbytes);
 
