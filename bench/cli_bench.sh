@@ -2,7 +2,7 @@
 # cli_bench.sh [--peers] [--lines N] [--repeat R] [--bin FOLDER]
 #
 # How fast the command line goes through lines: N (20 million) lines of 20 bytes, each twice, in
-# random order, made by perhaps-lines in a temporary folder (in TMPDIR).  Best of R (3) runs,
+# random order, made by 'perhaps-bench lines' in a temporary folder (in TMPDIR).  Best of R (3) runs,
 # the file in the page cache; seconds and peak memory as GNU time has them (without it: seconds
 # only).  --peers: what else finds repeated lines, too (mawk takes minutes), and the tool bloom of
 # DCSO, which builds and asks a Bloom filter; and how often it and perhaps are wrong.
@@ -28,7 +28,7 @@ PATH=$(cd "$bin" && pwd):$PATH
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 keys=$folder/keys filter=$folder/filter
-perhaps-lines "$lines" >"$keys"
+perhaps-bench lines "$lines" >"$keys"
 
 gnu_time=$(type -P time || true)
 

@@ -1,33 +1,57 @@
 /* cluster_measure.c - the turns. */
 #include <err.h>
+#include <perhaps_cluster.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "cluster.h"
 
-const char *const work_names[WORKS] = {
-    [ASKING_ABSENT] = "ask, absent", [ASKING_PRESENT] = "ask, present",
-    [ADDING_NEW] = "add, new",       [ADDING_AGAIN] = "add, again",
-    [NAIVE_ADDING] = "naive add",    [NAIVE_ASKING] = "naive ask",
-    [GETTING_FEW] = "GET, of few",
+/* In the order of the turns: the naive layout is asked for what was added to it. */
+enum work {
+    ASKING_ABSENT,
+    ASKING_PRESENT,
+    ADDING_NEW,
+    ADDING_AGAIN,
+    NAIVE_ADDING,
+    NAIVE_ASKING,
+    GETTING_FEW, /* values, as the yardstick does */
+    WORKS
 };
 
-const size_t latency_batch[LATENCIES] = { 1, 16, 256, 4096 };
+/* 'naive': the naive work that is the same; WORKS: there is none. */
+static const struct {
+    const char *name;
+    enum work naive;
+} works[WORKS] = {
+    [ASKING_ABSENT] = { "ask, absent", NAIVE_ASKING },
+    [ASKING_PRESENT] = { "ask, present", NAIVE_ASKING },
+    [ADDING_NEW] = { "add, new", NAIVE_ADDING },
+    [ADDING_AGAIN] = { "add, again", NAIVE_ADDING },
+    [NAIVE_ADDING] = { "naive add", WORKS },
+    [NAIVE_ASKING] = { "naive ask", WORKS },
+    [GETTING_FEW] = { "GET, of few", WORKS },
+};
 
-/* One row being measured. */
+/* Of the servers and of the client, since some moment. */
+struct cost {
+    struct gauge gauge;
+    double client_seconds; /* of CPU time */
+};
+
+/* One filter being measured. */
 struct contest {
     struct fleet *fleet;
+    const struct strings *values;
     const struct plan *plan;
-    struct row *row;
     perhaps_cluster *cluster;
+    struct perhaps_cluster_stats stats;
     struct bits bits;
     struct key_buffer buffer;
-    struct perhaps_keys keys; /* of the piece */
     bool *answers;
     uint64_t added, naive_added; /* keys, which are those from number 0 on */
     uint64_t asked, got;         /* so that others are asked and got in each turn */
-    struct gauge overhead;       /* of looking at the gauge */
+    double seconds[WORKS], get_seconds[WORKS]; /* the best of all rounds */
+    struct cost cost[WORKS], get_cost;
 };
 
 static void stop_on(const perhaps_cluster *cluster, int error)
@@ -36,58 +60,51 @@ static void stop_on(const perhaps_cluster *cluster, int error)
         errx(2, "%s", perhaps_cluster_problem(cluster));
 }
 
-/* ---- Batches ----------------------------------------------------------------------------- */
+/* ---- Batches: how many of the keys were answered "perhaps" ------------------------------- */
 
-static size_t count_true(const bool *answers, size_t count)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        n += answers[i];
-    return n;
-}
-
-/* How many of the keys were answered "perhaps". */
 static size_t add_batch(struct contest *contest, const struct perhaps_keys *keys)
 {
+    size_t present = 0;
     stop_on(contest->cluster,
             perhaps_cluster_add_many(contest->cluster, keys, contest->answers, NULL));
-    return count_true(contest->answers, keys->count);
+    for (size_t i = 0; i < keys->count; i++)
+        present += contest->answers[i];
+    return present;
 }
 
 static size_t ask_batch(struct contest *contest, const struct perhaps_keys *keys)
 {
-    size_t npresent;
+    size_t present;
     stop_on(contest->cluster,
-            perhaps_cluster_contains_many(contest->cluster, keys, contest->answers, &npresent));
-    return npresent;
+            perhaps_cluster_contains_many(contest->cluster, keys, contest->answers, &present));
+    return present;
 }
 
-static size_t naive_add_batch(struct contest *contest, const struct perhaps_keys *keys)
+static size_t get_batch(struct contest *contest, uint64_t values)
 {
-    bits_add(&contest->bits, keys);
-    return count_true(contest->bits.all, keys->count);
+    values_get(contest->values, values, contest->got, contest->plan->batch);
+    contest->got += contest->plan->batch;
+    return contest->plan->batch;
 }
 
-static size_t naive_ask_batch(struct contest *contest, const struct perhaps_keys *keys)
+static size_t work_batch(struct contest *contest, enum work work,
+                         const struct perhaps_keys *keys)
 {
-    bits_ask(&contest->bits, keys);
-    return count_true(contest->bits.all, keys->count);
+    switch (work) {
+    case ASKING_ABSENT:
+    case ASKING_PRESENT:
+        return ask_batch(contest, keys);
+    case ADDING_NEW:
+    case ADDING_AGAIN:
+        return add_batch(contest, keys);
+    case NAIVE_ADDING:
+        return bits_add(&contest->bits, keys);
+    case NAIVE_ASKING:
+        return bits_ask(&contest->bits, keys);
+    default:
+        return get_batch(contest, FEW_VALUES);
+    }
 }
-
-static size_t get_few_batch(struct contest *contest, const struct perhaps_keys *keys)
-{
-    values_get(contest->fleet, FEW_VALUES, contest->got, keys->count);
-    contest->got += keys->count;
-    return keys->count;
-}
-
-typedef size_t batch_function(struct contest *contest, const struct perhaps_keys *keys);
-static batch_function *const batch_functions[WORKS] = {
-    [ASKING_ABSENT] = ask_batch,      [ASKING_PRESENT] = ask_batch,
-    [ADDING_NEW] = add_batch,         [ADDING_AGAIN] = add_batch,
-    [NAIVE_ADDING] = naive_add_batch, [NAIVE_ASKING] = naive_ask_batch,
-    [GETTING_FEW] = get_few_batch,
-};
 
 /* The keys of the next piece; 'sure': all of them were added before. */
 static struct perhaps_keys next_keys(struct contest *contest, enum work work, bool *sure)
@@ -95,118 +112,63 @@ static struct perhaps_keys next_keys(struct contest *contest, enum work work, bo
     struct key_buffer *buffer = &contest->buffer;
     size_t count = contest->plan->piece;
     uint64_t turn = contest->asked++ * count;
+    uint64_t *added =
+        work == NAIVE_ADDING || work == NAIVE_ASKING ? &contest->naive_added : &contest->added;
     *sure = work == ASKING_PRESENT || work == ADDING_AGAIN || work == NAIVE_ASKING;
-    switch (work) {
-    case ADDING_NEW:
-        contest->added += count;
-        return keys_added(buffer, contest->added - count, count);
-    case NAIVE_ADDING:
-        contest->naive_added += count;
-        return keys_added(buffer, contest->naive_added - count, count);
-    case NAIVE_ASKING:
-        return keys_present(buffer, turn, count, contest->naive_added);
-    case ASKING_ABSENT:
+    if (work == ASKING_ABSENT)
         return keys_absent(buffer, turn, count);
-    default:
-        return keys_present(buffer, turn, count, contest->added);
-    }
+    if (work != ADDING_NEW && work != NAIVE_ADDING)
+        return keys_present(buffer, turn, count, *added);
+    *added += count;
+    return keys_added(buffer, *added - count, count);
 }
 
 /* ---- One turn ---------------------------------------------------------------------------- */
 
-static double client_seconds(void)
+/* Adds 'sign' times all that was done up to now. */
+static void count_cost(const struct contest *contest, double sign, struct cost *cost)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    struct gauge now = fleet_gauge(contest->fleet);
+    cost->gauge.commands += sign * now.commands;
+    cost->gauge.in_nbytes += sign * now.in_nbytes;
+    cost->gauge.out_nbytes += sign * now.out_nbytes;
+    cost->gauge.seconds += sign * now.seconds;
+    cost->client_seconds +=
+        sign * (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+        sign * 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* What passed between two looks at the gauge, of which the first is in it. */
-static void note_cost(const struct contest *contest, const struct gauge *before, double client,
-                      struct cost *cost)
+static void note_best(double *best, double seconds)
 {
-    const struct gauge *overhead = &contest->overhead;
-    double pieces = (double)contest->plan->piece * contest->plan->rounds;
-    double client_now = client_seconds();
-    struct gauge after = fleet_gauge(contest->fleet);
-    cost->commands += (after.commands - before->commands - overhead->commands) / pieces;
-    cost->in_nbytes += (after.in_nbytes - before->in_nbytes - overhead->in_nbytes) / pieces;
-    cost->out_nbytes += (after.out_nbytes - before->out_nbytes - overhead->out_nbytes) / pieces;
-    cost->server_seconds += (after.seconds - before->seconds - overhead->seconds) / pieces;
-    cost->client_seconds += (client_now - client) / pieces;
+    if (*best <= 0 || seconds < *best)
+        *best = seconds;
 }
 
-/* Each returns its seconds a key. */
-static double time_get(struct contest *contest, struct cost *cost)
-{
-    const struct plan *plan = contest->plan;
-    struct gauge before = fleet_gauge(contest->fleet);
-    double client = client_seconds(), start = seconds_now();
-    for (size_t at = 0; at < plan->piece; at += plan->batch, contest->got += plan->batch)
-        values_get(contest->fleet, VALUES, contest->got, plan->batch);
-    double seconds = seconds_now() - start;
-    note_cost(contest, &before, client, cost);
-    return seconds / (double)plan->piece;
-}
-
-static double time_work(struct contest *contest, enum work work, struct cost *cost)
+static void take_turn(struct contest *contest, enum work work)
 {
     const struct plan *plan = contest->plan;
     bool sure;
     size_t found = 0;
     struct perhaps_keys keys = next_keys(contest, work, &sure);
-    struct gauge before = fleet_gauge(contest->fleet);
-    double client = client_seconds(), start = seconds_now();
+    count_cost(contest, -1, &contest->get_cost);
+    double start = seconds_now();
+    for (size_t at = 0; at < plan->piece; at += plan->batch)
+        get_batch(contest, VALUES);
+    note_best(&contest->get_seconds[work], seconds_now() - start);
+    count_cost(contest, 1, &contest->get_cost);
+    count_cost(contest, -1, &contest->cost[work]);
+    start = seconds_now();
     for (size_t at = 0; at < plan->piece; at += plan->batch) {
-        struct perhaps_keys batch = keys_slice(&keys, at, plan->batch);
-        found += batch_functions[work](contest, &batch);
+        struct perhaps_keys batch = perhaps_keys_slice(&keys, at, plan->batch);
+        found += work_batch(contest, work, &batch);
     }
-    double seconds = seconds_now() - start;
-    note_cost(contest, &before, client, cost);
+    note_best(&contest->seconds[work], seconds_now() - start);
+    count_cost(contest, 1, &contest->cost[work]);
     if (sure && found != plan->piece)
-        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", work_names[work],
+        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", works[work].name,
              plan->piece, found);
-    return seconds / (double)plan->piece;
-}
-
-/* ---- All turns --------------------------------------------------------------------------- */
-
-static int compare_numbers(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *numbers, size_t count)
-{
-    qsort(numbers, count, sizeof *numbers, compare_numbers);
-    return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
-}
-
-static double less(double best, double seconds)
-{
-    return best <= 0 || seconds < best ? seconds : best;
-}
-
-static void take_turns(struct contest *contest)
-{
-    unsigned rounds = contest->plan->rounds;
-    double *ratios = calloc((size_t)WORKS * rounds, sizeof *ratios);
-    if (!ratios)
-        errx(2, "out of memory");
-    for (unsigned round = 0; round < rounds; round++)
-        for (int work = 0; work < WORKS; work++) {
-            struct measured *measured = &contest->row->works[work];
-            double get = time_get(contest, &measured->get_cost);
-            double own = time_work(contest, (enum work)work, &measured->cost);
-            measured->get_seconds = less(measured->get_seconds, get);
-            measured->seconds = less(measured->seconds, own);
-            ratios[(unsigned)work * rounds + round] = get / own;
-        }
-    for (int work = 0; work < WORKS; work++)
-        contest->row->works[work].ratio = median(ratios + (unsigned)work * rounds, rounds);
-    free(ratios);
 }
 
 /* ---- Before and after -------------------------------------------------------------------- */
@@ -214,11 +176,10 @@ static void take_turns(struct contest *contest)
 /* Adds keys until there are so many; returns the seconds. */
 static double fill(struct contest *contest, uint64_t until)
 {
-    const struct plan *plan = contest->plan;
     double seconds = 0;
     while (contest->added < until) {
         uint64_t left = until - contest->added;
-        size_t count = left < plan->batch ? (size_t)left : plan->batch;
+        size_t count = left < contest->plan->batch ? (size_t)left : contest->plan->batch;
         struct perhaps_keys keys = keys_added(&contest->buffer, contest->added, count);
         double start = seconds_now();
         add_batch(contest, &keys);
@@ -228,82 +189,110 @@ static double fill(struct contest *contest, uint64_t until)
     return seconds;
 }
 
-/* Nearly, so that there is room for the keys of the rounds: a filter that is full takes other
- * ways. */
-static void fill_nearly(struct contest *contest)
+/* Far behind those that were asked for their time. */
+static double measure_fpr(struct contest *contest)
 {
-    const struct plan *plan = contest->plan;
-    uint64_t rest = (uint64_t)(plan->rounds + 1) * plan->piece;
-    contest->row->filled = plan->keys - rest;
-    contest->row->fill_seconds = fill(contest, contest->row->filled);
-}
-
-static void measure_fpr(struct contest *contest)
-{
-    const struct plan *plan = contest->plan;
-    struct row *row = contest->row;
-    for (; row->asked < plan->absent; row->asked += plan->batch) {
-        /* far behind those that were asked for their time */
+    size_t batch = contest->plan->batch;
+    uint64_t asked = 0, found = 0;
+    for (; asked < contest->plan->absent; asked += batch) {
         struct perhaps_keys keys =
-            keys_absent(&contest->buffer, (UINT64_C(1) << 48) + row->asked, plan->batch);
-        row->false_positives += ask_batch(contest, &keys);
+            keys_absent(&contest->buffer, (UINT64_C(1) << 48) + asked, batch);
+        found += ask_batch(contest, &keys);
     }
+    return (double)found / (double)asked;
 }
 
-static perhaps_cluster *create(const struct plan *plan, const char *url, double fpr)
+static void open_contest(struct contest *contest, double fpr)
 {
-    char where[256];
-    perhaps_cluster *cluster;
-    struct perhaps_options options = { .capacity = plan->keys, .fpr = fpr };
-    snprintf(where, sizeof where, "%s/perhaps-bench", url);
-    struct perhaps_cluster_options at = { .url = where };
-    int error = perhaps_cluster_new(&at, &cluster);
-    if (!error)
-        error = perhaps_cluster_create(cluster, &options, 0);
-    stop_on(cluster, error);
-    return cluster;
-}
-
-static void destroy(perhaps_cluster *cluster)
-{
-    stop_on(cluster, perhaps_cluster_delete(cluster));
-    perhaps_cluster_free(cluster);
-}
-
-static void open_contest(struct contest *contest, size_t key_nbytes)
-{
+    enum { KEY_NBYTES = 8 };
     const struct plan *plan = contest->plan;
-    contest->answers = malloc(plan->batch);
-    if (!contest->answers || key_buffer_open(&contest->buffer, key_nbytes, plan->piece))
-        errx(2, "out of memory");
-    struct gauge before = fleet_gauge(contest->fleet), after = fleet_gauge(contest->fleet);
-    contest->overhead = (struct gauge){ .commands = after.commands - before.commands,
-                                        .in_nbytes = after.in_nbytes - before.in_nbytes,
-                                        .out_nbytes = after.out_nbytes - before.out_nbytes,
-                                        .seconds = after.seconds - before.seconds };
+    char url[256];
+    struct perhaps_options options = { .capacity = (uint64_t)plan->keys.at[0], .fpr = fpr };
+    struct perhaps_cluster_options at = { .url = url };
+    snprintf(url, sizeof url, "%s/perhaps-bench", plan->servers);
+    contest->answers = allocate_zeroed(plan->batch, sizeof *contest->answers);
+    contest->buffer = key_buffer_open(KEY_NBYTES, plan->piece);
+    int error = perhaps_cluster_new(&at, &contest->cluster);
+    if (!error)
+        error = perhaps_cluster_create(contest->cluster, &options, 0);
+    if (!error)
+        error = perhaps_cluster_stats_of(contest->cluster, &contest->stats);
+    stop_on(contest->cluster, error);
 }
 
 static void close_contest(struct contest *contest)
 {
+    stop_on(contest->cluster, perhaps_cluster_delete(contest->cluster));
+    perhaps_cluster_free(contest->cluster);
     key_buffer_close(&contest->buffer);
     free(contest->answers);
 }
 
-void measure_row(struct fleet *fleet, const struct plan *plan, const char *url, struct row *row)
+/* ---- A rate ------------------------------------------------------------------------------ */
+
+/* Of a key, or a value. */
+static json_t *json_cost(const struct cost *cost, double count)
 {
-    struct contest contest = { .fleet = fleet, .plan = plan, .row = row };
-    open_contest(&contest, row->key_nbytes);
-    contest.cluster = create(plan, url, row->fpr);
-    stop_on(contest.cluster, perhaps_cluster_stats_of(contest.cluster, &row->stats));
-    bits_open(&contest.bits, fleet, plan, row->fpr, row->stats.partitions);
-    row->naive_k = contest.bits.k;
-    fill_nearly(&contest);
-    take_turns(&contest);
-    fill(&contest, plan->keys);
-    measure_fpr(&contest);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "commands", cost->gauge.commands / count,
+                     "bytes_to", cost->gauge.in_nbytes / count, "bytes_from",
+                     cost->gauge.out_nbytes / count, "server_us",
+                     1e6 * cost->gauge.seconds / count, "client_us",
+                     1e6 * cost->client_seconds / count);
+}
+
+static json_t *json_work(const struct contest *contest, int work)
+{
+    double piece = (double)contest->plan->piece, seconds = contest->seconds[work];
+    enum work naive = works[work].naive;
+    json_t *row =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:o}", "work", works[work].name, "keys_per_second",
+                  piece / seconds, "gets_per_second", piece / contest->get_seconds[work],
+                  "to_get", contest->get_seconds[work] / seconds, "to_get_few",
+                  contest->seconds[GETTING_FEW] / seconds, "a_key",
+                  json_cost(&contest->cost[work], piece * (double)contest->plan->rounds));
+    if (naive != WORKS)
+        json_object_set_new(row, "to_naive", json_real(contest->seconds[naive] / seconds));
+    return row;
+}
+
+static json_t *json_contest(const struct contest *contest)
+{
+    const struct perhaps_plan *plan = &contest->stats.plan;
+    double gets = (double)contest->plan->piece * (double)contest->plan->rounds * WORKS;
+    json_t *list = json_array();
+    for (int work = 0; work < WORKS; work++)
+        json_array_append_new(list, json_work(contest, work));
+    json_array_append_new(list, json_pack("{s:s, s:o}", "work", "GET, a value", "a_key",
+                                          json_cost(&contest->get_cost, gets)));
+    return json_pack("{s:f, s:f, s:I, s:f, s:I, s:i, s:o}", "fpr", plan->fpr, "fpr_predicted",
+                     plan->fpr_predicted, "capacity", (json_int_t)plan->capacity,
+                     "bits_per_key", plan->bits_per_key, "partitions",
+                     (json_int_t)contest->stats.partitions, "naive_k", (int)contest->bits.k,
+                     "works", list);
+}
+
+/* Nearly filled, so that there is room for the keys of the rounds: a filter that is full takes
+ * other ways. */
+json_t *measure_rate(struct fleet *fleet, const struct strings *values, const struct plan *plan,
+                     double fpr)
+{
+    struct contest contest = { .fleet = fleet, .values = values, .plan = plan };
+    uint64_t filled = (uint64_t)plan->keys.at[0] - (plan->rounds + 1) * plan->piece;
+    open_contest(&contest, fpr);
+    bits_open(&contest.bits, fleet, plan, fpr, contest.stats.partitions);
+    double fill_seconds = fill(&contest, filled);
+    for (size_t round = 0; round < plan->rounds; round++)
+        for (int work = 0; work < WORKS; work++)
+            take_turn(&contest, (enum work)work);
+    fill(&contest, (uint64_t)plan->keys.at[0]);
+    json_t *row = json_contest(&contest);
+    json_object_update_new(row, json_pack("{s:I, s:f, s:f, s:I}", "filled", (json_int_t)filled,
+                                          "fill_seconds", fill_seconds, "fpr_measured",
+                                          measure_fpr(&contest), "fpr_queries",
+                                          (json_int_t)plan->absent));
     bits_close(&contest.bits);
-    destroy(contest.cluster);
     close_contest(&contest);
+    return row;
 }
 
 /* ---- Latency ----------------------------------------------------------------------------- */
@@ -316,7 +305,7 @@ static void time_call(struct contest *contest, size_t keys, size_t call,
                       struct stopwatch *watch)
 {
     double start = seconds_now();
-    values_get(contest->fleet, VALUES, contest->got++, keys);
+    values_get(contest->values, VALUES, contest->got++, keys);
     watch->get[call] = seconds_now() - start;
     struct perhaps_keys asked = keys_absent(&contest->buffer, contest->asked, keys);
     contest->asked += keys;
@@ -330,29 +319,39 @@ static void time_call(struct contest *contest, size_t keys, size_t call,
     watch->add[call] = seconds_now() - start;
 }
 
-void measure_latency(struct fleet *fleet, const struct plan *plan, const char *url,
-                     struct latency latency[LATENCIES])
+static int compare_numbers(const void *a, const void *b)
 {
-    struct row row = { .fpr = plan->fpr[0] };
-    struct contest contest = { .fleet = fleet, .plan = plan, .row = &row };
-    struct stopwatch watch = { .get = calloc(plan->samples, sizeof *watch.get),
-                               .ask = calloc(plan->samples, sizeof *watch.ask),
-                               .add = calloc(plan->samples, sizeof *watch.add) };
-    if (!watch.get || !watch.ask || !watch.add)
-        errx(2, "out of memory");
-    open_contest(&contest, plan->key_nbytes[0]);
-    contest.cluster = create(plan, url, row.fpr);
-    for (size_t i = 0; i < LATENCIES && latency_batch[i] <= plan->batch; i++) {
-        size_t calls = plan->samples;
-        for (size_t call = 0; call < calls; call++)
-            time_call(&contest, latency_batch[i], call, &watch);
-        latency[i] = (struct latency){ .get = median(watch.get, calls),
-                                       .ask = median(watch.ask, calls),
-                                       .add = median(watch.add, calls) };
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *numbers, size_t count)
+{
+    qsort(numbers, count, sizeof *numbers, compare_numbers);
+    return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
+}
+
+json_t *measure_latency(struct fleet *fleet, const struct strings *values,
+                        const struct plan *plan)
+{
+    static const size_t sizes[] = { 1, 16, 256, 4096 };
+    struct contest contest = { .fleet = fleet, .values = values, .plan = plan };
+    size_t n = plan->samples;
+    double *times = allocate_zeroed(3 * n, sizeof *times);
+    struct stopwatch watch = { times, times + n, times + 2 * n };
+    json_t *rows = json_array();
+    open_contest(&contest, plan->fpr.at[0]);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t call = 0; call < n; call++)
+            time_call(&contest, sizes[i], call, &watch);
+        double get = median(watch.get, n), ask = median(watch.ask, n),
+               add = median(watch.add, n);
+        json_array_append_new(rows, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "keys",
+                                              (json_int_t)sizes[i], "get_us", 1e6 * get,
+                                              "ask_us", 1e6 * ask, "ask_to_get", ask / get,
+                                              "add_us", 1e6 * add, "add_to_get", add / get));
     }
-    destroy(contest.cluster);
     close_contest(&contest);
-    free(watch.get);
-    free(watch.ask);
-    free(watch.add);
+    free(times);
+    return rows;
 }

@@ -1,7 +1,12 @@
-/* contenders.c - the kinds of the library, as the registry has them, and the peers. */
+/* contenders.c - the kinds of the library, as the registry has them, and libbloom. */
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
+
+/* ---- Kinds of the library ---------------------------------------------------------------- */
 
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
@@ -34,90 +39,79 @@ static void clear(void *filter)
     perhaps_clear(filter);
 }
 
-static uint64_t nbytes(const void *filter)
+static const struct perhaps_kind *kind_named(const char *name)
+{
+    const struct perhaps_kind *kind;
+    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++)
+        if (!strcmp(kind->name, name))
+            break;
+    return kind;
+}
+
+static void tell(const void *filter, struct facts *facts)
 {
     struct perhaps_stats stats;
     perhaps_stats_of(filter, &stats);
-    return stats.plan.body_nbytes;
-}
-
-static double load(const void *filter)
-{
-    struct perhaps_stats stats;
-    perhaps_stats_of(filter, &stats);
-    return stats.load;
-}
-
-static uint64_t huge_nbytes(const void *filter)
-{
-    return perhaps_huge_nbytes(filter);
-}
-
-static const char *cpu(const void *filter)
-{
-    struct perhaps_stats stats;
-    perhaps_stats_of(filter, &stats);
-    return stats.cpu;
+    uint64_t nbytes = stats.plan.body_nbytes, huge = perhaps_huge_nbytes(filter);
+    bool has_slots = kind_named(stats.plan.kind)->abilities & PERHAPS_CAN_REMOVE;
+    *facts = (struct facts){ .nbytes = nbytes,
+                             .huge_nbytes = huge < nbytes ? huge : nbytes,
+                             .huge_known = true,
+                             .load = has_slots ? stats.load : 0,
+                             .cpu = stats.cpu };
 }
 
 /* The body is almost proportional to the capacity: a few corrections settle it. */
-static uint64_t capacity(const struct contender *self, double fpr, uint64_t body_nbytes)
+uint64_t contender_capacity(const struct contender *contender, double fpr, double body_nbytes)
 {
     struct perhaps_plan plan;
-    double keys = (double)body_nbytes;
+    double keys = body_nbytes;
     for (int i = 0; i < 8; i++) {
-        struct perhaps_options options = options_of(self, (uint64_t)keys, fpr);
-        if (perhaps_plan_for(&options, &plan))
+        struct perhaps_options options = options_of(contender, (uint64_t)keys, fpr);
+        if (contender->is_peer || perhaps_plan_for(&options, &plan))
             return 0;
-        keys *= (double)body_nbytes / (double)plan.body_nbytes;
+        keys *= body_nbytes / (double)plan.body_nbytes;
     }
     return (uint64_t)keys;
 }
 
-static const uint8_t *key_at(const struct perhaps_keys *keys, size_t i)
-{
-    return (const uint8_t *)keys->packed + i * keys->key_nbytes;
-}
-
 static size_t add_single(void *filter, const struct perhaps_keys *keys)
 {
+    const uint8_t *key = keys->packed;
     size_t added = 0;
-    while (added < keys->count && !perhaps_add(filter, key_at(keys, added), keys->key_nbytes))
-        added++;
+    for (; added < keys->count; added++, key += keys->key_nbytes)
+        if (perhaps_add(filter, key, keys->key_nbytes))
+            break;
     return added;
 }
 
-static size_t ask_single(const void *filter, const struct perhaps_keys *keys)
+static size_t ask_single(void *filter, const struct perhaps_keys *keys)
 {
+    const uint8_t *key = keys->packed;
     size_t found = 0;
-    for (size_t i = 0; i < keys->count; i++)
-        found += perhaps_contains(filter, key_at(keys, i), keys->key_nbytes);
+    for (size_t i = 0; i < keys->count; i++, key += keys->key_nbytes)
+        found += perhaps_contains(filter, key, keys->key_nbytes);
     return found;
 }
 
 static size_t add_batched(void *filter, const struct perhaps_keys *keys)
 {
-    size_t added = 0;
-    while (added < keys->count) {
-        struct perhaps_keys batch = keys_slice(keys, added, BATCH_KEYS);
-        size_t done;
-        int error = perhaps_add_many(filter, &batch, &done);
-        added += done;
-        if (error)
-            break;
-    }
+    size_t added;
+    (void)perhaps_add_many(filter, keys, &added);
     return added;
 }
 
-static size_t ask_batched(const void *filter, const struct perhaps_keys *keys)
+static size_t ask_batched(void *filter, const struct perhaps_keys *keys)
 {
-    bool present[BATCH_KEYS];
-    size_t found = 0;
-    for (size_t at = 0; at < keys->count; at += BATCH_KEYS) {
-        struct perhaps_keys batch = keys_slice(keys, at, BATCH_KEYS);
-        found += perhaps_contains_many(filter, &batch, present);
-    }
-    return found;
+    bool present[PIECE_KEYS];
+    return perhaps_contains_many(filter, keys, present);
+}
+
+static size_t remove_batched(void *filter, const struct perhaps_keys *keys)
+{
+    bool removed[PIECE_KEYS];
+    size_t nremoved;
+    return perhaps_remove_many(filter, keys, removed, &nremoved) ? SIZE_MAX : nremoved;
 }
 
 /* Others that remove stop at their rate, or grow. */
@@ -137,7 +131,6 @@ static struct contender contender_of(const struct perhaps_kind *kind)
 {
     return (struct contender){
         .name = kind->name,
-        .has_slots = kind->abilities & PERHAPS_CAN_REMOVE,
         .has_buckets = has_buckets(kind),
         .forgets = kind->abilities & PERHAPS_CAN_FORGET,
         .can_share = kind->abilities & PERHAPS_CAN_THREADS,
@@ -145,21 +138,101 @@ static struct contender contender_of(const struct perhaps_kind *kind)
         .create = create,
         .destroy = destroy,
         .clear = clear,
-        .nbytes = nbytes,
-        .load = load,
-        .huge_nbytes = huge_nbytes,
-        .cpu = cpu,
-        .capacity = capacity,
-        .add = { [SINGLE] = add_single, [BATCHED] = add_batched },
-        .ask = { [SINGLE] = ask_single, [BATCHED] = ask_batched },
+        .tell = tell,
+        .add = { add_single, add_batched },
+        .ask = { ask_single, ask_batched },
+        .remove = remove_batched,
     };
 }
 
+/* ---- libbloom (github.com/jvirkki/libbloom): a classic Bloom filter in C ----------------- */
+
+#ifdef HAVE_LIBBLOOM
+#include <bloom.h>
+
+static const char *libbloom_create(const struct contender *self, const struct task *task,
+                                   void **filter)
+{
+    (void)self;
+    double nbits = (double)task->capacity * -log(task->fpr) / (M_LN2 * M_LN2);
+    if (nbits > INT_MAX)
+        return "counts its bits in an int: too many here";
+    *filter = allocate_zeroed(1, sizeof(struct bloom));
+    return bloom_init(*filter, (int)task->capacity, task->fpr) ? "could not be created" : NULL;
+}
+
+static void libbloom_destroy(void *filter)
+{
+    bloom_free(filter);
+    free(filter);
+}
+
+static void libbloom_clear(void *filter)
+{
+    bloom_reset(filter);
+}
+
+static void libbloom_tell(const void *filter, struct facts *facts)
+{
+    facts->nbytes = (uint64_t)((const struct bloom *)filter)->bytes;
+}
+
+static size_t libbloom_add(void *filter, const struct perhaps_keys *keys)
+{
+    const uint8_t *key = keys->packed;
+    for (size_t i = 0; i < keys->count; i++, key += keys->key_nbytes)
+        bloom_add(filter, key, (int)keys->key_nbytes);
+    return keys->count;
+}
+
+static size_t libbloom_ask(void *filter, const struct perhaps_keys *keys)
+{
+    const uint8_t *key = keys->packed;
+    size_t found = 0;
+    for (size_t i = 0; i < keys->count; i++, key += keys->key_nbytes)
+        found += bloom_check(filter, key, (int)keys->key_nbytes) == 1;
+    return found;
+}
+#endif
+
+static const struct contender libbloom = {
+    .name = "libbloom",
+    .is_peer = true,
+#ifdef HAVE_LIBBLOOM
+    .can_threads = true,
+    .create = libbloom_create,
+    .destroy = libbloom_destroy,
+    .clear = libbloom_clear,
+    .tell = libbloom_tell,
+    .add = { libbloom_add },
+    .ask = { libbloom_ask },
+#else
+    .missing = "not installed (Debian: libbloom-dev)",
+#endif
+};
+
+/* ---- All of them ------------------------------------------------------------------------- */
+
+#ifndef HAVE_ROCKSDB
+size_t peer_rocksdb(struct contender *list)
+{
+    *list = (struct contender){
+        .name = "rocksdb",
+        .is_peer = true,
+        .missing = "not installed, or another version (Debian 12: librocksdb-dev, 7.8)",
+    };
+    return 1;
+}
+#endif
+
 size_t contenders_list(struct contender list[CONTENDERS_MAX])
 {
+    enum { PEERS_MOST = 8 };
     const struct perhaps_kind *kind;
     size_t count = 0;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)) && count < CONTENDERS_MAX; i++)
+    while (count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(count)))
         list[count++] = contender_of(kind);
-    return count + peers_list(list + count, CONTENDERS_MAX - count);
+    list[count++] = libbloom;
+    count += peer_rocksdb(list + count);
+    return count + peer_processes(list + count);
 }

@@ -1,23 +1,54 @@
-/* fleet.c - a loop over connections that do not block. */
-#include "fleet.h"
-
+/* fleet.c - commands to all servers at once: not by the code of the library that is measured. */
 #include <err.h>
 #include <errno.h>
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-/* Once so much is waiting it is sent, while more commands are written. */
-enum { SEND_NBYTES = 32 << 10 };
+#include "cluster.h"
+
+/* Once so much is waiting it is sent, while more commands are written; a command, at most. */
+enum { SEND_NBYTES = 32 << 10, COMMAND_NBYTES = 256 };
 
 /* ---- Commands ---------------------------------------------------------------------------- */
 
-char *put_text(char *at, const char *text, size_t nbytes)
+/* Twice the room, so that it is seldom called. */
+static void *grow(void *memory, size_t *room, size_t least, size_t unit)
 {
-    memcpy(at, text, nbytes);
-    return at + nbytes;
+    if (*room >= least)
+        return memory;
+    while (*room < least)
+        *room = *room ? 2 * *room : 1024;
+    memory = realloc(memory, *room * unit);
+    if (!memory)
+        errx(2, "out of memory");
+    return memory;
+}
+
+/* What the server takes now, or all of it. */
+static void send_some(struct node *node, bool all)
+{
+    do {
+        size_t left = node->out_nbytes - node->out_sent;
+        ssize_t sent = send(node->context->fd, node->out + node->out_sent, left,
+                            MSG_NOSIGNAL | (all ? 0 : MSG_DONTWAIT));
+        if (sent < 0 && errno != EAGAIN && errno != EINTR)
+            err(2, "%s: send", node->at);
+        node->out_sent += sent > 0 ? (size_t)sent : 0;
+    } while (all && node->out_sent < node->out_nbytes);
+}
+
+static char *put_text(char *at, const char *text)
+{
+    return stpcpy(at, text);
+}
+
+/* So many digits of it. */
+static char *put_number(char *at, uint64_t number, unsigned digits)
+{
+    for (unsigned i = digits; i-- > 0; number /= 10)
+        at[i] = (char)('0' + number % 10);
+    return at + digits;
 }
 
 static unsigned digits_of(uint64_t number)
@@ -28,71 +59,25 @@ static unsigned digits_of(uint64_t number)
     return digits;
 }
 
-char *put_number(char *at, uint64_t number)
+void strings_send(const struct strings *strings, const char *verb, uint64_t number,
+                  uint64_t offset, const char *rest, uint32_t tag)
 {
-    unsigned digits = digits_of(number);
-    for (unsigned i = digits; i-- > 0; number /= 10)
-        at[i] = (char)('0' + number % 10);
-    return at + digits;
-}
-
-static char *put_line_end(char *at)
-{
-    return put_text(at, "\r\n", 2);
-}
-
-char *put_bulk(char *at, const char *text, size_t nbytes)
-{
-    *at++ = '$';
-    at = put_line_end(put_number(at, nbytes));
-    return put_line_end(put_text(at, text, nbytes));
-}
-
-char *put_bulk_number(char *at, uint64_t number)
-{
-    *at++ = '$';
-    at = put_line_end(put_number(at, digits_of(number)));
-    return put_line_end(put_number(at, number));
-}
-
-/* Twice the room, so that it is seldom called. */
-static void *grow(void *memory, size_t *room, size_t least, size_t unit)
-{
-    while (*room < least)
-        *room = *room ? 2 * *room : 1024;
-    memory = realloc(memory, *room * unit);
-    if (!memory)
-        errx(2, "out of memory");
-    return memory;
-}
-
-/* Sends what the server takes now. */
-static void send_some(struct node *node)
-{
-    size_t left = node->out_nbytes - node->out_sent;
-    ssize_t sent =
-        send(node->context->fd, node->out + node->out_sent, left, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
-        err(2, "%s: send", node->at);
-    node->out_sent += sent > 0 ? (size_t)sent : 0;
-}
-
-char *fleet_place(struct node *node, size_t most)
-{
-    if (node->out_nbytes + most > node->out_room)
-        node->out = grow(node->out, &node->out_room, node->out_nbytes + most, 1);
-    return node->out + node->out_nbytes;
-}
-
-void fleet_put(struct node *node, const char *end, uint32_t tag)
-{
-    if (node->ntags == node->tag_room)
-        node->tags = grow(node->tags, &node->tag_room, node->ntags + 1, sizeof *node->tags);
-    node->tags[node->ntags++] = tag;
+    struct node *node = &strings->fleet->nodes[strings->node_of[number]];
     size_t before = node->out_nbytes;
-    node->out_nbytes = (size_t)(end - node->out);
+    node->out = grow(node->out, &node->out_room, before + COMMAND_NBYTES, 1);
+    node->tags = grow(node->tags, &node->tag_room, node->ntags + 1, sizeof *node->tags);
+    node->tags[node->ntags++] = tag;
+    char *at = put_text(node->out + before, verb);
+    at = put_text(put_text(at, "\r\n$20\r\n"), strings->prefix);
+    at = put_text(put_number(at, number, 6), "\r\n");
+    if (offset != UINT64_MAX) {
+        unsigned digits = digits_of(offset);
+        at = put_number(put_text(at, "$"), digits, digits_of(digits));
+        at = put_text(put_number(put_text(at, "\r\n"), offset, digits), "\r\n");
+    }
+    node->out_nbytes = (size_t)(put_text(at, rest) - node->out);
     if (before / SEND_NBYTES != node->out_nbytes / SEND_NBYTES)
-        send_some(node);
+        send_some(node, false);
 }
 
 /* ---- Answers ----------------------------------------------------------------------------- */
@@ -101,10 +86,10 @@ void fleet_put(struct node *node, const char *end, uint32_t tag)
 static void *take(const redisReadTask *task, long long number, const char *bytes, size_t nbytes)
 {
     struct node *node = task->privdata;
-    if (node->answered == node->ntags)
-        errx(2, "%s: an answer to nothing", node->at);
-    node->fleet->take(node->fleet->context, node->tags[node->answered++], number, bytes,
-                      nbytes);
+    struct fleet *fleet = node->fleet;
+    uint32_t tag = node->tags[node->answered++];
+    if (fleet->take)
+        fleet->take(fleet->context, tag, number, bytes, nbytes);
     return node;
 }
 
@@ -137,64 +122,63 @@ static redisReplyObjectFunctions takers = { .createString = take_string,
                                             .createNil = take_nil,
                                             .freeObject = forget };
 
-static void receive(struct node *node)
-{
-    void *reply;
-    if (redisBufferRead(node->context) != REDIS_OK)
-        errx(2, "%s: %s", node->at, node->context->errstr);
-    do {
-        if (redisReaderGetReply(node->context->reader, &reply) != REDIS_OK)
-            errx(2, "%s: %s", node->at, node->context->reader->errstr);
-    } while (reply);
-}
-
-/* Of the nodes that still have to send or to answer; returns how many. */
-static nfds_t watch(struct fleet *fleet, struct pollfd *events, struct node **watched)
-{
-    nfds_t count = 0;
-    for (size_t i = 0; i < fleet->count; i++) {
-        struct node *node = &fleet->nodes[i];
-        bool sends = node->out_sent < node->out_nbytes;
-        if (!sends && node->answered == node->ntags)
-            continue;
-        events[count] = (struct pollfd){ .fd = node->context->fd,
-                                         .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
-        watched[count++] = node;
-    }
-    return count;
-}
-
+/* A server takes commands while its answers wait, so that none is kept from working by the
+ * order in which the answers are read. */
 void fleet_run(struct fleet *fleet)
 {
-    enum { PATIENCE_MS = 30000 };
-    struct pollfd events[NODES_MAX];
-    struct node *watched[NODES_MAX];
-    nfds_t count;
-    while ((count = watch(fleet, events, watched))) {
-        int ready = poll(events, count, PATIENCE_MS);
-        if (ready == 0)
-            errx(2, "%s: no answer for %d s", watched[0]->at, PATIENCE_MS / 1000);
-        if (ready < 0 && errno != EINTR)
-            err(2, "poll");
-        for (nfds_t i = 0; i < count && ready > 0; i++) {
-            if (events[i].revents & POLLOUT)
-                send_some(watched[i]);
-            if (events[i].revents & ~POLLOUT)
-                receive(watched[i]);
-        }
-    }
-    for (size_t i = 0; i < fleet->count; i++) {
-        struct node *node = &fleet->nodes[i];
+    void *reply;
+    for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++)
+        send_some(node, true);
+    for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++) {
+        while (node->answered < node->ntags)
+            if (redisGetReply(node->context, &reply) != REDIS_OK)
+                errx(2, "%s: %s", node->at, node->context->errstr);
         node->out_nbytes = node->out_sent = node->ntags = node->answered = 0;
     }
+    fleet->take = NULL;
+}
+
+/* ---- Strings ----------------------------------------------------------------------------- */
+
+/* CRC16 (XMODEM) of a name without braces. */
+static unsigned slot_of(const char *name)
+{
+    unsigned crc = 0;
+    for (; *name; name++) {
+        crc ^= (unsigned)(uint8_t)*name << 8;
+        for (int bit = 0; bit < 8; bit++)
+            crc = (crc << 1 ^ (crc & 0x8000 ? 0x1021 : 0)) & 0xFFFF;
+    }
+    return crc % SLOTS;
+}
+
+struct strings strings_open(struct fleet *fleet, const char *prefix, uint64_t count)
+{
+    struct strings strings = { fleet, prefix, count, allocate_zeroed(count, 1) };
+    for (uint64_t i = 0; i < count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s%06u", prefix, (unsigned)i);
+        strings.node_of[i] = fleet->node_of[slot_of(name)];
+    }
+    return strings;
+}
+
+void strings_close(struct strings *strings)
+{
+    for (uint64_t i = 0; i < strings->count; i++)
+        strings_send(strings, "*2\r\n$3\r\nDEL", i, UINT64_MAX, "", 0);
+    fleet_run(strings->fleet);
+    free(strings->node_of);
 }
 
 /* ---- Connections ------------------------------------------------------------------------- */
 
-static redisContext *check(redisContext *context, const char *host, int port)
+static redisContext *reach(const char *host, int port)
 {
+    redisContext *context = redisConnect(host, port);
     if (!context || context->err)
         errx(2, "%s:%d: %s", host, port, context ? context->errstr : "out of memory");
+    redisSetTimeout(context, (struct timeval){ .tv_sec = 30 });
     return context;
 }
 
@@ -205,8 +189,8 @@ static void add_node(struct fleet *fleet, const char *host, int port)
     struct node *node = &fleet->nodes[fleet->count++];
     *node = (struct node){ .fleet = fleet };
     snprintf(node->at, sizeof node->at, "%.50s:%d", host, port);
-    node->control = check(redisConnect(host, port), host, port);
-    node->context = check(redisConnectNonBlock(host, port), host, port);
+    node->control = reach(host, port);
+    node->context = reach(host, port);
     node->context->reader->fn = &takers;
     node->context->reader->privdata = node;
 }
@@ -243,8 +227,7 @@ void fleet_open(struct fleet *fleet, const char *url)
     int port;
     if (sscanf(url, "redis://%63[^:/]:%d", host, &port) != 2)
         errx(2, "%s: not redis://host:port", url);
-    *fleet = (struct fleet){ 0 };
-    redisContext *seed = check(redisConnect(host, port), host, port);
+    redisContext *seed = reach(host, port);
     redisReply *rows = ask(seed, "CLUSTER SLOTS");
     if (rows->type == REDIS_REPLY_ERROR)
         add_node(fleet, host, port); /* it is no cluster */
@@ -256,11 +239,11 @@ void fleet_open(struct fleet *fleet, const char *url)
 
 void fleet_close(struct fleet *fleet)
 {
-    for (size_t i = 0; i < fleet->count; i++) {
-        redisFree(fleet->nodes[i].context);
-        redisFree(fleet->nodes[i].control);
-        free(fleet->nodes[i].out);
-        free(fleet->nodes[i].tags);
+    for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++) {
+        redisFree(node->context);
+        redisFree(node->control);
+        free(node->out);
+        free(node->tags);
     }
 }
 

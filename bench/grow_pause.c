@@ -11,7 +11,8 @@
 
 #include "grow.h"
 
-enum { BINS = 4 * 64, GROUP_KEYS = 16 };
+/* A call that takes longer is one of the long ones. */
+enum { LONG_CALL_NS = 100000, BINS = 4 * 64, GROUP_KEYS = 16 };
 
 struct stopwatch {
     const struct growth *growth;
@@ -102,8 +103,7 @@ static const char *add_piece(struct stopwatch *s, perhaps_filter *filter, uint64
 static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t first,
                         size_t count, uint64_t pace)
 {
-    const double lines_a_key =
-        (double)last_stop(s->growth)->nbytes / 64 / (double)s->growth->keys;
+    const double lines_a_key = (double)s->growth->nbytes / 64 / (double)s->growth->keys;
     s->last = ns_now();
     for (size_t i = 0; i < count; i++) {
         uint64_t line = (uint64_t)((double)(first + i) * lines_a_key);
@@ -127,24 +127,21 @@ static size_t piece_at(const struct stopwatch *s, uint64_t first)
 static const char *run_filter(struct stopwatch *s, bool *huge)
 {
     perhaps_filter *filter;
-    struct perhaps_stats stats;
-    uint64_t huge_before = huge_nbytes_now();
-    const char *problem = grow_create(s->growth->grower, NULL, &filter);
+    const char *problem = grow_create(s->growth, NULL, &filter);
     if (problem)
         return problem;
     for (uint64_t first = 0; first < s->growth->keys && !problem; first += piece_at(s, first)) {
         problem = add_piece(s, filter, first, piece_at(s, first));
         grow_progress(s->growth, "called", first);
     }
-    perhaps_stats_of(filter, &stats);
-    *huge = 2 * (huge_nbytes_now() - huge_before) > stats.memory_nbytes;
+    *huge = 2 * perhaps_huge_nbytes(filter) > perhaps_memory_nbytes(filter);
     perhaps_free(filter);
     return problem;
 }
 
 static const char *run_bare(struct stopwatch *s, bool huge, uint64_t pace)
 {
-    size_t nbytes = (size_t)last_stop(s->growth)->nbytes + 64;
+    size_t nbytes = (size_t)s->growth->nbytes + 64;
     void *words =
         mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (words == MAP_FAILED)
@@ -158,34 +155,34 @@ static const char *run_bare(struct stopwatch *s, bool huge, uint64_t pace)
     return NULL;
 }
 
-static struct pauses conclude(const struct stopwatch *s)
+static json_t *json_pauses(const struct stopwatch *s)
 {
-    struct pauses pauses = {
-        .median_ns = quantile(s, 0.5),
-        .most_ns = { quantile(s, 1e-4), quantile(s, 1e-5) },
-        .longest_ns = (double)s->longest_ns,
-        .calls = s->calls,
-        .long_calls = s->long_calls,
-    };
+    uint64_t again_ns = 0, again_at = 0;
+    json_t *pauses =
+        json_pack("{s:f, s:f, s:f, s:I, s:I, s:I}", "median_ns", quantile(s, 0.5),
+                  "all_but_1e-4_ns", quantile(s, 1e-4), "all_but_1e-5_ns", quantile(s, 1e-5),
+                  "longest_ns", (json_int_t)s->longest_ns, "calls", (json_int_t)s->calls,
+                  "long_calls", (json_int_t)s->long_calls);
     for (uint64_t i = 0; i < s->ngroups; i++)
-        if (s->groups[i] != UINT32_MAX && s->groups[i] > pauses.again_ns) {
-            pauses.again_ns = s->groups[i];
-            pauses.again_at = i * GROUP_KEYS;
+        if (s->groups[i] != UINT32_MAX && s->groups[i] > again_ns) {
+            again_ns = s->groups[i];
+            again_at = i * GROUP_KEYS;
         }
+    if (s->growth->settings->repeat.at[0] < 2) /* nothing came again */
+        return pauses;
+    json_object_set_new(pauses, "again_ns", json_integer((json_int_t)again_ns));
+    json_object_set_new(pauses, "again_at_key", json_integer((json_int_t)again_at));
     return pauses;
 }
 
-static int stopwatch_open(struct stopwatch *s, const struct growth *growth)
+static void stopwatch_open(struct stopwatch *s, const struct growth *growth)
 {
     *s = (struct stopwatch){ .growth = growth, .ngroups = growth->keys / GROUP_KEYS };
-    s->groups = malloc((s->ngroups + 1) * sizeof *s->groups);
-    if (key_buffer_open(&s->buffer, (size_t)growth->settings->key_nbytes,
-                        growth->settings->piece) ||
-        !s->groups)
-        return -1;
+    s->groups = allocate_zeroed(s->ngroups + 1, sizeof *s->groups);
+    s->buffer =
+        key_buffer_open((size_t)growth->settings->key_nbytes.at[0], growth->settings->piece);
     for (uint64_t i = 0; i <= s->ngroups; i++)
         s->groups[i] = UINT32_MAX;
-    return 0;
 }
 
 static void stopwatch_close(struct stopwatch *s)
@@ -198,17 +195,16 @@ const char *grow_pause(struct growth *growth)
 {
     struct stopwatch own, bare;
     bool huge = false;
-    int error = stopwatch_open(&own, growth) | stopwatch_open(&bare, growth);
-    const char *problem = error ? "out of memory" : NULL;
-    for (uint64_t run = 0; run < growth->settings->repeat && !problem; run++) {
+    const char *problem = NULL;
+    stopwatch_open(&own, growth);
+    stopwatch_open(&bare, growth);
+    for (double run = 0; run < growth->settings->repeat.at[0] && !problem; run++) {
         problem = run_filter(&own, &huge);
         if (!problem)
             problem = run_bare(&bare, huge, own.short_ns / own.calls);
     }
-    growth->pauses = conclude(&own);
-    growth->bare_pauses = conclude(&bare);
-    if (growth->settings->repeat < 2) /* nothing came again */
-        growth->pauses.again_ns = growth->bare_pauses.again_ns = 0;
+    json_object_set_new(growth->row, "pauses", json_pauses(&own));
+    json_object_set_new(growth->row, "bare_pauses", json_pauses(&bare));
     stopwatch_close(&own);
     stopwatch_close(&bare);
     return problem;

@@ -9,53 +9,55 @@
 
 #include "grow.h"
 
-struct purse {
-    uint64_t nbytes;
-    uint64_t most; /* since the last look */
-};
+enum { STOPS_A_DOUBLING = 8, WATCH_KEYS = 4096, LAYER_STOPS = 3 };
+
+/* When the layers are full, and on from there: keys to the sum of their capacities. */
+static const double fullness[LAYER_STOPS] = { 1, 1.5, 1.99 };
 
 struct watch {
     struct growth *growth;
     perhaps_filter *filter;
     struct key_buffer buffer;
-    struct purse purse;
-    uint64_t keys; /* that are in */
+    uint64_t nbytes, most; /* of memory: in use, and the most since the last look */
+    uint64_t keys;         /* that are in */
+    uint64_t worst_from, worst_keys, looks;
+    double worst_bits; /* a key, from worst_from keys on */
+    size_t layer_stops;
 };
 
-/* ---- Memory ---------------------------------------------------------------------------- */
+/* ---- Memory ------------------------------------------------------------------------------ */
 
-static void *purse_allocate(void *context, size_t nbytes)
+static void *watch_allocate(void *context, size_t nbytes)
 {
-    struct purse *purse = context;
+    struct watch *w = context;
     void *memory = aligned_alloc(64, (nbytes + 63) / 64 * 64);
     if (!memory)
         return NULL;
     memset(memory, 0, nbytes);
-    purse->nbytes += nbytes;
-    if (purse->most < purse->nbytes)
-        purse->most = purse->nbytes;
+    w->nbytes += nbytes;
+    if (w->most < w->nbytes)
+        w->most = w->nbytes;
     return memory;
 }
 
-static void purse_release(void *context, void *memory, size_t nbytes)
+static void watch_release(void *context, void *memory, size_t nbytes)
 {
-    struct purse *purse = context;
-    purse->nbytes -= nbytes;
+    struct watch *w = context;
+    w->nbytes -= nbytes;
     free(memory);
 }
 
 static void look_at_memory(struct watch *w)
 {
-    struct growth *growth = w->growth;
-    double bits = 8 * (double)w->purse.most / (double)w->keys;
-    growth->piece_nbytes[w->keys / growth->settings->piece] = w->purse.nbytes;
-    w->purse.most = w->purse.nbytes;
-    if (w->keys < worst_from(growth->settings))
+    double bits = 8 * (double)w->most / (double)w->keys;
+    w->growth->piece_nbytes[w->keys / w->growth->settings->piece] = w->nbytes;
+    w->most = w->nbytes;
+    if (w->keys < w->worst_from)
         return;
-    growth->looks++;
-    if (bits > growth->worst_bits) {
-        growth->worst_bits = bits;
-        growth->worst_keys = w->keys;
+    w->looks++;
+    if (bits > w->worst_bits) {
+        w->worst_bits = bits;
+        w->worst_keys = w->keys;
     }
 }
 
@@ -77,29 +79,41 @@ static const char *watch_until(struct watch *w, uint64_t keys)
     return NULL;
 }
 
-static void note_stop(struct watch *w, bool doubled)
+/* Bits a key of a filter of fixed size for as many keys as are in; 0 if it cannot be. */
+static double planned_bits(const struct watch *w, double fpr)
+{
+    struct perhaps_options options = { .capacity = w->keys,
+                                       .fpr = fpr,
+                                       .kind = w->growth->fixed };
+    struct perhaps_plan plan;
+    return perhaps_plan_for(&options, &plan) ? 0 : plan.bits_per_key;
+}
+
+/* 'doubled': since the last one of these, or it is the last stop of all. */
+static void note_stop(const struct watch *w, bool doubled)
 {
     struct growth *growth = w->growth;
     struct perhaps_stats stats;
     perhaps_stats_of(w->filter, &stats);
-    growth->stops[growth->nstops++] = (struct stop){
-        .keys = w->keys,
-        .nbytes = stats.memory_nbytes,
-        .fpr_now = stats.fpr_now,
-        .parts = stats.parts ? stats.parts : stats.elastic.segments,
-        .planned_bits = grow_planned_bits(growth->grower, w->keys, stats.fpr_now),
-        .doubled = doubled,
-    };
+    growth->nbytes = stats.memory_nbytes;
+    growth->parts = stats.parts ? stats.parts : stats.elastic.segments;
+    growth->fpr_now = stats.fpr_now;
+    growth->planned_bits = planned_bits(w, stats.fpr_now);
+    json_array_append_new(
+        json_object_get(growth->row, "stops"),
+        json_pack("{s:I, s:I, s:f, s:f, s:I, s:f, s:b}", "keys", (json_int_t)w->keys, "bytes",
+                  (json_int_t)stats.memory_nbytes, "bits_per_key",
+                  8 * (double)stats.memory_nbytes / (double)w->keys, "fpr_now", stats.fpr_now,
+                  "parts", (json_int_t)growth->parts, "fixed_bits_per_key",
+                  growth->planned_bits, "doubled", doubled));
 }
 
 /* ---- Where layers begin ------------------------------------------------------------------ */
 
-static const double fullness[LAYER_STOPS] = { 1, 1.5, 1.99 };
-
 /* The sum of the capacities of as many layers as can be filled by the half of the keys. */
 static double boundary_of(const struct growth *growth)
 {
-    const struct perhaps_options *options = &growth->grower->options;
+    const struct perhaps_options *options = &growth->options;
     double layer = (double)options->capacity, sum = layer;
     double most = (double)growth->keys / fullness[LAYER_STOPS - 1];
     while (sum + layer * options->chain.factor <= most) {
@@ -109,29 +123,31 @@ static double boundary_of(const struct growth *growth)
     return sum;
 }
 
+static void note_layer_stop(struct watch *w)
+{
+    struct growth *growth = w->growth;
+    double planned = planned_bits(w, growth->options.fpr);
+    double bits = 8 * (double)perhaps_memory_nbytes(w->filter) / (double)w->keys;
+    json_array_append_new(json_object_get(growth->row, "layer_stops"),
+                          json_pack("{s:f, s:s, s:I, s:f, s:f, s:f}", "full",
+                                    fullness[w->layer_stops++], "filter", growth->name, "keys",
+                                    (json_int_t)w->keys, "bits_per_key", bits,
+                                    "planned_bits_per_key", planned, "ratio", bits / planned));
+}
+
 /* Deals with what of them comes until there are 'keys' keys. */
 static const char *watch_layers_until(struct watch *w, uint64_t keys)
 {
-    struct growth *growth = w->growth;
-    const struct grower *grower = growth->grower;
-    while (grower->has_layers && growth->nlayer_stops < LAYER_STOPS) {
-        double full = fullness[growth->nlayer_stops];
-        uint64_t at = (uint64_t)(full * boundary_of(growth));
+    const char *problem = NULL;
+    while (w->growth->has_layers && w->layer_stops < LAYER_STOPS && !problem) {
+        uint64_t at = (uint64_t)(fullness[w->layer_stops] * boundary_of(w->growth));
         if (at > keys)
             break;
-        const char *problem = watch_until(w, at);
-        struct perhaps_stats stats;
-        if (problem)
-            return problem;
-        perhaps_stats_of(w->filter, &stats);
-        growth->layer_stops[growth->nlayer_stops++] = (struct layer_stop){
-            .full = full,
-            .keys = at,
-            .nbytes = stats.memory_nbytes,
-            .planned_bits = grow_planned_bits(grower, at, grower->options.fpr),
-        };
+        problem = watch_until(w, at);
+        if (!problem)
+            note_layer_stop(w);
     }
-    return watch_until(w, keys);
+    return problem ? problem : watch_until(w, keys);
 }
 
 /* ---- All of it --------------------------------------------------------------------------- */
@@ -139,10 +155,9 @@ static const char *watch_layers_until(struct watch *w, uint64_t keys)
 static const char *watch_all(struct watch *w)
 {
     const struct growth *growth = w->growth;
-    const struct settings *settings = growth->settings;
-    for (int i = 0; w->keys < growth->keys && growth->nstops < STOPS_MAX; i++) {
-        double keys = (double)settings->start * exp2(i / (double)STOPS_A_DOUBLING);
-        bool is_last = keys >= (double)growth->keys || growth->nstops == STOPS_MAX - 1;
+    for (int i = 0; w->keys < growth->keys; i++) {
+        double keys = growth->settings->start.at[0] * exp2(i / (double)STOPS_A_DOUBLING);
+        bool is_last = keys >= (double)growth->keys;
         const char *problem = watch_layers_until(w, is_last ? growth->keys : (uint64_t)keys);
         if (problem)
             return problem;
@@ -151,16 +166,25 @@ static const char *watch_all(struct watch *w)
     return NULL;
 }
 
+/* Below a million keys (or a tenth of all) a filter of a few pages is a few pages too large. */
 const char *grow_watch(struct growth *growth)
 {
-    struct watch w = { .growth = growth };
-    struct perhaps_allocator allocator = { purse_allocate, purse_release, &w.purse };
-    if (key_buffer_open(&w.buffer, (size_t)growth->settings->key_nbytes, WATCH_KEYS))
-        return "out of memory";
-    const char *problem = grow_create(growth->grower, &allocator, &w.filter);
+    const uint64_t million = 1000000;
+    struct watch w = {
+        .growth = growth,
+        .buffer = key_buffer_open((size_t)growth->settings->key_nbytes.at[0], WATCH_KEYS),
+        .worst_from = growth->keys / 10 < million ? growth->keys / 10 : million,
+    };
+    struct perhaps_allocator allocator = { watch_allocate, watch_release, &w };
+    const char *problem = grow_create(growth, &allocator, &w.filter);
     if (!problem)
         problem = watch_all(&w);
     perhaps_free(w.filter);
     key_buffer_close(&w.buffer);
+    json_object_update_new(
+        growth->row,
+        json_pack("{s:I, s:f, s:I, s:I, s:I}", "worst_from_keys", (json_int_t)w.worst_from,
+                  "worst_bits_per_key", w.worst_bits, "worst_at_keys", (json_int_t)w.worst_keys,
+                  "looks", (json_int_t)w.looks, "keys_a_look", (json_int_t)WATCH_KEYS));
     return problem;
 }

@@ -1,8 +1,26 @@
 /* keys.c - keys without end that are all different, and the same in every run. */
+#include <err.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench.h"
+
+double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void *allocate_zeroed(size_t count, size_t nbytes)
+{
+    void *memory = calloc(count, nbytes);
+    if (!memory)
+        errx(2, "out of memory");
+    return memory;
+}
 
 /* The finalizer of splitmix64: a bijection, so that different numbers give different keys. */
 uint64_t random64(uint64_t counter)
@@ -13,11 +31,9 @@ uint64_t random64(uint64_t counter)
     return x ^ x >> 31;
 }
 
-int key_buffer_open(struct key_buffer *buffer, size_t key_nbytes, size_t room)
+struct key_buffer key_buffer_open(size_t key_nbytes, size_t room)
 {
-    *buffer = (struct key_buffer){ .key_nbytes = key_nbytes };
-    buffer->bytes = malloc(key_nbytes * room);
-    return buffer->bytes ? 0 : -1;
+    return (struct key_buffer){ allocate_zeroed(room, key_nbytes), key_nbytes };
 }
 
 void key_buffer_close(struct key_buffer *buffer)
@@ -37,22 +53,11 @@ static void put_key(const struct key_buffer *buffer, size_t at, uint64_t number)
     }
 }
 
-struct perhaps_keys keys_slice(const struct perhaps_keys *keys, size_t at, size_t most)
-{
-    size_t left = keys->count - at;
-    return perhaps_keys_slice(keys, at, left < most ? left : most);
-}
-
-static struct perhaps_keys all_keys(const struct key_buffer *buffer, size_t count)
-{
-    return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
-}
-
 struct perhaps_keys keys_added(struct key_buffer *buffer, uint64_t first, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         put_key(buffer, i, first + i);
-    return all_keys(buffer, count);
+    return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
 }
 
 struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t first, size_t count,
@@ -60,11 +65,45 @@ struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t first, size
 {
     for (size_t i = 0; i < count; i++)
         put_key(buffer, i, random64(first + i) % added);
-    return all_keys(buffer, count);
+    return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
 }
 
 /* Numbers that no capacity reaches. */
 struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_t count)
 {
     return keys_added(buffer, UINT64_MAX / 2 + first, count);
+}
+
+/* ---- Lines ------------------------------------------------------------------------------- */
+
+/* A permutation of the numbers below 'count': one of the next power of two, walked until it
+ * comes back below. */
+static uint64_t shuffle(uint64_t i, uint64_t count)
+{
+    unsigned bits = 1;
+    while (UINT64_C(1) << bits < count)
+        bits++;
+    uint64_t mask = (UINT64_C(1) << bits) - 1;
+    do {
+        for (int round = 0; round < 3; round++) {
+            i = (i * UINT64_C(0xBF58476D1CE4E5B9) + 1) & mask;
+            i ^= i >> (bits + 1) / 2;
+        }
+    } while (i >= count);
+    return i;
+}
+
+/* The last four digits are the first again. */
+void lines_print(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t digits = random64(shuffle(i, count) % ((count + 1) / 2));
+        char line[32];
+        snprintf(line, sizeof line, "%016llx", (unsigned long long)digits);
+        memcpy(line + 16, line, 4);
+        line[20] = '\n';
+        fwrite(line, 1, 21, stdout);
+    }
+    if (fclose(stdout))
+        err(2, "standard output");
 }

@@ -1,106 +1,217 @@
-/* perhaps-bench - all kinds and their peers, at all sizes and rates, in one run; or
- * those that grow, while they do (grow.h). */
+/* perhaps-bench - all kinds and their peers, at all sizes and rates, in one run; or those that
+ * grow, while they do (grow.h). */
 #include <err.h>
+#include <math.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/sysinfo.h>
 
-#include "grow.h"
+#include "report.h"
 
 /* Asked of filters that are then filled beyond their capacity: a little more than they have
  * there, so that they take the keys. */
 static const double fpr_for_loads = 1.5e-4;
 
-struct bench {
-    struct settings settings;
-    struct contender contenders[CONTENDERS_MAX];
-    size_t ncontenders;
-    struct json_report *json;
-    bool wrong;
+/* ---- Options ----------------------------------------------------------------------------- */
+
+static struct settings settings;
+
+static const char usage[] =
+    "usage: perhaps-bench [OPTION...]\n"
+    "       perhaps-bench grow [OPTION...]\n"
+    "       perhaps-bench lines N             prints lines, for cli_bench.sh\n"
+    "       perhaps-bench bits                prints bits a key by rate, for plot.sh\n"
+    "Measures filters, each beside bare memory accesses over as many bytes.\n\n"
+    "  --keys N[,N...]   keys in the filter [1M,10M,100M]\n"
+    "  --fpr P[,P...]    false-positive rates to ask for [1%,0.1%,0.01%]\n"
+    "  --load L[,L...]   fill filters with slots to this share, too [0.95]; 0: do not\n"
+    "  --body BYTES      as many keys as make bodies of so many bytes, such as 1GiB\n"
+    "  --threads T[,T...]  in so many threads; more than one add to a shared filter\n"
+    "                    [1 and as many as there are CPUs]\n"
+    "  --peers           all peers, also those that take long or are no C\n"
+    "  --repeat R        passes of which the best counts [5; grow: 3]\n"
+    "  --kind K          only this one: a kind, or a peer\n"
+    "  --key-bytes B     bytes of a key: 8 to 64 [8]\n"
+    "  --hashed          keys of 16 bytes that are hashed already\n"
+    "  --json FILE       write the results to FILE, too\n"
+    "  --quick           a try, not a measurement: few keys and queries, one pass\n"
+    "  --help\n\n"
+    "grow: those that grow (and a window), from --start keys [1000] to --keys [10M]: memory\n"
+    "and rate as the keys come, times beside a filter of fixed size, pauses, removals.  It\n"
+    "takes --repeat and what stands behind that, too.\n";
+
+static const struct option_row bench_options[] = {
+    { "keys", .list = &settings.keys, LIST_MAX, 1000, 1e12, "1M,10M,100M", "200k" },
+    { "fpr", .list = &settings.fpr, LIST_MAX, PERHAPS_FPR_MIN, 0.999, "1%,0.1%,0.01%", "1%" },
+    { "load", .list = &settings.load, LIST_MAX, 0, 1, "0.95" },
+    { "body", .list = &settings.body_nbytes, 1, 1e5, 1e12 },
+    { "threads", .list = &settings.threads, LIST_MAX, 1, THREADS_MAX },
+    { "repeat", .list = &settings.repeat, 1, 1, 1000, "5", "1" },
+    { "peers", .flag = &settings.peers },
+    { 0 },
 };
 
-static bool is_named(const struct bench *bench, const struct contender *contender)
+static const struct option_row grow_options[] = {
+    { "keys", .list = &settings.keys, 1, 1000, 1e12, "10M", "200k" },
+    { "start", .list = &settings.start, 1, 1, 1e12, "1000" },
+    { "repeat", .list = &settings.repeat, 1, 1, 1000, "3", "1" },
+    { 0 },
+};
+
+static const struct option_row common_options[] = {
+    { "key-bytes", .list = &settings.key_nbytes, 1, 8, 64, "8" },
+    { "kind", .text = &settings.kind },
+    { "json", .text = &settings.json },
+    { "hashed", .flag = &settings.hashed },
+    { "quick", .flag = &settings.quick },
+    { 0 },
+};
+
+/* What follows from the options. */
+static void complete(void)
 {
-    const char *only = bench->settings.contender;
-    return !only || !strcmp(only, contender->name);
+    enum { QUERIES = 1 << 22 };
+    if (settings.hashed)
+        settings.key_nbytes.at[0] = PERHAPS_HASH_NBYTES;
+    if (!settings.threads.count) {
+        settings.threads.at[settings.threads.count++] = 1;
+        if (get_nprocs() > 1 && get_nprocs() <= THREADS_MAX)
+            settings.threads.at[settings.threads.count++] = get_nprocs();
+    }
+    settings.piece = PIECE_KEYS;
+    while ((double)settings.piece * settings.key_nbytes.at[0] > PIECE_NBYTES)
+        settings.piece /= 2;
+    settings.rounds = settings.quick ? 4 : QUERIES / settings.piece;
 }
 
-static bool is_wanted(const struct bench *bench, const struct contender *contender)
+/* ---- The table --------------------------------------------------------------------------- */
+
+#define SPEED_COLUMNS(name)                                                                    \
+    "|" name " " name ".ns 7.1; bare " name ".bare_ns 5.1; x " name ".ratio 5x; "
+
+static const char what_columns[] =
+    "filter filter -14s; keys keys 6n; asked fpr 6%; measured fpr_measured 8%; "
+    "bits/key bits_per_key 8.2; load load 5%; huge huge 5%; thr threads 3.0; shared shared 6b;";
+
+static const char speed_columns[] =
+    SPEED_COLUMNS("add") SPEED_COLUMNS("absent") SPEED_COLUMNS("present");
+
+static void print_head(void)
 {
-    bool in_time = !contender->is_heavy || bench->settings.peers || bench->settings.contender;
-    return !contender->missing && is_named(bench, contender) && in_time;
+    printf("keys: %.0f random bytes, %s\n", settings.key_nbytes.at[0],
+           settings.hashed ? "hashed already (hash none)"
+                           : "hashed by the filter (xxh3 in the library's)");
+    printf("ns a key: the average over pieces of %zu keys a thread, made just before in its "
+           "cache; of each piece the best of %.0f passes\n"
+           "  add: from empty to full, memory touched before (beyond 256 rounds of pieces: an "
+           "even sample of them, 2 passes);\n"
+           "  absent, present: %zu queries a pass and thread, others in each\n"
+           "  single: a call for each key; batched: a call for the piece\n",
+           settings.piece, settings.repeat.at[0], settings.rounds * settings.piece);
+    printf("bare: random 64-byte lines of as many bytes on huge pages, in turn with the "
+           "filter, piece by piece, timed alike,\n"
+           "  in as many threads; read beside queries, read and written beside adds; in a "
+           "plain loop beside single calls,\n"
+           "  in a rolling ring of %d prefetches beside batched ones. x: ns / bare\n"
+           "thr: threads at one filter, ns being those of all together; shared: made to be. "
+           "huge: share of the filter on\n"
+           "  huge pages; load: of slots, in kinds that have them\n\n",
+           RING);
+    table_head(what_columns);
+    printf(" %-7s", "calls");
+    table_head(speed_columns);
+    putchar('\n');
+}
+
+static void print_row(const json_t *row)
+{
+    const json_t *problem = json_object_get(row, "problem");
+    if (problem)
+        printf("%-14s %6.4g keys, %.4g%%: %s\n",
+               json_string_value(json_object_get(row, "filter")),
+               json_number_at(row, "capacity"), 100 * json_number_at(row, "fpr"),
+               json_string_value(problem));
+    for (int calls = SINGLE; calls < CALLS; calls++) {
+        const json_t *speeds = json_object_get(row, call_names[calls]);
+        if (!speeds)
+            continue;
+        table_row(what_columns, calls == SINGLE ? row : NULL);
+        printf(" %-7s", call_names[calls]);
+        table_row(speed_columns, speeds);
+        putchar('\n');
+    }
+    fflush(stdout);
 }
 
 /* ---- One contender ----------------------------------------------------------------------- */
 
-static void measure_and_report(struct bench *bench, const struct contender *contender,
-                               const struct task *task, struct result *result,
-                               const struct result *base)
+struct bench {
+    struct contender contenders[CONTENDERS_MAX];
+    size_t ncontenders;
+    json_t *rows;
+    bool wrong;
+};
+
+/* Returns whether there is a result. */
+static bool measure_and_report(struct bench *bench, const struct contender *contender,
+                               const struct task *task)
 {
-    *result = (struct result){ .fpr = task->fpr, .nthreads = task->nthreads };
-    if (!task->capacity)
-        result->problem = "no capacity gives a body of that size, or none is known";
-    else if (contender->is_peer && task->settings->hashed)
-        result->problem = "takes no keys that are hashed already";
-    else
-        measure(contender, task, result);
-    report_row(stdout, contender->name, result, base);
-    if (bench->json)
-        json_report_row(bench->json, contender, result, base);
-    bench->wrong |= result->wrong;
+    json_t *row = measure(contender, task, &bench->wrong);
+    print_row(row);
+    json_array_append_new(bench->rows, row);
+    return !json_object_get(row, "problem");
 }
 
 /* In one thread; shared, to see what that costs; in more threads. */
 static void measure_threads(struct bench *bench, const struct contender *contender,
                             struct task task)
 {
-    const struct settings *settings = &bench->settings;
-    struct result base, other;
-    if (settings->body_nbytes)
-        task.capacity = contender->capacity
-                            ? contender->capacity(contender, task.fpr, settings->body_nbytes)
-                            : 0;
+    const struct list *threads = &settings.threads;
+    if (settings.body_nbytes.count)
+        task.capacity = contender_capacity(contender, task.fpr, settings.body_nbytes.at[0]);
     task.nthreads = 1;
-    measure_and_report(bench, contender, &task, &base, NULL);
-    bool more = settings->nthreads > 1 || settings->threads[0] > 1;
+    bool well = measure_and_report(bench, contender, &task);
+    bool more = threads->count > 1 || threads->at[0] > 1;
     task.shared = contender->can_share;
-    if (more && !base.problem && contender->can_share)
-        measure_and_report(bench, contender, &task, &other, &base);
-    for (size_t i = 0; i < settings->nthreads && !base.problem; i++) {
-        task.nthreads = settings->threads[i];
+    if (more && well && contender->can_share)
+        measure_and_report(bench, contender, &task);
+    for (size_t i = 0; i < threads->count && well; i++) {
+        task.nthreads = (size_t)threads->at[i];
         if (task.nthreads > 1 && contender->can_threads)
-            measure_and_report(bench, contender, &task, &other, &base);
+            measure_and_report(bench, contender, &task);
     }
 }
 
 /* ---- All contenders ---------------------------------------------------------------------- */
 
+static bool is_named(const struct contender *contender)
+{
+    return !settings.kind || !strcmp(settings.kind, contender->name);
+}
+
+static bool is_wanted(const struct contender *contender)
+{
+    bool in_time = !contender->is_heavy || settings.peers || settings.kind;
+    return !contender->missing && is_named(contender) && in_time;
+}
+
 /* At one number of keys. */
 static void measure_at(struct bench *bench, uint64_t keys)
 {
-    const struct settings *settings = &bench->settings;
-    struct task task = { .capacity = keys, .settings = settings };
-    for (size_t i = 0; i < settings->nfpr; i++) {
-        task.fpr = settings->fpr[i];
+    struct task task = { .capacity = keys, .settings = &settings };
+    for (size_t i = 0; i < settings.fpr.count; i++) {
+        task.fpr = settings.fpr.at[i];
         for (size_t c = 0; c < bench->ncontenders; c++)
-            if (is_wanted(bench, &bench->contenders[c]))
+            if (is_wanted(&bench->contenders[c]))
                 measure_threads(bench, &bench->contenders[c], task);
     }
-    for (size_t i = 0; i < settings->nload; i++) {
+    for (size_t i = 0; i < settings.load.count; i++) {
         task.fpr = fpr_for_loads;
-        task.load = settings->load[i];
+        task.load = settings.load.at[i];
         for (size_t c = 0; task.load > 0 && c < bench->ncontenders; c++)
-            if (is_wanted(bench, &bench->contenders[c]) && bench->contenders[c].has_buckets)
+            if (is_wanted(&bench->contenders[c]) && bench->contenders[c].has_buckets)
                 measure_threads(bench, &bench->contenders[c], task);
     }
-}
-
-static void measure_everything(struct bench *bench)
-{
-    const struct settings *settings = &bench->settings;
-    if (settings->body_nbytes)
-        measure_at(bench, 0);
-    for (size_t i = 0; !settings->body_nbytes && i < settings->nkeys; i++)
-        measure_at(bench, settings->keys[i]);
 }
 
 static void list_contenders(struct bench *bench)
@@ -109,8 +220,8 @@ static void list_contenders(struct bench *bench)
     bench->ncontenders = contenders_list(bench->contenders);
     for (size_t c = 0; c < bench->ncontenders; c++) {
         const struct contender *contender = &bench->contenders[c];
-        any |= is_wanted(bench, contender);
-        if (bench->settings.contender && is_named(bench, contender) && contender->missing)
+        any |= is_wanted(contender);
+        if (settings.kind && is_named(contender) && contender->missing)
             errx(2, "--kind %s: %s", contender->name, contender->missing);
     }
     if (any)
@@ -118,41 +229,83 @@ static void list_contenders(struct bench *bench)
     for (size_t c = 0; c < bench->ncontenders; c++)
         fprintf(stderr, "%s%s", c ? ", " : "there are ", bench->contenders[c].name);
     fputc('\n', stderr);
-    errx(2, "--kind %s: is none of them", bench->settings.contender);
+    errx(2, "--kind %s: is none of them", settings.kind);
 }
 
-static void report_left_out(const struct bench *bench)
+static bool measure_all(json_t *facts)
 {
-    for (size_t c = 0; c < bench->ncontenders && !bench->settings.contender; c++) {
-        const struct contender *contender = &bench->contenders[c];
-        if (contender->missing)
-            printf("%-14s %s\n", contender->name, contender->missing);
-        else if (!is_wanted(bench, contender))
-            printf("%-14s left out (--peers)\n", contender->name);
+    static struct bench bench;
+    list_contenders(&bench);
+    print_head();
+    bench.rows = json_array();
+    json_object_set_new(facts, "rows", bench.rows);
+    if (settings.body_nbytes.count)
+        measure_at(&bench, 0);
+    for (size_t i = 0; !settings.body_nbytes.count && i < settings.keys.count; i++)
+        measure_at(&bench, (uint64_t)settings.keys.at[i]);
+    for (size_t c = 0; c < bench.ncontenders && !settings.kind; c++) {
+        const struct contender *contender = &bench.contenders[c];
+        if (!is_wanted(contender))
+            printf("%-14s %s\n", contender->name,
+                   contender->missing ? contender->missing : "left out (--peers)");
     }
+    return bench.wrong;
 }
 
-static void measure_all(struct bench *bench)
+/* ---- Modes that measure nothing ----------------------------------------------------------- */
+
+static void print_lines(const char *number)
 {
-    report_header(stdout, &bench->settings);
-    measure_everything(bench);
-    report_left_out(bench);
+    double count = 0;
+    if (!number || sscanf(number, "%lf", &count) != 1 || !(count >= 1 && count < 0x1p53))
+        errx(2, "usage: perhaps-bench lines N");
+    lines_print((uint64_t)count);
+}
+
+/* A block for each kind, and one for the limit, as plot.gp takes them. */
+static void print_bits(void)
+{
+    enum { STEPS_A_DECADE = 12, DECADES = 9 };
+    const struct perhaps_kind *kind = perhaps_kind_at(0);
+    struct perhaps_plan plan;
+    for (size_t k = 0; kind; k++) {
+        kind = perhaps_kind_at(k);
+        printf("\"%s\"\n", kind ? kind->name : "information limit");
+        for (int i = STEPS_A_DECADE / 3; i <= DECADES * STEPS_A_DECADE; i++) {
+            double fpr = pow(10, -i / (double)STEPS_A_DECADE);
+            struct perhaps_options options = { .capacity = 10000000, .fpr = fpr };
+            options.kind = kind ? kind->name : NULL;
+            if (!perhaps_plan_for(&options, &plan))
+                printf("%g %g\n", fpr, kind ? plan.bits_per_key : -log2(fpr));
+        }
+        printf("\n\n");
+    }
 }
 
 int main(int argc, char **argv)
 {
-    static struct bench bench;
-    settings_read(argc, argv, &bench.settings);
+    bool grows = argc > 1 && !strcmp(argv[1], "grow");
+    if (argc > 1 && !strcmp(argv[1], "lines")) {
+        print_lines(argv[2]);
+        return 0;
+    }
+    if (argc > 1 && !strcmp(argv[1], "bits")) {
+        print_bits();
+        return 0;
+    }
     signal(SIGPIPE, SIG_IGN); /* of a peer that has ended */
-    if (!bench.settings.grow)
-        list_contenders(&bench);
-    if (bench.settings.json && !(bench.json = json_report_open(&bench.settings)))
-        errx(2, "out of memory");
-    if (bench.settings.grow)
-        bench.wrong = grow_all(&bench.settings, bench.json);
-    else
-        measure_all(&bench);
-    if (bench.json && json_report_close(bench.json, bench.settings.json))
-        errx(2, "%s: could not be written", bench.settings.json);
-    return bench.wrong;
+    options_read(argc - grows, argv + grows, usage, grows ? grow_options : bench_options,
+                 common_options, &settings.quick);
+    complete();
+    json_t *facts = report_machine();
+    json_object_update_new(
+        facts,
+        json_pack("{s:I, s:b, s:I, s:I, s:I, s:i}", "key_bytes",
+                  (json_int_t)settings.key_nbytes.at[0], "hashed", settings.hashed, "repeat",
+                  (json_int_t)settings.repeat.at[0], "queries_a_pass_and_thread",
+                  (json_int_t)(settings.rounds * settings.piece), "keys_a_piece",
+                  (json_int_t)settings.piece, "ring", RING));
+    bool wrong = grows ? grow_all(&settings, facts) : measure_all(facts);
+    report_close(facts, settings.json);
+    return wrong;
 }

@@ -114,12 +114,12 @@ void clear(void *opaque)
     make_builder(filter);
 }
 
-uint64_t nbytes(const void *opaque)
+void tell(const void *opaque, facts *facts)
 {
     auto filter = static_cast<const Filter *>(opaque);
-    if (filter->contents.size())
-        return filter->contents.size();
-    return filter->builder->CalculateSpace(filter->capacity);
+    facts->nbytes = filter->contents.size();
+    if (!facts->nbytes)
+        facts->nbytes = filter->builder->CalculateSpace(filter->capacity);
 }
 
 size_t add(void *opaque, const perhaps_keys *keys)
@@ -138,18 +138,18 @@ bool finish(void *opaque)
     return filter->contents.size() > 0 && filter->reader;
 }
 
-size_t ask(const void *opaque, const perhaps_keys *keys)
+size_t ask(void *opaque, const perhaps_keys *keys)
 {
-    auto filter = static_cast<const Filter *>(opaque);
+    auto filter = static_cast<Filter *>(opaque);
     size_t found = 0;
     for (size_t i = 0; i < keys->count; i++)
         found += filter->reader->MayMatch(slice_at(keys, i));
     return found;
 }
 
-size_t ask_batched(const void *opaque, const perhaps_keys *keys)
+size_t ask_batched(void *opaque, const perhaps_keys *keys)
 {
-    auto filter = static_cast<const Filter *>(opaque);
+    auto filter = static_cast<Filter *>(opaque);
     rocksdb::Slice slices[kBatch], *each[kBatch];
     bool answers[kBatch];
     size_t found = 0;
@@ -176,7 +176,7 @@ contender contender_named(const char *name)
     made.create = create;
     made.destroy = destroy;
     made.clear = clear;
-    made.nbytes = nbytes;
+    made.tell = tell;
     made.add[SINGLE] = add;
     made.ask[SINGLE] = ask;
     made.ask[BATCHED] = ask_batched;
@@ -186,10 +186,8 @@ contender contender_named(const char *name)
 
 } // namespace
 
-size_t peer_rocksdb(contender *list, size_t room)
+size_t peer_rocksdb(contender *list)
 {
-    if (room < 2)
-        return 0;
     list[0] = contender_named("rocksdb-bloom");
     list[1] = contender_named("rocksdb-ribbon");
     return 2;

@@ -1,0 +1,331 @@
+/* race.c - rounds of threads, in turn with what memory itself takes: random 64-byte lines and
+ * nothing else. */
+#include <err.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bench.h"
+
+enum { LINE_WORDS = 64 / sizeof(uint64_t) };
+#define HUGE_PAGE ((size_t)2 << 20)
+
+/* What one thread has in its hands; at least two cache lines apart from the next one's. */
+struct hand {
+    _Alignas(128) struct key_buffer buffer;
+    uint64_t *offsets; /* of lines, in words */
+    struct perhaps_keys keys;
+    size_t answer;
+    uint64_t sum; /* of what was read, so that it must be */
+    double start, end;
+    const struct race *race;
+    const struct round *round;
+    void (*prepare)(struct hand *hand), (*timed)(struct hand *hand);
+    atomic_size_t *ready;
+    pthread_t thread;
+};
+
+/* ---- Times ------------------------------------------------------------------------------- */
+
+static struct lap *lap_of(struct timing *timing, size_t lap)
+{
+    while (lap >= timing->count) {
+        size_t count = timing->count ? 2 * timing->count : 16;
+        struct lap *laps = allocate_zeroed(count, sizeof *laps);
+        if (timing->count)
+            memcpy(laps, timing->laps, timing->count * sizeof *laps);
+        free(timing->laps);
+        *timing = (struct timing){ laps, count };
+    }
+    return &timing->laps[lap];
+}
+
+void timing_note(struct timing *timing, size_t lap, double seconds, uint64_t keys)
+{
+    struct lap *best = lap_of(timing, lap);
+    if (best->seconds > 0 && best->seconds <= seconds)
+        return;
+    best->seconds = seconds;
+    best->keys = keys;
+}
+
+static void note_bare(struct timing *timing, size_t lap, double seconds, uint64_t lines)
+{
+    struct lap *best = lap_of(timing, lap);
+    if (best->bare_seconds <= 0 || seconds < best->bare_seconds)
+        best->bare_seconds = seconds;
+    best->lines = lines;
+}
+
+struct speed timing_speed(const struct timing *timing, size_t from)
+{
+    double seconds = 0, bare_seconds = 0, keys = 0, lines = 0;
+    for (size_t i = from; i < timing->count; i++) {
+        const struct lap *lap = &timing->laps[i];
+        seconds += lap->seconds;
+        bare_seconds += lap->bare_seconds;
+        keys += (double)lap->keys;
+        lines += (double)lap->lines;
+    }
+    return (struct speed){ keys > 0 ? 1e9 * seconds / keys : 0,
+                           lines > 0 ? 1e9 * bare_seconds / lines : 0 };
+}
+
+void timing_close(struct timing *timing)
+{
+    free(timing->laps);
+}
+
+/* ---- Threads ----------------------------------------------------------------------------- */
+
+/* All begin at once what is timed; they come spinning, since to be woken up takes longer than
+ * some pieces do.  More threads than processors would spin in vain: let the others run. */
+static void wait_for_all(const struct hand *hand)
+{
+    enum { PATIENCE = 1 << 14 };
+    atomic_fetch_add(hand->ready, 1);
+    for (unsigned turns = 0; atomic_load(hand->ready) < hand->race->nthreads; turns++)
+        if (turns >= PATIENCE)
+            sched_yield();
+}
+
+static void *take_part(void *argument)
+{
+    struct hand *hand = argument;
+    hand->prepare(hand);
+    wait_for_all(hand);
+    hand->start = seconds_now();
+    hand->timed(hand);
+    hand->end = seconds_now();
+    return NULL;
+}
+
+/* Returns the seconds from the start of the first to the end of the last; the caller is one of
+ * the threads. */
+static double run(struct race *race, const struct round *round,
+                  void (*prepare)(struct hand *hand), void (*timed)(struct hand *hand))
+{
+    atomic_size_t ready = 0;
+    struct hand *first = race->hands;
+    for (struct hand *hand = first; hand < first + race->nthreads; hand++) {
+        hand->round = round;
+        hand->prepare = prepare;
+        hand->timed = timed;
+        hand->ready = &ready;
+        if (hand > first && pthread_create(&hand->thread, NULL, take_part, hand))
+            errx(2, "no thread can be made");
+    }
+    take_part(first);
+    double start = first->start, end = first->end;
+    for (struct hand *hand = first + 1; hand < first + race->nthreads; hand++) {
+        pthread_join(hand->thread, NULL);
+        start = hand->start < start ? hand->start : start;
+        end = hand->end > end ? hand->end : end;
+    }
+    return end - start;
+}
+
+/* ---- The yardstick ----------------------------------------------------------------------- */
+
+static size_t number_of(const struct hand *hand)
+{
+    return (size_t)(hand - hand->race->hands);
+}
+
+/* Random lines, by multiplication, which unlike the remainder takes no time: there are fewer
+ * than 2^32, that is 256 GiB. */
+static void bare_prepare(struct hand *hand)
+{
+    const struct race *race = hand->race;
+    uint64_t nlines = race->bare_nbytes / 64 + 1;
+    uint64_t first = race->aimed + number_of(hand) * race->piece;
+    for (size_t i = 0; i < race->piece; i++)
+        hand->offsets[i] = ((random64(first + i) >> 32) * nlines >> 32) * LINE_WORDS;
+}
+
+/* Plain moves for the CPU; to the compiler, what threads may do to the same word. */
+static uint64_t get(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+static void change(uint64_t *word, uint64_t by)
+{
+    __atomic_store_n(word, get(word) + by, __ATOMIC_RELAXED);
+}
+
+static uint64_t read_plain(uint64_t *words, const uint64_t *offsets, size_t count)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += get(&words[offsets[i]]);
+    return sum;
+}
+
+static uint64_t write_plain(uint64_t *words, const uint64_t *offsets, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        change(&words[offsets[i]], i);
+    return 0;
+}
+
+/* In the rings the first RING lines are fetched ahead, then one more for each that is dealt
+ * with; the last RING need no more.  No branch depends on how far it came.
+ * Inlined by force: gcc takes a function that only prefetches for one without effect. */
+static inline __attribute__((always_inline)) size_t
+fill_ring(const uint64_t *words, const uint64_t *offsets, size_t count)
+{
+    size_t ahead = count < RING ? count : RING;
+    for (size_t i = 0; i < ahead; i++)
+        __builtin_prefetch(&words[offsets[i]], 0, 3);
+    return ahead;
+}
+
+static uint64_t read_ring(uint64_t *words, const uint64_t *offsets, size_t count)
+{
+    size_t i = 0, ahead = fill_ring(words, offsets, count);
+    uint64_t sum = 0;
+    for (; i < count - ahead; i++) {
+        __builtin_prefetch(&words[offsets[i + RING]], 0, 3);
+        sum += get(&words[offsets[i]]);
+    }
+    return sum + read_plain(words, offsets + i, count - i);
+}
+
+static uint64_t write_ring(uint64_t *words, const uint64_t *offsets, size_t count)
+{
+    size_t i = 0, ahead = fill_ring(words, offsets, count);
+    for (; i < count - ahead; i++) {
+        __builtin_prefetch(&words[offsets[i + RING]], 1, 3);
+        change(&words[offsets[i]], i);
+    }
+    return write_plain(words, offsets + i, count - i);
+}
+
+/* Read, or where the filter is written read and written: in a plain loop, that the CPU overlaps
+ * as it can, beside single calls, in a ring of prefetches beside batched ones. */
+static void bare_timed(struct hand *hand)
+{
+    const struct round *round = hand->round;
+    bool asks = round->operation == ASK_ABSENT || round->operation == ASK_PRESENT;
+    uint64_t (*plain)(uint64_t *, const uint64_t *, size_t) = asks ? read_plain : write_plain;
+    uint64_t (*ring)(uint64_t *, const uint64_t *, size_t) = asks ? read_ring : write_ring;
+    hand->sum += (round->calls == SINGLE ? plain : ring)(hand->race->words, hand->offsets,
+                                                         hand->race->piece);
+}
+
+/* ---- The keys ---------------------------------------------------------------------------- */
+
+/* Who cannot be added to by all is added to by the first. */
+static size_t hands_in(const struct race *race, enum operation operation)
+{
+    return operation != ADD || race->contender->can_share ? race->nthreads : 1;
+}
+
+size_t race_keys(const struct race *race, enum operation operation)
+{
+    return hands_in(race, operation) * race->piece;
+}
+
+static size_t count_keys(const struct hand *hand, uint64_t first)
+{
+    const struct round *round = hand->round;
+    size_t piece = hand->race->piece;
+    if (number_of(hand) >= hands_in(hand->race, round->operation) || first >= round->end)
+        return 0;
+    return round->end - first < piece ? (size_t)(round->end - first) : piece;
+}
+
+static void keys_prepare(struct hand *hand)
+{
+    const struct race *race = hand->race;
+    uint64_t first = hand->round->first + number_of(hand) * race->piece;
+    size_t count = count_keys(hand, first);
+    if (hand->round->operation == ASK_ABSENT)
+        hand->keys = keys_absent(&hand->buffer, first, count);
+    else if (hand->round->operation == ASK_PRESENT)
+        hand->keys = keys_present(&hand->buffer, first, count, race->added);
+    else
+        hand->keys = keys_added(&hand->buffer, first, count);
+}
+
+static void keys_timed(struct hand *hand)
+{
+    const struct contender *contender = hand->race->contender;
+    const struct round *round = hand->round;
+    contender_call *call = round->operation == ADD      ? contender->add[round->calls]
+                           : round->operation == REMOVE ? contender->remove
+                                                        : contender->ask[round->calls];
+    hand->answer = hand->keys.count ? call(hand->race->filter, &hand->keys) : 0;
+}
+
+/* The yardstick touches as many lines as the round could have keys: a few lines only would find
+ * them in the cache. */
+size_t race_round(struct race *race, const struct round *round, struct timing *timing,
+                  size_t lap)
+{
+    size_t answer = 0, lines = race->nthreads * race->piece;
+    uint64_t keys = 0;
+    if (timing && race->bare_nbytes) {
+        note_bare(timing, lap, run(race, round, bare_prepare, bare_timed), lines);
+        race->aimed += lines;
+    }
+    double seconds = run(race, round, keys_prepare, keys_timed);
+    for (size_t i = 0; i < race->nthreads; i++) {
+        if (race->hands[i].answer == SIZE_MAX)
+            return SIZE_MAX;
+        answer += race->hands[i].answer;
+        keys += race->hands[i].keys.count;
+    }
+    if (race->contender->seconds)
+        seconds = race->contender->seconds(race->filter);
+    if (timing)
+        timing_note(timing, lap, seconds, keys);
+    return answer;
+}
+
+/* ---- All of it --------------------------------------------------------------------------- */
+
+/* Lines on huge pages, if there are any, and touched. */
+static uint64_t *make_lines(uint64_t nbytes)
+{
+    size_t size = ((size_t)nbytes / HUGE_PAGE + 1) * HUGE_PAGE;
+    uint64_t *words = aligned_alloc(HUGE_PAGE, size);
+    if (!words)
+        errx(2, "no memory for the bare accesses");
+    madvise(words, size, MADV_HUGEPAGE);
+    for (size_t i = 0; i < size / sizeof *words; i += LINE_WORDS)
+        words[i] = i;
+    return words;
+}
+
+void race_open(struct race *race, size_t nthreads, const struct settings *settings,
+               uint64_t bare_nbytes)
+{
+    race->nthreads = nthreads;
+    race->piece = settings->piece;
+    race->bare_nbytes = bare_nbytes;
+    race->words = make_lines(bare_nbytes);
+    race->hands = aligned_alloc(_Alignof(struct hand), nthreads * sizeof *race->hands);
+    if (!race->hands)
+        errx(2, "out of memory");
+    for (struct hand *hand = race->hands; hand < race->hands + nthreads; hand++)
+        *hand = (struct hand){
+            .buffer = key_buffer_open((size_t)settings->key_nbytes.at[0], race->piece),
+            .offsets = allocate_zeroed(race->piece, sizeof *hand->offsets),
+            .race = race,
+        };
+}
+
+void race_close(struct race *race)
+{
+    for (size_t i = 0; i < race->nthreads; i++) {
+        key_buffer_close(&race->hands[i].buffer);
+        free(race->hands[i].offsets);
+    }
+    free(race->hands);
+    free(race->words);
+}
