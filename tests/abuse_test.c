@@ -37,7 +37,7 @@ static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *
 
 static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
 {
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 2);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 2);
     uint64_t before = stats_of(f).memory_nbytes, accepted = 0;
     for (unsigned n = 1; n <= 1000; n++) {
         int error = perhaps_add(f, key_at(&keys, 0), keys.key_nbytes);
@@ -57,7 +57,6 @@ static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
     if (f->removes && !has_parts(kind) && !saturates(kind))
         expect(accepted == PERHAPS_COPIES_MAX);
     perhaps_free(f);
-    free_keys(&keys);
 }
 
 TEST(test_one_key)
@@ -97,8 +96,8 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
 {
     static uint64_t accepted[CRAFTED][2];
     struct rng rng = rng_for(fixed ? "twins" : "place");
-    struct perhaps_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
-    perhaps_filter *peaceful = clone_of(f);
+    scoped_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
+    scoped_filter *peaceful = clone_of(f);
     size_t stored = 0, refused = 0;
     /* more for what grows in place; others refuse one like the other */
     size_t crafted = grows(kind) && !has_parts(kind) && !fixed ? CRAFTED : CRAFTED / 10;
@@ -123,8 +122,6 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
           (unsigned long long)stats_of(f).memory_nbytes, (unsigned long long)most);
     expect(stats_of(f).memory_nbytes <= most);
     perhaps_free(f);
-    perhaps_free(peaceful);
-    free_keys(&honest);
 }
 
 static void attack_place(perhaps_filter *f, const struct perhaps_kind *kind)
@@ -160,14 +157,13 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
     }
     uint64_t removed = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round * EACH, EACH);
+        scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), round * EACH, EACH);
         size_t n;
         fill(f, &keys);
         expect_all_found(f, &keys);
         expect_success(perhaps_remove_many(f, &keys, NULL, &n));
         expect(n == EACH);
         removed += n;
-        free_keys(&keys);
     }
     struct perhaps_stats stats = stats_of(f);
     scene("%s: %llu stale of %llu removed", kind->name, (unsigned long long)stats.stale,

@@ -13,22 +13,20 @@ static void fill_exactly(const struct perhaps_kind *kind, const struct perhaps_k
     scene("%s, capacity %zu, fpr %g", kind->name, capacity, fpr);
     struct perhaps_keys keys =
         some_keys(pool, rng_below(rng, pool->count - capacity + 1), capacity);
-    perhaps_filter *f = make_filter(kind, capacity, fpr, 1 + rng_next(rng));
+    scoped_filter *f = make_filter(kind, capacity, fpr, 1 + rng_next(rng));
     fill(f, &keys);
     expect_all_found(f, &keys);
     expect(stats_of(f).failed_adds == 0);
-    perhaps_free(f);
 }
 
 TEST(test_small_sizes)
 {
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys pool = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
+    scoped_keys pool = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
     EACH_KIND(kind, any_kind)
         for (size_t capacity = 1; capacity <= 70; capacity++)
             for (unsigned r = 0; r < RATES; r++)
                 fill_exactly(kind, &pool, capacity, rates[r], &rng);
-    free_keys(&pool);
 }
 
 /* Fifty sizes, evenly spread on a scale of logarithms, none of them round. */
@@ -37,7 +35,7 @@ TEST(test_odd_sizes)
     enum { SIZES = 50 };
     const double smallest = 71, largest = many(1000 * 1000);
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
+    scoped_keys pool = make_keys(TEXT_KEYS, test_seed(), 0, (size_t)largest * 2);
     EACH_KIND(kind, any_kind)
         for (unsigned s = 0; s < SIZES; s++) {
             double step = s + (double)rng_below(&rng, 1000) / 1000;
@@ -45,21 +43,18 @@ TEST(test_odd_sizes)
                 (size_t)(smallest * pow(largest / smallest, step / (double)SIZES));
             fill_exactly(kind, &pool, capacity | 1, rates[s % RATES], &rng);
         }
-    free_keys(&pool);
 }
 
 static void check_beyond(const struct perhaps_kind *kind, size_t capacity, double fpr)
 {
     scene("%s of %zu at %g, overfilled", kind->name, capacity, fpr);
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20 * capacity + 30000);
-    perhaps_filter *f = make_filter(kind, capacity, fpr, test_seed());
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20 * capacity + 30000);
+    scoped_filter *f = make_filter(kind, capacity, fpr, test_seed());
     size_t before_first = 0;
     overfill(f, &keys, 10000, &before_first);
     expect(before_first >= capacity);
     struct perhaps_keys first = some_keys(&keys, 0, before_first);
     expect_all_found(f, &first);
-    free_keys(&keys);
-    perhaps_free(f);
 }
 
 TEST_EACH(test_beyond_capacity, any_kind)
@@ -73,14 +68,14 @@ TEST_EACH(test_beyond_capacity, any_kind)
 /* A key that is there already may be "added" to a full filter, where that changes nothing. */
 TEST(test_known_keys_when_full)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
     EACH_KIND(kind, gets_full) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 1000, 0.01, test_seed());
+        scoped_filter *f = make_filter(kind, 1000, 0.01, test_seed());
         size_t done;
         expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_FULL);
         expect(done >= 1000 && done < keys.count);
-        perhaps_filter *before = clone_of(f);
+        scoped_filter *before = clone_of(f);
         bool was_present[1000] = { 0 };
         struct perhaps_keys known = some_keys(&keys, 0, 1000);
         expect_success(perhaps_add_unless_present_many(f, &known, was_present, NULL));
@@ -88,10 +83,7 @@ TEST(test_known_keys_when_full)
             expect(was_present[k]);
         expect(perhaps_equal(f, before));
         expect_same_counters(f, before);
-        perhaps_free(f);
-        perhaps_free(before);
     }
-    free_keys(&keys);
 }
 
 /* As long as a filter accepts keys it keeps the rate that was asked; one that grows does so
@@ -100,26 +92,24 @@ TEST(test_rate_until_full)
 {
     enum { CAPACITY = 50000 };
     const double noise = 3 / sqrt(CAPACITY); /* of the fill, from seed to seed */
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
     EACH_KIND(kind, any_kind)
         for (unsigned r = 0; r < RATES; r++) {
-            perhaps_filter *f = make_filter(kind, CAPACITY, rates[r], test_seed());
+            scoped_filter *f = make_filter(kind, CAPACITY, rates[r], test_seed());
             scene("%s at %g", kind->name, rates[r]);
             expect_error(perhaps_add_many(f, &keys, NULL), too_many(kind));
             scene("%s at %g, until it is full: %g", kind->name, rates[r], stats_of(f).fpr_now);
             expect(stats_of(f).fpr_now <= rates[r] * (1 + noise));
-            perhaps_free(f);
         }
-    free_keys(&keys);
 }
 
 /* What is removed makes room. */
 TEST(test_refill)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     EACH_KIND(kind, removes) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 1000, 1e-4, test_seed());
+        scoped_filter *f = make_filter(kind, 1000, 1e-4, test_seed());
         struct perhaps_keys old = some_keys(&keys, 0, 1000), fresh = some_keys(&keys, 0, 0);
         for (size_t round = 0; round < 20; round++) {
             fresh = some_keys(&keys, round % 2 * 1000, 1000);
@@ -130,7 +120,5 @@ TEST(test_refill)
             expect(nremoved == fresh.count && stats_of(f).keys == 0);
         }
         expect(perhaps_contains_many(f, &old, NULL) == 0);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }

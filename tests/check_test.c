@@ -46,9 +46,8 @@ static void release_subject(struct subject *s)
 static perhaps_filter *open_subject(const struct subject *s,
                                     const struct perhaps_open_options *how)
 {
-    perhaps_filter *f;
     write_file(s->path.text, s->file.at, s->file.nbytes);
-    expect_success(perhaps_open(s->path.text, how, &f));
+    perhaps_filter *f = open_file(s->path.text, how);
     return f;
 }
 

@@ -23,8 +23,7 @@ static perhaps_filter *shared_filter(uint64_t capacity)
                                        .kind = "counting",
                                        .shared = true,
                                        .hashing = { .seed = test_seed() } };
-    perhaps_filter *f;
-    expect_success(perhaps_create(&options, &f));
+    perhaps_filter *f = make_with(&options);
     return f;
 }
 
@@ -78,7 +77,7 @@ TEST(test_saturation)
     enum { ADDS = 1000 };
     const double rates[] = { 0.3, 0.01, 1e-6 };
     for (unsigned r = 0; r < 3; r++) {
-        perhaps_filter *f = make_filter(counting(), 100, rates[r], test_seed());
+        scoped_filter *f = make_filter(counting(), 100, rates[r], test_seed());
         scene("fpr %g", rates[r]);
         for (unsigned copies = 0; copies < ADDS; copies++) {
             expect_count(f, "often", copies < 15 ? copies : 15);
@@ -97,24 +96,21 @@ TEST(test_saturation)
         expect_success(perhaps_clear(f));
         expect_count(f, "often", 0);
         expect(stats_of(f).counting.saturated == 0);
-        perhaps_free(f);
     }
 }
 
 TEST(test_removal)
 {
-    perhaps_filter *f = make_filter(counting(), 100, 1e-6, test_seed());
+    scoped_filter *f = make_filter(counting(), 100, 1e-6, test_seed());
     add_copies(f, "twin", 14);
     for (unsigned left = 14; left > 0; left--) {
         expect_count(f, "twin", left);
         expect_success(perhaps_remove(f, "twin", 4));
     }
-    perhaps_filter *before = clone_of(f);
+    scoped_filter *before = clone_of(f);
     expect_error(perhaps_remove(f, "twin", 4), PERHAPS_ERR_NOT_FOUND);
     expect(perhaps_equal(f, before) && stats_of(f).load == 0);
     check_last_line(f);
-    perhaps_free(f);
-    perhaps_free(before);
 }
 
 /* Never too low; at a low rate hardly ever too high. */
@@ -123,8 +119,8 @@ TEST(test_counts)
     enum { KEYS = 5000, STEPS = 100000 };
     static unsigned copies[KEYS];
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
-    perhaps_filter *f = make_filter(counting(), KEYS, 1e-4, test_seed());
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    scoped_filter *f = make_filter(counting(), KEYS, 1e-4, test_seed());
     uint64_t stored = 0, wrong = 0;
     memset(copies, 0, sizeof copies);
     for (unsigned step = 0; step < STEPS; step++) {
@@ -146,8 +142,6 @@ TEST(test_counts)
     }
     expect(wrong < KEYS / 50 && stats_of(f).keys == stored);
     check_last_line(f);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 /* ---- The limit -------------------------------------------------------------------------- */
@@ -156,9 +150,9 @@ TEST(test_counts)
 TEST(test_limit)
 {
     enum { CAPACITY = 2000 };
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 2 * CAPACITY);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 2 * CAPACITY);
     struct perhaps_keys first = some_keys(&keys, 0, CAPACITY);
-    perhaps_filter *f = make_filter(counting(), CAPACITY, 0.001, test_seed());
+    scoped_filter *f = make_filter(counting(), CAPACITY, 0.001, test_seed());
     for (unsigned copies = 0; copies < 100; copies++)
         fill(f, &first);
     struct perhaps_stats stats = stats_of(f);
@@ -170,18 +164,16 @@ TEST(test_limit)
     fill(f, &first);
     expect(stats_of(f).fpr_now <= 0.001);
     check_last_line(f);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 /* A last line that says anything is believed, and nothing worse comes of it. */
 TEST(test_hostile_last_line)
 {
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 600);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 600);
     const uint64_t numbers[] = { 0, 1, 17, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX };
     for (unsigned round = 0; round < 200; round++) {
-        perhaps_filter *f =
+        scoped_filter *f =
             round % 2 ? shared_filter(500) : make_filter(counting(), 500, 0.01, test_seed());
         struct perhaps_keys half = some_keys(&keys, 0, 300);
         fill(f, &half);
@@ -196,20 +188,17 @@ TEST(test_hostile_last_line)
         expect_success(perhaps_remove_many(f, &half, NULL, &nremoved));
         expect(nremoved == half.count);
         stats_of(f);
-        perhaps_filter *copy = clone_of(f);
+        scoped_filter *copy = clone_of(f);
         perhaps_merge(f, copy);
-        perhaps_free(copy);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* ---- Union ------------------------------------------------------------------------------ */
 
 TEST(test_merge)
 {
-    perhaps_filter *f = make_filter(counting(), 1000, 1e-6, test_seed());
-    perhaps_filter *other = clone_of(f), *both = clone_of(f);
+    scoped_filter *f = make_filter(counting(), 1000, 1e-6, test_seed());
+    scoped_filter *other = clone_of(f), *both = clone_of(f);
     static const unsigned copies[][2] = { { 0, 3 }, { 3, 0 },  { 5, 9 },  { 7, 7 },
                                           { 7, 8 }, { 9, 12 }, { 15, 0 }, { 15, 40 } };
     enum { KEYS = sizeof copies / sizeof *copies };
@@ -230,9 +219,6 @@ TEST(test_merge)
         expect_count(f, key, sum < 15 ? sum : 15);
     }
     check_last_line(f);
-    perhaps_free(f);
-    perhaps_free(other);
-    perhaps_free(both);
 }
 
 /* ---- Threads ---------------------------------------------------------------------------- */
@@ -267,8 +253,8 @@ static void *add_and_remove(void *context)
 static void check_threads(size_t nkeys)
 {
     enum { THREADS = 4 };
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
-    perhaps_filter *f = shared_filter(nkeys), *alone = shared_filter(nkeys);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
+    scoped_filter *f = shared_filter(nkeys), *alone = shared_filter(nkeys);
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
     scene("%zu keys", nkeys);
@@ -289,9 +275,6 @@ static void check_threads(size_t nkeys)
     expect_all_found(f, &keys);
     if (!stats_of(f).counting.saturated)
         expect(perhaps_equal(f, alone));
-    perhaps_free(f);
-    perhaps_free(alone);
-    free_keys(&keys);
 }
 
 /* Filters that are full at their capacity, the smallest of them a few lines. */

@@ -135,7 +135,7 @@ TEST(test_place_and_mark)
     enum { BUCKETS = 50 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
-        perhaps_filter *f = table_filter(BUCKETS, width, PERHAPS_HASH_NONE);
+        scoped_filter *f = table_filter(BUCKETS, width, PERHAPS_HASH_NONE);
         for (unsigned i = 0; i < 50; i++) {
             uint64_t place = rng_next(&rng), mark = rng_next(&rng), bucket = BUCKETS;
             add_hash(f, place, mark);
@@ -145,7 +145,6 @@ TEST(test_place_and_mark)
             expect(bucket == first || bucket == cuckoo_other_bucket(first, entry, BUCKETS));
             expect_success(perhaps_clear(f));
         }
-        perhaps_free(f);
     }
 }
 
@@ -153,8 +152,8 @@ TEST(test_place_and_mark)
 TEST(test_independence)
 {
     enum { KEYS = 100000 };
-    perhaps_filter *f = make_filter(cuckoo(), 1000, 0.001, test_seed());
-    struct perhaps_keys keys = make_keys(SEQUENTIAL_KEYS, test_seed(), 0, KEYS);
+    scoped_filter *f = make_filter(cuckoo(), 1000, 0.001, test_seed());
+    scoped_keys keys = make_keys(SEQUENTIAL_KEYS, test_seed(), 0, KEYS);
     double quarters[2][2] = { { 0 } };
     for (size_t i = 0; i < KEYS; i++) {
         struct keyhash h;
@@ -164,8 +163,6 @@ TEST(test_independence)
     const double sd = sqrt((double)KEYS * 0.25 * 0.75);
     for (unsigned q = 0; q < 4; q++)
         expect(fabs(quarters[q / 2][q % 2] - (double)KEYS / 4) < DEVIATIONS * sd);
-    free_keys(&keys);
-    perhaps_free(f);
 }
 
 /* ---- Copies ------------------------------------------------------------------------------ */
@@ -180,12 +177,12 @@ static void expect_copies(const perhaps_filter *f, const char *key, uint64_t wan
 TEST(test_ninth_copy)
 {
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
-        perhaps_filter *f = table_filter(500, width, PERHAPS_HASH_XXH3);
+        scoped_filter *f = table_filter(500, width, PERHAPS_HASH_XXH3);
         for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++) {
             expect_copies(f, "twin", copies);
             expect_success(perhaps_add(f, "twin", 4));
         }
-        perhaps_filter *before = clone_of(f);
+        scoped_filter *before = clone_of(f);
         expect_error(perhaps_add(f, "twin", 4), PERHAPS_ERR_COPIES);
         bool was_present = false;
         expect_success(perhaps_add_unless_present(f, "twin", 4, &was_present));
@@ -199,44 +196,36 @@ TEST(test_ninth_copy)
         }
         expect_error(perhaps_remove(f, "twin", 4), PERHAPS_ERR_NOT_FOUND);
         expect(stats_of(f).keys == 0 && stats_of(f).load == 0);
-        perhaps_free(f);
-        perhaps_free(before);
     }
 }
 
 /* Other keys' entries make room for the copies of one. */
 TEST(test_copies_in_a_crowd)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
-    perhaps_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-8, test_seed());
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
+    scoped_filter *f = make_filter(cuckoo(), keys.count + 100, 1e-8, test_seed());
     fill(f, &keys);
     for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
         expect_success(perhaps_add(f, "twin", 4));
     expect_error(perhaps_add(f, "twin", 4), PERHAPS_ERR_COPIES);
     expect_copies(f, "twin", PERHAPS_COPIES_MAX);
     expect_all_found(f, &keys);
-    free_keys(&keys);
-    perhaps_free(f);
 }
 
 TEST(test_merged_copies)
 {
-    perhaps_filter *f = make_filter(cuckoo(), 100, 1e-6, test_seed());
-    perhaps_filter *other = clone_of(f);
+    scoped_filter *f = make_filter(cuckoo(), 100, 1e-6, test_seed());
+    scoped_filter *other = clone_of(f);
     for (unsigned copies = 0; copies < PERHAPS_COPIES_MAX; copies++)
         expect_success(perhaps_add(copies < 5 ? f : other, "twin", 4));
     expect_success(perhaps_add(other, "single", 6));
-    perhaps_filter *sum = clone_of(f);
+    scoped_filter *sum = clone_of(f);
     expect_success(perhaps_merge(sum, other));
     expect_copies(sum, "twin", PERHAPS_COPIES_MAX);
     expect_copies(sum, "single", 1);
-    perhaps_filter *before = clone_of(sum);
+    scoped_filter *before = clone_of(sum);
     expect_error(perhaps_merge(sum, f), PERHAPS_ERR_COPIES);
     expect(perhaps_equal(sum, before));
-    perhaps_free(f);
-    perhaps_free(other);
-    perhaps_free(sum);
-    perhaps_free(before);
 }
 
 /* ---- Load -------------------------------------------------------------------------------- */
@@ -245,8 +234,8 @@ TEST(test_merged_copies)
 static void check_load(uint64_t nbuckets, unsigned width, double least)
 {
     uint64_t slots = nbuckets * BUCKET_SLOTS;
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), width, slots + 20000);
-    perhaps_filter *f = table_filter(nbuckets, width, PERHAPS_HASH_XXH3);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), width, slots + 20000);
+    scoped_filter *f = table_filter(nbuckets, width, PERHAPS_HASH_XXH3);
     size_t before_first = 0;
     overfill(f, &keys, SANITIZED ? 1000 : 10000, &before_first);
     double load = (double)before_first / (double)slots;
@@ -255,8 +244,6 @@ static void check_load(uint64_t nbuckets, unsigned width, double least)
     expect(load >= least);
     struct perhaps_keys first = some_keys(&keys, 0, before_first);
     expect_all_found(f, &first);
-    free_keys(&keys);
-    perhaps_free(f);
 }
 
 TEST(test_load)
@@ -276,7 +263,7 @@ TEST(test_crafted_keys)
     enum { KEYS = 3000 };
     struct rng rng = rng_for(__func__);
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width += 4) {
-        perhaps_filter *f = table_filter(200, width, PERHAPS_HASH_NONE);
+        scoped_filter *f = table_filter(200, width, PERHAPS_HASH_NONE);
         static uint64_t key[KEYS][2];
         unsigned stored = 0;
         for (unsigned i = 0; i < KEYS; i++) {
@@ -289,6 +276,5 @@ TEST(test_crafted_keys)
         expect(stored < KEYS && stats_of(f).keys == stored);
         struct perhaps_keys all = perhaps_keys_packed(key, sizeof *key, stored);
         expect_all_found(f, &all);
-        perhaps_free(f);
     }
 }

@@ -171,11 +171,10 @@ TEST(test_kernels)
             struct body b = { .w = w };
             for (unsigned base = 0; base < ALL_BASES; base++)
                 add_depths(&rng, depths, &b.segments, 0);
-            perhaps_filter *f = from_depths(depths, b.segments, w, 0);
+            scoped_filter *f = from_depths(depths, b.segments, w, 0);
             fill_segments(&b, f->body, &rng);
             b.bytes = f->body;
             check_kernels(f, &b, &rng);
-            perhaps_free(f);
         }
 }
 
@@ -239,27 +238,24 @@ static perhaps_filter *grown(uint64_t capacity, double fpr, const struct perhaps
 TEST(test_growth)
 {
     const double rates[] = { 0.3, 0.01, 0.003, 1e-4, 1e-7 };
-    struct perhaps_keys keys =
-        make_keys(RANDOM_KEYS, test_seed(), 0, SANITIZED ? 100000 : 400000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, SANITIZED ? 100000 : 400000);
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         scene("fpr %g", rates[r]);
-        perhaps_filter *f = grown(1, rates[r], &keys);
+        scoped_filter *f = grown(1, rates[r], &keys);
         expect_all_found(f, &keys);
         check_entries(f);
         size_t nremoved;
         expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
         expect(nremoved == keys.count && stats_of(f).keys == 0);
         check_entries(f); /* what is left are copies */
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* From a million keys on slots of 16 bits take 25.5 bits a key at most, at every moment. */
 TEST(test_memory)
 {
     enum { STEP = 1 << 15, STEPS = SANITIZED ? 34 : 160 };
-    perhaps_filter *f = make_filter(&kind_elastic.about, 1000, 0.003, test_seed());
+    scoped_filter *f = make_filter(&kind_elastic.about, 1000, 0.003, test_seed());
     expect(stats_of(f).plan.field[SLOT_BITS] == 16);
     double worst = 0;
     for (unsigned step = 0; step < STEPS; step++) {
@@ -273,17 +269,16 @@ TEST(test_memory)
         expect(worst <= 25.5);
     }
     expect(worst > 20);
-    perhaps_free(f);
 }
 
 /* A filter that was cleared is a new one, whatever it had grown to, and grows again. */
 TEST(test_clear)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200000);
     const uint64_t capacities[] = { 1, 1000, 70000 };
     for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
-        perhaps_filter *f = grown(capacities[c], 0.01, &keys), *copy = clone_of(f);
-        perhaps_filter *fresh =
+        scoped_filter *f = grown(capacities[c], 0.01, &keys), *copy = clone_of(f);
+        scoped_filter *fresh =
             make_filter(&kind_elastic.about, capacities[c], 0.01, test_seed());
         expect(perhaps_equal(f, copy));
         expect_success(perhaps_clear(f));
@@ -295,9 +290,5 @@ TEST(test_clear)
         fill(fresh, &keys);
         expect(perhaps_equal(f, fresh) && perhaps_equal(copy, fresh));
         expect_all_found(copy, &keys);
-        perhaps_free(f);
-        perhaps_free(copy);
-        perhaps_free(fresh);
     }
-    free_keys(&keys);
 }

@@ -191,10 +191,8 @@ static void free_stage(struct stage *s)
 static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
 {
     struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD }; /* checks every page */
-    perhaps_filter *f;
-    expect_success(perhaps_open(s->path.text, &options, &f));
+    scoped_filter *f = open_file(s->path.text, &options);
     expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
-    perhaps_free(f);
 }
 
 static unsigned open_files(void)

@@ -46,9 +46,8 @@ static perhaps_filter *full_filter(const struct perhaps_kind *kind, enum perhaps
 
 static void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted)
 {
-    struct bytes got = saved_bytes(f);
+    scoped_bytes got = saved_bytes(f);
     expect(got.nbytes == wanted->nbytes && !memcmp(got.at, wanted->at, got.nbytes));
-    free(got.at);
 }
 
 static void check_mapped(const struct perhaps_kind *kind, perhaps_filter *f,
@@ -84,7 +83,7 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
                        const struct perhaps_keys *keys)
 {
     struct perhaps_open_options options = { .hashing = hashing_of(hash) };
-    perhaps_filter *f = full_filter(kind, hash, keys), *mapped, *loaded, *copy;
+    scoped_filter *f = full_filter(kind, hash, keys), *mapped, *loaded, *copy;
     struct path path = temp_path("round_trip");
     expect_success(perhaps_save(f, path.text));
     expect_success(perhaps_open(path.text, &options, &mapped));
@@ -92,7 +91,7 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
     expect_success(perhaps_open(path.text, &options, &loaded));
     copy = clone_of(mapped);
 
-    struct bytes bytes = saved_bytes(f);
+    scoped_bytes bytes = saved_bytes(f);
     const perhaps_filter *same[] = { mapped, loaded, copy };
     for (unsigned i = 0; i < 3; i++) {
         expect(perhaps_equal(f, same[i]));
@@ -103,11 +102,6 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
     check_mapped(kind, mapped, f, keys);
     check_writable(loaded, keys);
     check_writable(copy, keys);
-    free(bytes.at);
-    perhaps_free(f);
-    perhaps_free(mapped);
-    perhaps_free(loaded);
-    perhaps_free(copy);
 }
 
 TEST(test_round_trips)
@@ -115,18 +109,17 @@ TEST(test_round_trips)
     /* a body of one part of a page, and one of many pages and a part */
     const size_t counts[] = { 10, 200 * 1000 };
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
-        struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
+        scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
         EACH_KIND(kind, any_kind)
             for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++)
                 round_trip(kind, hash, &keys);
-        free_keys(&keys);
     }
 }
 
 /* Saving is a rename: who has the old file mapped keeps it. */
 TEST(test_replaced_under_a_mapping)
 {
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
     struct path path = temp_path("replaced");
     EACH_KIND(kind, any_kind) {
         perhaps_filter *f = full_filter(kind, PERHAPS_HASH_XXH3, &keys), *mapped;
@@ -141,7 +134,6 @@ TEST(test_replaced_under_a_mapping)
         perhaps_free(mapped);
         perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* ---- Secrets ---------------------------------------------------------------------------- */
@@ -158,14 +150,14 @@ TEST(test_wrong_keys)
 {
     uint8_t wrong[16] = "secret of ourz";
     uint64_t other_salt = 6;
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
     for (int writable = 0; writable < 2; writable++) {
         struct perhaps_open_options none = { .mode = writable ? PERHAPS_MODE_LOAD
                                                               : PERHAPS_MODE_READ },
                                     bad = none;
-        perhaps_filter *sip = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
-        perhaps_filter *custom = full_filter(perhaps_kind_at(0), PERHAPS_HASH_CUSTOM, &keys);
-        struct bytes sip_file = saved_bytes(sip), custom_file = saved_bytes(custom);
+        scoped_filter *sip = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
+        scoped_filter *custom = full_filter(perhaps_kind_at(0), PERHAPS_HASH_CUSTOM, &keys);
+        scoped_bytes sip_file = saved_bytes(sip), custom_file = saved_bytes(custom);
         bad.hashing.secret = wrong;
         bad.hashing.function = own_hash;
         bad.hashing.context = &other_salt;
@@ -175,12 +167,7 @@ TEST(test_wrong_keys)
         expect_error(open_with(&custom_file, &bad), PERHAPS_ERR_SECRET);
         bad.without_secret = true; /* to be without is one thing, to be wrong another */
         expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_SECRET);
-        free(sip_file.at);
-        free(custom_file.at);
-        perhaps_free(sip);
-        perhaps_free(custom);
     }
-    free_keys(&keys);
 }
 
 static bool holds(const struct bytes *file, const void *what, size_t nbytes)
@@ -193,13 +180,10 @@ static bool holds(const struct bytes *file, const void *what, size_t nbytes)
 
 TEST(test_secret_is_not_in_the_file)
 {
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
-    perhaps_filter *f = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
-    struct bytes file = saved_bytes(f);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
+    scoped_filter *f = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
+    scoped_bytes file = saved_bytes(f);
     expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8));
-    free(file.at);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter *f,
@@ -230,7 +214,7 @@ static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter
 /* What needs no key of a set can be done without the secret: inspect, copy, merge, save. */
 TEST(test_without_secret)
 {
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
                                                   .without_secret = true };
     EACH_KIND(kind, any_kind)
@@ -238,23 +222,19 @@ TEST(test_without_secret)
             if (hash == PERHAPS_HASH_NONE)
                 continue;
             perhaps_filter *original = full_filter(kind, hash, &keys), *f;
-            struct bytes file = saved_bytes(original);
+            scoped_bytes file = saved_bytes(original);
             expect_success(open_bytes(file.at, file.nbytes, &options, &f));
             check_without_secret(kind, f, original);
             expect_saves_as(f, &file);
-            perhaps_filter *copy = clone_of(f), *empty = clone_of(f);
+            scoped_filter *copy = clone_of(f), *empty = clone_of(f);
             check_without_secret(kind, copy, original);
             expect_success(perhaps_clear(empty));
             int merged = merges(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED;
             expect_error(perhaps_merge(empty, f), merged);
             expect(merged || perhaps_contains_many(empty, &keys, NULL) == keys.count);
-            perhaps_free(empty);
-            perhaps_free(copy);
             perhaps_free(original);
             perhaps_free(f);
-            free(file.at);
         }
-    free_keys(&keys);
 }
 
 /* ---- What is no filter file -------------------------------------------------------------- */

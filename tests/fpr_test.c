@@ -34,7 +34,7 @@ static struct tally measure(const struct perhaps_kind *kind, double fpr,
                            .when_fullest = forgets(kind) };
     double squares = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
-        perhaps_filter *f = make_filter(kind, members->count, fpr, 1 + rng_next(rng));
+        scoped_filter *f = make_filter(kind, members->count, fpr, 1 + rng_next(rng));
         fill(f, members);
         expect_all_found(f, members);
         double found = (double)perhaps_contains_many(f, strangers, NULL);
@@ -43,7 +43,6 @@ static struct tally measure(const struct perhaps_kind *kind, double fpr,
         squares += found * found;
         tally.fpr_now += stats.fpr_now / (double)SEEDS;
         tally.fpr_predicted = stats.plan.fpr_predicted;
-        perhaps_free(f);
     }
     double spread = squares - tally.found * tally.found / (double)SEEDS;
     tally.seed_variance = spread * (double)SEEDS / (SEEDS - 1);
@@ -67,9 +66,8 @@ static void measure_all(enum key_shape shape)
     struct rng rng = rng_for(__func__);
     uint64_t seed = rng_next(&rng) + shape;
     size_t count = 20000 + (size_t)rng_below(&rng, 80000);
-    struct perhaps_keys members = make_keys(shape, seed, 0, count);
-    struct perhaps_keys strangers =
-        make_keys(shape, seed, count, queries_for(rates[RATES - 1]));
+    scoped_keys members = make_keys(shape, seed, 0, count);
+    scoped_keys strangers = make_keys(shape, seed, count, queries_for(rates[RATES - 1]));
     printf("%-10s %8s %8s %12s %12s %12s\n", "kind", "keys", "asked", "predicted", "fpr now",
            "measured");
     EACH_KIND(kind, any_kind)
@@ -82,8 +80,6 @@ static void measure_all(enum key_shape shape)
                   rates[r], t.found, t.queries);
             check(&t, rates[r]);
         }
-    free_keys(&members);
-    free_keys(&strangers);
 }
 
 TEST(test_sequential_keys)
@@ -107,21 +103,19 @@ TEST(test_predicted_fill)
 {
     enum { KEYS = SANITIZED ? 100000 : 1000000, FILTERS = 30 };
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
+    scoped_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
     EACH_KIND(kind, any_kind) {
         double now = 0, predicted = 0;
         if (forgets(kind))
             continue;
         for (unsigned seed = 0; seed < FILTERS; seed++) {
-            perhaps_filter *f = make_filter(kind, KEYS, 0.001, 1 + rng_next(&rng));
+            scoped_filter *f = make_filter(kind, KEYS, 0.001, 1 + rng_next(&rng));
             fill(f, &keys);
             now += f->kind->measure(f, UINT64_MAX).fpr / (double)FILTERS; /* exactly */
             predicted = stats_of(f).plan.fpr_predicted;
-            perhaps_free(f);
         }
         scene("%s: predicted %g, is %g", kind->name, predicted, now);
         double deviation = 1.2 / sqrt(KEYS); /* of the mean, as measured */
         expect(fabs(now / predicted - 1) < DEVIATIONS * deviation);
     }
-    free_keys(&keys);
 }

@@ -56,23 +56,20 @@ TEST(test_open)
             struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
                                                                      : PERHAPS_MODE_READ };
             struct perhaps_verdict verdict;
-            perhaps_filter *f;
-            expect_success(perhaps_open(path.text, &options, &f));
+            scoped_filter *f = open_file(path.text, &options);
             expect(!strcmp(stats_of(f).plan.kind, made.kind));
             expect(stats_of(f).plan.capacity == made.capacity);
             expect(stats_of(f).plan.fpr == 0.001);
             expect_error(perhaps_verify(f, &verdict), writable ? PERHAPS_ERR_UNSUPPORTED : 0);
             check_keys(f);
             check_parts(f, &made);
-            perhaps_free(f);
         }
 }
 
 static void expect_same_bytes(const perhaps_filter *f, const struct bytes *golden)
 {
-    struct bytes saved = saved_bytes(f);
+    scoped_bytes saved = saved_bytes(f);
     expect(saved.nbytes == golden->nbytes && !memcmp(saved.at, golden->at, saved.nbytes));
-    free(saved.at);
 }
 
 /* A chain plans the layers that it gets later, and not as it did when the file was written. */
@@ -90,19 +87,15 @@ TEST(test_reproduced)
     const char *name;
     for (size_t i = 0; golden_options(i, &made, &name); i++) {
         struct path path = golden_path(name);
-        struct bytes golden = read_file(path.text);
-        perhaps_filter *opened;
-        expect_success(perhaps_open(path.text, NULL, &opened));
+        scoped_bytes golden = read_file(path.text);
+        scoped_filter *opened = open_file(path.text, NULL);
         expect_same_bytes(opened, &golden);
-        perhaps_filter *again = clone_of(opened);
+        scoped_filter *again = clone_of(opened);
         if (!plans_as_it_grows(&made)) {
             expect_success(perhaps_clear(again));
             expect_success(golden_fill(again));
         }
         expect(perhaps_equal(again, opened));
         expect_same_bytes(again, &golden);
-        perhaps_free(opened);
-        perhaps_free(again);
-        free(golden.at);
     }
 }

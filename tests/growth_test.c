@@ -29,10 +29,10 @@ static struct tally measure(struct perhaps_options *options, struct rng *rng)
     struct tally tally = { .queries = (double)queries * (double)SEEDS };
     double squares = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
-        struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, KEYS);
-        struct perhaps_keys strangers = make_keys(TEXT_KEYS, rng_next(rng), 0, queries);
+        scoped_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, KEYS);
+        scoped_keys strangers = make_keys(TEXT_KEYS, rng_next(rng), 0, queries);
         options->hashing.seed = 1 + rng_next(rng);
-        perhaps_filter *f = make_with(options);
+        scoped_filter *f = make_with(options);
         fill(f, &members);
         if (!options->window.keys)
             expect_all_found(f, &members);
@@ -41,9 +41,6 @@ static struct tally measure(struct perhaps_options *options, struct rng *rng)
         squares += found * found;
         tally.fpr_now += stats_of(f).fpr_now / (double)SEEDS;
         expect(stats_of(f).failed_adds == 0);
-        perhaps_free(f);
-        free_keys(&members);
-        free_keys(&strangers);
     }
     double spread = squares - tally.found * tally.found / (double)SEEDS;
     tally.seed_variance = spread * (double)SEEDS / (SEEDS - 1);
@@ -98,10 +95,10 @@ TEST(test_grown)
  * in a filter that was planned for them. */
 TEST(test_memory)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
     EACH_KIND(kind, grows) {
-        perhaps_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
-        perhaps_filter *planned = make_filter(kind, KEYS, 0.01, test_seed());
+        scoped_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
+        scoped_filter *planned = make_filter(kind, KEYS, 0.01, test_seed());
         fill(f, &keys);
         fill(planned, &keys);
         struct perhaps_stats grown = stats_of(f), wanted = stats_of(planned);
@@ -110,8 +107,5 @@ TEST(test_memory)
         expect(grown.memory_nbytes < 4 * wanted.memory_nbytes);
         expect(!has_parts(kind) || grown.parts > (SANITIZED ? 3 : 5));
         expect(has_parts(kind) || SANITIZED || grown.elastic.segments > 32);
-        perhaps_free(f);
-        perhaps_free(planned);
     }
-    free_keys(&keys);
 }

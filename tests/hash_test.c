@@ -101,8 +101,7 @@ TEST_EACH(test_custom, in_registry)
         .kind = kind->name,
         .hashing = { .hash = PERHAPS_HASH_CUSTOM, .function = own_hash, .context = &own },
     };
-    perhaps_filter *f, *g;
-    expect_success(perhaps_create(&options, &f));
+    perhaps_filter *f = make_with(&options);
     expect(!strcmp(stats_of(f).hash, "custom"));
     size_t calls = own.calls;
     expect_success(perhaps_add(f, "a key", 5));
@@ -110,7 +109,7 @@ TEST_EACH(test_custom, in_registry)
     expect(perhaps_contains(f, "a key", 5) && !perhaps_contains(f, "no key", 6));
 
     options.hashing.context = &other; /* another function, as far as answers go */
-    expect_success(perhaps_create(&options, &g));
+    perhaps_filter *g = make_with(&options);
     expect_error(perhaps_merge(g, f),
                  merges(kind) ? PERHAPS_ERR_MISMATCH : PERHAPS_ERR_UNSUPPORTED);
     perhaps_free(f);
@@ -134,29 +133,24 @@ static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps
 
 TEST(test_every_hash)
 {
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 600);
-    struct perhaps_keys absent = make_keys(HASH_KEYS, test_seed(), 600, 600);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 600);
+    scoped_keys absent = make_keys(HASH_KEYS, test_seed(), 600, 600);
     EACH_KIND(kind, in_registry)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
-            perhaps_filter *f = filter_with(kind, hash);
+            scoped_filter *f = filter_with(kind, hash);
             fill(f, &keys);
             expect_all_found(f, &keys);
             expect(perhaps_contains_many(f, &absent, NULL) <= 2);
-            perhaps_free(f);
         }
-    free_keys(&keys);
-    free_keys(&absent);
 }
 
 /* Each filter has a seed or secret of its own, unless one is given. */
 TEST(test_seeds)
 {
     for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_SIP; hash++) {
-        perhaps_filter *a = filter_with(perhaps_kind_at(0), hash);
-        perhaps_filter *b = filter_with(perhaps_kind_at(0), hash);
+        scoped_filter *a = filter_with(perhaps_kind_at(0), hash);
+        scoped_filter *b = filter_with(perhaps_kind_at(0), hash);
         expect(!perhaps_equal(a, b));
-        perhaps_free(a);
-        perhaps_free(b);
     }
 }
 
@@ -166,22 +160,18 @@ TEST(test_secret)
                                        .fpr = 0.01,
                                        .hashing = { .hash = PERHAPS_HASH_SIP,
                                                     .secret = secret_of_vectors } };
-    perhaps_filter *given, *twin, *generated;
     uint8_t secret[16];
-    expect_success(perhaps_create(&options, &given));
+    scoped_filter *given = make_with(&options);
     expect_success(perhaps_secret(given, secret));
     expect(!memcmp(secret, secret_of_vectors, sizeof secret));
 
     options.hashing.secret = NULL;
-    expect_success(perhaps_create(&options, &generated));
+    scoped_filter *generated = make_with(&options);
     expect_success(perhaps_secret(generated, secret));
     expect(memcmp(secret, secret_of_vectors, sizeof secret) != 0);
     options.hashing.secret = secret;
-    expect_success(perhaps_create(&options, &twin));
+    scoped_filter *twin = make_with(&options);
     expect(perhaps_equal(generated, twin) && !perhaps_equal(generated, given));
-    perhaps_free(given);
-    perhaps_free(twin);
-    perhaps_free(generated);
 }
 
 /* An allocator through which the secret must not be given back. */
@@ -209,9 +199,8 @@ TEST(test_secret_is_wiped)
         .hashing = { .hash = PERHAPS_HASH_SIP, .secret = secret_of_vectors },
         .allocator = &watched,
     };
-    perhaps_filter *f, *copy;
-    expect_success(perhaps_create(&options, &f));
-    expect_success(perhaps_clone(f, &copy));
+    perhaps_filter *f = make_with(&options);
+    perhaps_filter *copy = clone_of(f);
     expect_success(perhaps_add(f, "key", 3));
     expect_success(perhaps_merge(f, copy));
     perhaps_free(f);
@@ -235,7 +224,7 @@ TEST(test_wrong_lengths)
 {
     uint8_t bytes[64] = { 1, 2, 3 };
     EACH_KIND(kind, in_registry) {
-        perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE), *empty = clone_of(f);
+        scoped_filter *f = filter_with(kind, PERHAPS_HASH_NONE), *empty = clone_of(f);
         uint64_t count;
         for (size_t nbytes = 0; nbytes <= sizeof bytes; nbytes += nbytes == 15 ? 2 : 1) {
             bool was_present = true;
@@ -251,8 +240,6 @@ TEST(test_wrong_lengths)
         }
         expect(perhaps_equal(f, empty));
         expect_same_counters(f, empty);
-        perhaps_free(f);
-        perhaps_free(empty);
     }
 }
 
@@ -260,13 +247,13 @@ TEST(test_wrong_lengths)
 TEST(test_wrong_length_in_batch)
 {
     enum { COUNT = 300, WRONG = 170 };
-    struct perhaps_keys keys = make_keys(HASH_KEYS, test_seed(), 0, COUNT);
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, COUNT);
     struct perhaps_key each[COUNT];
     for (size_t k = 0; k < COUNT; k++)
         each[k] = (struct perhaps_key){ key_at(&keys, k), k == WRONG ? 15 : 16 };
     struct perhaps_keys mixed = perhaps_keys_each(each, COUNT);
     EACH_KIND(kind, in_registry) {
-        perhaps_filter *f = filter_with(kind, PERHAPS_HASH_NONE);
+        scoped_filter *f = filter_with(kind, PERHAPS_HASH_NONE);
         bool present[COUNT];
         size_t done;
         expect_error(perhaps_add_many(f, &mixed, &done), PERHAPS_ERR_ARGUMENT);
@@ -276,9 +263,7 @@ TEST(test_wrong_length_in_batch)
         struct perhaps_keys odd = perhaps_keys_packed(keys.packed, 20, 7);
         expect_error(perhaps_add_many(f, &odd, &done), PERHAPS_ERR_ARGUMENT);
         expect(done == 0 && perhaps_contains_many(f, &odd, present) == 0 && !present[6]);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* The empty key is a key, wherever its no bytes lie. */
@@ -291,14 +276,13 @@ TEST(test_empty_key)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
-            perhaps_filter *f = filter_with(kind, hash);
+            scoped_filter *f = filter_with(kind, hash);
             expect(!perhaps_contains(f, NULL, 0) && !perhaps_contains(f, "x", 0));
             expect_success(perhaps_add(f, NULL, 0));
             expect(perhaps_contains(f, NULL, 0) && perhaps_contains(f, "x", 0));
             expect(perhaps_contains_many(f, &each, NULL) == 2);
             expect(perhaps_contains_many(f, &packed, NULL) == 40);
             expect(!perhaps_contains(f, "x", 1) && !perhaps_contains(f, "", 1));
-            perhaps_free(f);
         }
 }
 
@@ -311,14 +295,13 @@ TEST(test_long_key)
         for (unsigned hash = PERHAPS_HASH_XXH3; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
-            perhaps_filter *f = filter_with(kind, hash);
+            scoped_filter *f = filter_with(kind, hash);
             expect_success(perhaps_add(f, key, LONG));
             expect(perhaps_contains(f, key, LONG));
             expect(!perhaps_contains(f, key, LONG - 1) && !perhaps_contains(f, key, LONG + 1));
             key[LONG / 2] = 1;
             expect(!perhaps_contains(f, key, LONG));
             key[LONG / 2] = 0;
-            perhaps_free(f);
         }
     free(key);
 }
@@ -328,10 +311,10 @@ TEST(test_hashed_ahead)
 {
     enum { COUNT = 1000 };
     static struct perhaps_hashed hashed[COUNT];
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, COUNT);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, COUNT);
     struct perhaps_keys ahead = perhaps_keys_hashed(hashed, COUNT);
     EACH_KIND(kind, in_registry) {
-        perhaps_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
+        scoped_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
         scene("%s", kind->name);
         expect_success(perhaps_clone(f, &same));
         expect_success(perhaps_hash_many(f, &keys, hashed));
@@ -342,10 +325,7 @@ TEST(test_hashed_ahead)
         expect_all_found(same, &keys);
         if (removes(kind))
             expect_success(perhaps_remove_many(same, &ahead, NULL, NULL));
-        perhaps_free(f);
-        perhaps_free(same);
     }
-    free_keys(&keys);
 }
 
 TEST(test_hashing_refused)

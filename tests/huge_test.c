@@ -68,22 +68,19 @@ static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
 
 static void check_answers(const perhaps_filter *f, size_t nkeys)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, nkeys);
-    struct perhaps_keys others = make_keys(TEXT_KEYS, 1, nkeys, 2 * nkeys);
+    scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, nkeys);
+    scoped_keys others = make_keys(TEXT_KEYS, 1, nkeys, 2 * nkeys);
     expect_all_found(f, &keys);
     expect(perhaps_contains_many(f, &others, NULL) == 0); /* it is all but empty */
-    free_keys(&keys);
-    free_keys(&others);
 }
 
 TEST(test_in_memory)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
+    scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS);
     EACH_KIND(kind, has_one_body) {
         struct perhaps_options options = huge_options(kind);
-        perhaps_filter *f;
         options.allocator = &sparse;
-        expect_success(perhaps_create(&options, &f));
+        scoped_filter *f = make_with(&options);
         uint64_t nbytes = f->geometry.body_nbytes;
         expect(nbytes > four_gib && f->geometry.key_limit > four_gib / 100 * 99);
         fill(f, &keys);
@@ -99,9 +96,7 @@ TEST(test_in_memory)
             expect_success(perhaps_remove_many(f, &keys, NULL, &removed));
             expect(removed == KEYS && perhaps_contains_many(f, &keys, NULL) == 0);
         }
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* ---- In a file --------------------------------------------------------------------------- */
@@ -133,9 +128,8 @@ static void keep_body(void *context, void *memory, size_t nbytes)
 static void plan_file(struct sparse_file *file, const struct perhaps_options *options)
 {
     struct perhaps_options sparse_options = *options;
-    perhaps_filter *f;
     sparse_options.allocator = &sparse;
-    expect_success(perhaps_create(&sparse_options, &f));
+    perhaps_filter *f = make_with(&sparse_options);
     container_plan(f, &file->header);
     perhaps_free(f);
     file->path = temp_path("huge");
@@ -173,9 +167,8 @@ static void write_filter(struct sparse_file *file, const struct perhaps_options 
     struct perhaps_options in_file = *options;
     struct perhaps_allocator allocator = { give_body, keep_body, file };
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS_IN_FILE);
-    perhaps_filter *f;
     in_file.allocator = &allocator;
-    expect_success(perhaps_create(&in_file, &f));
+    perhaps_filter *f = make_with(&in_file);
     fill(f, &keys);
     container_plan(f, &file->header);
     container_encode(f, &file->header, file->map);
@@ -190,13 +183,11 @@ static void check_opened(const struct sparse_file *file)
     struct ledger ledger = { 0 };
     struct perhaps_allocator allocator = ledger_allocator(&ledger);
     struct perhaps_open_options options = { .allocator = &allocator };
-    perhaps_filter *f;
-    expect_success(perhaps_open(file->path.text, &options, &f));
+    scoped_filter *f = open_file(file->path.text, &options);
     expect(ledger.largest_nbytes < 4096); /* it is mapped, not copied */
     struct perhaps_stats stats = stats_of(f);
     expect(stats.mapped && stats.keys == KEYS_IN_FILE);
     check_answers(f, KEYS_IN_FILE);
-    perhaps_free(f);
 }
 
 TEST_EACH(test_in_file, has_one_body)
@@ -221,7 +212,7 @@ TEST_EACH(test_offsets_of_parts, has_parts)
     struct header header, decoded;
     uint64_t end = 0;
     options.allocator = &sparse;
-    perhaps_filter *f = make_with(&options);
+    scoped_filter *f = make_with(&options);
     container_plan(f, &header);
     uint8_t *bytes = calloc(1, header.nbytes);
     expect(bytes && header.sections == f->parts.count + 1);
@@ -238,5 +229,4 @@ TEST_EACH(test_offsets_of_parts, has_parts)
     free(sections);
     expect(end > four_gib && end == header.table_offset);
     free(bytes);
-    perhaps_free(f);
 }

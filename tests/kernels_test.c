@@ -444,11 +444,10 @@ TEST(test_cuckoo)
 
 static void expect_cpu(const char *name)
 {
-    perhaps_filter *f = make_filter(perhaps_kind_at(0), 10, 0.01, 1);
+    scoped_filter *f = make_filter(perhaps_kind_at(0), 10, 0.01, 1);
     scene("PERHAPS_CPU=%s, and stats say %s", getenv("PERHAPS_CPU"), stats_of(f).cpu);
     expect(!strcmp(stats_of(f).cpu, name));
     expect(!strcmp(kernels_choose()->name, name));
-    perhaps_free(f);
 }
 
 TEST(test_choice)

@@ -17,12 +17,12 @@
 TEST(test_read)
 {
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 3000);
     for (int shared = 0; shared < 2; shared++) {
         struct perhaps_options options = {
             .capacity = keys.count, .fpr = 1e-4, .blocked.together = true, .shared = shared
         };
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         fill(f, &keys);
         size_t nbytes = stats_of(f).plan.body_nbytes;
         uint8_t *whole = malloc(nbytes), *piece = malloc(nbytes);
@@ -41,9 +41,7 @@ TEST(test_read)
         expect_error(perhaps_body_read(f, 1, piece, SIZE_MAX), PERHAPS_ERR_ARGUMENT);
         free(whole);
         free(piece);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 struct writer {
@@ -91,10 +89,9 @@ static void read_beside(bool together, const struct perhaps_keys *keys)
 
 TEST(test_read_beside_adds)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, many(300000));
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, many(300000));
     for (int together = 0; together < 2; together++)
         read_beside(together, &keys);
-    free_keys(&keys);
 }
 
 /* ---- Save ------------------------------------------------------------------------------ */
@@ -147,10 +144,8 @@ static perhaps_filter *some_filter(uint64_t capacity, double fpr, bool together,
 
 static void expect_same_file(const perhaps_filter *f, const char *path)
 {
-    struct bytes saved = read_file(path), wanted = saved_bytes(f);
+    scoped_bytes saved = read_file(path), wanted = saved_bytes(f);
     expect(saved.nbytes == wanted.nbytes && !memcmp(saved.at, wanted.at, wanted.nbytes));
-    free(saved.at);
-    free(wanted.at);
 }
 
 TEST(test_same_file)
@@ -171,22 +166,18 @@ TEST(test_same_file)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (size_t h = 0; h < sizeof hashings / sizeof *hashings; h++) {
             scene("%g keys at %g, hash %zu", cases[i].capacity, cases[i].fpr, h);
-            perhaps_filter *f = some_filter((uint64_t)cases[i].capacity, cases[i].fpr,
-                                            cases[i].together, &hashings[h]);
+            scoped_filter *f = some_filter((uint64_t)cases[i].capacity, cases[i].fpr,
+                                           cases[i].together, &hashings[h]);
             struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
                                                     .hashing = hashings[h] };
             struct elsewhere e = { .f = f };
-            perhaps_layout *layout = layout_of(f);
-            perhaps_filter *opened;
+            scoped_layout *layout = layout_of(f);
             expect_success(save_elsewhere(layout, &e, path.text));
             expect(e.next == stats_of(f).plan.body_nbytes);
             expect_same_file(f, path.text);
-            expect_success(perhaps_open(path.text, &options, &opened));
+            scoped_filter *opened = open_file(path.text, &options);
             expect(perhaps_equal(f, opened));
             expect_same_counters(f, opened);
-            perhaps_free(opened);
-            perhaps_layout_free(layout);
-            perhaps_free(f);
         }
 }
 
@@ -206,7 +197,7 @@ TEST(test_any_size)
         perhaps_layout_free(layout);
         d.field[0] = lines[i];
         expect_success(perhaps_layout_restore(&d, NULL, &layout));
-        perhaps_filter *source, *opened;
+        scoped_filter *source;
         struct perhaps_open_options writable = { .mode = PERHAPS_MODE_LOAD };
         options.capacity = 200000;
         options.fpr = 0.001;
@@ -214,10 +205,8 @@ TEST(test_any_size)
         struct elsewhere e = { .f = source };
         expect_success(save_elsewhere(layout, &e, path.text));
         expect(e.pieces == (lines[i] + page_lines - 1) / page_lines);
-        expect_success(perhaps_open(path.text, &writable, &opened));
+        scoped_filter *opened = open_file(path.text, &writable);
         expect(stats_of(opened).plan.field[0] == lines[i] && stats_of(opened).keys == 0);
-        perhaps_free(opened);
-        perhaps_free(source);
         perhaps_layout_free(layout);
     }
 }
@@ -229,9 +218,9 @@ TEST(test_failing_reader)
     struct path folder = temp_path("failing reader");
     expect(!mkdir(folder.text, 0777));
     struct path path = path_below(folder, "filter");
-    perhaps_filter *old = some_filter(100, 0.01, false, &hashing);
-    perhaps_filter *f = some_filter(200000, 1e-4, true, &hashing);
-    perhaps_layout *layout = layout_of(f);
+    scoped_filter *old = some_filter(100, 0.01, false, &hashing);
+    scoped_filter *f = some_filter(200000, 1e-4, true, &hashing);
+    scoped_layout *layout = layout_of(f);
     struct elsewhere e = { .f = f };
     expect_success(perhaps_save(old, path.text));
     expect_success(save_elsewhere(layout, &e, path_below(folder, "whole").text));
@@ -248,9 +237,6 @@ TEST(test_failing_reader)
         expect(save_elsewhere(layout, &e, path_below(folder, "new").text) == e.error);
         expect(count_beside(path.text) == 1);
     }
-    perhaps_layout_free(layout);
-    perhaps_free(old);
-    perhaps_free(f);
 }
 
 TEST(test_too_many_keys)
@@ -258,7 +244,7 @@ TEST(test_too_many_keys)
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     struct path path = temp_path("too many");
     perhaps_filter *f = make_with(&options), *opened;
-    perhaps_layout *layout = layout_of(f);
+    scoped_layout *layout = layout_of(f);
     struct elsewhere e = { .f = f };
     const uint64_t sound[] = { 0, 1, 1000, 1900 };
     for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
@@ -272,7 +258,6 @@ TEST(test_too_many_keys)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         expect_error(perhaps_layout_save(layout, wrong[i], read_piece, &e, path.text),
                      PERHAPS_ERR_ARGUMENT);
-    perhaps_layout_free(layout);
     perhaps_free(f);
 }
 

@@ -123,15 +123,13 @@ TEST(test_bits)
         struct perhaps_options options = any_options(&rng);
         scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)options.capacity,
               options.fpr, (int)options.hashing.hash);
-        perhaps_filter *f = make_with(&options);
-        perhaps_layout *layout = layout_of(f);
+        scoped_filter *f = make_with(&options);
+        scoped_layout *layout = layout_of(f);
         for (unsigned i = 0; i < 5; i++) {
             random_key(&rng, key);
             compare_bits(f, layout, key, sizeof key);
         }
         with_lines[plan_of(layout).field[1]]++;
-        perhaps_layout_free(layout);
-        perhaps_free(f);
     }
     for (unsigned lines = 1; lines <= 4; lines++)
         expect(with_lines[lines] > 0);
@@ -155,13 +153,12 @@ TEST_EACH(test_unsupported, any_kind)
         struct perhaps_options options = options_for(kind, 100, 1e-5, 1);
         options.preference = (enum perhaps_preference)preference;
         scene("%s, preference %u", kind->name, preference);
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         struct perhaps_plan plan = stats_of(f).plan;
         if (!strcmp(kind->name, "blocked") && (options.blocked.together || plan.field[1] == 1))
             perhaps_layout_free(layout_of(f));
         else
             expect_no_layout(f, PERHAPS_ERR_UNSUPPORTED);
-        perhaps_free(f);
     }
 }
 
@@ -212,7 +209,7 @@ TEST(test_restored)
     for (unsigned round = 0; round < many(300); round++) {
         struct perhaps_options options = any_options(&rng);
         struct perhaps_description d, again;
-        perhaps_layout *made = create(&options), *restored;
+        scoped_layout *made = create(&options), *restored;
         perhaps_layout_describe(made, &d);
         scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)d.capacity,
               d.fpr, (int)d.hash);
@@ -223,8 +220,6 @@ TEST(test_restored)
                d.fpr == again.fpr && d.hash == again.hash && d.seed == again.seed &&
                d.check == again.check && !memcmp(d.field, again.field, sizeof d.field));
         expect_same_bits(made, restored, &rng);
-        perhaps_layout_free(made);
-        perhaps_layout_free(restored);
     }
 }
 
@@ -418,7 +413,7 @@ TEST(test_create)
                                            .kind = "chain",
                                            .base = "cuckoo" };
         scene("fpr %g", rates[r]);
-        perhaps_layout *layout = create(&options);
+        scoped_layout *layout = create(&options);
         struct perhaps_plan plan = plan_of(layout), wanted;
         struct perhaps_options blocked = {
             .capacity = 12345, .fpr = rates[r], .kind = "blocked", .blocked.together = true
@@ -429,7 +424,6 @@ TEST(test_create)
         expect(plan.fpr_predicted == wanted.fpr_predicted && plan.fpr_predicted <= rates[r]);
         expect(perhaps_layout_predict_fpr(layout, 12345) == plan.fpr_predicted);
         expect(plan.field[3] == (plan.field[1] > 1)); /* side by side */
-        perhaps_layout_free(layout);
     }
 }
 
@@ -466,14 +460,14 @@ TEST(test_estimate)
 {
     struct rng rng = rng_for(__func__);
     const double rates[] = { 0.1, 0.001, 1e-5, 1e-8 };
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, rng_next(&rng), 0, 40000);
+    scoped_keys keys = make_keys(TEXT_KEYS, rng_next(&rng), 0, 40000);
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
         for (size_t count = keys.count / 8; count <= keys.count; count *= 2) {
             struct perhaps_options options = { .capacity = keys.count,
                                                .fpr = rates[r],
                                                .blocked.together = true };
-            perhaps_filter *f = make_with(&options);
-            perhaps_layout *layout = layout_of(f);
+            scoped_filter *f = make_with(&options);
+            scoped_layout *layout = layout_of(f);
             struct perhaps_keys some = some_keys(&keys, 0, count);
             fill(f, &some);
             double keys_in = perhaps_layout_estimate_keys(layout, stats_of(f).load);
@@ -484,10 +478,7 @@ TEST(test_estimate)
             expect(perhaps_layout_estimate_keys(layout, NAN) == 0);
             expect(isfinite(perhaps_layout_estimate_keys(layout, 1)));
             expect(perhaps_layout_estimate_keys(layout, 1) > keys_in);
-            perhaps_layout_free(layout);
-            perhaps_free(f);
         }
-    free_keys(&keys);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------- */
@@ -495,13 +486,13 @@ TEST(test_estimate)
 /* All together stay under the rate, and are those that a chain has. */
 TEST(test_layers)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
     for (unsigned factor = 0; factor <= 8; factor++) {
         struct perhaps_options options = {
             .capacity = 300, .fpr = 0.01, .kind = "chain", .chain.factor = factor
         };
         struct perhaps_options layer;
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         fill(f, &keys);
         uint64_t parts = stats_of(f).parts;
         double sum = 0;
@@ -518,9 +509,7 @@ TEST(test_layers)
         expect(sum <= options.fpr && sum > 0.99 * options.fpr && parts > 2);
         expect_error(perhaps_layer_options(&options, PERHAPS_LAYERS_MAX, &layer),
                      PERHAPS_ERR_LAYERS);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 TEST(test_layers_refused)

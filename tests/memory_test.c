@@ -85,7 +85,7 @@ static perhaps_filter *half_filter(struct stage *s, uint64_t first)
 
 static void fail_each_allocation(struct stage *s, size_t c)
 {
-    perhaps_filter *before = clone_of(s->f);
+    scoped_filter *before = clone_of(s->f);
     struct ledger start = s->ledger;
     for (uint64_t number = 1;; number++) {
         scene("%s of %s, allocation %d fails", calls[c].name, s->kind->name, (int)number);
@@ -105,7 +105,6 @@ static void fail_each_allocation(struct stage *s, size_t c)
     if (calls[c].makes_one)
         perhaps_free(s->out);
     expect(s->ledger.live == start.live && s->ledger.live_nbytes == start.live_nbytes);
-    perhaps_free(before);
 }
 
 TEST_EACH(test_failing_allocations, any_kind)
@@ -205,7 +204,7 @@ TEST(test_failing_save)
 /* To ask needs no memory, so that it cannot fail. */
 TEST(test_asking_allocates_nothing)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
+    scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
     EACH_KIND(kind, any_kind) {
         struct stage s = { .kind = kind };
         uint64_t count;
@@ -221,7 +220,6 @@ TEST(test_asking_allocates_nothing)
         expect(perhaps_equal(s.f, s.f) && s.ledger.calls == before);
         perhaps_free(s.f);
     }
-    free_keys(&keys);
 }
 
 TEST_EACH(test_more_than_there_is, any_kind)

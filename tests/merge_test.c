@@ -29,81 +29,67 @@ static perhaps_filter *filter_of(const struct perhaps_kind *kind,
 
 static void expect_merge_refused(perhaps_filter *f, const perhaps_filter *other, int wanted)
 {
-    perhaps_filter *before = clone_of(f), *other_before = clone_of(other);
+    scoped_filter *before = clone_of(f), *other_before = clone_of(other);
     expect_error(perhaps_merge(f, other), wanted);
     expect(perhaps_equal(f, before) && perhaps_equal(other, other_before));
     expect_same_counters(f, before);
-    perhaps_free(before);
-    perhaps_free(other_before);
 }
 
 TEST(test_halves)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
     EACH_KIND(kind, begin_merges) {
-        perhaps_filter *all = filter_of(kind, &keys, 0, CAPACITY);
-        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY / 2);
-        perhaps_filter *rest = filter_of(kind, &keys, CAPACITY / 2, CAPACITY / 2);
-        perhaps_filter *rest_before = clone_of(rest);
+        scoped_filter *all = filter_of(kind, &keys, 0, CAPACITY);
+        scoped_filter *f = filter_of(kind, &keys, 0, CAPACITY / 2);
+        scoped_filter *rest = filter_of(kind, &keys, CAPACITY / 2, CAPACITY / 2);
+        scoped_filter *rest_before = clone_of(rest);
         expect_success(perhaps_merge(f, rest));
         expect_all_found(f, &keys);
         expect(perhaps_equal(rest, rest_before));
         expect(!holds_a_set(kind) || perhaps_equal(f, all));
         double estimate = (double)stats_of(f).keys;
         expect(fabs(estimate / (double)CAPACITY - 1) < (holds_a_set(kind) ? 0.05 : 1e-9));
-        perhaps_free(all);
-        perhaps_free(f);
-        perhaps_free(rest);
-        perhaps_free(rest_before);
     }
-    free_keys(&keys);
 }
 
 /* Bloom kinds count a key that both held once. */
 TEST(test_overlap)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 2);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 2);
     EACH_KIND(kind, any_kind) {
         if (!begin_merges(kind) || !holds_a_set(kind))
             continue;
-        perhaps_filter *f = filter_of(kind, &keys, 0, keys.count * 3 / 4);
-        perhaps_filter *other = filter_of(kind, &keys, keys.count / 4, keys.count * 3 / 4);
+        scoped_filter *f = filter_of(kind, &keys, 0, keys.count * 3 / 4);
+        scoped_filter *other = filter_of(kind, &keys, keys.count / 4, keys.count * 3 / 4);
         expect_success(perhaps_merge(f, other));
         expect_all_found(f, &keys);
         expect(fabs((double)stats_of(f).keys / (double)keys.count - 1) < 0.05);
-        perhaps_free(f);
-        perhaps_free(other);
     }
-    free_keys(&keys);
 }
 
 TEST(test_with_nothing)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
     EACH_KIND(kind, begin_merges) {
-        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY), *before = clone_of(f);
-        perhaps_filter *empty = filter_of(kind, &keys, 0, 0);
+        scoped_filter *f = filter_of(kind, &keys, 0, CAPACITY), *before = clone_of(f);
+        scoped_filter *empty = filter_of(kind, &keys, 0, 0);
         expect_success(perhaps_merge(f, empty));
         expect(perhaps_equal(f, before));
         expect_same_counters(f, before);
         expect_success(perhaps_merge(empty, f));
         expect_all_found(empty, &keys);
-        perhaps_free(f);
-        perhaps_free(before);
-        perhaps_free(empty);
     }
-    free_keys(&keys);
 }
 
 /* Copies add up, so that each can be removed again. */
 TEST(test_copies)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 4);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 4);
     EACH_KIND(kind, any_kind) {
         if (!begin_merges(kind) || holds_a_set(kind))
             continue;
-        perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
-        perhaps_filter *other = filter_of(kind, &keys, 0, keys.count);
+        scoped_filter *f = filter_of(kind, &keys, 0, keys.count);
+        scoped_filter *other = filter_of(kind, &keys, 0, keys.count);
         size_t nremoved;
         expect_success(perhaps_merge(f, other));
         for (unsigned copies = 2; copies > 0; copies--) {
@@ -113,19 +99,16 @@ TEST(test_copies)
             expect(nremoved == keys.count);
         }
         expect(perhaps_contains_many(f, &keys, NULL) == 0);
-        perhaps_free(f);
-        perhaps_free(other);
     }
-    free_keys(&keys);
 }
 
 TEST(test_refusals)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
     const struct perhaps_kind *first = perhaps_kind_at(0);
     EACH_KIND(kind, any_kind) {
         begin_merges(kind);
-        perhaps_filter *f = filter_of(kind, &keys, 0, keys.count);
+        scoped_filter *f = filter_of(kind, &keys, 0, keys.count);
         perhaps_filter *others[] = {
             make_filter(kind, CAPACITY, 0.01, test_seed() ^ 1),
             make_filter(kind, CAPACITY * 2, 0.01, test_seed()),
@@ -140,25 +123,19 @@ TEST(test_refusals)
         }
         expect_merge_refused(f, f, PERHAPS_ERR_ARGUMENT);
         if (!merges(kind)) {
-            perhaps_filter *twin = clone_of(f);
+            scoped_filter *twin = clone_of(f);
             expect_merge_refused(f, twin, PERHAPS_ERR_UNSUPPORTED);
-            perhaps_free(twin);
         }
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* Each of the two keeps the rate, their union would not. */
 TEST(test_too_much)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * CAPACITY);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * CAPACITY);
     EACH_KIND(kind, begin_merges) {
-        perhaps_filter *f = filter_of(kind, &keys, 0, CAPACITY);
-        perhaps_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
+        scoped_filter *f = filter_of(kind, &keys, 0, CAPACITY);
+        scoped_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
         expect_merge_refused(f, other, PERHAPS_ERR_FULL);
-        perhaps_free(f);
-        perhaps_free(other);
     }
-    free_keys(&keys);
 }

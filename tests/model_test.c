@@ -105,8 +105,7 @@ static void do_add_without_memory(struct model *m)
 /* Whatever the run was: adds keys that the model does not know, until one needs memory. */
 static void starve(struct model *m)
 {
-    struct perhaps_keys fresh =
-        make_keys(RANDOM_KEYS, m->seed, m->keys.count, 10 * m->keys.count);
+    scoped_keys fresh = make_keys(RANDOM_KEYS, m->seed, m->keys.count, 10 * m->keys.count);
     m->ledger.failing = true;
     int error = 0;
     for (size_t key = 0; error != PERHAPS_ERR_MEMORY; key++) {
@@ -119,7 +118,6 @@ static void starve(struct model *m)
     m->ledger.failing = false;
     m->stored = m->f->counters->keys;
     check_all(m);
-    free_keys(&fresh);
 }
 
 /* Up to its capacity a filter takes every key; copies of a few may crowd their places. */
@@ -213,9 +211,8 @@ static void do_save(struct model *m)
     struct perhaps_open_options options = { .mode = rng_below(&m->rng, 2) ? PERHAPS_MODE_LOAD
                                                                           : PERHAPS_MODE_READ,
                                             .allocator = &allocator };
-    perhaps_filter *opened;
     expect_success(perhaps_save(m->f, path.text));
-    expect_success(perhaps_open(path.text, &options, &opened));
+    perhaps_filter *opened = open_file(path.text, &options);
     if (m->options.shared) { /* which the one from the file would not be */
         expect(perhaps_equal(opened, m->f));
         perhaps_free(opened);
@@ -239,8 +236,8 @@ static void do_merge(struct model *m)
         return;
     size_t first;
     struct perhaps_keys some = any_keys(m, &first);
-    perhaps_filter *other = make_with(&m->options);
-    perhaps_filter *before = clone_of(m->f);
+    scoped_filter *other = make_with(&m->options);
+    scoped_filter *before = clone_of(m->f);
     fill(other, &some);
     int error = perhaps_merge(m->f, other);
     if (error) {
@@ -250,8 +247,6 @@ static void do_merge(struct model *m)
             m->copies[first + i]++;
         m->stored = m->removes ? m->stored + some.count : stats_of(m->f).keys;
     }
-    perhaps_free(other);
-    perhaps_free(before);
 }
 
 /* ---- The run ----------------------------------------------------------------------------- */

@@ -123,7 +123,7 @@ TEST_EACH(test_every_field_is_told, in_registry)
 TEST_EACH(test_plan_is_kept, in_registry)
 {
     struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
-    perhaps_filter *f = make_filter(kind, 5000, 1e-4, 1);
+    scoped_filter *f = make_filter(kind, 5000, 1e-4, 1);
     struct perhaps_plan made = stats_of(f).plan;
     bool has_directory = grows(kind) && !has_parts(kind);
     expect(made.body_nbytes == plan.body_nbytes ||
@@ -132,7 +132,6 @@ TEST_EACH(test_plan_is_kept, in_registry)
     expect(made.fpr_predicted == plan.fpr_predicted);
     expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
     expect(!memcmp(made.field, plan.field, sizeof plan.field));
-    perhaps_free(f);
 }
 
 /* ---- The rate ---------------------------------------------------------------------------- */
@@ -216,7 +215,7 @@ TEST(test_prediction_is_monotone)
     const double rates[] = { 0.3, 0.01, 1e-4, 1e-7 };
     EACH_KIND(kind, in_registry)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
-            perhaps_filter *f = make_filter(kind, 1000, rates[r], 1);
+            scoped_filter *f = make_filter(kind, 1000, rates[r], 1);
             double last = 0;
             expect(perhaps_predict_fpr(f, 0) == 0);
             for (uint64_t keys = 10; keys < 10000; keys += keys / 4) {
@@ -230,7 +229,6 @@ TEST(test_prediction_is_monotone)
             bool for_ever = stats_of(f).plan.fpr_until == UINT64_MAX || forgets(kind);
             double last_fpr = perhaps_predict_fpr(f, UINT64_MAX);
             expect(for_ever ? last_fpr <= rates[r] : last_fpr > (gets_full(kind) ? 0.9 : last));
-            perhaps_free(f);
         }
 }
 

@@ -108,9 +108,9 @@ static void compare_batches(const struct perhaps_kind *kind, size_t count, struc
 {
     static uint8_t packed[BATCH_MAX * 8];
     static struct perhaps_key each_key[BATCH_MAX];
-    perhaps_filter *singly = make_filter(kind, 700, 0.01, 1 + rng_next(rng));
-    perhaps_filter *batched = clone_of(singly), *silent = clone_of(singly);
-    perhaps_filter *by_each = clone_of(singly);
+    scoped_filter *singly = make_filter(kind, 700, 0.01, 1 + rng_next(rng));
+    scoped_filter *batched = clone_of(singly), *silent = clone_of(singly);
+    scoped_filter *by_each = clone_of(singly);
     for (unsigned round = 0; round < 24; round++) {
         unsigned operation = round < 4 ? round : (unsigned)rng_below(rng, OPERATIONS);
         scene("%s, batches of %zu, round %u, operation %u", kind->name, count, round,
@@ -136,10 +136,6 @@ static void compare_batches(const struct perhaps_kind *kind, size_t count, struc
         expect_same_counters(singly, by_each);
         expect_same_counters(singly, silent);
     }
-    perhaps_free(singly);
-    perhaps_free(batched);
-    perhaps_free(by_each);
-    perhaps_free(silent);
 }
 
 TEST(test_batches)
@@ -160,7 +156,7 @@ TEST(test_single_calls)
     uint64_t seed = test_seed();
     EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, 100, low_rate(kind), seed);
+        scoped_filter *f = make_filter(kind, 100, low_rate(kind), seed);
         expect(!perhaps_contains(f, "key", 3));
         bool was_present = true;
         expect_success(perhaps_add_unless_present(f, "key", 3, &was_present));
@@ -171,16 +167,15 @@ TEST(test_single_calls)
         expect(perhaps_contains(f, "key", 3));
         expect(!perhaps_contains(f, "ke", 2) && !perhaps_contains(f, "key", 4));
         expect(stats_of(f).keys == 1);
-        perhaps_free(f);
     }
 }
 
 TEST(test_stats)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
     EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
-        perhaps_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
+        scoped_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
         struct perhaps_stats empty = stats_of(f);
         expect(empty.keys == 0 && empty.load == 0 && empty.fpr_now == 0);
         expect(empty.bits_per_key == 0 && !empty.failed_adds && !empty.unmatched_removals);
@@ -193,22 +188,20 @@ TEST(test_stats)
         expect(full.fpr_now > 0 && full.fpr_now <= 0.01);
         expect(full.bits_per_key >= full.plan.bits_per_key);
         expect(!full.mapped && !full.plan.why[0]);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* ---- Copies, equality, clearing -------------------------------------------------------- */
 
 TEST(test_clone)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 900);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 900);
     EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         perhaps_filter *f = make_filter(kind, 300, 0.001, test_seed());
         size_t done;
         expect_error(perhaps_add_many(f, &keys, &done), too_many(kind));
-        perhaps_filter *copy = clone_of(f), *witness = clone_of(f);
+        scoped_filter *copy = clone_of(f), *witness = clone_of(f);
         expect(perhaps_equal(f, copy));
         expect_same_counters(f, copy);
         expect_success(perhaps_clear(copy));
@@ -217,19 +210,16 @@ TEST(test_clone)
         perhaps_free(f);
         struct perhaps_keys last = some_keys(&keys, done - 300, 300);
         expect_all_found(witness, &last);
-        perhaps_free(copy);
-        perhaps_free(witness);
     }
-    free_keys(&keys);
 }
 
 TEST(test_clear)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 900);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 900);
     EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
-        perhaps_filter *fresh = make_filter(kind, 300, 0.001, test_seed());
-        perhaps_filter *f = clone_of(fresh);
+        scoped_filter *fresh = make_filter(kind, 300, 0.001, test_seed());
+        scoped_filter *f = clone_of(fresh);
         expect_error(perhaps_add_many(f, &keys, NULL), too_many(kind));
         perhaps_remove(f, "none", 4);
         expect_success(perhaps_clear(f));
@@ -238,20 +228,17 @@ TEST(test_clear)
         struct perhaps_keys first = some_keys(&keys, 0, 300);
         fill(f, &first);
         expect_all_found(f, &first);
-        perhaps_free(f);
-        perhaps_free(fresh);
     }
-    free_keys(&keys);
 }
 
 TEST(test_equal)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
     const struct perhaps_kind *first = perhaps_kind_at(0);
     EACH_KIND(kind, any_kind) {
         scene("%s", kind->name);
         double fpr = low_rate(kind);
-        perhaps_filter *f = make_filter(kind, 300, fpr, 1);
+        scoped_filter *f = make_filter(kind, 300, fpr, 1);
         perhaps_filter *others[] = {
             make_filter(kind, 300, fpr, 2),  /* seed */
             make_filter(kind, 3000, fpr, 1), /* size */
@@ -263,23 +250,20 @@ TEST(test_equal)
             expect(!perhaps_equal(f, others[o]) && !perhaps_equal(others[o], f));
             perhaps_free(others[o]);
         }
-        perhaps_filter *twin = make_filter(kind, 300, fpr, 1);
+        scoped_filter *twin = make_filter(kind, 300, fpr, 1);
         fill(f, &keys);
         fill(twin, &keys);
         expect(perhaps_equal(f, twin));
         expect_success(perhaps_add(twin, "one more", 8));
         expect(!perhaps_equal(f, twin));
-        perhaps_free(f);
-        perhaps_free(twin);
     }
-    free_keys(&keys);
 }
 
 /* ---- Abilities ------------------------------------------------------------------------- */
 
 static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
 {
-    perhaps_filter *before = clone_of(f);
+    scoped_filter *before = clone_of(f);
     struct perhaps_keys keys = perhaps_keys_packed("key", 3, 1);
     bool able = removes(kind), removed = false;
     size_t nremoved = 99;
@@ -292,7 +276,6 @@ static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
     expect(perhaps_equal(f, before) == !able);
     expect(stats_of(f).unmatched_removals == able);
     expect(stats_of(f).keys == !able);
-    perhaps_free(before);
 }
 
 static void check_count(const struct perhaps_kind *kind, const perhaps_filter *f)
@@ -311,11 +294,10 @@ static void check_needs(const struct perhaps_kind *kind)
         struct perhaps_options options = options_for(kind, 10, 0.1, 1);
         options.needs = need;
         bool able = is_able(kind, need);
-        perhaps_filter *f = (perhaps_filter *)&options;
+        scoped_filter *f = (perhaps_filter *)&options;
         scene("%s, need %u", kind->name, need);
         expect_error(perhaps_create(&options, &f), able ? 0 : PERHAPS_ERR_UNSUPPORTED);
         expect(able == (f != NULL));
-        perhaps_free(f);
     }
 }
 

@@ -43,8 +43,7 @@ static perhaps_filter *some_filter(const struct perhaps_kind *kind, size_t nkeys
 
 static bool holds(const char *path, const perhaps_filter *wanted)
 {
-    perhaps_filter *f;
-    expect_success(perhaps_open(path, NULL, &f));
+    perhaps_filter *f = open_file(path, NULL);
     bool equal = perhaps_equal(f, wanted);
     perhaps_free(f);
     return equal;
@@ -72,7 +71,7 @@ TEST(test_file_size_limit)
     signal(SIGXFSZ, SIG_IGN);
     EACH_KIND(kind, any_kind) {
         struct path path = fresh_path();
-        perhaps_filter *old = some_filter(kind, 10), *large = some_filter(kind, 100 * 1000);
+        scoped_filter *old = some_filter(kind, 10), *large = some_filter(kind, 100 * 1000);
         struct stat st;
         expect_success(perhaps_save(large, path.text));
         expect(!stat(path.text, &st));
@@ -88,8 +87,6 @@ TEST(test_file_size_limit)
         unlink(path.text);
         check_limit(large, path.text, nbytes / 2);
         expect(count_beside(path.text) == 0);
-        perhaps_free(old);
-        perhaps_free(large);
     }
     signal(SIGXFSZ, SIG_DFL);
 }
@@ -290,7 +287,7 @@ TEST(test_read_only_file)
 
 TEST(test_no_such_place)
 {
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = temp_path("no/such/folder"), file = temp_path("a file");
     expect_error(perhaps_save(f, folder.text), PERHAPS_ERR_IO);
     expect(errno == ENOENT);
@@ -300,12 +297,11 @@ TEST(test_no_such_place)
     expect(errno == ENOTDIR);
     expect_error(perhaps_save(f, "/"), PERHAPS_ERR_IO);
     expect(errno == EISDIR);
-    perhaps_free(f);
 }
 
 TEST(test_long_names)
 {
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = fresh_folder();
     char name[257];
     memset(name, 'x', sizeof name);
@@ -317,7 +313,6 @@ TEST(test_long_names)
     }
     expect_error(perhaps_save(f, longer.text), PERHAPS_ERR_IO);
     expect(errno == ENAMETOOLONG && count_beside(path.text) == 1);
-    perhaps_free(f);
 }
 
 /* ---- What is kept ------------------------------------------------------------------------ */
@@ -332,7 +327,7 @@ static unsigned mode_of(const char *path)
 TEST(test_mode)
 {
     struct path path = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     mode_t usual = umask(027);
     expect_success(perhaps_save(f, path.text));
     expect(mode_of(path.text) == 0640);
@@ -343,14 +338,13 @@ TEST(test_mode)
         expect_success(perhaps_save(f, path.text));
         expect(mode_of(path.text) == modes[m] && count_beside(path.text) == 1);
     }
-    perhaps_free(f);
 }
 
 TEST(test_symbolic_link)
 {
     struct path link = fresh_path(), target = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100),
-                   *g = some_filter(perhaps_kind_at(0), 9);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100),
+                  *g = some_filter(perhaps_kind_at(0), 9);
     struct stat st;
     expect_success(perhaps_save(f, target.text));
     expect(!symlink(target.text, link.text));
@@ -359,15 +353,13 @@ TEST(test_symbolic_link)
     expect(!lstat(target.text, &st) && S_ISREG(st.st_mode));
     expect(holds(target.text, g) && count_beside(link.text) == 1);
     expect(count_beside(target.text) == 1);
-    perhaps_free(f);
-    perhaps_free(g);
 }
 
 /* A link to a link to nothing: what the last one names is made. */
 TEST(test_dangling_link)
 {
     struct path link = fresh_path(), target = fresh_path(), beside = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct stat st;
     expect(!symlink(target.text, beside.text) && !symlink(beside.text, link.text));
     for (unsigned fresh = 0; fresh < 2; fresh++) {
@@ -383,7 +375,6 @@ TEST(test_dangling_link)
     expect(!unlink(link.text) && !symlink("missing/filter", link.text));
     expect_error(perhaps_save(f, link.text), PERHAPS_ERR_IO);
     expect(errno == ENOENT);
-    perhaps_free(f);
 }
 
 /* What became of a file: NULL where it was made. */
@@ -422,7 +413,7 @@ TEST(test_new)
 TEST(test_relative_path)
 {
     struct path folder = fresh_folder(), path = path_below(folder, "filter");
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     char before[PATH_MAX];
     expect(getcwd(before, sizeof before));
     expect(!chdir(folder.text));
@@ -430,7 +421,6 @@ TEST(test_relative_path)
         expect_success(perhaps_save(f, "filter"));
     expect(!chdir(before));
     expect(holds(path.text, f) && count_beside(path.text) == 1);
-    perhaps_free(f);
 }
 
 /* ---- Devices and pipes ------------------------------------------------------------------- */
@@ -455,8 +445,8 @@ static void *read_fifo(void *argument)
 TEST_EACH(test_pipe, any_kind)
 {
     struct reader reader = { .path = fresh_path() };
-    perhaps_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
-    struct bytes wanted = saved_bytes(f);
+    scoped_filter *f = some_filter(kind, 100 * 1000); /* more than a pipe holds */
+    scoped_bytes wanted = saved_bytes(f);
     struct stat st;
     pthread_t thread;
     expect(!mkfifo(reader.path.text, 0600));
@@ -467,31 +457,27 @@ TEST_EACH(test_pipe, any_kind)
     expect(!memcmp(reader.got.at, wanted.at, wanted.nbytes));
     expect(!lstat(reader.path.text, &st) && S_ISFIFO(st.st_mode));
     free(reader.got.at);
-    free(wanted.at);
-    perhaps_free(f);
 }
 
 TEST(test_descriptor)
 {
     struct path path = fresh_path();
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     int fd = open(path.text, O_CREAT | O_RDWR, 0666);
     expect(fd >= 0);
     expect_success(perhaps_save_to(f, fd));
     expect(!close(fd) && holds(path.text, f));
     expect_error(perhaps_save_to(f, -1), PERHAPS_ERR_IO);
     expect(errno == EBADF);
-    perhaps_free(f);
 }
 
 TEST(test_devices)
 {
     struct stat st;
-    perhaps_filter *f = some_filter(perhaps_kind_at(0), 100);
+    scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     expect_success(perhaps_save(f, "/dev/null"));
     expect(!lstat("/dev/null", &st) && S_ISCHR(st.st_mode));
     expect_error(perhaps_save(f, "/dev/full"), PERHAPS_ERR_IO);
     expect(errno == ENOSPC);
     expect(!lstat("/dev/full", &st) && S_ISCHR(st.st_mode));
-    perhaps_free(f);
 }

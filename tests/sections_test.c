@@ -39,11 +39,10 @@ static int open_resealed(struct bytes *file)
     int error[2];
     reseal(file->at, file->nbytes);
     for (unsigned way = 0; way < 2; way++) {
-        perhaps_filter *f;
+        scoped_filter *f;
         error[way] = open_bytes(file->at, file->nbytes, &ways[way], &f);
         if (!error[way])
             exercise(f, file->nbytes);
-        perhaps_free(f);
     }
     expect(error[0] == error[1]);
     return error[0];
@@ -109,7 +108,7 @@ static struct bytes file_of(perhaps_filter *f)
 
 TEST(test_parents)
 {
-    struct bytes file = file_of(chain_of("blocked", 20, 4));
+    scoped_bytes file = file_of(chain_of("blocked", 20, 4));
     expect(get(&file, AT_SECTIONS, 4) == 5);
     const uint32_t wrong[] = { 1, 2, 3, 4, 5, 100, UINT32_MAX };
     for (size_t section = 1; section < 5; section++)
@@ -117,13 +116,12 @@ TEST(test_parents)
             expect_refused(open_with(&file, at_section(AT_PARENT, section), wrong[w], 4));
     for (uint32_t parent = 0; parent < 6; parent++) /* the first has none */
         expect_refused(open_with(&file, AT_PARENT, parent, 4));
-    free(file.at);
 }
 
 /* A window of chains nests as deep as a file may; a chain in a chain, or deeper, is refused. */
 TEST(test_depth)
 {
-    struct bytes file = file_of(window_of("chain", 100));
+    scoped_bytes file = file_of(window_of("chain", 100));
     uint64_t sections = get(&file, AT_SECTIONS, 4);
     size_t chain = 0, layer = 0;
     for (size_t s = 1; s < sections; s++) {
@@ -140,13 +138,12 @@ TEST(test_depth)
     expect_refused(open_with(&file, at_section(AT_KIND, layer), CHAIN_ID, 4));
     expect_refused(open_with(&file, at_section(AT_KIND, layer), WINDOW_ID, 4));
     expect_refused(open_with(&file, at_section(AT_KIND, 0), CHAIN_ID, 4));
-    free(file.at);
 }
 
 TEST(test_parts_of_a_wrong_kind)
 {
     perhaps_filter *of_bloom = chain_of("bloom", 20, 2), *of_cuckoo = chain_of("cuckoo", 20, 2);
-    struct bytes file = file_of(of_bloom), other = file_of(of_cuckoo);
+    scoped_bytes file = file_of(of_bloom), other = file_of(of_cuckoo);
     for (uint64_t base = 0; base < 12; base++)
         if (base != get(&file, at_section(AT_KIND, 1), 4))
             expect_refused(open_with(&file, AT_FIELDS + 8, base, 8));
@@ -158,8 +155,6 @@ TEST(test_parts_of_a_wrong_kind)
     expect_refused(open_with(&file, AT_FIELDS, 9, 8));
     expect_refused(open_with(&file, AT_FIELDS + 16, 0, 8)); /* preference */
     expect_refused(open_with(&file, AT_FIELDS + 16, 4, 8));
-    free(file.at);
-    free(other.at);
 }
 
 /* The first section alone, its body and a table for it. */
@@ -167,7 +162,7 @@ TEST(test_without_parts)
 {
     perhaps_filter *const filters[] = { chain_of("blocked", 20, 3), window_of("blocked", 0) };
     for (unsigned i = 0; i < 2; i++) {
-        struct bytes file = file_of(filters[i]);
+        scoped_bytes file = file_of(filters[i]);
         size_t end = at_section(AT_KIND, get(&file, AT_SECTIONS, 4));
         memset(file.at + FIELDS_END, 0, end - FIELDS_END);
         put(&file, AT_SECTIONS, 1, 4);
@@ -176,38 +171,33 @@ TEST(test_without_parts)
         put(&file, AT_FILE_NBYTES, file.nbytes, 8);
         scene("without parts, %u", i);
         expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);
-        free(file.at);
     }
 }
 
 TEST(test_generations_that_miss)
 {
-    struct bytes file = file_of(window_of("blocked", 0));
+    scoped_bytes file = file_of(window_of("blocked", 0));
     const uint64_t wrong[] = { 0, 1, 2, 4, 64, 65, UINT64_MAX };
     for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
         expect_refused(open_with(&file, AT_FIELDS, wrong[w], 8));
-    free(file.at);
 }
 
 /* A clock that no window has: whatever it says, nothing breaks. */
 TEST(test_any_clock)
 {
-    struct bytes file = file_of(window_of("blocked", 10));
+    scoped_bytes file = file_of(window_of("blocked", 10));
     const uint64_t times[] = { 0, 1, 2, UINT64_MAX, UINT64_MAX / 2 };
     for (size_t set = 0; set < 5; set++)
         for (size_t began = 0; began < 5; began++) {
-            struct bytes copy = copy_of(&file);
-            perhaps_filter *f;
+            scoped_bytes copy = copy_of(&file);
+            scoped_filter *f;
             put(&copy, BODY_OFFSET, times[set], 8);
             put(&copy, BODY_OFFSET + 8, times[began], 8);
             expect_success(open_resealed(&copy));
             expect_success(open_bytes(copy.at, copy.nbytes, &ways[1], &f));
             for (size_t now = 0; now < 5; now++)
                 expect_success(perhaps_advance(f, times[now]));
-            perhaps_free(f);
-            free(copy.at);
         }
-    free(file.at);
 }
 
 /* Parts that can hold no key, since the rate is too low for their fingerprints: once, adds went
@@ -220,8 +210,8 @@ TEST(test_parts_without_room)
                                        .fpr = 0.01,
                                        .window = { .keys = 30 },
                                        .hashing = { .seed = 7 } };
-    perhaps_filter *f = make_with(&options);
-    struct bytes file = saved_bytes(f);
+    scoped_filter *f = make_with(&options);
+    scoped_bytes file = saved_bytes(f);
     double fpr = PERHAPS_FPR_MIN;
     for (size_t part = 0; part < f->parts.count; part++) {
         memcpy(file.at + at_section(AT_FPR, part + 1), &fpr, sizeof fpr);
@@ -230,15 +220,13 @@ TEST(test_parts_without_room)
     }
     expect_error(open_resealed(&file), PERHAPS_ERR_DAMAGED);
     expect_error(perhaps_add(f, "key", 3), PERHAPS_ERR_FULL);
-    perhaps_free(f);
-    free(file.at);
 }
 
 /* ---- Bodies ------------------------------------------------------------------------------ */
 
 TEST(test_bodies_elsewhere)
 {
-    struct bytes file = file_of(chain_of("bloom", 20, 4));
+    scoped_bytes file = file_of(chain_of("bloom", 20, 4));
     for (size_t section = 0; section < 5; section++) {
         size_t at = at_section(AT_BODY_OFFSET, section),
                size = at_section(AT_BODY_NBYTES, section);
@@ -254,7 +242,6 @@ TEST(test_bodies_elsewhere)
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             expect_refused(open_with(&file, size, sizes[s], 8));
     }
-    free(file.at);
 }
 
 /* ---- Headers of more than one page ------------------------------------------------------- */
@@ -319,7 +306,7 @@ TEST(test_geometries_are_derived_once)
         if (f->parts.part[GENERATIONS - 1]->parts.count == LAYERS)
             expect_success(perhaps_rotate(f));
     }
-    struct bytes file = saved_bytes(f);
+    scoped_bytes file = saved_bytes(f);
     expect(get(&file, AT_SECTIONS, 4) > 400);
     for (unsigned way = 0; way < 2; way++) {
         nderived = 0;
@@ -329,7 +316,6 @@ TEST(test_geometries_are_derived_once)
         expect(perhaps_equal(f, opened));
         perhaps_free(opened);
     }
-    free(file.at);
     perhaps_free(f);
 }
 
@@ -351,7 +337,7 @@ TEST(test_all_layers)
 /* Numbers of sections that nothing agrees with; the largest header is read but not believed. */
 TEST(test_many_sections)
 {
-    struct bytes file = file_of(chain_of("blocked", 20, 2));
+    scoped_bytes file = file_of(chain_of("blocked", 20, 2));
     const uint64_t counts[] = { 0, 1, 2, 4, 25, 8192, 8193, UINT32_MAX };
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         expect_refused(open_with(&file, AT_SECTIONS, counts[c], 4));
@@ -360,7 +346,7 @@ TEST(test_many_sections)
             expect_refused(open_with(&file, AT_HEADER_NBYTES, nbytes, 4));
     for (size_t count = 8191; count <= 8193; count++) { /* with room for all of them */
         size_t head = (120 + count * SECTION_NBYTES + 4095) / 4096 * 4096;
-        struct bytes large = { .at = calloc(1, head + 4096), .nbytes = head + 4096 };
+        scoped_bytes large = { .at = calloc(1, head + 4096), .nbytes = head + 4096 };
         expect(large.at);
         memcpy(large.at, file.at, FIELDS_END);
         for (size_t s = 1; s < count; s++)
@@ -373,7 +359,5 @@ TEST(test_many_sections)
         put(&large, AT_FILE_NBYTES, large.nbytes, 8);
         scene("%zu sections", count);
         expect_refused(open_resealed(&large));
-        free(large.at);
     }
-    free(file.at);
 }

@@ -18,24 +18,22 @@ static perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t c
 
 TEST_EACH(test_told, takes_threads)
 {
-    perhaps_filter *plain = make_filter(kind, 100, 0.01, 1);
-    perhaps_filter *shared = shared_filter(kind, 100, 0.01, 1);
+    scoped_filter *plain = make_filter(kind, 100, 0.01, 1);
+    scoped_filter *shared = shared_filter(kind, 100, 0.01, 1);
     scene("%s", kind->name);
     expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
     expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
-    perhaps_free(plain);
-    perhaps_free(shared);
 }
 
 /* To one thread a shared filter is like any other. */
 TEST(test_alone)
 {
     enum { CAPACITY = 3000 };
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * CAPACITY);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * CAPACITY);
     EACH_KIND(kind, takes_threads) {
-        perhaps_filter *plain = make_filter(kind, CAPACITY, 0.01, test_seed());
-        perhaps_filter *shared = shared_filter(kind, CAPACITY, 0.01, test_seed());
+        scoped_filter *plain = make_filter(kind, CAPACITY, 0.01, test_seed());
+        scoped_filter *shared = shared_filter(kind, CAPACITY, 0.01, test_seed());
         size_t done, shared_done;
         scene("%s", kind->name);
         expect_error(perhaps_add_many(plain, &keys, &done), too_many(kind));
@@ -48,10 +46,7 @@ TEST(test_alone)
             expect(perhaps_equal(plain, shared));
             expect_same_counters(plain, shared);
         }
-        perhaps_free(plain);
-        perhaps_free(shared);
     }
-    free_keys(&keys);
 }
 
 /* ---- Crews ------------------------------------------------------------------------------ */
@@ -68,8 +63,8 @@ static void run_crew(struct crew *crew)
 /* Filled by many, it is what one would have made of the same keys: not a bit is lost. */
 static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, double fpr)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity / 3 * 3);
-    perhaps_filter *f = shared_filter(kind, capacity, fpr, test_seed());
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity / 3 * 3);
+    scoped_filter *f = shared_filter(kind, capacity, fpr, test_seed());
     struct crew crew = { .f = f, .keys = keys, .writers = 3, .readers = 2, .seed = capacity };
     scene("%s, %llu keys, fpr %g", kind->name, (unsigned long long)capacity, fpr);
     run_crew(&crew);
@@ -77,16 +72,13 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
     double noise = 3 / sqrt((double)capacity);
     expect(stats_of(f).fpr_now <= fpr * (1 + noise));
     if (!removes(kind)) {
-        perhaps_filter *alone = make_filter(kind, capacity, fpr, test_seed());
+        scoped_filter *alone = make_filter(kind, capacity, fpr, test_seed());
         fill(alone, &keys);
         expect(perhaps_equal(f, alone));
         double more = (double)stats_of(f).keys - (double)stats_of(alone).keys;
         expect(fabs(more) <= 6 + 2 * fpr * (double)capacity); /* taken for present: by chance */
-        perhaps_free(alone);
     }
     crew_end(&crew);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 TEST_EACH(test_filling, takes_threads)
@@ -104,8 +96,8 @@ TEST(test_overfilling)
     EACH_KIND(kind, takes_threads)
         for (size_t c = 0; c < sizeof capacities / sizeof *capacities; c++) {
             uint64_t capacity = capacities[c];
-            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * capacity);
-            perhaps_filter *f = shared_filter(kind, capacity, 0.01, test_seed());
+            scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3 * capacity);
+            scoped_filter *f = shared_filter(kind, capacity, 0.01, test_seed());
             struct crew crew = {
                 .f = f, .keys = keys, .writers = 3, .readers = 1, .seed = capacity
             };
@@ -115,8 +107,6 @@ TEST(test_overfilling)
             expect(gets_full(kind) == (crew.refused > 0) && crew.copies >= capacity);
             expect(stats_of(f).fpr_now <= 0.01 * (1 + 1e-5)); /* what floats may be off */
             crew_end(&crew);
-            perhaps_free(f);
-            free_keys(&keys);
         }
 }
 
@@ -128,9 +118,9 @@ TEST(test_growing)
     const double rates[] = { 0.01, 1e-5 };
     EACH_KIND(kind, takes_threads)
         for (size_t r = 0; grows(kind) && r < sizeof rates / sizeof *rates; r++) {
-            struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, KEYS);
+            scoped_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, KEYS);
             for (unsigned churn = 0; churn <= removes(kind); churn++) {
-                perhaps_filter *f = shared_filter(kind, 100, rates[r], test_seed());
+                scoped_filter *f = shared_filter(kind, 100, rates[r], test_seed());
                 struct crew crew = { .f = f,
                                      .keys = keys,
                                      .writers = 3,
@@ -142,9 +132,7 @@ TEST(test_growing)
                 run_crew(&crew);
                 expect(stats_of(f).parts > 5 || stats_of(f).elastic.segments > 20);
                 crew_end(&crew);
-                perhaps_free(f);
             }
-            free_keys(&keys);
         }
 }
 
@@ -154,8 +142,8 @@ TEST(test_growing)
 static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                         unsigned writers, uint64_t steps)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * capacity + writers);
-    perhaps_filter *f = shared_filter(kind, capacity, fpr, test_seed());
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * capacity + writers);
+    scoped_filter *f = shared_filter(kind, capacity, fpr, test_seed());
     struct crew crew = { .f = f,
                          .keys = keys,
                          .writers = writers,
@@ -180,8 +168,6 @@ static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, doub
     }
     perhaps_free(empty);
     crew_end(&crew);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 TEST(test_churn)
@@ -271,9 +257,9 @@ static bool has_twin(const perhaps_filter *once, const struct perhaps_keys *keys
  * key may be counted for each. */
 static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double fpr)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
-    perhaps_filter *f = shared_filter(kind, THREADS * nkeys, fpr, test_seed());
-    perhaps_filter *once = clone_of(f);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
+    scoped_filter *f = shared_filter(kind, THREADS * nkeys, fpr, test_seed());
+    scoped_filter *once = clone_of(f);
     struct gate gate = { 0 };
     struct rival rivals[THREADS];
     bool *was_present = calloc(THREADS * nkeys, sizeof *was_present);
@@ -302,9 +288,6 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
     expect_all_found(f, &keys);
     expect(stats_of(f).keys <= told_new && stats_of(f).keys >= nkeys - twins);
     free(was_present);
-    perhaps_free(f);
-    perhaps_free(once);
-    free_keys(&keys);
 }
 
 /* At these rates hardly a key is taken for another. */
@@ -344,9 +327,9 @@ static void *repeat(void *context)
 static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity)
 {
     enum { LAST = 5 };
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity);
     struct perhaps_keys first = some_keys(&keys, 0, capacity - LAST);
-    perhaps_filter *f = shared_filter(kind, capacity, low_rate(kind), test_seed());
+    scoped_filter *f = shared_filter(kind, capacity, low_rate(kind), test_seed());
     struct repeater r = { .f = f, .keys = some_keys(&keys, 0, BLOCK) };
     fill(f, &first);
     expect(!pthread_create(&r.thread, NULL, repeat, &r));
@@ -360,8 +343,6 @@ static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity
     expect_success(error);
     expect_success(r.error);
     expect(!r.was_absent && stats_of(f).keys == capacity);
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 TEST_EACH(test_last_places, takes_threads)
@@ -424,8 +405,8 @@ TEST_EACH(test_copies, takes_threads)
     for (unsigned round = 0; removes(kind) && round < many(300); round++) {
         const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
         unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
-        struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
-        perhaps_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
+        scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
+        scoped_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
         uint64_t count;
         scene("%s, round %u", kind->name, round);
         check_copies(f, &keys, add_copies, taken);
@@ -438,7 +419,5 @@ TEST_EACH(test_copies, takes_threads)
         uint64_t too_many = tries - taken;
         expect(stats.keys == 0 && stats.failed_adds == too_many &&
                stats.unmatched_removals == too_many);
-        perhaps_free(f);
-        free_keys(&keys);
     }
 }

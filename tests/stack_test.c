@@ -110,10 +110,8 @@ static void lay_out(struct job *job)
 
 static void unite(struct job *job)
 {
-    perhaps_filter *copy;
-    expect_success(perhaps_clone(job->f, &copy));
+    scoped_filter *copy = clone_of(job->f);
     perhaps_merge(copy, job->other);
-    perhaps_free(copy);
 }
 
 static void take_away(struct job *job)

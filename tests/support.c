@@ -70,6 +70,16 @@ int run_all_tests(void)
     return has_cpu() ? cmocka_run_group_tests(tests, NULL, NULL) : CANNOT_TRY;
 }
 
+void release_filter(perhaps_filter **f)
+{
+    perhaps_free(*f);
+}
+
+void release_layout(perhaps_layout **layout)
+{
+    perhaps_layout_free(*layout);
+}
+
 /* ---- Numbers --------------------------------------------------------------------------- */
 
 unsigned many(unsigned number)
@@ -309,6 +319,13 @@ perhaps_filter *clone_of(const perhaps_filter *f)
     return copy;
 }
 
+perhaps_filter *open_file(const char *path, const struct perhaps_open_options *options)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_open(path, options, &f));
+    return f;
+}
+
 void fill(perhaps_filter *f, const struct perhaps_keys *keys)
 {
     size_t done;
@@ -447,6 +464,11 @@ struct bytes read_file(const char *path)
     expect(bytes.at && fread(bytes.at, 1, bytes.nbytes, file) == bytes.nbytes);
     fclose(file);
     return bytes;
+}
+
+void free_bytes(struct bytes *bytes)
+{
+    free(bytes->at);
 }
 
 void write_file(const char *path, const void *bytes, size_t nbytes)

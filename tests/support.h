@@ -79,6 +79,16 @@ bool has_cpu(void);
 /* Runs all tests, or those that PERHAPS_TEST names (with * and ?): the exit status. */
 int run_all_tests(void);
 
+/* ---- What is released at the end of its block ---------------------------------------------- */
+
+#define scoped_filter __attribute__((cleanup(release_filter))) perhaps_filter
+#define scoped_layout __attribute__((cleanup(release_layout))) perhaps_layout
+#define scoped_keys   __attribute__((cleanup(free_keys))) struct perhaps_keys
+#define scoped_bytes  __attribute__((cleanup(free_bytes))) struct bytes
+
+void release_filter(perhaps_filter **f);
+void release_layout(perhaps_layout **layout);
+
 /* ---- Numbers --------------------------------------------------------------------------- */
 
 /* Sanitizers make everything many times slower: large tests are scaled down. */
@@ -176,6 +186,7 @@ perhaps_filter *make_with(const struct perhaps_options *options); /* must succee
 perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             uint64_t seed);
 perhaps_filter *clone_of(const perhaps_filter *f);
+perhaps_filter *open_file(const char *path, const struct perhaps_open_options *options);
 void fill(perhaps_filter *f, const struct perhaps_keys *keys);
 void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys);
 
@@ -219,7 +230,8 @@ struct bytes {
     size_t nbytes;
 };
 
-struct bytes read_file(const char *path); /* release 'at' with free() */
+struct bytes read_file(const char *path); /* release with free_bytes() */
+void free_bytes(struct bytes *bytes);
 void write_file(const char *path, const void *bytes, size_t nbytes);
 struct bytes saved_bytes(const perhaps_filter *f);
 

@@ -71,21 +71,18 @@ static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys
 
 TEST(test_readers)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
     EACH_KIND(kind, any_kind) {
         struct path path = temp_path("threads");
-        perhaps_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
+        scoped_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
         scene("%s", kind->name);
         fill(f, &half);
         run_readers(f, &keys);
         expect_success(perhaps_save(f, path.text));
         expect_success(perhaps_open(path.text, NULL, &mapped));
         run_readers(mapped, &keys);
-        perhaps_free(f);
-        perhaps_free(mapped);
     }
-    free_keys(&keys);
 }
 
 struct writer {
@@ -109,7 +106,7 @@ static void *build_filter(void *context)
 /* A filter a thread, merged at the end: how a set is built by many. */
 TEST(test_writers)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     EACH_KIND(kind, any_kind) {
         struct writer writers[THREADS];
         scene("%s", kind->name);
@@ -131,5 +128,4 @@ TEST(test_writers)
         for (unsigned t = 0; t < THREADS; t++)
             perhaps_free(writers[t].f);
     }
-    free_keys(&keys);
 }

@@ -34,7 +34,7 @@ static void measure(double fpr, const struct perhaps_keys *members,
                                            .fpr = fpr,
                                            .blocked.together = true,
                                            .hashing = { .seed = 1 + rng_next(rng) / 2 } };
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         fill(f, members);
         expect_all_found(f, members);
         found += (double)perhaps_contains_many(f, strangers, NULL);
@@ -42,7 +42,6 @@ static void measure(double fpr, const struct perhaps_keys *members,
         scene("fpr %g: of %g queries %g were found, fpr now %g, predicted %g", fpr, queries,
               found, now, stats_of(f).plan.fpr_predicted);
         expect(stats_of(f).plan.fpr_predicted <= fpr && stats_of(f).fpr_now <= fpr);
-        perhaps_free(f);
     }
     double expected = fpr * queries;
     expect(found <= expected + DEVIATIONS * sqrt(expected));
@@ -53,8 +52,8 @@ TEST(test_rates)
 {
     const double rates[] = { 0.1, 0.01, 0.001, 1e-4, 1e-6 };
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys members = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 50000);
-    struct perhaps_keys strangers =
+    scoped_keys members = make_keys(RANDOM_KEYS, rng_next(&rng), 0, 50000);
+    scoped_keys strangers =
         make_keys(RANDOM_KEYS, rng_next(&rng), members.count, many(5000000));
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         double enough = 20000 / rates[r];
@@ -62,8 +61,6 @@ TEST(test_rates)
             &strangers, 0, enough < (double)strangers.count ? (size_t)enough : strangers.count);
         measure(rates[r], &members, &some, &rng);
     }
-    free_keys(&members);
-    free_keys(&strangers);
 }
 
 /* What is predicted agrees with what the bits say, closer than can be counted. */
@@ -72,7 +69,7 @@ TEST(test_predicted)
     enum { KEYS = SANITIZED ? 50000 : 300000, FILTERS = 10 };
     const double rates[] = { 0.001, 1e-4, 1e-6, 1e-8 };
     struct rng rng = rng_for(__func__);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
+    scoped_keys keys = make_keys(RANDOM_KEYS, rng_next(&rng), 0, KEYS);
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         double now = 0, predicted = 0;
         for (unsigned seed = 0; seed < FILTERS; seed++) {
@@ -80,15 +77,13 @@ TEST(test_predicted)
                                                .fpr = rates[r],
                                                .blocked.together = true,
                                                .hashing = { .seed = 1 + rng_next(&rng) / 2 } };
-            perhaps_filter *f = make_with(&options);
+            scoped_filter *f = make_with(&options);
             fill(f, &keys);
             now += stats_of(f).fpr_now / (double)FILTERS;
             predicted = stats_of(f).plan.fpr_predicted;
-            perhaps_free(f);
         }
         scene("fpr %g: predicted %g, is %g", rates[r], predicted, now);
         double sd = (rates[r] - predicted) / 3 / sqrt(FILTERS); /* the plan leaves three */
         expect(fabs(now - predicted) < DEVIATIONS * sd + 0.005 * predicted);
     }
-    free_keys(&keys);
 }

@@ -47,7 +47,7 @@ static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint
     struct perhaps_options options = window_options(number, 10);
     uint64_t period = (window + number - 2) / (number - 1), came = begin + age;
     options.window.time = window;
-    perhaps_filter *f = make_with(&options);
+    scoped_filter *f = make_with(&options);
     expect_success(perhaps_advance(f, begin));
     expect_success(perhaps_advance(f, came));
     add_number(f, 1);
@@ -62,7 +62,6 @@ static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint
         expect(found == (now - begin < number * period)); /* and so exactly */
     }
     expect(f->counters->keys == 0);
-    perhaps_free(f);
 }
 
 TEST(test_bounds_of_time)
@@ -81,7 +80,7 @@ TEST(test_before_the_first_moment)
 {
     struct perhaps_options options = window_options(3, 10);
     options.window.time = 10;
-    perhaps_filter *f = make_with(&options);
+    scoped_filter *f = make_with(&options);
     add_number(f, 1);
     expect_success(perhaps_advance(f, 1000000));
     expect(has_number(f, 1));
@@ -89,7 +88,6 @@ TEST(test_before_the_first_moment)
     expect(has_number(f, 1));
     expect_success(perhaps_advance(f, 1000015));
     expect(!has_number(f, 1));
-    perhaps_free(f);
 }
 
 TEST(test_standing_and_going_back)
@@ -97,17 +95,15 @@ TEST(test_standing_and_going_back)
     for (unsigned i = 0; i < CHOICES; i++) {
         struct perhaps_options options = window_options(generations[i], 1000);
         options.window.time = 6300;
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         expect_success(perhaps_advance(f, 50000));
         add_number(f, 1);
-        perhaps_filter *before = clone_of(f);
+        scoped_filter *before = clone_of(f);
         const uint64_t earlier[] = { 50000, 50000, 49999, 0, 1, 50000 };
         for (size_t e = 0; e < sizeof earlier / sizeof *earlier; e++) {
             expect_success(perhaps_advance(f, earlier[e]));
             expect(perhaps_equal(f, before));
         }
-        perhaps_free(before);
-        perhaps_free(f);
     }
 }
 
@@ -119,7 +115,7 @@ TEST(test_far_ahead)
             struct perhaps_options options = window_options(generations[i], 100);
             options.window.time = times[t];
             scene("%u generations, window %llu", generations[i], (unsigned long long)times[t]);
-            perhaps_filter *f = make_with(&options);
+            scoped_filter *f = make_with(&options);
             expect_success(perhaps_advance(f, 0));
             add_number(f, 1);
             expect_success(perhaps_advance(f, UINT64_MAX));
@@ -130,7 +126,6 @@ TEST(test_far_ahead)
             expect_success(perhaps_advance(f, 5));
             expect(has_number(f, 2));
             expect_counts_agree(f);
-            perhaps_free(f);
         }
 }
 
@@ -140,7 +135,7 @@ TEST(test_by_call)
 {
     for (unsigned i = 0; i < CHOICES; i++) {
         struct perhaps_options options = window_options(generations[i], 1000);
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         for (uint64_t now = 0; now < 3 * generations[i]; now++) {
             scene("%u generations, %u rotations", generations[i], (unsigned)now);
             add_number(f, now);
@@ -152,14 +147,13 @@ TEST(test_by_call)
             expect_success(perhaps_rotate(f));
         }
         expect(f->counters->keys == generations[i] - 1);
-        perhaps_free(f);
     }
 }
 
 /* Without a rotation it takes its share of the capacity; a generation of chains takes all. */
 TEST(test_full_generation)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = window_options(5, 1000);
     size_t done;
     perhaps_filter *f = make_with(&options);
@@ -175,7 +169,6 @@ TEST(test_full_generation)
     fill(f, &keys);
     expect_all_found(f, &keys);
     perhaps_free(f);
-    free_keys(&keys);
 }
 
 /* ---- By keys ---------------------------------------------------------------------------- */
@@ -184,12 +177,12 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
 {
     enum { KEYS = 3000 };
     struct perhaps_options options = window_options(number, window);
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, KEYS);
     uint64_t period = (window + number - 2) / (number - 1);
     bool present[KEYS];
     options.window.keys = window;
     options.fpr = 1e-12; /* no key is taken for another */
-    perhaps_filter *f = make_with(&options);
+    scoped_filter *f = make_with(&options);
     for (size_t at = 0; at < KEYS; at += batch) {
         struct perhaps_keys some = some_keys(&keys, at, KEYS - at < batch ? KEYS - at : batch);
         fill(f, &some);
@@ -206,8 +199,6 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
         }
         expect_counts_agree(f);
     }
-    perhaps_free(f);
-    free_keys(&keys);
 }
 
 TEST(test_by_keys)
@@ -225,20 +216,18 @@ TEST(test_by_keys)
  * that has no room for more of them is a full one.  (It was refused once.) */
 TEST(test_lax_rate)
 {
-    struct perhaps_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
     struct perhaps_options options = window_options(5, 7249);
     options.window.keys = options.capacity;
     for (unsigned rate = 1; rate < 10; rate++) {
         options.fpr = rate / 10.0;
         scene("fpr %g", options.fpr);
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         fill(f, &keys);
         struct perhaps_keys last = some_keys(&keys, keys.count - 7249, 7249);
         expect_all_found(f, &last);
         expect_counts_agree(f);
-        perhaps_free(f);
     }
-    free_keys(&keys);
 }
 
 /* One key over and over is one key, also where a generation could store copies. */
@@ -253,12 +242,11 @@ TEST(test_repeated_key)
         options.fpr = 1e-5;
         options.window.keys = 100;
         scene("window of %s", base->name);
-        perhaps_filter *f = make_with(&options);
+        scoped_filter *f = make_with(&options);
         for (unsigned n = 0; n < 1000; n++) {
             add_number(f, 1);
             expect(f->counters->keys == 1);
         }
-        perhaps_free(f);
     }
 }
 
@@ -336,9 +324,8 @@ static void do_save(struct model *m)
     struct path path = temp_path("window");
     struct perhaps_open_options options = { .mode = rng_below(&m->rng, 2) ? PERHAPS_MODE_LOAD
                                                                           : PERHAPS_MODE_READ };
-    perhaps_filter *opened;
     expect_success(perhaps_save(m->f, path.text));
-    expect_success(perhaps_open(path.text, &options, &opened));
+    perhaps_filter *opened = open_file(path.text, &options);
     expect(perhaps_equal(opened, m->f));
     if (options.mode == PERHAPS_MODE_READ) {
         expect_error(perhaps_rotate(opened), PERHAPS_ERR_READ_ONLY);
