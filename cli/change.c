@@ -109,7 +109,6 @@ static int report(const struct settings *settings, const struct change *change, 
     if (settings->quiet || status)
         return status;
     const struct perhaps_plan *plan = &stats.plan;
-    bool over = stats.keys > plan->fpr_until && stats.fpr_now > plan->fpr;
     uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
     json_t *facts =
         json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
@@ -120,7 +119,7 @@ static int report(const struct settings *settings, const struct change *change, 
                   (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key,
                   "fpr_asked", plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
     return summarize(
-        settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s%s%s%s", counted(nchanged, "key").s,
+        settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s", counted(nchanged, "key").s,
         change->done, target->path, nmissed ? ", " : "", nmissed ? grouped(nmissed).s : "",
         nmissed == 1 ? " was not in it"
         : nmissed    ? " were not in it"
@@ -128,8 +127,7 @@ static int report(const struct settings *settings, const struct change *change, 
         scaled((double)stats.memory_nbytes, "B").s,
         bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s, room_of(plan, stats.keys).s,
         duration(seconds).s, speed(change->nkeys, seconds, " keys/s").s,
-        over ? "; the rate is now " : "", over ? share(stats.fpr_now).s : "",
-        over ? ", above the " : "", over ? share(plan->fpr).s : "");
+        over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
 
 /* Changes the filter by all keys of the inputs, keeps it and reports. */
@@ -195,18 +193,13 @@ int verb_build(const struct settings *settings)
     return status;
 }
 
-static bool is_in_place(const struct settings *settings)
-{
-    return settings->in_place || (settings->verb->bit == ADD && !settings->rewrite &&
-                                  target_takes_in_place(settings->filter));
-}
-
 static int open_existing(struct target *target, const struct settings *settings)
 {
     const char *path = settings->filter;
     if (is_remote(path))
         return target_open(target, path, settings, WITH_SECRET);
-    if (is_in_place(settings)) {
+    if (settings->in_place ||
+        (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path))) {
         int status = target_open_in_place(target, path, settings);
         return status ? status : refuse_itself(settings, target);
     }

@@ -20,10 +20,11 @@
 
 /* ---- The lines that were seen ---------------------------------------------------------- */
 
-#define SHARDS_MAX      8
-#define SEEN_STAGES_MAX (SHARDS_MAX + 2)
+#define SHARDS_MAX            8
+#define STAGES_OF_FILTERS_MAX (SHARDS_MAX + 2)
 
-struct seen {
+struct dedup {
+    const struct settings *settings;
     struct target target; /* the state, or one filter that forgets or whose hash was asked */
     struct window window;
     uint64_t nkeys_before; /* that it held at the start; not of one on servers */
@@ -37,19 +38,23 @@ struct seen {
         struct target target;
     } shard[SHARDS_MAX];
     uint64_t seed;
+
+    struct input *input;
+    struct output output;
+    uint64_t nlines, nnew;
 };
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
 
 static bool add_block(void *context, struct block *block)
 {
-    struct seen *seen = context;
-    perhaps_filter *filter = seen->target.filter;
+    struct dedup *dedup = context;
+    perhaps_filter *filter = dedup->target.filter;
     size_t at = 0, done;
     if (block->error)
         return false;
     for (int error = 0; at < block->count && !error; at += done) {
-        size_t count = window_advance(&seen->window, filter, block, at);
+        size_t count = window_advance(&dedup->window, filter, block, at);
         struct perhaps_keys keys = block_keys(block, at, count);
         error = perhaps_add_unless_present_many(filter, &keys, block->answer + at, &done);
         block_met(block, error);
@@ -61,11 +66,11 @@ static bool add_block(void *context, struct block *block)
 /* Lines whose keys may be in, and were not told to be new, would be lost: they count as new. */
 static bool add_to_servers(void *context, struct block *block)
 {
-    struct seen *seen = context;
-    if (remote_add(seen->target.remote, block))
+    struct dedup *dedup = context;
+    if (remote_add(dedup->target.remote, block))
         return true;
     if (!remote_blames_key(block)) {
-        seen->nunsure = block->count - block->ndone;
+        dedup->nunsure = block->count - block->ndone;
         block->ndone = block->count;
     }
     return false;
@@ -102,10 +107,10 @@ static struct sharded *make_room(struct block *block, size_t nshards)
 /* The shard is taken from bits of the hash that no kind gives a weight of their own.  What does
  * not change is read before the loop: for all that compilers know, writing a hash might change
  * anything. */
-static void shard_keys(const struct seen *seen, const struct block *block,
+static void shard_keys(const struct dedup *dedup, const struct block *block,
                        struct sharded *sharded)
 {
-    const uint64_t seed = seen->seed, mask = seen->nshards - 1;
+    const uint64_t seed = dedup->seed, mask = dedup->nshards - 1;
     const struct perhaps_key *key = block->key;
     const size_t count = block->count, room = sharded->room;
     struct perhaps_hashed *hashes = sharded->hash;
@@ -123,10 +128,10 @@ static void shard_keys(const struct seen *seen, const struct block *block,
 
 static bool shard_block(void *context, struct block *block)
 {
-    const struct seen *seen = context;
-    struct sharded *sharded = make_room(block, seen->nshards);
+    const struct dedup *dedup = context;
+    struct sharded *sharded = make_room(block, dedup->nshards);
     if (sharded)
-        shard_keys(seen, block, sharded);
+        shard_keys(dedup, block, sharded);
     else
         block->ndone = 0;
     return block_met(block, sharded ? 0 : PERHAPS_ERR_MEMORY);
@@ -154,25 +159,26 @@ static bool add_to_shard(void *context, struct block *block)
 
 /* Writes the stages that find out, for each record of a block, whether it was seen before.
  * Returns how many. */
-static size_t seen_stages(struct seen *seen, struct stage stages[SEEN_STAGES_MAX])
+static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTERS_MAX])
 {
-    if (seen->target.remote) {
-        stages[0] = (struct stage){ .run = add_to_servers, .context = seen, .in_order = true };
+    if (dedup->target.remote) {
+        stages[0] = (struct stage){ .run = add_to_servers, .context = dedup, .in_order = true };
         return 1;
     }
-    if (seen->nshards == 0) {
+    if (dedup->nshards == 0) {
         size_t n = 0;
-        if (window_reads(&seen->window))
-            stages[n++] = (struct stage){ .run = window_read_times, .context = &seen->window };
-        stages[n++] = (struct stage){ .run = block_hash, .context = seen->target.filter };
-        stages[n++] = (struct stage){ .run = add_block, .context = seen, .in_order = true };
+        if (window_reads(&dedup->window))
+            stages[n++] = (struct stage){ .run = window_read_times, .context = &dedup->window };
+        stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target.filter };
+        stages[n++] = (struct stage){ .run = add_block, .context = dedup, .in_order = true };
         return n;
     }
-    stages[0] = (struct stage){ .run = shard_block, .context = seen };
-    for (size_t i = 0; i < seen->nshards; i++)
-        stages[i + 1] =
-            (struct stage){ .run = add_to_shard, .context = &seen->shard[i], .in_order = true };
-    return seen->nshards + 1;
+    stages[0] = (struct stage){ .run = shard_block, .context = dedup };
+    for (size_t i = 0; i < dedup->nshards; i++)
+        stages[i + 1] = (struct stage){ .run = add_to_shard,
+                                        .context = &dedup->shard[i],
+                                        .in_order = true };
+    return dedup->nshards + 1;
 }
 
 /* ---- Opening ----------------------------------------------------------------------- */
@@ -197,28 +203,30 @@ static int make_shard(struct shard *shard, const struct settings *settings, stru
 }
 
 /* Keys do not fall into the shards quite evenly: six deviations more, for each. */
-static int make_shards(struct seen *seen, const struct settings *settings, struct size size)
+static int make_shards(struct dedup *dedup, struct size size)
 {
+    const struct settings *settings = dedup->settings;
     int status = 0;
-    if (getentropy(&seen->seed, sizeof seen->seed) != 0)
+    if (getentropy(&dedup->seed, sizeof dedup->seed) != 0)
         return complain("no random bytes: %s", strerror(errno));
     size_t nshards = choose_nshards(settings, size);
     double mean = (double)size.capacity / (double)nshards;
     if (nshards > 1)
         size.capacity = (uint64_t)(mean + 6 * sqrt(mean));
-    while (!status && seen->nshards < nshards) {
-        struct shard *shard = &seen->shard[seen->nshards];
-        *shard = (struct shard){ .index = seen->nshards++, .target = TARGET_NONE };
+    while (!status && dedup->nshards < nshards) {
+        struct shard *shard = &dedup->shard[dedup->nshards];
+        *shard = (struct shard){ .index = dedup->nshards++, .target = TARGET_NONE };
         status = make_shard(shard, settings, size);
     }
     return status;
 }
 
 /* One filter for all: a window is full of what came last, wherever its hash would put it. */
-static int make_one(struct seen *seen, const struct settings *settings, struct size size)
+static int make_one(struct dedup *dedup, struct size size)
 {
-    int status = target_create(&seen->target, settings, size);
-    return status ? status : window_open(&seen->window, settings, seen->target.filter, NULL);
+    const struct settings *settings = dedup->settings;
+    int status = target_create(&dedup->target, settings, size);
+    return status ? status : window_open(&dedup->window, settings, dedup->target.filter, NULL);
 }
 
 static bool differs(const char *asked, const char *is)
@@ -258,54 +266,56 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
         complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
 }
 
-static int open_state(struct seen *seen, const struct settings *settings)
+static int open_state(struct dedup *dedup)
 {
+    const struct settings *settings = dedup->settings;
     struct perhaps_stats stats;
     const char *path = settings->state;
-    struct target *target = &seen->target;
+    struct target *target = &dedup->target;
     int status = is_remote(path) ? target_open(target, path, settings, WITH_SECRET)
                                  : target_load(target, path, settings, WITH_SECRET);
     if (!status)
         status = target_stats(target, &stats, NULL, "");
     if (status)
         return status;
-    seen->nkeys_before = stats.keys;
+    dedup->nkeys_before = stats.keys;
     if (!target->remote)
-        status = window_open(&seen->window, settings, target->filter, path);
+        status = window_open(&dedup->window, settings, target->filter, path);
     if (!status)
         tell_ignored(settings, &stats);
     return status;
 }
 
 /* Opens the state, or makes filters.  Returns 0 or the exit status, having complained. */
-static int seen_open(struct seen *seen, const struct settings *settings)
+static int open_filters(struct dedup *dedup)
 {
+    const struct settings *settings = dedup->settings;
     struct size size;
     if (settings->state && is_remote(settings->state))
-        return open_state(seen, settings);
-    int status = target_reserve(&seen->target, settings->state, settings);
-    if (!status && settings->state && !seen->target.fresh)
-        return open_state(seen, settings);
+        return open_state(dedup);
+    int status = target_reserve(&dedup->target, settings->state, settings);
+    if (!status && settings->state && !dedup->target.fresh)
+        return open_state(dedup);
     if (!status)
         status = input_size(settings, &size);
     if (status)
         return status;
     bool one =
         settings->state || settings->hash || settings->key_file || request_window(settings);
-    return one ? make_one(seen, settings, size) : make_shards(seen, settings, size);
+    return one ? make_one(dedup, size) : make_shards(dedup, size);
 }
 
-static void seen_close(struct seen *seen)
+static void close_filters(struct dedup *dedup)
 {
-    for (size_t i = 0; i < seen->nshards; i++)
-        target_close(&seen->shard[i].target);
-    target_close(&seen->target);
+    for (size_t i = 0; i < dedup->nshards; i++)
+        target_close(&dedup->shard[i].target);
+    target_close(&dedup->target);
 }
 
 /* ---- What may have been lost ------------------------------------------------------- */
 
 /* What all filters together are, and what they did. */
-struct seen_facts {
+struct facts {
     uint64_t keys, capacity, memory_nbytes;
     double fpr_now, fpr;
     bool forgets;
@@ -315,7 +325,7 @@ struct seen_facts {
                                perhaps_cluster_add_many() */
 };
 
-static int add_facts(struct seen_facts *facts, const struct target *target)
+static int add_facts(struct facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
@@ -329,7 +339,7 @@ static int add_facts(struct seen_facts *facts, const struct target *target)
     facts->capacity += stats.plan.capacity;
     facts->memory_nbytes += stats.memory_nbytes;
     facts->fpr = stats.plan.fpr;
-    facts->over |= stats.keys > stats.plan.fpr_until && stats.fpr_now > stats.plan.fpr;
+    facts->over |= is_over(&stats);
     facts->forgets = kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
     facts->doubtful = servers.doubtful;
     return 0;
@@ -337,41 +347,32 @@ static int add_facts(struct seen_facts *facts, const struct target *target)
 
 /* What a window holds in the end tells nothing about how much it held before, and others add to
  * what servers hold: both are taken to have been as full all the time. */
-static double expected_losses_of(const struct seen *seen, const struct seen_facts *facts,
-                                 uint64_t nnew)
+static double expected_losses_of(const struct dedup *dedup, const struct facts *facts)
 {
+    const uint64_t nnew = dedup->nnew;
     double sum = 0;
-    if (seen->target.remote || facts->forgets)
+    if (dedup->target.remote || facts->forgets)
         return (double)nnew * facts->fpr_now;
-    if (seen->nshards == 0)
-        return expected_unseen(seen->target.filter, seen->nkeys_before, nnew);
-    for (size_t i = 0; i < seen->nshards; i++)
-        sum += expected_unseen(seen->shard[i].target.filter, 0, nnew / seen->nshards);
+    if (dedup->nshards == 0)
+        return expected_unseen(dedup->target.filter, dedup->nkeys_before, nnew);
+    for (size_t i = 0; i < dedup->nshards; i++)
+        sum += expected_unseen(dedup->shard[i].target.filter, 0, nnew / dedup->nshards);
     return sum;
 }
 
-/* When 'nnew' lines were found to be new.  Returns 0 or the exit status, having complained. */
-static int find_facts(const struct seen *seen, uint64_t nnew, struct seen_facts *facts)
+/* Returns 0 or the exit status, having complained. */
+static int find_facts(const struct dedup *dedup, struct facts *facts)
 {
-    *facts = (struct seen_facts){ 0 };
-    int status = seen->nshards ? 0 : add_facts(facts, &seen->target);
-    for (size_t i = 0; i < seen->nshards && !status; i++)
-        status = add_facts(facts, &seen->shard[i].target);
+    *facts = (struct facts){ 0 };
+    int status = dedup->nshards ? 0 : add_facts(facts, &dedup->target);
+    for (size_t i = 0; i < dedup->nshards && !status; i++)
+        status = add_facts(facts, &dedup->shard[i].target);
     if (!status)
-        facts->expected_losses = expected_losses_of(seen, facts, nnew);
+        facts->expected_losses = expected_losses_of(dedup, facts);
     return status;
 }
 
 /* ---- The verb -------------------------------------------------------------------------- */
-
-struct dedup {
-    const struct settings *settings;
-    struct seen seen;
-    struct input *input;
-    struct output output;
-    uint64_t nlines;
-    uint64_t nnew;
-};
 
 static bool keep_block(void *context, struct block *block)
 {
@@ -394,40 +395,40 @@ static bool print_block(void *context, struct block *block)
 
 static bool is_saved(const struct dedup *dedup)
 {
-    return dedup->settings->state && !dedup->seen.target.remote;
+    return dedup->settings->state && !dedup->target.remote;
 }
 
 /* Saves the state, if it is a file.  Returns 0 or the exit status. */
 static int remember(struct dedup *dedup)
 {
-    return is_saved(dedup) ? target_save(&dedup->seen.target, dedup->settings) : 0;
+    return is_saved(dedup) ? target_save(&dedup->target, dedup->settings) : 0;
 }
 
 /* What an error leaves, once remember() has made it true. */
 static int complain_of(const struct dedup *dedup, const struct block *last)
 {
-    uint64_t nunsure = dedup->seen.nunsure;
+    uint64_t nunsure = dedup->nunsure;
     char outcome[160];
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
-    return target_complain(&dedup->seen.target, dedup->input, last, outcome);
+    return target_complain(&dedup->target, dedup->input, last, outcome);
 }
 
 /* Servers remember at once. */
 static int complain_of_output(const struct dedup *dedup)
 {
     return output_complain(&dedup->output,
-                           is_saved(dedup) ? dedup->seen.target.outcome
-                           : dedup->seen.target.remote
+                           is_saved(dedup) ? dedup->target.outcome
+                           : dedup->target.remote
                                ? "; what could not be printed is remembered all the same"
                                : "");
 }
 
 static int dedup_all(struct dedup *dedup)
 {
-    struct stage stages[SEEN_STAGES_MAX + 2];
-    size_t n = seen_stages(&dedup->seen, stages);
+    struct stage stages[STAGES_OF_FILTERS_MAX + 2];
+    size_t n = stages_of(dedup, stages);
     stages[n++] = (struct stage){ .run = keep_block, .context = dedup };
     stages[n++] = (struct stage){ .run = print_block, .context = dedup, .in_order = true };
     const struct block *last = input_run(dedup->input, stages, n);
@@ -441,34 +442,33 @@ static int report(const struct dedup *dedup, double seconds)
 {
     const struct settings *s = dedup->settings;
     uint64_t nrepeated = dedup->nlines - dedup->nnew;
-    struct seen_facts seen;
+    struct facts found;
     if (s->count)
         printf("lines\t%ju\nnew\t%ju\nrepeated\t%ju\n", (uintmax_t)dedup->nlines,
                (uintmax_t)dedup->nnew, (uintmax_t)nrepeated);
-    int status = s->quiet ? 0 : find_facts(&dedup->seen, dedup->nnew, &seen);
+    int status = s->quiet ? 0 : find_facts(dedup, &found);
     if (status || s->quiet)
         return status;
-    double bits = seen.keys ? 8.0 * (double)seen.memory_nbytes / (double)seen.keys : 0;
+    double bits = found.keys ? 8.0 * (double)found.memory_nbytes / (double)found.keys : 0;
     json_t *facts = json_pack(
         "{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "verb",
-        s->verb->name, "state", s->state ? json_path(dedup->seen.target.path) : NULL, "lines",
+        s->verb->name, "state", s->state ? json_path(dedup->target.path) : NULL, "lines",
         (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
         (json_int_t)nrepeated, "skipped", (json_int_t)input_nskipped(dedup->input),
-        "keys_in_filter", (json_int_t)seen.keys, "body_bytes", (json_int_t)seen.memory_nbytes,
-        "bits_per_key", bits, "fpr_asked", seen.fpr, "fpr_now", seen.fpr_now, "expected_lost",
-        seen.expected_losses, "doubtful", (json_int_t)seen.doubtful, "seconds", seconds);
-    return summarize(
-        s, facts,
-        "%s, %s new, %s repeated; %s new lines may have been taken "
-        "for old; %s%s%s%s, %s%s%s%s%s%s",
-        counted(dedup->nlines, "line").s, grouped(dedup->nnew).s, grouped(nrepeated).s,
-        expectation(seen.expected_losses).s, seen.doubtful ? grouped(seen.doubtful).s : "",
-        seen.doubtful ? " old ones for new, since connections broke; " : "",
-        scaled((double)seen.memory_nbytes, "B").s,
-        bits_of(seen.capacity, seen.keys, seen.memory_nbytes).s, duration(seconds).s,
-        speed(dedup->nlines, seconds, " lines/s").s, seen.over ? "; the rate is now " : "",
-        seen.over ? share(seen.fpr_now).s : "", seen.over ? ", above the " : "",
-        seen.over ? share(seen.fpr).s : "");
+        "keys_in_filter", (json_int_t)found.keys, "body_bytes", (json_int_t)found.memory_nbytes,
+        "bits_per_key", bits, "fpr_asked", found.fpr, "fpr_now", found.fpr_now, "expected_lost",
+        found.expected_losses, "doubtful", (json_int_t)found.doubtful, "seconds", seconds);
+    return summarize(s, facts,
+                     "%s, %s new, %s repeated; %s new lines may have been taken "
+                     "for old; %s%s%s%s, %s%s%s",
+                     counted(dedup->nlines, "line").s, grouped(dedup->nnew).s,
+                     grouped(nrepeated).s, expectation(found.expected_losses).s,
+                     found.doubtful ? grouped(found.doubtful).s : "",
+                     found.doubtful ? " old ones for new, since connections broke; " : "",
+                     scaled((double)found.memory_nbytes, "B").s,
+                     bits_of(found.capacity, found.keys, found.memory_nbytes).s,
+                     duration(seconds).s, speed(dedup->nlines, seconds, " lines/s").s,
+                     over_of(found.over, found.fpr_now, found.fpr).s);
 }
 
 static int refuse_overlap(const struct settings *settings)
@@ -484,12 +484,12 @@ static int refuse_overlap(const struct settings *settings)
 
 int verb_dedup(const struct settings *settings)
 {
-    struct dedup dedup = { .settings = settings, .seen.target = TARGET_NONE };
+    struct dedup dedup = { .settings = settings, .target = TARGET_NONE };
     double started = seconds_now();
     stop_on_signals();
     int status = refuse_overlap(settings);
     if (!status)
-        status = seen_open(&dedup.seen, settings);
+        status = open_filters(&dedup);
     if (!status)
         status = input_open(settings, "reading", !settings->count, &dedup.input);
     if (!status)
@@ -497,6 +497,6 @@ int verb_dedup(const struct settings *settings)
     if (!status)
         status = report(&dedup, seconds_now() - started);
     input_close(dedup.input);
-    seen_close(&dedup.seen);
+    close_filters(&dedup);
     return status;
 }

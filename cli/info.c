@@ -118,7 +118,7 @@ static json_t *notes_of(const struct perhaps_stats *stats)
 {
     const struct perhaps_plan *plan = &stats->plan;
     json_t *notes = json_array();
-    if (stats->keys > plan->fpr_until && stats->fpr_now > plan->fpr)
+    if (is_over(stats))
         json_array_append_new(
             notes, json_sprintf("it holds more than the %s keys up to which the rate is kept: "
                                 "that is now %s, not %s; to lower it, build a new one from the "

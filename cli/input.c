@@ -39,26 +39,9 @@ struct input {
 
 /* ---- The files --------------------------------------------------------------------- */
 
-static char standard_input[] = "-";
-static char *only_standard_input[] = { standard_input };
-static char as_keys[] = "--key";
-static char *only_keys[] = { as_keys };
-
-static char *const *paths_of(const struct settings *settings)
-{
-    if (settings->keys.count)
-        return only_keys;
-    return settings->ninputs ? settings->inputs : only_standard_input;
-}
-
-static size_t npaths_of(const struct settings *settings)
-{
-    return settings->ninputs ? settings->ninputs : 1;
-}
-
 static bool is_standard_input(const char *path)
 {
-    return strcmp(path, standard_input) == 0;
+    return strcmp(path, "-") == 0;
 }
 
 static const char *name_of(const char *path)
@@ -79,8 +62,8 @@ static int check_inputs(const struct settings *settings, uint64_t *total_nbytes)
     *total_nbytes = 0;
     if (settings->keys.count)
         return 0;
-    for (size_t i = 0; i < npaths_of(settings); i++) {
-        const char *path = paths_of(settings)[i];
+    for (size_t i = 0; i < settings->ninputs; i++) {
+        const char *path = settings->inputs[i];
         struct stat st;
         if (stat_input(path, &st) != 0 || (!is_standard_input(path) && access(path, R_OK) != 0))
             return complain("%s: %s", name_of(path), strerror(errno));
@@ -101,9 +84,9 @@ static int check_inputs(const struct settings *settings, uint64_t *total_nbytes)
 
 int input_refuse(const struct settings *settings, const struct stat *file, const char *name)
 {
-    for (size_t i = 0; S_ISREG(file->st_mode) && i < npaths_of(settings); i++) {
+    for (size_t i = 0; S_ISREG(file->st_mode) && i < settings->ninputs; i++) {
         struct stat st;
-        if (stat_input(paths_of(settings)[i], &st) == 0 && st.st_dev == file->st_dev &&
+        if (stat_input(settings->inputs[i], &st) == 0 && st.st_dev == file->st_dev &&
             st.st_ino == file->st_ino)
             return complain("%s: is an input, too: give another file", name);
     }
@@ -120,7 +103,8 @@ static bool read_block(void *context, struct block *block)
     block->problem = NULL;
     block->is_hashed = false;
     block->nskipped = 0;
-    progress_show(&input->progress, atomic_load(&input->nkeys), reader_nread(input->reader));
+    progress_show(&input->progress, true, atomic_load(&input->nkeys),
+                  reader_nread(input->reader));
     reader_read(input->reader, block);
     if (stop_signal()) {
         block->holds = BLOCK_PROBLEM;
@@ -194,17 +178,17 @@ int input_open(const struct settings *settings, const char *doing, bool prints,
         in->nthreads = input_nthreads(settings);
         in->nblocks = in->nthreads > 1 ? 2 * in->nthreads + 1 : 1;
         in->block = calloc(in->nblocks, sizeof *in->block);
-        in->reader = reader_open(paths_of(settings), npaths_of(settings), settings->form.end,
-                                 settings->raw);
+        in->reader =
+            reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw);
     }
     if (!in || !in->block || !in->reader ||
         (settings->keys.count && !give_keys(in->reader, settings))) {
         input_close(in);
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     }
-    bool wanted = isatty(STDERR_FILENO) && !settings->quiet && !settings->json &&
-                  !(prints && isatty(STDOUT_FILENO));
-    progress_start(&in->progress, doing, total_nbytes, wanted);
+    progress_start(&in->progress, settings, doing, total_nbytes);
+    if (prints && isatty(STDOUT_FILENO))
+        in->progress.wanted = false;
     *input = in;
     return 0;
 }
@@ -271,7 +255,7 @@ static int settle_skipped(const struct input *input, const char *outcome)
 {
     const struct settings *s = input->settings;
     const struct place *first = &input->first_skipped;
-    const char *name = name_of(paths_of(s)[first->source]);
+    const char *name = name_of(s->inputs[first->source]);
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
         return 0;
@@ -287,7 +271,7 @@ static int settle_skipped(const struct input *input, const char *outcome)
 
 int input_complain(const struct input *input, const struct block *last, const char *outcome)
 {
-    const char *name = name_of(paths_of(input->settings)[last->source]);
+    const char *name = name_of(input->settings->inputs[last->source]);
     if (last->error || last->problem)
         return complain("%s:%ju: %s%s", name, (uintmax_t)(block_line(last, last->ndone)),
                         last->error ? key_problem(input, last->error) : last->problem, outcome);
@@ -370,8 +354,8 @@ static uint64_t distinct_bound(const struct distinct *distinct)
 /* Pipes and devices give their bytes once.  Returns the first that is one, or NULL. */
 static const char *find_pipe(const struct settings *settings)
 {
-    for (size_t i = 0; i < npaths_of(settings); i++) {
-        const char *path = paths_of(settings)[i];
+    for (size_t i = 0; i < settings->ninputs; i++) {
+        const char *path = settings->inputs[i];
         struct stat st;
         if (stat_input(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
             return path;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "numbers.h"
 #include "stop.h"
@@ -27,16 +28,22 @@ double seconds_now(void)
 
 static bool on_screen;
 
-void progress_start(struct progress *progress, const char *doing, uint64_t total_nbytes,
-                    bool wanted)
+void progress_start(struct progress *progress, const struct settings *settings,
+                    const char *doing, uint64_t total_nbytes)
 {
+    bool wanted = isatty(STDERR_FILENO) && !settings->quiet && !settings->json;
     *progress = (struct progress){
         .doing = doing, .total_nbytes = total_nbytes, .wanted = wanted, .started = seconds_now()
     };
 }
 
-static void draw(const struct progress *progress, uint64_t nbytes, double seconds)
+void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint64_t nbytes)
 {
+    double now = seconds_now(), seconds = now - progress->started;
+    if (!progress->wanted || seconds < PATIENCE_S || now - progress->drawn < REDRAW_S)
+        return;
+    progress->drawn = now;
+    on_screen = true;
     fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
     if (progress->total_nbytes > 0 && nbytes > 0) {
         double share = (double)nbytes / (double)progress->total_nbytes;
@@ -44,39 +51,11 @@ static void draw(const struct progress *progress, uint64_t nbytes, double second
         fprintf(stderr, " %3.0f %%, %s left", share * 100,
                 duration(ceil(seconds * (1 - share) / share)).s);
     }
-}
-
-/* Returns for how many seconds the work has gone on, if it is time to draw; else 0. */
-static double time_to_draw(struct progress *progress)
-{
-    if (!progress->wanted)
-        return 0;
-    double now = seconds_now();
-    if (now - progress->started < PATIENCE_S || now - progress->drawn < REDRAW_S)
-        return 0;
-    progress->drawn = now;
-    on_screen = true;
-    return now - progress->started;
-}
-
-void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes)
-{
-    double seconds = time_to_draw(progress);
-    if (seconds <= 0)
-        return;
-    draw(progress, nbytes, seconds);
-    fprintf(stderr, ", %s%s", counted(nkeys, "key").s, speed(nkeys, seconds, " keys/s").s);
-    fflush(stderr);
-}
-
-void progress_show_bytes(struct progress *progress, uint64_t nbytes)
-{
-    double seconds = time_to_draw(progress);
-    if (seconds <= 0)
-        return;
-    draw(progress, nbytes, seconds);
-    fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
-            scaled((double)nbytes / seconds, "B/s").s);
+    if (of_keys)
+        fprintf(stderr, ", %s%s", counted(nkeys, "key").s, speed(nkeys, seconds, " keys/s").s);
+    else
+        fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
+                scaled((double)nbytes / seconds, "B/s").s);
     fflush(stderr);
 }
 

@@ -46,14 +46,13 @@ struct progress {
     double started, drawn; /* in seconds_now() */
 };
 
-void progress_start(struct progress *progress, const char *doing, uint64_t total_nbytes,
-                    bool wanted);
+/* Not wanted under --quiet and --json, and where standard error is no terminal. */
+void progress_start(struct progress *progress, const struct settings *settings,
+                    const char *doing, uint64_t total_nbytes);
 
-/* Draws, if the work has lasted a second and the last drawing is old enough. */
-void progress_show(struct progress *progress, uint64_t nkeys, uint64_t nbytes);
-
-/* The same for work whose bytes are all there is to tell. */
-void progress_show_bytes(struct progress *progress, uint64_t nbytes);
+/* Draws, if the work has lasted a second and the last drawing is old enough.  'of_keys': tells
+ * their number; else bytes are all there is to tell. */
+void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint64_t nbytes);
 
 /* Takes the line away, if there is one. */
 void progress_erase(void);

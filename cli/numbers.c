@@ -95,18 +95,21 @@ bool read_number(const char *text, uint64_t *n)
     return scale(digits, power, n);
 }
 
+static const struct unit {
+    const char *name;
+    uint64_t ms, least; /* of which so many or more are written by it: people say 24h */
+} units[] = { { "ms", 1, 1 },      { "s", 1000, 1 },     { "m", 60000, 1 },
+              { "h", 3600000, 1 }, { "d", 86400000, 2 }, { "w", 604800000, UINT64_MAX } };
+
+#define NUNITS (sizeof units / sizeof *units)
+
 bool read_duration(const char *text, uint64_t *ms)
 {
-    static const struct {
-        const char *name;
-        uint64_t ms;
-    } units[] = { { "ms", 1 },      { "s", 1000 },     { "m", 60000 },
-                  { "h", 3600000 }, { "d", 86400000 }, { "w", 604800000 } };
     uint64_t digits = 0;
     long power = 0;
     if (!(text = read_digits(text, &digits, &power)))
         return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+    for (size_t i = 0; i < NUNITS; i++)
         if (strcmp(text, units[i].name) == 0)
             return digits <= UINT64_MAX / units[i].ms && scale(digits * units[i].ms, power, ms);
     return false;
@@ -183,21 +186,14 @@ struct text duration(double seconds)
     return out;
 }
 
-/* The largest unit that leaves no rest; days from two on, since people say 24h. */
+/* The largest unit that leaves no rest. */
 struct text period(uint64_t ms)
 {
-    static const struct {
-        const char *name;
-        uint64_t ms, least;
-    } units[] = {
-        { "d", 86400000, 2 }, { "h", 3600000, 1 }, { "m", 60000, 1 }, { "s", 1000, 1 }
-    };
     struct text out;
-    size_t i = 0, n = sizeof units / sizeof *units;
-    while (i < n && (ms % units[i].ms || ms / units[i].ms < units[i].least))
-        i++;
-    snprintf(out.s, sizeof out.s, "%llu%s", (unsigned long long)(i < n ? ms / units[i].ms : ms),
-             i < n ? units[i].name : "ms");
+    const struct unit *unit = &units[NUNITS - 1];
+    while (unit->ms > 1 && (ms % unit->ms || ms / unit->ms < unit->least))
+        unit--;
+    snprintf(out.s, sizeof out.s, "%llu%s", (unsigned long long)(ms / unit->ms), unit->name);
     return out;
 }
 

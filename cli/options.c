@@ -434,6 +434,10 @@ static int check_place(const struct settings *s, const bool given[NROWS])
     return 0;
 }
 
+/* What is read where no file is named. */
+static char dash[] = "-", *standard_input = dash;
+static char as_keys[] = "--key", *keys_as_input = as_keys;
+
 static int take_operands(int argc, char **argv, struct settings *s)
 {
     if (s->filters.count) {
@@ -452,6 +456,10 @@ static int take_operands(int argc, char **argv, struct settings *s)
         return complain("%s: --key gives the keys: leave out the inputs", argv[0]);
     s->inputs = argv;
     s->ninputs = (size_t)argc;
+    if (argc == 0 && s->verb->bit & INPUT) {
+        s->inputs = s->keys.count ? &keys_as_input : &standard_input;
+        s->ninputs = 1;
+    }
     if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)
         return complain("%s: no such file, and -d takes no value here, it prints the repeated "
                         "lines: the byte between fields is --delimiter",

@@ -83,7 +83,7 @@ struct settings {
     const char *filter;   /* what the verb is about, if it takes one */
     struct words filters; /* or several */
     struct words keys;    /* in place of inputs */
-    char **inputs;
+    char **inputs;        /* of verbs that read keys: never none */
     size_t ninputs;
 
     const char *output;

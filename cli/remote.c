@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "messages.h"
 #include "stop.h"
@@ -67,7 +66,7 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 {
     struct remote *remote = context;
     remote->progress.total_nbytes = total;
-    progress_show_bytes(&remote->progress, done);
+    progress_show(&remote->progress, false, 0, done);
 }
 
 int remote_new(struct target *target, const char *address, const struct settings *settings,
@@ -93,8 +92,7 @@ int remote_new(struct target *target, const char *address, const struct settings
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
                                                    .context = r };
-    progress_start(&r->progress, doing, 0,
-                   isatty(STDERR_FILENO) && !settings->quiet && !settings->json);
+    progress_start(&r->progress, settings, doing, 0);
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
     if (error == PERHAPS_ERR_MEMORY)
         return complain("%s", perhaps_strerror(error));

@@ -86,6 +86,20 @@ struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
     return out;
 }
 
+bool is_over(const struct perhaps_stats *stats)
+{
+    return stats->keys > stats->plan.fpr_until && stats->fpr_now > stats->plan.fpr;
+}
+
+struct text over_of(bool over, double fpr_now, double fpr)
+{
+    struct text out = { "" };
+    if (over)
+        snprintf(out.s, sizeof out.s, "; the rate is now %.15s, above the %.15s",
+                 share(fpr_now).s, share(fpr).s);
+    return out;
+}
+
 /* ---- What is asked ----------------------------------------------------------------- */
 
 /* The kind that takes any number of copies, and removes keys as well. */

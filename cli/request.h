@@ -53,6 +53,11 @@ struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes);
 /* ", room for 39,000 keys more"; nothing for those that grow or are full. */
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys);
 
+/* Whether it holds more keys than its rate is kept for; and "; the rate is now 2 %, above the
+ * 1 %", or nothing. */
+bool is_over(const struct perhaps_stats *stats);
+struct text over_of(bool over, double fpr_now, double fpr);
+
 /* ---- The hash, and its secret -------------------------------------------------------- */
 
 #define SECRET_NBYTES 16
