@@ -168,9 +168,7 @@ static bool wants_once(const struct settings *settings, const perhaps_filter *fi
 
 int verb_build(const struct settings *settings)
 {
-    struct change building = {
-        .doing = "building", .done = "into", .block = add_block, .target = TARGET_NONE
-    };
+    struct change building = { .doing = "building", .done = "into", .block = add_block };
     struct size size;
     double started = seconds_now();
     if (!settings->output)
@@ -224,11 +222,9 @@ static int change_existing(const struct settings *settings, struct change *chang
 
 int verb_add(const struct settings *settings)
 {
-    struct change adding = { .doing = "adding",
-                             .done = "added to",
-                             .block = add_block,
-                             .once = settings->once,
-                             .target = TARGET_NONE };
+    struct change adding = {
+        .doing = "adding", .done = "added to", .block = add_block, .once = settings->once
+    };
     return change_existing(settings, &adding);
 }
 
@@ -236,7 +232,6 @@ int verb_remove(const struct settings *settings)
 {
     struct change removing = { .doing = "removing",
                                .done = "removed from",
-                               .block = remove_block,
-                               .target = TARGET_NONE };
+                               .block = remove_block };
     return change_existing(settings, &removing);
 }

@@ -18,7 +18,7 @@
 #include "target.h"
 #include "window.h"
 
-/* ---- The lines that were seen ---------------------------------------------------------- */
+/* ---- The filters ---------------------------------------------------------------------- */
 
 #define SHARDS_MAX            8
 #define STAGES_OF_FILTERS_MAX (SHARDS_MAX + 2)
@@ -215,18 +215,10 @@ static int make_shards(struct dedup *dedup, struct size size)
         size.capacity = (uint64_t)(mean + 6 * sqrt(mean));
     while (!status && dedup->nshards < nshards) {
         struct shard *shard = &dedup->shard[dedup->nshards];
-        *shard = (struct shard){ .index = dedup->nshards++, .target = TARGET_NONE };
+        *shard = (struct shard){ .index = dedup->nshards++ };
         status = make_shard(shard, settings, size);
     }
     return status;
-}
-
-/* One filter for all: a window is full of what came last, wherever its hash would put it. */
-static int make_one(struct dedup *dedup, struct size size)
-{
-    const struct settings *settings = dedup->settings;
-    int status = target_create(&dedup->target, settings, size);
-    return status ? status : window_open(&dedup->window, settings, dedup->target.filter, NULL);
 }
 
 static bool differs(const char *asked, const char *is)
@@ -300,9 +292,11 @@ static int open_filters(struct dedup *dedup)
         status = input_size(settings, &size);
     if (status)
         return status;
-    bool one =
-        settings->state || settings->hash || settings->key_file || request_window(settings);
-    return one ? make_one(dedup, size) : make_shards(dedup, size);
+    if (!settings->state && !settings->hash && !settings->key_file && !request_window(settings))
+        return make_shards(dedup, size);
+    /* One for all: a window is full of what came last, wherever its hash would put it. */
+    status = target_create(&dedup->target, settings, size);
+    return status ? status : window_open(&dedup->window, settings, dedup->target.filter, NULL);
 }
 
 static void close_filters(struct dedup *dedup)
@@ -398,13 +392,7 @@ static bool is_saved(const struct dedup *dedup)
     return dedup->settings->state && !dedup->target.remote;
 }
 
-/* Saves the state, if it is a file.  Returns 0 or the exit status. */
-static int remember(struct dedup *dedup)
-{
-    return is_saved(dedup) ? target_save(&dedup->target, dedup->settings) : 0;
-}
-
-/* What an error leaves, once remember() has made it true. */
+/* What an error leaves, once the state is saved. */
 static int complain_of(const struct dedup *dedup, const struct block *last)
 {
     uint64_t nunsure = dedup->nunsure;
@@ -434,7 +422,7 @@ static int dedup_all(struct dedup *dedup)
     const struct block *last = input_run(dedup->input, stages, n);
     if (dedup->output.error)
         return complain_of_output(dedup);
-    int status = remember(dedup);
+    int status = is_saved(dedup) ? target_save(&dedup->target, dedup->settings) : 0;
     return status ? status : complain_of(dedup, last);
 }
 
@@ -484,7 +472,7 @@ static int refuse_overlap(const struct settings *settings)
 
 int verb_dedup(const struct settings *settings)
 {
-    struct dedup dedup = { .settings = settings, .target = TARGET_NONE };
+    struct dedup dedup = { .settings = settings };
     double started = seconds_now();
     stop_on_signals();
     int status = refuse_overlap(settings);

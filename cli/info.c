@@ -205,7 +205,7 @@ static int print_info_of_servers(const struct settings *settings, const struct t
 
 int verb_info(const struct settings *settings)
 {
-    struct target target = TARGET_NONE;
+    struct target target = { 0 };
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
     int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
@@ -280,7 +280,7 @@ static int verify_remote(const struct settings *settings, const struct target *t
 
 int verb_verify(const struct settings *settings)
 {
-    struct target target = TARGET_NONE;
+    struct target target = { 0 };
     bool remote = is_remote(settings->filter);
     int status = remote ? remote_new(&target, settings->filter, settings, "verifying")
                         : target_open(&target, settings->filter, settings, WITHOUT_SECRET);
@@ -303,17 +303,11 @@ struct others {
     json_t *rows;
 };
 
-static bool is_chosen(const struct others *others, const struct perhaps_plan *plan)
-{
-    const struct perhaps_plan *chosen = others->chosen;
-    return strcmp(plan->kind, chosen->kind) == 0 &&
-           memcmp(plan->field, chosen->field, sizeof plan->field) == 0;
-}
-
 static void add_row(struct others *others, const struct perhaps_plan *plan)
 {
     const char *base = plan->base;
-    if (is_chosen(others, plan))
+    if (strcmp(plan->kind, others->chosen->kind) == 0 &&
+        memcmp(plan->field, others->chosen->field, sizeof plan->field) == 0)
         return;
     json_array_append_new(others->rows,
                           json_pack("{s:s, s:s?, s:f, s:I, s:f, s:o}", "kind", plan->kind,
@@ -390,13 +384,6 @@ static json_t *cheaper_of(const struct settings *settings,
                         cheapest.bits_per_key);
 }
 
-static json_t *notes_of_plan(const struct settings *settings)
-{
-    return settings->fixed
-               ? json_pack("[s]", "--static changes nothing: no kind makes use of it yet")
-               : NULL;
-}
-
 int verb_plan(const struct settings *settings)
 {
     struct perhaps_options options;
@@ -407,14 +394,17 @@ int verb_plan(const struct settings *settings)
     int status = request_plan(settings, size, "plan", &options, &plan);
     if (status)
         return status;
+    json_t *notes =
+        settings->fixed
+            ? json_pack("[s]", "--static changes nothing: no kind makes use of it yet")
+            : NULL;
     return print_facts(
-        settings,
-        json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}", "kind",
-                  plan.kind, "why", plan.why, "capacity", (json_int_t)plan.capacity,
-                  "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted, "fpr_until",
-                  fact_until(settings, &plan), "body_bytes", (json_int_t)plan.body_nbytes,
-                  "bits_per_key", plan.bits_per_key, "cheaper",
-                  cheaper_of(settings, &options, &plan), "geometry",
-                  fact_geometry(settings, &plan), "notes", notes_of_plan(settings),
-                  "others_that_can", others_of(settings, &options, &plan)));
+        settings, json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}",
+                            "kind", plan.kind, "why", plan.why, "capacity",
+                            (json_int_t)plan.capacity, "fpr_asked", plan.fpr, "fpr_predicted",
+                            plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
+                            "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
+                            plan.bits_per_key, "cheaper", cheaper_of(settings, &options, &plan),
+                            "geometry", fact_geometry(settings, &plan), "notes", notes,
+                            "others_that_can", others_of(settings, &options, &plan)));
 }

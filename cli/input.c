@@ -115,14 +115,6 @@ static bool read_block(void *context, struct block *block)
 
 /* ---- The last: counting lines, which takes that it is done in order ---------------- */
 
-static void note_skipped(struct input *input, const struct block *block)
-{
-    if (block->nskipped && !input->nskipped)
-        input->first_skipped =
-            (struct place){ block->source, block->line + block->first_skipped, block->lacks };
-    input->nskipped += block->nskipped;
-}
-
 static bool count_lines(void *context, struct block *block)
 {
     struct input *input = context;
@@ -131,7 +123,10 @@ static bool count_lines(void *context, struct block *block)
     input->source = block->source;
     block->line = input->nlines + 1;
     input->nlines += block->count + block->nskipped;
-    note_skipped(input, block);
+    if (block->nskipped && !input->nskipped)
+        input->first_skipped =
+            (struct place){ block->source, block->line + block->first_skipped, block->lacks };
+    input->nskipped += block->nskipped;
     atomic_fetch_add(&input->nkeys, block->count);
     return true;
 }

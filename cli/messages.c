@@ -234,12 +234,6 @@ static void print_rows(const char *title, json_t *rows)
     putchar('\n');
 }
 
-static void print_texts(const char *name, const json_t *texts)
-{
-    for (size_t i = 0; i < json_array_size(texts); i++)
-        print_fact(name, json_array_get(texts, i));
-}
-
 static void print_table(json_t *facts)
 {
     const char *name;
@@ -253,7 +247,8 @@ static void print_table(json_t *facts)
         else if (json_is_object(json_array_get(value, 0)))
             print_rows(name, value);
         else
-            print_texts(name, value);
+            for (size_t i = 0; i < json_array_size(value); i++)
+                print_fact(name, json_array_get(value, i));
     }
 }
 

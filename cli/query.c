@@ -192,8 +192,6 @@ static int open_targets(struct query *query)
 {
     const struct settings *s = query->settings;
     int status = 0;
-    for (size_t i = 0; i < query->ntargets; i++)
-        query->target[i] = (struct target)TARGET_NONE;
     for (size_t i = 0; i < query->ntargets && !status; i++)
         status =
             target_open(&query->target[i], i ? s->filters.word[i] : s->filter, s, WITH_SECRET);

@@ -110,13 +110,6 @@ bool request_window(const struct settings *settings)
     return settings->window.keys || settings->window.time;
 }
 
-/* A state is for the lines of many runs, the number of which nobody told. */
-static bool request_growth(const struct settings *settings)
-{
-    bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
-    return settings->grow || settings->until || settings->factor || lasting;
-}
-
 /* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
  * and have the more layers, than the usual few. */
 static uint64_t parts_of(const struct settings *settings)
@@ -128,7 +121,10 @@ static uint64_t parts_of(const struct settings *settings)
 /* A window by keys says itself how many there are; one by time grows by itself. */
 struct size request_size(const struct settings *settings)
 {
-    struct size size = { settings->capacity, request_growth(settings) };
+    /* A state is for the lines of many runs, the number of which nobody told. */
+    bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
+    bool grows = settings->grow || settings->until || settings->factor || lasting;
+    struct size size = { settings->capacity, grows };
     if (!size.capacity)
         size.capacity = settings->window.keys;
     if (!size.capacity && (size.grows || settings->window.time))

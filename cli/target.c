@@ -27,19 +27,19 @@ static int set_outcome(struct target *target, const char *format)
 
 static int init(struct target *target, const char *path, const char *format)
 {
-    *target = (struct target){ .path = path ? path : "the filter", .lock = -1 };
+    *target = (struct target){ .path = path ? path : "the filter" };
     return set_outcome(target, format);
 }
 
 /* The file of a lock goes before the lock: nobody else has it then. */
 static void unlock(struct target *target)
 {
-    if (target->lock < 0)
+    if (target->lock <= 0)
         return;
     if (target->lock_path)
         unlink(target->lock_path);
     close(target->lock);
-    target->lock = -1;
+    target->lock = 0;
 }
 
 void target_close(struct target *target)
@@ -124,7 +124,7 @@ static int complain_lock(struct target *target)
 {
     int error = errno;
     close(target->lock); /* and leave the file to who has the lock */
-    target->lock = -1;
+    target->lock = 0;
     if (stop_signal())
         return complain_interrupted("");
     return error == EWOULDBLOCK
@@ -139,7 +139,7 @@ static int complain_lock(struct target *target)
 static int lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {
-        if (target->lock >= 0)
+        if (target->lock > 0)
             close(target->lock);
         target->lock = open(path, O_RDONLY | O_CLOEXEC | flags, 0666);
         if (target->lock < 0)
@@ -159,7 +159,7 @@ static int lock(struct target *target)
     for (;;) {
         target->lock_path = NULL;
         int status = lock_file(target, target->path, 0, LOCK_EX);
-        if (status || target->lock >= 0) {
+        if (status || target->lock > 0) {
             free(beside);
             return status;
         }
@@ -278,7 +278,7 @@ int target_open(struct target *target, const char *path, const struct settings *
                 enum secrecy secrecy)
 {
     if (is_remote(path)) {
-        *target = (struct target)TARGET_NONE;
+        *target = (struct target){ 0 };
         int ready = remote_new(target, path, settings, "opening");
         return ready ? ready : remote_open(target);
     }
@@ -337,7 +337,7 @@ int target_open_in_place(struct target *target, const char *path,
     while (!status) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
             status = lock_file(target, path, 0, LOCK_SH);
-        if (target->lock >= 0)
+        if (target->lock > 0)
             flock(target->lock, LOCK_UN);
         if (!status)
             status = target_load(target, path, settings, WITH_SECRET);
@@ -352,7 +352,7 @@ int target_open_in_place(struct target *target, const char *path,
 /* Of a save that failed: whether all was done but syncing the folder. */
 static bool is_there(const struct target *target, int reason)
 {
-    if (target->lock < 0 || reason == EEXIST)
+    if (target->lock <= 0 || reason == EEXIST)
         return false;
     return target->fresh ? access(target->path, F_OK) == 0
                          : !same_file(target->lock, target->path);

@@ -10,6 +10,7 @@
 
 struct remote;
 
+/* All zero: one that target_close() may be called on. */
 struct target {
     perhaps_filter *filter; /* NULL: it lies on servers */
     struct remote *remote;  /* NULL: it does not */
@@ -17,19 +18,13 @@ struct target {
     bool in_place;          /* what changes 'filter' changes the file */
     bool streams;           /* is saved to standard output */
     bool fresh;             /* nothing was at 'path': saving replaces nothing */
-    int lock;               /* descriptor whose file is locked; -1: none */
+    int lock;               /* descriptor whose file is locked, always above 2; else none */
     char *lock_path;        /* of a file of its own, as long as there is none at 'path' */
     struct hashing hashing; /* of one that is made: its secret is written when it is saved */
     uint64_t wait_ms;       /* for a lock that another process has */
     int error;              /* the perhaps_error for which it could not be opened */
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
 };
-
-/* A target that target_close() may be called on. */
-#define TARGET_NONE                                                                            \
-    {                                                                                          \
-        .lock = -1                                                                             \
-    }
 
 enum secrecy { WITH_SECRET, WITHOUT_SECRET };
 

@@ -97,7 +97,7 @@ static int make_on_servers(const struct settings *settings, struct target *targe
 
 int verb_create(const struct settings *settings)
 {
-    struct target target = TARGET_NONE;
+    struct target target = { 0 };
     double started = seconds_now();
     struct size size = request_size(settings);
     if (!size.capacity)
@@ -129,7 +129,7 @@ static int delete_remote(const struct settings *settings, const struct target *t
 
 int verb_delete(const struct settings *settings)
 {
-    struct target target = TARGET_NONE;
+    struct target target = { 0 };
     double started = seconds_now();
     if (!is_remote(settings->filter))
         return complain("%s: is a file: remove it with rm", settings->filter);
@@ -163,7 +163,7 @@ static int complain_merge(const struct target *part, const struct settings *sett
 
 static int merge_part(struct target *whole, const char *path, const struct settings *settings)
 {
-    struct target part = TARGET_NONE;
+    struct target part = { 0 };
     int status = target_open(&part, path, settings, WITHOUT_SECRET);
     if (!status) {
         int error = perhaps_merge(whole->filter, part.filter);
@@ -208,7 +208,7 @@ static int merge_all(struct target *whole, const struct settings *settings)
 
 int verb_merge(const struct settings *settings)
 {
-    struct target whole = TARGET_NONE;
+    struct target whole = { 0 };
     double started = seconds_now();
     if (!settings->output)
         return complain("merge: which file shall it make? give -o F");
@@ -289,7 +289,7 @@ static int check_places(const struct settings *settings)
 
 int verb_convert(const struct settings *settings)
 {
-    struct target from = TARGET_NONE, to = TARGET_NONE;
+    struct target from = { 0 }, to = { 0 };
     double started = seconds_now();
     int status = check_places(settings);
     if (status)
