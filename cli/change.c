@@ -7,7 +7,6 @@
 #include "messages.h"
 #include "numbers.h"
 #include "request.h"
-#include "stop.h"
 #include "target.h"
 
 struct change {
@@ -101,8 +100,9 @@ static int change_all(struct change *change, struct input *input, bool in_order)
     return input_complain(input, last, target->outcome);
 }
 
-static int report(const struct settings *settings, const struct change *change, double seconds)
+static int report(const struct settings *settings, const struct change *change)
 {
+    double seconds = seconds_now() - settings->started;
     const struct target *target = &change->target;
     struct perhaps_stats stats;
     int status = settings->quiet ? 0 : target_stats(target, &stats, NULL, "");
@@ -131,7 +131,7 @@ static int report(const struct settings *settings, const struct change *change, 
 }
 
 /* Changes the filter by all keys of the inputs, keeps it and reports. */
-static int change_filter(struct change *change, const struct settings *settings, double started)
+static int change_filter(struct change *change, const struct settings *settings)
 {
     const struct target *target = &change->target;
     struct input *input = NULL;
@@ -140,7 +140,7 @@ static int change_filter(struct change *change, const struct settings *settings,
         status = change_all(change, input, !target->in_place && !target->remote);
     input_close(input);
     status = target_keep(target, settings, status);
-    return status ? status : report(settings, change, seconds_now() - started);
+    return status ? status : report(settings, change);
 }
 
 /* The filter must not be read as an input. */
@@ -170,10 +170,8 @@ int verb_build(const struct settings *settings)
 {
     struct change building = { .doing = "building", .done = "into", .block = add_block };
     struct size size;
-    double started = seconds_now();
     if (!settings->output)
         return complain("build: which file shall it make? give -o F");
-    stop_on_signals();
     int status = target_reserve_output(&building.target, settings);
     if (!status)
         status = refuse_itself(settings, &building.target);
@@ -186,7 +184,7 @@ int verb_build(const struct settings *settings)
     if (!status)
         building.once = wants_once(settings, building.target.filter);
     if (!status)
-        status = change_filter(&building, settings, started);
+        status = change_filter(&building, settings);
     target_close(&building.target);
     return status;
 }
@@ -209,13 +207,11 @@ static int open_existing(struct target *target, const struct settings *settings)
 
 static int change_existing(const struct settings *settings, struct change *change)
 {
-    double started = seconds_now();
-    stop_on_signals();
     int status = open_existing(&change->target, settings);
     if (change->target.remote)
         change->block = add_to_servers; /* options_read() lets no other verb come here */
     if (!status)
-        status = change_filter(change, settings, started);
+        status = change_filter(change, settings);
     target_close(&change->target);
     return status;
 }

@@ -14,7 +14,6 @@
 #include "messages.h"
 #include "numbers.h"
 #include "output.h"
-#include "stop.h"
 #include "target.h"
 #include "window.h"
 
@@ -426,9 +425,10 @@ static int dedup_all(struct dedup *dedup)
     return status ? status : complain_of(dedup, last);
 }
 
-static int report(const struct dedup *dedup, double seconds)
+static int report(const struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
+    double seconds = seconds_now() - s->started;
     uint64_t nrepeated = dedup->nlines - dedup->nnew;
     struct facts found;
     if (s->count)
@@ -473,8 +473,6 @@ static int refuse_overlap(const struct settings *settings)
 int verb_dedup(const struct settings *settings)
 {
     struct dedup dedup = { .settings = settings };
-    double started = seconds_now();
-    stop_on_signals();
     int status = refuse_overlap(settings);
     if (!status)
         status = open_filters(&dedup);
@@ -483,7 +481,7 @@ int verb_dedup(const struct settings *settings)
     if (!status)
         status = dedup_all(&dedup);
     if (!status)
-        status = report(&dedup, seconds_now() - started);
+        status = report(&dedup);
     input_close(dedup.input);
     close_filters(&dedup);
     return status;

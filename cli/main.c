@@ -9,6 +9,7 @@
 
 #include "messages.h"
 #include "options.h"
+#include "stop.h"
 
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
@@ -119,10 +120,13 @@ static int run_verb(const char *name, int argc, char **argv)
     int status = options_read(verb, argc, argv, &settings);
     if (status)
         return status;
-    if (!settings.help && !settings.help_all)
-        return verb->run(&settings);
-    help_verb(verb, settings.help_all);
-    return STATUS_YES;
+    if (settings.help || settings.help_all) {
+        help_verb(verb, settings.help_all);
+        return STATUS_YES;
+    }
+    if (!(verb->bit & (INFO | PLAN | VERIFY))) /* which leave nothing half done */
+        stop_on_signals();
+    return verb->run(&settings);
 }
 
 static bool is_any_of(const char *word, const char *a, const char *b)

@@ -473,7 +473,7 @@ int options_read(const struct verb *verb, int argc, char **argv, struct settings
     struct option names[NROWS + 1];
     bool given[NROWS] = { false };
     int code, status;
-    *settings = (struct settings){ .verb = verb };
+    *settings = (struct settings){ .verb = verb, .started = seconds_now() };
     make_tables(verb, letters, names);
     opterr = 0;
     while ((code = getopt_long(argc, argv, letters, names, NULL)) != -1) {

@@ -80,6 +80,7 @@ struct words {
 /* What was asked.  Zero or NULL: not given, the verb has its default. */
 struct settings {
     const struct verb *verb;
+    double started;       /* in seconds_now() */
     const char *filter;   /* what the verb is about, if it takes one */
     struct words filters; /* or several */
     struct words keys;    /* in place of inputs */

@@ -154,13 +154,14 @@ static json_t *names_of(const struct query *query)
     return names;
 }
 
-static void report(const struct query *query, double seconds)
+static void report(const struct query *query)
 {
     const struct settings *s = query->settings;
     if (s->count)
         printf("%ju\n", (uintmax_t)query->nselected);
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
+    double seconds = seconds_now() - s->started;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts =
         json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
@@ -213,16 +214,14 @@ static int ask_all(struct query *query)
 
 static int run_query(struct query *query)
 {
-    double started = seconds_now();
     size_t count = query->settings->filters.count;
     query->ntargets = count ? count : 1;
     query->target = calloc(query->ntargets, sizeof *query->target);
     if (!query->target)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    stop_on_signals();
     int status = ask_all(query);
     if (!status)
-        report(query, seconds_now() - started);
+        report(query);
     input_close(query->input);
     for (size_t i = 0; i < query->ntargets; i++)
         target_close(&query->target[i]);

@@ -31,8 +31,7 @@ static struct text place_of(const struct target *target,
     return text;
 }
 
-static int report_made(const struct settings *settings, const struct target *target,
-                       double started)
+static int report_made(const struct settings *settings, const struct target *target)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
@@ -40,7 +39,7 @@ static int report_made(const struct settings *settings, const struct target *tar
     if (settings->quiet || status)
         return status;
     const struct perhaps_plan *plan = &stats.plan;
-    double seconds = seconds_now() - started;
+    double seconds = seconds_now() - settings->started;
     json_t *facts = json_pack(
         "{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:o*, s:o*, s:o*, s:o*, s:f}", "verb",
         settings->verb->name, "filter", json_path(target->path), "kind", plan->kind, "capacity",
@@ -98,30 +97,27 @@ static int make_on_servers(const struct settings *settings, struct target *targe
 int verb_create(const struct settings *settings)
 {
     struct target target = { 0 };
-    double started = seconds_now();
     struct size size = request_size(settings);
     if (!size.capacity)
         return complain("create: for how many keys? give -n N, or --grow if nobody knows");
-    stop_on_signals();
     int status = is_remote(settings->filter) ? make_on_servers(settings, &target, size)
                                              : make_file(settings, &target, size);
     if (!status)
-        status = report_made(settings, &target, started);
+        status = report_made(settings, &target);
     target_close(&target);
     return status;
 }
 
 /* ---- Delete ------------------------------------------------------------------------ */
 
-static int delete_remote(const struct settings *settings, const struct target *target,
-                         double started)
+static int delete_remote(const struct settings *settings, const struct target *target)
 {
     int error = perhaps_cluster_delete(remote_handle(target));
     bool stopped = error == PERHAPS_ERR_STOPPED;
     if (error)
         return remote_settle(target, error,
                              stopped ? "; a part may be left: delete it again" : "");
-    double seconds = seconds_now() - started;
+    double seconds = seconds_now() - settings->started;
     json_t *facts = json_pack("{s:s, s:o, s:f}", "verb", settings->verb->name, "filter",
                               json_path(target->path), "seconds", seconds);
     return summarize(settings, facts, "%s deleted: %s", target->path, duration(seconds).s);
@@ -130,13 +126,11 @@ static int delete_remote(const struct settings *settings, const struct target *t
 int verb_delete(const struct settings *settings)
 {
     struct target target = { 0 };
-    double started = seconds_now();
     if (!is_remote(settings->filter))
         return complain("%s: is a file: remove it with rm", settings->filter);
-    stop_on_signals();
     int status = remote_new(&target, settings->filter, settings, "deleting");
     if (!status)
-        status = delete_remote(settings, &target, started);
+        status = delete_remote(settings, &target);
     target_close(&target);
     return status;
 }
@@ -173,9 +167,9 @@ static int merge_part(struct target *whole, const char *path, const struct setti
     return status;
 }
 
-static int report_merge(const struct target *whole, const struct settings *settings,
-                        double seconds)
+static int report_merge(const struct target *whole, const struct settings *settings)
 {
+    double seconds = seconds_now() - settings->started;
     struct perhaps_stats stats;
     perhaps_stats_of(whole->filter, &stats);
     json_t *facts = json_pack(
@@ -209,15 +203,13 @@ static int merge_all(struct target *whole, const struct settings *settings)
 int verb_merge(const struct settings *settings)
 {
     struct target whole = { 0 };
-    double started = seconds_now();
     if (!settings->output)
         return complain("merge: which file shall it make? give -o F");
     if (settings->ninputs == 0)
         return complain("merge: which filters? see 'perhaps help merge'");
-    stop_on_signals();
     int status = merge_all(&whole, settings);
     if (!status)
-        status = report_merge(&whole, settings, seconds_now() - started);
+        status = report_merge(&whole, settings);
     target_close(&whole);
     return status;
 }
@@ -225,12 +217,12 @@ int verb_merge(const struct settings *settings)
 /* ---- Convert: from a file to servers, or back; the bytes stay what they are -------- */
 
 static int report_copy(const struct settings *settings, const struct target *from,
-                       const struct target *to, double started)
+                       const struct target *to)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
     const struct target *remote = to->remote ? to : from;
-    double seconds = seconds_now() - started;
+    double seconds = seconds_now() - settings->started;
     int status = settings->quiet ? 0 : target_stats(remote, &stats, &servers, "");
     if (settings->quiet || status)
         return status;
@@ -290,15 +282,13 @@ static int check_places(const struct settings *settings)
 int verb_convert(const struct settings *settings)
 {
     struct target from = { 0 }, to = { 0 };
-    double started = seconds_now();
     int status = check_places(settings);
     if (status)
         return status;
-    stop_on_signals();
     status = is_remote(settings->inputs[0]) ? copy_up(settings, &from, &to)
                                             : copy_down(settings, &from, &to);
     if (!status)
-        status = report_copy(settings, &from, &to, started);
+        status = report_copy(settings, &from, &to);
     target_close(&from);
     target_close(&to);
     return status;
