@@ -390,7 +390,7 @@ int verb_plan(const struct settings *settings)
     struct perhaps_plan plan;
     struct size size = request_size(settings);
     if (!size.capacity)
-        return complain("plan: for how many keys? give -n N, or --grow if nobody knows");
+        return complain("plan: for how many keys? give -n N, or --grow if you do not know");
     int status = request_plan(settings, size, "plan", &options, &plan);
     if (status)
         return status;

@@ -245,19 +245,19 @@ static bool make_keys(struct block *block, const struct key_form *form)
 bool block_split(void *context, struct block *block)
 {
     const struct key_form *form = context;
-    bool parts = form->crlf || form->fields.count || is_written(form);
+    bool narrowed = form->crlf || form->fields.count || is_written(form);
     size_t count = lines_count(block->text, block->nbytes, form->end);
     if (count == 0)
         return true;
     block->record = room_for(&block->room[FOR_RECORDS], count, sizeof *block->record);
     block->answer = room_for(&block->room[FOR_ANSWERS], count, sizeof *block->answer);
     block->key =
-        parts ? room_for(&block->room[FOR_KEYS], count, sizeof *block->key) : block->record;
+        narrowed ? room_for(&block->room[FOR_KEYS], count, sizeof *block->key) : block->record;
     if (!block->record || !block->answer || !block->key)
         return block_met(block, PERHAPS_ERR_MEMORY);
     split_records(block->text, block->nbytes, form->end, block->record);
     block->count = count;
-    if (parts && !make_keys(block, form)) {
+    if (narrowed && !make_keys(block, form)) {
         block->count = 0;
         return block_met(block, PERHAPS_ERR_MEMORY);
     }

@@ -14,20 +14,21 @@
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n the keys are counted first where the input can be read twice, and there is "
-      "room for a quarter and 1,000 more; for a pipe the filter grows with them, as it does "
-      "under --grow." },
+      "Without -n, build first counts the keys, where it can read the input twice, and makes "
+      "room for a quarter and 1,000 more; from a pipe it makes a filter that grows, as --grow "
+      "does." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
-      "a cluster, of which the host is any.  Nothing may be there yet." },
+      "a cluster, where the host is any one of them.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
-      "Each key is in F at once, and what is in stays in after an error; but for kinds that "
-      "cannot be changed in place, and under --rewrite: then F is replaced when all keys are "
-      "in.  F may lie on servers: redis://host:port/name." },
+      "Each key is in F at once, and stays in F after an error.  Where the kind cannot be "
+      "changed in place, and under --rewrite, F is replaced when all keys are in.  F may lie "
+      "on servers: redis://host:port/name." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
-      "remove keys from F, which --removable built",
-      "Remove only keys that were added: another one may take a stranger's entry with it." },
+      "remove keys from F, which was built with --removable",
+      "Remove only keys that were added: removing another one may remove the "
+      "entry of a key that is in F." },
     { QUERY, true, true, "query", verb_query, "F [OPTION...] [INPUT...]",
       "print the keys that are perhaps in F",
       "Exit status: 0 if a key was selected, 1 if none, 2 after an error.\n"
@@ -40,11 +41,11 @@ static const struct verb verbs[] = {
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n the different lines are counted first (closely enough) where the input can "
-      "be read twice; for a pipe the filter grows with them.  A --state grows, unless -n is "
-      "given when it is made; one that exists keeps its size, rate, kind, window and hash.  "
-      "One on servers (redis://host:port/name) must exist, "
-      "and any number of jobs may share it: of all of them one prints a line.\n"
+      "Without -n, dedup first estimates how many lines differ, where it can read the input "
+      "twice; from a pipe it makes a filter that grows.  A --state grows, unless -n is given "
+      "when it is made; a state that exists keeps its size, rate, kind, window and hash.  A "
+      "state on servers (redis://host:port/name) must exist, and any number of jobs may share "
+      "it: only one of them prints each line.\n"
       "Under --window a line is printed again when it comes later than W after it was last "
       "printed; a repeat in between does not renew its time." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
@@ -54,18 +55,20 @@ static const struct verb verbs[] = {
       "-n may be left out with --grow and --window." },
     { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
       "write to F what the filter files A, B... hold together",
-      "They must be built alike: same -n, -p, --kind and --seed (or --key-file).  The parts "
-      "of filters that grew, and the layers of one, cannot be put together without the keys: "
-      "build a new filter from those." },
+      "They must be built with the same -n, -p, --kind and --seed (or --key-file).  Filters "
+      "that grew, and the layers of one filter, cannot be put together without the keys: "
+      "build a new filter from the keys." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name): whether every partition is there and whole.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
     { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
       "copy a filter from a file to servers, or back",
-      "One is a file, the other redis://host:port/name.  A file may be there, and is replaced "
-      "when all is copied; on servers nothing of that name may be there yet." },
+      "One is a file, the other redis://host:port/name.  A file that exists is replaced when "
+      "all "
+      "is copied; on servers nothing of that name may exist yet." },
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
-      "F is redis://host:port/name.  One that somebody began to make or to delete goes, too." },
+      "F is redis://host:port/name.  A filter that is only half made or half deleted "
+      "goes, too." },
 };
 
 #define NVERBS (sizeof verbs / sizeof *verbs)

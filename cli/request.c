@@ -112,7 +112,7 @@ bool request_window(const struct settings *settings)
 
 /* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
  * and have the more layers, than the usual few. */
-static uint64_t parts_of(const struct settings *settings)
+static uint64_t generations_to_usual(const struct settings *settings)
 {
     const uint64_t usual = 5;
     return settings->generations > usual ? (settings->generations - 1) / (usual - 1) : 1;
@@ -128,7 +128,7 @@ struct size request_size(const struct settings *settings)
     if (!size.capacity)
         size.capacity = settings->window.keys;
     if (!size.capacity && (size.grows || settings->window.time))
-        size.capacity = CAPACITY_TO_BEGIN_WITH * parts_of(settings);
+        size.capacity = CAPACITY_TO_BEGIN_WITH * generations_to_usual(settings);
     return size;
 }
 

@@ -99,7 +99,7 @@ int verb_create(const struct settings *settings)
     struct target target = { 0 };
     struct size size = request_size(settings);
     if (!size.capacity)
-        return complain("create: for how many keys? give -n N, or --grow if nobody knows");
+        return complain("create: for how many keys? give -n N, or --grow if you do not know");
     int status = is_remote(settings->filter) ? make_on_servers(settings, &target, size)
                                              : make_file(settings, &target, size);
     if (!status)
@@ -137,33 +137,34 @@ int verb_delete(const struct settings *settings)
 
 /* ---- Merge ------------------------------------------------------------------------- */
 
-static int complain_merge(const struct target *part, const struct settings *settings, int error)
+static int complain_merge(const struct target *other, const struct settings *settings,
+                          int error)
 {
     const char *first = settings->inputs[0];
     if (error == PERHAPS_ERR_MISMATCH)
         return complain("%s: differs from %s in kind, size, hash, seed or secret: build both "
                         "with the same options, --seed too",
-                        part->path, first);
+                        other->path, first);
     if (error == PERHAPS_ERR_UNSUPPORTED)
         return complain(
             "%s: filters of its kind cannot be put together without the keys: build "
             "a new one from those",
-            part->path);
+            other->path);
     if (error == PERHAPS_ERR_FULL)
         return complain("%s: does not fit into %s any more: build them with a larger -n",
-                        part->path, first);
-    return complain("%s: %s", part->path, why(error));
+                        other->path, first);
+    return complain("%s: %s", other->path, why(error));
 }
 
-static int merge_part(struct target *whole, const char *path, const struct settings *settings)
+static int merge_one(struct target *whole, const char *path, const struct settings *settings)
 {
-    struct target part = { 0 };
-    int status = target_open(&part, path, settings, WITHOUT_SECRET);
+    struct target other = { 0 };
+    int status = target_open(&other, path, settings, WITHOUT_SECRET);
     if (!status) {
-        int error = perhaps_merge(whole->filter, part.filter);
-        status = error ? complain_merge(&part, settings, error) : 0;
+        int error = perhaps_merge(whole->filter, other.filter);
+        status = error ? complain_merge(&other, settings, error) : 0;
     }
-    target_close(&part);
+    target_close(&other);
     return status;
 }
 
@@ -193,7 +194,7 @@ static int merge_all(struct target *whole, const struct settings *settings)
     if (!status)
         status = target_load(whole, settings->inputs[0], settings, WITHOUT_SECRET);
     for (size_t i = 1; !status && i < settings->ninputs; i++) {
-        status = merge_part(whole, settings->inputs[i], settings);
+        status = merge_one(whole, settings->inputs[i], settings);
         if (!status && stop_signal())
             status = complain_interrupted(whole->outcome);
     }
