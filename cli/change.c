@@ -193,7 +193,7 @@ static int open_existing(struct target *target, const struct settings *settings)
 {
     const char *path = settings->filter;
     if (is_remote(path))
-        return target_open(target, path, settings, WITH_SECRET);
+        return target_open(target, path, settings);
     if (settings->in_place ||
         (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path))) {
         int status = target_open_in_place(target, path, settings);
@@ -202,7 +202,7 @@ static int open_existing(struct target *target, const struct settings *settings)
     int status = target_reserve(target, path, settings);
     if (!status)
         status = refuse_itself(settings, target);
-    return status ? status : target_load(target, path, settings, WITH_SECRET);
+    return status ? status : target_load(target, path, settings);
 }
 
 static int change_existing(const struct settings *settings, struct change *change)

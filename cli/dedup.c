@@ -263,8 +263,8 @@ static int open_state(struct dedup *dedup)
     struct perhaps_stats stats;
     const char *path = settings->state;
     struct target *target = &dedup->target;
-    int status = is_remote(path) ? target_open(target, path, settings, WITH_SECRET)
-                                 : target_load(target, path, settings, WITH_SECRET);
+    int status = is_remote(path) ? target_open(target, path, settings)
+                                 : target_load(target, path, settings);
     if (!status)
         status = target_stats(target, &stats, NULL, "");
     if (status)

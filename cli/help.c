@@ -131,7 +131,7 @@ static void print_options(const struct verb *verb, bool all)
 {
     const struct option_row *option;
     size_t count = 0;
-    while ((option = option_at(verb, count)))
+    while (option_at(verb, count))
         count++;
     size_t shown = all || count <= USUAL + 3 ? count : USUAL;
     for (size_t i = 0; i < shown && (option = option_at(verb, i)); i++)

@@ -208,7 +208,7 @@ int verb_info(const struct settings *settings)
     struct target target = { 0 };
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
-    int status = target_open(&target, settings->filter, settings, WITHOUT_SECRET);
+    int status = target_open(&target, settings->filter, settings);
     if (!status)
         status = target_stats(&target, &stats, &servers, "");
     if (!status)
@@ -283,7 +283,7 @@ int verb_verify(const struct settings *settings)
     struct target target = { 0 };
     bool remote = is_remote(settings->filter);
     int status = remote ? remote_new(&target, settings->filter, settings, "verifying")
-                        : target_open(&target, settings->filter, settings, WITHOUT_SECRET);
+                        : target_open(&target, settings->filter, settings);
     if (!status)
         status = remote ? verify_remote(settings, &target) : verify(settings, &target);
     else if (target.error == PERHAPS_ERR_DAMAGED)

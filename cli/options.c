@@ -408,7 +408,7 @@ static bool is_on_servers(const struct settings *s)
     for (size_t i = 0; i < s->filters.count; i++)
         if (is_remote(s->filters.word[i]))
             return true;
-    return (s->filter && is_remote(s->filter)) || (s->state && is_remote(s->state)) ||
+    return (s->state && is_remote(s->state)) ||
            (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
 }
 
@@ -446,7 +446,7 @@ static int take_operands(int argc, char **argv, struct settings *s)
         if (argc == 0)
             return complain("%s: which filter? see 'perhaps help %s'", s->verb->name,
                             s->verb->name);
-        s->filter = *argv++;
+        s->filters.word[s->filters.count++] = s->filter = *argv++;
         argc--;
     }
     if (argc > 0 && !s->verb->takes_inputs)

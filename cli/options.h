@@ -33,13 +33,16 @@ enum verb_bit {
     CONVERT = 4096,
 };
 
+/* Does what is asked, and returns the exit status. */
+typedef int verb_function(const struct settings *settings);
+
 struct verb {
     unsigned bit;
     bool takes_filter; /* the first operand is a filter */
     bool takes_inputs; /* further operands are allowed */
     const char *name;
-    int (*run)(const struct settings *settings); /* returns the exit status */
-    const char *usage;                           /* what follows the name */
+    verb_function *run;
+    const char *usage; /* what follows the name */
     const char *summary;
     const char *notes; /* more for 'perhaps help VERB', or NULL */
 };
@@ -47,19 +50,9 @@ struct verb {
 /* From 0 on; NULL: there are fewer. */
 const struct verb *verb_at(size_t number);
 
-int verb_create(const struct settings *settings);
-int verb_build(const struct settings *settings);
-int verb_add(const struct settings *settings);
-int verb_remove(const struct settings *settings);
-int verb_query(const struct settings *settings);
-int verb_count(const struct settings *settings);
-int verb_dedup(const struct settings *settings);
-int verb_info(const struct settings *settings);
-int verb_plan(const struct settings *settings);
-int verb_merge(const struct settings *settings);
-int verb_verify(const struct settings *settings);
-int verb_convert(const struct settings *settings);
-int verb_delete(const struct settings *settings);
+verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
+    verb_dedup;
+verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete;
 
 /* ---- Options ------------------------------------------------------------------------- */
 
@@ -82,7 +75,7 @@ struct settings {
     const struct verb *verb;
     double started;       /* in seconds_now() */
     const char *filter;   /* what the verb is about, if it takes one */
-    struct words filters; /* or several */
+    struct words filters; /* this and others */
     struct words keys;    /* in place of inputs */
     char **inputs;        /* of verbs that read keys: never none */
     size_t ninputs;

@@ -189,22 +189,12 @@ static int check_counts(const struct target *target)
     return complain("%s: its kind cannot count: build it with --count", target->path);
 }
 
-static int open_targets(struct query *query)
-{
-    const struct settings *s = query->settings;
-    int status = 0;
-    for (size_t i = 0; i < query->ntargets && !status; i++)
-        status =
-            target_open(&query->target[i], i ? s->filters.word[i] : s->filter, s, WITH_SECRET);
-    return status;
-}
-
 static int ask_all(struct query *query)
 {
     const struct settings *s = query->settings;
     int status = refuse_loop(s);
-    if (!status)
-        status = open_targets(query);
+    for (size_t i = 0; i < query->ntargets && !status; i++)
+        status = target_open(&query->target[i], s->filters.word[i], s);
     if (!status && query->ask == count_block)
         status = check_counts(query->target);
     if (!status)
@@ -214,8 +204,7 @@ static int ask_all(struct query *query)
 
 static int run_query(struct query *query)
 {
-    size_t count = query->settings->filters.count;
-    query->ntargets = count ? count : 1;
+    query->ntargets = query->settings->filters.count;
     query->target = calloc(query->ntargets, sizeof *query->target);
     if (!query->target)
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));

@@ -80,15 +80,14 @@ int remote_new(struct target *target, const char *address, const struct settings
         return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     pthread_mutex_init(&r->lock, NULL);
     r->settings = settings;
-    const unsigned verb = settings->verb->bit;
-    int status = verb == CREATE ? hashing_choose(&target->hashing, settings)
-                                : hashing_read(&target->hashing, settings);
+    int status = settings->verb->bit == CREATE ? hashing_choose(&target->hashing, settings)
+                                               : hashing_read(&target->hashing, settings);
     if (status)
         return status;
     r->options = (struct perhaps_cluster_options){ .url = address,
                                                    .password = getenv("REDISCLI_AUTH"),
                                                    .hashing = target->hashing.chosen,
-                                                   .without_secret = verb & (INFO | VERIFY),
+                                                   .without_secret = !needs_secret(settings),
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
                                                    .context = r };

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -15,18 +14,6 @@
 static atomic_int caught;
 static atomic_llong first_s;     /* when */
 static int wake[2] = { -1, -1 }; /* never drained: once readable, always readable */
-
-static void make_pipe(void)
-{
-    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
-        wake[0] = wake[1] = -1; /* poll() overlooks it; a second signal still ends us */
-}
-
-static void ensure_pipe(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_pipe);
-}
 
 /* Some senders, such as timeout(1), send a signal twice in a row and mean one; and two threads
  * may handle the two at the same time. */
@@ -47,7 +34,8 @@ static void on_signal(int number)
 void stop_on_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
-    ensure_pipe();
+    if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
+        wake[0] = wake[1] = -1; /* poll() overlooks it; a second signal still ends us */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction action = { .sa_handler = on_signal }, old;
         sigemptyset(&action.sa_mask);
@@ -68,13 +56,11 @@ bool stop_overdue(void)
 
 void stop_waiting(void)
 {
-    ensure_pipe();
     (void)!write(wake[1], "", 1);
 }
 
 bool stop_wait(int fd)
 {
-    ensure_pipe();
     struct pollfd either[2] = { { .fd = fd, .events = POLLIN },
                                 { .fd = wake[0], .events = POLLIN } };
     while (poll(either, 2, -1) < 0)

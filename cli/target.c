@@ -244,6 +244,12 @@ int target_create(struct target *target, const struct settings *settings, struct
 
 /* ---- Opening one ------------------------------------------------------------------- */
 
+/* Verbs that only look at a filter, or put two together, hash no key. */
+bool needs_secret(const struct settings *settings)
+{
+    return !(settings->verb->bit & (INFO | VERIFY | MERGE));
+}
+
 static int complain_open(const char *path, const struct settings *settings, int error)
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
@@ -274,8 +280,7 @@ static int open_file(struct target *target, const char *path, const struct setti
     return target->error ? complain_open(path, settings, target->error) : 0;
 }
 
-int target_open(struct target *target, const char *path, const struct settings *settings,
-                enum secrecy secrecy)
+int target_open(struct target *target, const char *path, const struct settings *settings)
 {
     if (is_remote(path)) {
         *target = (struct target){ 0 };
@@ -283,7 +288,7 @@ int target_open(struct target *target, const char *path, const struct settings *
         return ready ? ready : remote_open(target);
     }
     struct perhaps_open_options options = { .check = settings->check,
-                                            .without_secret = secrecy == WITHOUT_SECRET };
+                                            .without_secret = !needs_secret(settings) };
     int status = init(target, path, outcome_at(path));
     return status ? status : open_file(target, path, settings, options);
 }
@@ -304,13 +309,12 @@ int target_complain_damage(const struct target *target)
         (uintmax_t)verdict.first_damaged);
 }
 
-int target_load(struct target *target, const char *from, const struct settings *settings,
-                enum secrecy secrecy)
+int target_load(struct target *target, const char *from, const struct settings *settings)
 {
     return open_file(target, from, settings,
                      (struct perhaps_open_options){
                          .mode = target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD,
-                         .without_secret = secrecy == WITHOUT_SECRET });
+                         .without_secret = !needs_secret(settings) });
 }
 
 bool target_takes_in_place(const char *path)
@@ -340,7 +344,7 @@ int target_open_in_place(struct target *target, const char *path,
         if (target->lock > 0)
             flock(target->lock, LOCK_UN);
         if (!status)
-            status = target_load(target, path, settings, WITH_SECRET);
+            status = target_load(target, path, settings);
         if (status || same_file(target->lock, path))
             break;
         perhaps_free(target->filter);

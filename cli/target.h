@@ -26,15 +26,15 @@ struct target {
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
 };
 
-enum secrecy { WITH_SECRET, WITHOUT_SECRET };
-
 /* All below that return a number return 0, or the exit status, having complained. */
+
+/* Whether the verb must know the secret of a filter that has one. */
+bool needs_secret(const struct settings *settings);
 
 /* ---- In a file or on servers ------------------------------------------------------------- */
 
 /* Opens the filter at 'path' read-only; one on servers, to be added to as well. */
-int target_open(struct target *target, const char *path, const struct settings *settings,
-                enum secrecy secrecy);
+int target_open(struct target *target, const char *path, const struct settings *settings);
 
 /* Whether the keys of a block are there: a stage's work, by any number of threads.  Writes the
  * answers.  Returns whether all went well. */
@@ -75,8 +75,7 @@ int target_check_replaced(const struct target *target, const struct settings *se
 int target_create(struct target *target, const struct settings *settings, struct size size);
 
 /* Loads the filter at 'from', to be changed. */
-int target_load(struct target *target, const char *from, const struct settings *settings,
-                enum secrecy secrecy);
+int target_load(struct target *target, const char *from, const struct settings *settings);
 
 /* Whether there is a filter at 'path' of a kind that can be changed where it is, by us. */
 bool target_takes_in_place(const char *path);

@@ -159,7 +159,7 @@ static int complain_merge(const struct target *other, const struct settings *set
 static int merge_one(struct target *whole, const char *path, const struct settings *settings)
 {
     struct target other = { 0 };
-    int status = target_open(&other, path, settings, WITHOUT_SECRET);
+    int status = target_open(&other, path, settings);
     if (!status) {
         int error = perhaps_merge(whole->filter, other.filter);
         status = error ? complain_merge(&other, settings, error) : 0;
@@ -192,7 +192,7 @@ static int merge_all(struct target *whole, const struct settings *settings)
     if (!status)
         status = target_check_replaced(whole, settings);
     if (!status)
-        status = target_load(whole, settings->inputs[0], settings, WITHOUT_SECRET);
+        status = target_load(whole, settings->inputs[0], settings);
     for (size_t i = 1; !status && i < settings->ninputs; i++) {
         status = merge_one(whole, settings->inputs[i], settings);
         if (!status && stop_signal())
@@ -240,7 +240,7 @@ static int report_copy(const struct settings *settings, const struct target *fro
 
 static int copy_up(const struct settings *settings, struct target *file, struct target *servers)
 {
-    int status = target_open(file, settings->filter, settings, WITH_SECRET);
+    int status = target_open(file, settings->filter, settings);
     if (!status)
         status = remote_new(servers, settings->inputs[0], settings, "copying");
     return status ? status
