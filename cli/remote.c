@@ -7,27 +7,6 @@
 #include "messages.h"
 #include "stop.h"
 
-/* A build without the client (PERHAPS_CLUSTER=OFF): remote_new() refuses every address, so that
- * none of these is called. */
-#ifdef WITHOUT_CLUSTER
-#pragma weak perhaps_cluster_add_many
-#pragma weak perhaps_cluster_contains_many
-#pragma weak perhaps_cluster_create
-#pragma weak perhaps_cluster_delete
-#pragma weak perhaps_cluster_download
-#pragma weak perhaps_cluster_free
-#pragma weak perhaps_cluster_name
-#pragma weak perhaps_cluster_new
-#pragma weak perhaps_cluster_open
-#pragma weak perhaps_cluster_problem
-#pragma weak perhaps_cluster_stats_of
-#pragma weak perhaps_cluster_upload
-#pragma weak perhaps_cluster_verify
-enum { WITH_CLUSTER = 0 };
-#else
-enum { WITH_CLUSTER = 1 };
-#endif
-
 struct handle {
     perhaps_cluster *cluster;
     bool open;
