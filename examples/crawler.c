@@ -70,9 +70,8 @@ int main(void)
         error = fetch(&crawl, crawl.frontier[next]);
     unsigned skipped = count_skipped(&crawl);
     const double expected = fpr * (double)PAGES;
-    printf("%zu pages fetched, %u of them twice; %u skipped wrongly (of %d, at %g: %.0f "
-           "expected at most)\n",
-           crawl.nfrontier, crawl.fetched_twice, skipped, PAGES, fpr, expected);
+    printf("%zu pages fetched, %u of them twice; %u skipped wrongly (%.0f expected at most)\n",
+           crawl.nfrontier, crawl.fetched_twice, skipped, expected);
     perhaps_free(crawl.met);
     free(crawl.frontier);
     free(crawl.fetches);

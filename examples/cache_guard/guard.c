@@ -1,123 +1,105 @@
-/* guard.c - the filter in front: it is asked and added to.  guard.h tells. */
-#include "guard.h"
-
-#include <stdio.h>
+/* guard.c - the filter in front: in memory, in a file that processes share, or on servers. */
+#include <err.h>
+#include <errno.h>
 #include <string.h>
+#include <time.h>
 
-#include "guard_struct.h"
+#include "cache_guard.h"
 
-enum {
-    BATCH = 1000,  /* addresses that go to the filter at once */
-    SILENCE_S = 1, /* servers that have not answered are not asked for so long */
-};
+/* A look-up waits so long for servers, and the next ones after it do not wait at all. */
+enum { PATIENCE_MS = 2000, SILENCE_S = 1 };
 
-/* ---- Asking ------------------------------------------------------------------------------ */
-
-static time_t now_s(void)
+static void fail(const struct guard *guard, int error)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return now.tv_sec;
+    if (guard->cluster)
+        errx(2, "guard %s: %s", perhaps_cluster_name(guard->cluster),
+             perhaps_cluster_problem(guard->cluster));
+    if (error == PERHAPS_ERR_IO)
+        err(2, "guard %s", guard->where);
+    errx(2, "guard %s: %s", guard->where, perhaps_strerror(error));
 }
 
-static void key_of_each(struct perhaps_key *keys, const char *const *emails, size_t count)
+/* All processes that open the file in this mode write to it. */
+static int open_file(struct guard *guard, bool create)
 {
-    for (size_t i = 0; i < count; i++)
-        keys[i] = (struct perhaps_key){ emails[i], strlen(emails[i]) };
+    struct perhaps_open_options live = { .mode = PERHAPS_MODE_LIVE,
+                                         .hashing = guard->options.hashing };
+    perhaps_filter *empty;
+    int error = perhaps_open(guard->where, &live, &guard->filter);
+    if (error != PERHAPS_ERR_IO || errno != ENOENT || !create)
+        return error;
+    guard->options.needs = PERHAPS_CAN_SHARE;
+    error = perhaps_create(&guard->options, &empty);
+    if (!error)
+        error = perhaps_save_new(empty, guard->where);
+    perhaps_free(empty);
+    if (error && !(error == PERHAPS_ERR_IO && errno == EEXIST)) /* another process made it */
+        return error;
+    return perhaps_open(guard->where, &live, &guard->filter);
 }
 
-/* Servers that do not answer hold nobody up twice within a second. */
-static void ask_servers(struct guard *guard, const struct perhaps_keys *keys, bool *perhaps)
+static int open_on_servers(struct guard *guard, bool create)
 {
-    if (now_s() >= guard->silent_until_s) {
-        int error = guard_find(guard);
-        if (!error)
-            error = perhaps_cluster_contains_many(guard->cluster, keys, perhaps, NULL);
-        if (!error)
-            return;
-        guard->silent_until_s = now_s() + SILENCE_S;
-        snprintf(guard->problem, sizeof guard->problem, "%s",
-                 perhaps_cluster_problem(guard->cluster));
+    const struct timespec moment = { .tv_nsec = 100000000 };
+    struct perhaps_cluster_options where = { .url = guard->where,
+                                             .patience_ms = PATIENCE_MS,
+                                             .hashing = guard->options.hashing };
+    int error = perhaps_cluster_new(&where, &guard->cluster);
+    if (!error)
+        error = perhaps_cluster_open(guard->cluster);
+    guard->options.needs = PERHAPS_CAN_GROW;
+    if (error == PERHAPS_ERR_MISSING && create)
+        error = perhaps_cluster_create(guard->cluster, &guard->options, 0);
+    for (int i = 0; i < 100; i++) {
+        if (error != PERHAPS_ERR_TAKEN && error != PERHAPS_ERR_UNFINISHED)
+            break;
+        nanosleep(&moment, NULL); /* another process is making it */
+        error = perhaps_cluster_open(guard->cluster);
     }
-    guard->nunanswered += keys->count;
-    memset(perhaps, true, keys->count);
+    return error;
 }
 
-bool guard_perhaps(struct guard *guard, const char *email)
+void guard_open(struct guard *guard, bool create)
 {
-    bool perhaps;
-    if (guard->filter)
-        return perhaps_contains(guard->filter, email, strlen(email));
-    guard_perhaps_many(guard, &email, 1, &perhaps);
-    return perhaps;
-}
-
-void guard_perhaps_many(struct guard *guard, const char *const *emails, size_t count,
-                        bool *perhaps)
-{
-    struct perhaps_key each[BATCH];
-    for (size_t done = 0, n; done < count; done += n) {
-        n = count - done < BATCH ? count - done : BATCH;
-        struct perhaps_keys keys = perhaps_keys_each(each, n);
-        key_of_each(each, emails + done, n);
-        if (guard->filter)
-            perhaps_contains_many(guard->filter, &keys, perhaps + done);
-        else
-            ask_servers(guard, &keys, perhaps + done);
-    }
-}
-
-/* ---- Adding ------------------------------------------------------------------------------ */
-
-static int add_some(struct guard *guard, const struct perhaps_keys *keys, bool *was_present)
-{
-    if (guard->filter)
-        return perhaps_add_unless_present_many(guard->filter, keys, was_present, NULL);
-    return perhaps_cluster_add_many(guard->cluster, keys, was_present, NULL);
-}
-
-void guard_add_many(struct guard *guard, const char *const *emails, size_t count)
-{
-    struct perhaps_key each[BATCH];
-    for (size_t done = 0, n; done < count; done += n) {
-        n = count - done < BATCH ? count - done : BATCH;
-        struct perhaps_keys keys = perhaps_keys_each(each, n);
-        key_of_each(each, emails + done, n);
-        int error = add_some(guard, &keys, NULL);
-        if (error)
-            guard_fail(guard, error);
-    }
-}
-
-bool guard_add(struct guard *guard, const char *email)
-{
-    bool was_present;
-    struct perhaps_key key = { email, strlen(email) };
-    struct perhaps_keys keys = perhaps_keys_each(&key, 1);
-    int error = add_some(guard, &keys, &was_present);
+    int error;
+    if (strcmp(guard->where, "memory") == 0)
+        error = perhaps_create(&guard->options, &guard->filter);
+    else if (strncmp(guard->where, "redis://", 8) == 0)
+        error = open_on_servers(guard, create);
+    else
+        error = open_file(guard, create);
     if (error)
-        guard_fail(guard, error);
-    return was_present;
+        fail(guard, error);
 }
 
-/* ---- Inspecting -------------------------------------------------------------------------- */
-
-uint64_t guard_nbytes(struct guard *guard)
+void guard_close(struct guard *guard)
 {
-    struct perhaps_cluster_stats on_servers;
-    struct perhaps_stats stats;
-    if (guard->cluster) {
-        int error = perhaps_cluster_stats_of(guard->cluster, &on_servers);
-        if (error)
-            guard_fail(guard, error);
-        return on_servers.memory_nbytes;
+    perhaps_free(guard->filter);
+    perhaps_cluster_free(guard->cluster);
+}
+
+bool guard_ask(struct guard *guard, const struct perhaps_keys *emails, bool *perhaps)
+{
+    if (guard->filter) {
+        perhaps_contains_many(guard->filter, emails, perhaps);
+        return true;
     }
-    perhaps_stats_of(guard->filter, &stats);
-    return stats.memory_nbytes;
+    if (time(NULL) >= guard->silent_until_s) {
+        if (!perhaps_cluster_contains_many(guard->cluster, emails, perhaps, NULL))
+            return true;
+        guard->silent_until_s = time(NULL) + SILENCE_S;
+    }
+    memset(perhaps, true, emails->count);
+    return false;
 }
 
-uint64_t guard_unanswered(const struct guard *guard, const char **problem)
+/* An address that cannot be added ends the program: nobody may get one that the guard does not
+ * know. */
+void guard_add(struct guard *guard, const struct perhaps_keys *emails, bool *were_there)
 {
-    *problem = guard->problem;
-    return guard->nunanswered;
+    int error = guard->filter
+                    ? perhaps_add_unless_present_many(guard->filter, emails, were_there, NULL)
+                    : perhaps_cluster_add_many(guard->cluster, emails, were_there, NULL);
+    if (error)
+        fail(guard, error);
 }

@@ -1,201 +1,278 @@
-/* main.c - cache_guard: a filter in front of a cache and a database.
+/* main.c - cache_guard: a filter in front of a cache and a database of users.
+ * The heart of it is is_user() and sign_up().  README.md tells the rest.
  * Run: build/examples/cache_guard   (returns 0 if no user was denied, and hardly a question
- * that nobody can answer came through; README.md tells the rest) */
-#include <errno.h>
-#include <getopt.h>
+ * about nobody came through) */
+#include <err.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <time.h>
 
-#include "run.h"
-#include "scratch.h"
-#include "service.h"
+#include "cache_guard.h"
 
 static const char usage[] =
-    "usage: cache_guard [OPTION...]         look-ups with and without a guard, and sign-ups\n"
-    "       cache_guard signup [OPTION...]  e-mail addresses from standard input: taken, or\n"
-    "                                       free and given away\n"
-    "       cache_guard check [OPTION...]   does the guard know all users of the database?\n"
-    "\n"
+    "usage: cache_guard [OPTION VALUE...]   the same look-ups without and with a guard\n"
+    "       cache_guard signup ...          addresses from standard input: given away if free\n"
+    "       cache_guard check ...           does the guard know all users of the database?\n"
     "  --database FILE | postgresql://user@host/name\n"
-    "                  SQLite, or PostgreSQL; one that has users is taken as it is.  Without\n"
-    "                  it an SQLite file for this run alone\n"
-    "  --cache redis://[:password@]host[:port] | none\n"
-    "                  without it a Redis server for this run alone, if it is installed\n"
-    "  --guard memory | none | FILE | redis://host:port/name\n"
-    "                  in the memory of this process; or shared by many: in a file, or on a\n"
-    "                  server or cluster.  Without it on that server for this run alone;\n"
-    "                  signup, check: the SQLite file's name and .guard\n"
-    "  --fpr 0.1%      share of absent addresses that may pass the guard\n"
-    "  --users 1M      made-up users to load into a database that has none\n"
-    "  --lookups 1M    questions, ...\n"
-    "  --absent 90%    ... and the share of them about addresses that nobody has\n"
-    "  --readers 8     threads that ask, one question at a time each\n"
-    "  --signups 10k   of each of two processes at once\n"
-    "  --seed N        to ask the same once more\n"
-    "  --quick         20k users and look-ups, 1k sign-ups\n"
-    "  --json          for programs\n"
-    "  --capacity N    signup: room of a guard that is made in a file; without it twice the\n"
-    "                  users\n"
-    "  --key-file FILE\n"
-    "                  signup, check: 16 secret bytes, made if there are none; without them\n"
-    "                  strangers might find addresses that pass\n"
-    "\n"
-    "Exit status: 0; 1 if the guard denied a user or let too much pass; 2 for other trouble.\n";
+    "                  table users (email UNIQUE); without it a temporary SQLite file\n"
+    "  --guard FILE | redis://host:port/name\n"
+    "                  shared, and kept; without it in the memory of this process\n"
+    "  --fpr 0.001     share of absent addresses that may pass the guard\n"
+    "  --capacity 2e6  users for whom a guard that is made has room\n"
+    "  --users 1e6     made-up users for a database that has none\n"
+    "  --lookups 1e6   questions, nine of ten about addresses that nobody has\n"
+    "GUARD_SECRET in the environment: 16 characters, for a guard that is shared.\n";
 
-/* ---- Options ----------------------------------------------------------------------------- */
+static const char *database_path = "";
+static double fpr = 0.001, capacity = 2e6, nusers = 1e6, nlookups = 1e6;
+static struct guard guard = { .where = "memory" };
+static struct database *database;
 
-enum known {
-    /* a text is given for each of these, */
-    DATABASE,
-    CACHE,
-    GUARD,
-    KEY_FILE,
-    /* a number, */
-    FPR,
-    USERS,
-    LOOKUPS,
-    ABSENT,
-    READERS,
-    SIGNUPS,
-    SEED,
-    CAPACITY,
-    /* or nothing */
-    QUICK,
-    JSON,
-    HELP,
-    NKNOWN,
-};
-
-static const struct option names[NKNOWN + 1] = {
-    [DATABASE] = { "database", 1, NULL, DATABASE },
-    [CACHE] = { "cache", 1, NULL, CACHE },
-    [GUARD] = { "guard", 1, NULL, GUARD },
-    [KEY_FILE] = { "key-file", 1, NULL, KEY_FILE },
-    [FPR] = { "fpr", 1, NULL, FPR },
-    [USERS] = { "users", 1, NULL, USERS },
-    [LOOKUPS] = { "lookups", 1, NULL, LOOKUPS },
-    [ABSENT] = { "absent", 1, NULL, ABSENT },
-    [READERS] = { "readers", 1, NULL, READERS },
-    [SIGNUPS] = { "signups", 1, NULL, SIGNUPS },
-    [SEED] = { "seed", 1, NULL, SEED },
-    [CAPACITY] = { "capacity", 1, NULL, CAPACITY },
-    [QUICK] = { "quick", 0, NULL, QUICK },
-    [JSON] = { "json", 0, NULL, JSON },
-    [HELP] = { "help", 0, NULL, HELP },
-};
-
-static const struct {
-    double least, most, normal, quick;
-} numbers[NKNOWN] = {
-    [FPR] = { 1e-9, 0.5, 0.001, 0.001 },
-    [USERS] = { 1, 1e9, 1e6, 20000 },
-    [LOOKUPS] = { 1, 1e9, 1000000, 20000 },
-    [ABSENT] = { 0, 1, 0.9, 0.9 },
-    [READERS] = { 1, READERS_MAX, 8, 8 },
-    [SIGNUPS] = { 0, 1e7, 10000, 1000 },
-    [SEED] = { 0, 1e15, 0, 0 },
-    [CAPACITY] = { 0, 1e12, 0, 0 },
-};
-
-struct request {
-    const char *text[NKNOWN];
-    double number[NKNOWN];
-    bool is_given[NKNOWN];
-};
-
-/* A number, which may end in k, M or %. */
-static double number_of(enum known option, const char *text)
+/* Before anything is asked, so that it does not matter how the guard fell behind. */
+static struct perhaps_keys add_all_users(void)
 {
-    char *end;
-    double number = strtod(text, &end);
-    bool is_number = end != text;
-    if (*end == 'k' || *end == 'M' || *end == '%')
-        number *= *end == 'k' ? 1e3 : *end == 'M' ? 1e6 : 0.01, end++;
-    if (!is_number || *end ||
-        !(number >= numbers[option].least && number <= numbers[option].most))
-        fail("--%s %s: wanted is a number from %g to %g", names[option].name, text,
-             numbers[option].least, numbers[option].most);
-    return number;
+    struct perhaps_keys users = { 0 };
+    database_query(database, USERS, NULL, &users);
+    guard_add(&guard, &users, NULL);
+    return users;
 }
 
-static uint64_t random_seed(void)
+/* ---- Look-ups: the guard, then the cache, then the database ------------------------------ */
+
+enum { CACHE_PLACES = 20000, ABSENT_PERCENT = 90 };
+
+/* Asked "is this a user?".  A question about nobody that reaches the database is needless. */
+struct service {
+    const char *name;
+    bool is_guarded;
+    bool caches_nobody; /* the cache keeps the answer "nobody", too */
+    size_t from_cache, to_database, needless, unanswered, wrong;
+    struct entry {
+        char *email;
+        bool is_user;
+    } cache[CACHE_PLACES];
+};
+
+/* Each address has one place, where the newest stays. */
+static struct entry *cache_place(struct service *service, const char *email)
 {
-    uint32_t seed; /* short enough to type */
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-        fail("no random numbers: %s", strerror(errno));
-    return seed;
+    uint64_t sum = 0;
+    for (; *email; email++)
+        sum = (sum ^ (unsigned char)*email) * UINT64_C(0x9E3779B97F4A7C15);
+    return &service->cache[(sum >> 32) % CACHE_PLACES];
 }
 
-static struct request parse(int argc, char **argv)
+static bool is_user(struct service *service, const char *email)
 {
-    struct request request = { .is_given[HELP] = false };
-    int option;
-    opterr = 0;
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        if (option == '?')
-            fail("%s: no such option, or not with that value; --help lists them",
-                 argv[optind - 1]);
-        request.is_given[option] = true;
-        request.text[option] = optarg;
-        if (option >= FPR && option < QUICK)
-            request.number[option] = number_of((enum known)option, optarg);
+    struct perhaps_key key = { email, strlen(email) };
+    struct perhaps_keys keys = perhaps_keys_each(&key, 1);
+    struct entry *entry = cache_place(service, email);
+    bool perhaps = true;
+    if (service->is_guarded && !guard_ask(&guard, &keys, &perhaps))
+        service->unanswered++; /* then the database is asked, as if there were no guard */
+    if (!perhaps)
+        return false; /* certainly: neither cache nor database is asked */
+    if (entry->email && strcmp(entry->email, email) == 0) {
+        service->from_cache++;
+        return entry->is_user;
     }
-    if (optind < argc)
-        fail("%s: no such verb or option; --help lists them", argv[optind]);
-    for (option = FPR; option < QUICK; option++)
-        if (!request.is_given[option])
-            request.number[option] =
-                request.is_given[QUICK] ? numbers[option].quick : numbers[option].normal;
-    const char *seed = getenv("PERHAPS_TEST_SEED");
-    if (!request.is_given[SEED])
-        request.number[SEED] =
-            seed ? (double)(strtoull(seed, NULL, 10) % (1ULL << 49)) : (double)random_seed();
-    return request;
+    bool exists = database_query(database, FIND, email, NULL) > 0;
+    service->to_database++;
+    service->needless += !exists;
+    if (exists || service->caches_nobody) {
+        free(entry->email);
+        *entry = (struct entry){ strdup(email), exists };
+    }
+    return exists;
 }
 
-/* ---- Verbs ------------------------------------------------------------------------------- */
-
-static int run_request(const struct request *r)
+/* All services are asked the same.  Half of the questions about users are about one in 64 of
+ * them; hardly an address that nobody has comes twice, as when somebody tries them out. */
+static void ask(struct service *service, const struct perhaps_keys *users)
 {
-    const struct run_options options = {
-        .database = r->text[DATABASE],
-        .cache = r->text[CACHE],
-        .guard = r->text[GUARD],
-        .fpr = r->number[FPR],
-        .users = (uint64_t)r->number[USERS],
-        .lookups = (uint64_t)r->number[LOOKUPS],
-        .absent = r->number[ABSENT],
-        .readers = (unsigned)r->number[READERS],
-        .signups = (uint64_t)r->number[SIGNUPS],
-        .seed = (uint64_t)r->number[SEED],
-        .json = r->is_given[JSON],
+    unsigned short state[3] = { 1, 2, 3 };
+    for (uint64_t i = 0; i < (uint64_t)nlookups; i++) {
+        char nobody[64];
+        const char *email = nobody;
+        bool exists = 100 * erand48(state) >= ABSENT_PERCENT;
+        double share = erand48(state);
+        if (exists)
+            email = users->each[(size_t)(pow(share, 6) * (double)users->count)].bytes;
+        else
+            snprintf(nobody, sizeof nobody, "user.%.0f@nowhere.example", share * 0x1p48);
+        service->wrong += is_user(service, email) != exists;
+    }
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+/* Returns whether all answers were true and the guard did its work: by chance alone it does not
+ * let through twice what it may and 50 more. */
+static bool measure(struct service *service, const struct perhaps_keys *users)
+{
+    double start_s = now_s(), limit = nlookups;
+    ask(service, users);
+    double per_second = nlookups / (now_s() - start_s);
+    if (service->is_guarded)
+        limit = 2 * fpr * nlookups + 50 + (double)service->unanswered;
+    bool is_well = service->wrong == 0 && (double)service->needless <= limit;
+    printf("%-28s%12zu%12zu%12zu%12.0f%s\n", service->name, service->to_database,
+           service->needless, service->from_cache, per_second, is_well ? "" : "  WRONG");
+    if (service->unanswered > 0)
+        printf("the guard did not answer %zu questions\n", service->unanswered);
+    return is_well;
+}
+
+static bool look_ups(void)
+{
+    static struct service services[] = {
+        { .name = "no guard" },
+        { .name = "no guard, \"nobody\" cached", .caches_nobody = true },
+        { .name = "guard", .is_guarded = true },
     };
-    return run(&options);
+    char count[24];
+    bool is_well = true;
+    snprintf(count, sizeof count, "%.0f", nusers);
+    if (database_query(database, USERS, NULL, NULL) == 0)
+        database_query(database, MAKE_UP, count, NULL);
+    struct perhaps_keys users = add_all_users();
+    printf("%zu users; %.0f look-ups, %d %% of them of addresses that nobody has\n\n",
+           users.count, nlookups, ABSENT_PERCENT);
+    puts("                                 reached    of these    found in    look-ups\n"
+         "                                database    needless   the cache    a second");
+    for (size_t i = 0; i < sizeof services / sizeof services[0]; i++)
+        is_well &= measure(&services[i], &users);
+    return is_well;
 }
 
-static int serve_request(const struct request *r, int (*serve)(const struct service *service))
+/* ---- Sign-ups: the guard, then the database ---------------------------------------------- */
+
+/* Gives the address away unless it is taken, and tells who decided that.  The order counts,
+ * since the process may die between the two changes:
+ *     database first   the address is taken, and the guard says for ever: certainly free;
+ *     guard first      the address is free, and the guard says: perhaps taken.  Then the
+ *                      database is asked, which knows better.
+ * Two processes may both find an address free: both insert it, and UNIQUE decides. */
+static const char *sign_up(const char *email)
 {
-    const struct service service = { .database = r->text[DATABASE],
-                                     .guard = r->text[GUARD],
-                                     .key_file = r->text[KEY_FILE],
-                                     .fpr = r->number[FPR],
-                                     .capacity = (uint64_t)r->number[CAPACITY] };
-    return serve(&service);
+    struct perhaps_key key = { email, strlen(email) };
+    struct perhaps_keys keys = perhaps_keys_each(&key, 1);
+    bool perhaps_taken;
+    guard_add(&guard, &keys, &perhaps_taken);
+    if (perhaps_taken && database_query(database, FIND, email, NULL) > 0)
+        return "taken\tdatabase";
+    if (database_query(database, INSERT, email, NULL) == 0)
+        return "taken\tconstraint";
+    return perhaps_taken ? "free\tdatabase" : "free\tguard";
+}
+
+/* Guard and database must see the same bytes: if Anna@x is to be anna@x, make it so here. */
+static bool is_email(const char *text)
+{
+    static const char characters[] =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz@.!#$%&'*+-/=?^_`{|}~";
+    return strchr(text, '@') && strlen(text) <= 254 && !text[strspn(text, characters)];
+}
+
+static void sign_up_lines(void)
+{
+    char *line = NULL;
+    size_t room = 0;
+    add_all_users();
+    setvbuf(stdout, NULL, _IOLBF, 0); /* each line is answered at once */
+    while (getline(&line, &room, stdin) > 0 && !ferror(stdout)) {
+        line[strcspn(line, "\r\n")] = '\0';
+        bool is_well = is_email(line);
+        printf("%s\t%s\n", is_well ? sign_up(line) : "refused\t-", is_well ? line : "");
+    }
+    free(line);
+}
+
+/* ---- The program ------------------------------------------------------------------------- */
+
+static const struct option {
+    const char *name;
+    const char **text;
+    double *number;
+} options[] = {
+    { "--database", &database_path, NULL },
+    { "--guard", &guard.where, NULL },
+    { "--fpr", NULL, &fpr },
+    { "--capacity", NULL, &capacity },
+    { "--users", NULL, &nusers },
+    { "--lookups", NULL, &nlookups },
+    { NULL, NULL, NULL },
+};
+
+static void parse(char **argument)
+{
+    for (; *argument; argument += 2) {
+        const struct option *option = options;
+        char *end = "";
+        while (option->name && strcmp(*argument, option->name) != 0)
+            option++;
+        if (!option->name || !argument[1])
+            errx(2, "%s: no such option, or no value; --help lists them", *argument);
+        if (option->text)
+            *option->text = argument[1];
+        else
+            *option->number = strtod(argument[1], &end);
+        if (*end || (option->number && !(*option->number > 0 && *option->number < 1e9)))
+            errx(2, "%s %s: wanted is a number above 0", *argument, argument[1]);
+    }
+}
+
+/* Returns whether the guard knows all users. */
+static bool check(void)
+{
+    struct perhaps_keys users = { 0 };
+    size_t count = database_query(database, USERS, NULL, &users), ndenied = 0;
+    bool *perhaps = calloc(count + 1, sizeof *perhaps);
+    if (!perhaps || !guard_ask(&guard, &users, perhaps))
+        errx(2, "the guard could not be checked");
+    for (size_t i = 0; i < count; i++)
+        ndenied += !perhaps[i];
+    free(perhaps);
+    fprintf(stderr, "%s%zu users checked: the guard denies %zu\n", ndenied ? "WRONG: " : "",
+            count, ndenied);
+    return ndenied == 0;
 }
 
 int main(int argc, char **argv)
 {
-    bool has_verb = argc > 1 && argv[1][0] != '-';
-    const char *verb = has_verb ? argv[1] : "";
-    int (*serve)(const struct service *service) = strcmp(verb, "signup") == 0  ? serve_signups
-                                                  : strcmp(verb, "check") == 0 ? check_guard
-                                                                               : NULL;
-    struct request request = parse(argc - (serve != NULL), argv + (serve != NULL));
-    if (request.is_given[HELP]) {
-        fputs(usage, stdout);
-        return 0;
-    }
-    finish(serve ? serve_request(&request, serve) : run_request(&request));
+    const char *verb = argc > 1 ? argv[1] : "", *secret = getenv("GUARD_SECRET");
+    bool signs_up = strcmp(verb, "signup") == 0, checks = strcmp(verb, "check") == 0;
+    if (strcmp(verb, "--help") == 0)
+        return fputs(usage, stdout) < 0;
+    parse(argv + 1 + (signs_up || checks));
+    bool is_shared = strcmp(guard.where, "memory") != 0;
+    if ((signs_up || checks) && (!*database_path || !is_shared))
+        errx(2, "%s: wanted are --database and --guard", verb);
+    if (is_shared && (!secret || strlen(secret) != 16))
+        errx(2, "GUARD_SECRET in the environment: wanted are 16 characters");
+
+    /* Strangers choose the addresses, and cannot work out which ones pass a secret hash.  In
+     * memory the library draws the secret. */
+    guard.options.hashing.hash = PERHAPS_HASH_SIP;
+    guard.options.hashing.secret = is_shared ? (const uint8_t *)secret : NULL;
+    guard.options.capacity = (uint64_t)capacity;
+    guard.options.fpr = fpr;
+    database = database_open(database_path, !checks);
+    guard_open(&guard, !checks);
+    if (signs_up)
+        sign_up_lines();
+    bool is_well = signs_up || checks || look_ups();
+    is_well = check() && is_well;
+    guard_close(&guard);
+    database_close(database);
+    if (fflush(stdout) || ferror(stdout))
+        err(2, "standard output");
+    return !is_well;
 }
