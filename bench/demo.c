@@ -4,13 +4,12 @@
 #include <err.h>
 #include <inttypes.h>
 #include <math.h>
+#include <perhaps.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "demo.h"
 
 static const double fpr = 0.001;
 
@@ -20,13 +19,10 @@ struct trial {
     perhaps_filter *filter;
     struct perhaps_plan plan;
     uint64_t keys;
-    uint64_t asked_present;
-    uint64_t found;
-    uint64_t asked_absent;
-    uint64_t false_positives;
-    uint64_t questions; /* that were timed */
-    double build_seconds;
-    double question_seconds;
+    uint64_t present, found;          /* asked for, and "perhaps" */
+    uint64_t absent, false_positives; /* the same of those that are not in the set */
+    uint64_t questions;               /* that were timed */
+    double build_seconds, question_seconds;
     double all_seconds; /* with reading or generating, and checking */
     uint64_t exact_nbytes;
 };
@@ -44,7 +40,15 @@ static void stop_on(int error)
         errx(2, "%s", perhaps_strerror(error));
 }
 
-/* ---- What both do ---------------------------------------------------------------------- */
+static void *grow(void *memory, size_t nbytes)
+{
+    memory = realloc(memory, nbytes);
+    if (!memory)
+        err(2, "%zu bytes", nbytes);
+    return memory;
+}
+
+/* ---- What both do ------------------------------------------------------------------------ */
 
 static void create(struct trial *trial, uint64_t keys)
 {
@@ -65,9 +69,7 @@ static void add(struct trial *trial, const struct perhaps_keys *keys)
 /* Asks for keys of which those at even places are in the set if 'half', none if not. */
 static void ask(struct trial *trial, const struct perhaps_keys *keys, bool half)
 {
-    bool *answer = malloc(keys->count);
-    if (!answer)
-        err(2, "answers");
+    bool *answer = grow(NULL, keys->count);
     double start = seconds_now();
     perhaps_contains_many(trial->filter, keys, answer);
     if (half) {
@@ -76,46 +78,87 @@ static void ask(struct trial *trial, const struct perhaps_keys *keys, bool half)
     }
     for (size_t i = 0; i < keys->count; i++) {
         bool present = half && i % 2 == 0;
-        trial->asked_present += present;
-        trial->asked_absent += !present;
+        trial->present += present;
+        trial->absent += !present;
         trial->found += present && answer[i];
         trial->false_positives += !present && answer[i];
     }
     free(answer);
 }
 
-/* ---- Paths ----------------------------------------------------------------------------- */
+/* ---- Paths ------------------------------------------------------------------------------- */
 
-static struct perhaps_keys interleave(const struct paths *present, const struct paths *absent)
+/* Where dpkg keeps no lists, what lies in /usr.  In the order of their bytes, and each once. */
+static const char list_paths[] = "{ cat /var/lib/dpkg/info/*.list 2>/dev/null || "
+                                 "find /usr; } | LC_ALL=C sort -u";
+
+enum { TILDES_MAX = 8 };
+
+static int compare(const void *left, const void *right)
 {
-    struct perhaps_key *each = malloc(2 * present->count * sizeof *each);
-    if (!each)
-        err(2, "questions");
-    for (size_t i = 0; i < present->count; i++) {
-        each[2 * i] = present->path[i];
-        each[2 * i + 1] = absent->path[i];
+    const struct perhaps_key *a = left, *b = right;
+    size_t shared = a->nbytes < b->nbytes ? a->nbytes : b->nbytes;
+    int order = memcmp(a->bytes, b->bytes, shared);
+    return order ? order : (a->nbytes > b->nbytes) - (a->nbytes < b->nbytes);
+}
+
+static struct perhaps_key *read_paths(size_t *count)
+{
+    struct perhaps_key *paths = NULL;
+    char *line = NULL;
+    size_t room = 0, line_room = 0;
+    ssize_t length;
+    FILE *list = popen(list_paths, "r");
+    for (*count = 0; list && (length = getline(&line, &line_room, list)) > 1; line = NULL) {
+        if (*count == room) {
+            room = room ? 2 * room : 1024;
+            paths = grow(paths, room * sizeof *paths);
+        }
+        paths[(*count)++] = (struct perhaps_key){ line, (size_t)length - 1 };
     }
-    return perhaps_keys_each(each, 2 * present->count);
+    free(line);
+    if (!list || pclose(list) || !*count)
+        errx(2, "no paths of installed files: this demo needs some");
+    return paths;
+}
+
+/* The path with the first of "~", "~~" ... behind it that makes it a new one. */
+static struct perhaps_key alter(const struct perhaps_key *paths, size_t count, size_t i)
+{
+    char *text = grow(NULL, paths[i].nbytes + TILDES_MAX);
+    struct perhaps_key other = { .bytes = text, .nbytes = paths[i].nbytes };
+    memcpy(text, paths[i].bytes, paths[i].nbytes);
+    do {
+        if (other.nbytes == paths[i].nbytes + TILDES_MAX)
+            errx(2, "%.*s: exists with any number of ~ behind it", (int)other.nbytes, text);
+        text[other.nbytes++] = '~';
+    } while (bsearch(&other, paths, count, sizeof other, compare));
+    return other;
 }
 
 static void try_paths(struct trial *trial)
 {
-    struct paths paths, altered;
+    size_t count;
     double start = seconds_now();
-    paths_read(&paths);
+    struct perhaps_key *paths = read_paths(&count);
     printf("Paths: %s, each once.  Asked for all of them, and for as many more that end in ~\n"
            "and are not in the set (looked up in a sorted array).\n",
-           paths.where);
-    create(trial, paths.count);
-    struct perhaps_keys listed = perhaps_keys_each(paths.path, paths.count);
+           access("/var/lib/dpkg/info", R_OK) ? "/usr" : "/var/lib/dpkg/info/*.list");
+    create(trial, count);
+    struct perhaps_keys listed = perhaps_keys_each(paths, count);
     add(trial, &listed);
-    paths_alter(&paths, &altered);
-    struct perhaps_keys questions = interleave(&paths, &altered);
+    struct perhaps_key *each = grow(NULL, 2 * count * sizeof *each);
+    for (size_t i = 0; i < count; i++) {
+        each[2 * i] = paths[i];
+        each[2 * i + 1] = alter(paths, count, i);
+        trial->exact_nbytes += paths[i].nbytes + sizeof(uint64_t);
+    }
+    struct perhaps_keys questions = perhaps_keys_each(each, 2 * count);
     ask(trial, &questions, true);
-    trial->exact_nbytes = paths.nbytes + paths.count * sizeof(uint64_t);
-    free((void *)questions.each);
-    paths_free(&altered);
-    paths_free(&paths);
+    for (size_t i = 0; i < 2 * count; i++)
+        free((void *)each[i].bytes);
+    free(each);
+    free(paths);
     trial->all_seconds = seconds_now() - start;
 }
 
@@ -135,7 +178,7 @@ static void put_phone(char *text, uint64_t i)
         text[sizeof phone_prefix + (size_t)digit] = (char)('0' + number % 10);
 }
 
-/* Numbers first, first + step ..., from 'at' on in the text. */
+/* Numbers first, first + 1 ..., at the places 'at', at + step ... of the text. */
 static void put_phones(char *text, size_t at, size_t step, uint64_t first)
 {
     for (size_t i = at; i < CHUNK; i += step)
@@ -145,17 +188,13 @@ static void put_phones(char *text, size_t at, size_t step, uint64_t first)
 static void show_progress(uint64_t done, uint64_t all)
 {
     if (isatty(STDERR_FILENO) && done % (all / 50) == 0)
-        fputc('.', stderr);
-    if (isatty(STDERR_FILENO) && done == all)
-        fputc('\n', stderr);
+        fputs(done == all ? ".\n" : ".", stderr);
 }
 
 static void try_phones(struct trial *trial, uint64_t count)
 {
     double start = seconds_now();
-    char *text = malloc(CHUNK * PHONE_NBYTES);
-    if (!text)
-        err(2, "phone numbers");
+    char *text = grow(NULL, CHUNK * PHONE_NBYTES);
     put_phones(text, 0, 1, 0);
     printf("Phone numbers: %.*s, %.*s ... generated, no two alike.  Asked for %d, half of\n"
            "them in the set, in turn; then for %d that are not.\n",
@@ -180,27 +219,31 @@ static void try_phones(struct trial *trial, uint64_t count)
     trial->all_seconds = seconds_now() - start;
 }
 
-/* ---- The table ------------------------------------------------------------------------- */
+/* ---- The table --------------------------------------------------------------------------- */
 
-/* 50000000 becomes "50,000,000". */
-static const char *grouped(uint64_t n, char text[32])
+static void print_texts(const char *label, const char *a, const char *b)
+{
+    printf("  %-36s %14s %16s\n", label, a, b);
+}
+
+/* "50,000,000" */
+static void group(uint64_t n, char text[32])
 {
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
-    char *to = text;
-    for (int i = 0; i < length; i++) {
-        if (i && (length - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = digits[i];
+    for (int i = 0; i <= length; i++) {
+        if (i && i < length && (length - i) % 3 == 0)
+            *text++ = ',';
+        *text++ = digits[i];
     }
-    *to = '\0';
-    return text;
 }
 
 static void print_counts(const char *label, uint64_t a, uint64_t b)
 {
     char left[32], right[32];
-    printf("  %-36s %14s %16s\n", label, grouped(a, left), grouped(b, right));
+    group(a, left);
+    group(b, right);
+    print_texts(label, left, right);
 }
 
 static void print_numbers(const char *label, const char *format, double a, double b)
@@ -208,19 +251,20 @@ static void print_numbers(const char *label, const char *format, double a, doubl
     char left[32], right[32];
     snprintf(left, sizeof left, format, a);
     snprintf(right, sizeof right, format, b);
-    printf("  %-36s %14s %16s\n", label, left, right);
+    print_texts(label, left, right);
 }
 
-static double measured_fpr(const struct trial *t)
+static double percent_found(const struct trial *t)
 {
-    return (double)t->false_positives / (double)t->asked_absent;
+    return 100 * (double)t->false_positives / (double)t->absent;
 }
 
 static void print_table(const struct trial *a, const struct trial *b)
 {
-    printf("\n  %-36s %14s %16s\n", "", a->title, b->title);
+    putchar('\n');
+    print_texts("", a->title, b->title);
     print_counts("keys", a->keys, b->keys);
-    printf("  %-36s %14s %16s\n", "kind, taken by the library", a->plan.kind, b->plan.kind);
+    print_texts("kind, taken by the library", a->plan.kind, b->plan.kind);
     print_counts("filter, bytes", a->plan.body_nbytes, b->plan.body_nbytes);
     print_numbers("  bits a key", "%.2f", a->plan.bits_per_key, b->plan.bits_per_key);
     print_counts("an exact set, bytes (1)", a->exact_nbytes, b->exact_nbytes);
@@ -230,13 +274,13 @@ static void print_table(const struct trial *a, const struct trial *b)
     print_numbers("queries, million/s (2)", "%.1f",
                   1e-6 * (double)a->questions / a->question_seconds,
                   1e-6 * (double)b->questions / b->question_seconds);
-    print_counts("asked, in the set", a->asked_present, b->asked_present);
-    print_counts("  \"certainly not\": false negatives", a->asked_present - a->found,
-                 b->asked_present - b->found);
-    print_counts("asked, not in the set", a->asked_absent, b->asked_absent);
+    print_counts("asked, in the set", a->present, b->present);
+    print_counts("  \"certainly not\": false negatives", a->present - a->found,
+                 b->present - b->found);
+    print_counts("asked, not in the set", a->absent, b->absent);
     print_counts("  \"perhaps\": false positives", a->false_positives, b->false_positives);
     print_numbers("false-positive rate asked", "%.3f %%", 100 * fpr, 100 * fpr);
-    print_numbers("  measured", "%.3f %%", 100 * measured_fpr(a), 100 * measured_fpr(b));
+    print_numbers("  measured", "%.3f %%", percent_found(a), percent_found(b));
     print_numbers("all of it, seconds (3)", "%.1f", a->all_seconds, b->all_seconds);
     puts("\n  (1) paths: their bytes and 8 more each to find them, in a sorted array;\n"
          "      phone numbers: integers of 8 bytes in a sorted array\n"
@@ -248,16 +292,13 @@ static void print_table(const struct trial *a, const struct trial *b)
 /* A rate that is as asked exceeds seven standard deviations once in 10^12 times. */
 static int judge(const struct trial *trial)
 {
-    double expected = fpr * (double)trial->asked_absent;
-    if (trial->found < trial->asked_present) {
-        printf("WRONG: %s: keys that were added are not found\n", trial->title);
-        return 1;
-    }
-    if ((double)trial->false_positives > expected + 7 * sqrt(expected)) {
-        printf("WRONG: %s: more false positives than asked for\n", trial->title);
-        return 1;
-    }
-    return 0;
+    double expected = fpr * (double)trial->absent;
+    bool lost = trial->found < trial->present;
+    if (!lost && (double)trial->false_positives <= expected + 7 * sqrt(expected))
+        return 0;
+    printf("WRONG: %s: %s\n", trial->title,
+           lost ? "keys that were added are not found" : "more false positives than asked for");
+    return 1;
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,4 @@
-// What the Go filters have in common: see ../peer_process.c for what comes in and goes out.
+// Filters in Go: see ../peer_process.c for what comes in and goes out.
 package main
 
 import (
@@ -26,25 +26,7 @@ func must(err error) {
 }
 
 func answer(value uint64, took time.Duration) {
-	var message [16]byte
-	binary.LittleEndian.PutUint64(message[:8], value)
-	binary.LittleEndian.PutUint64(message[8:], uint64(took.Nanoseconds()))
-	_, err := os.Stdout.Write(message[:])
-	must(err)
-}
-
-func work(f filter, what byte, keys []byte, keyBytes int) {
-	var value uint64
-	start := time.Now()
-	switch what {
-	case 'C':
-		f.clear()
-	case 'A':
-		value = f.add(keys, keyBytes)
-	case 'Q':
-		value = f.ask(keys, keyBytes)
-	}
-	answer(value, time.Since(start))
+	must(binary.Write(os.Stdout, binary.LittleEndian, []uint64{value, uint64(took.Nanoseconds())}))
 }
 
 func main() {
@@ -57,20 +39,21 @@ func main() {
 	f := makeFilter(capacity, fpr)
 	answer(f.bytes(), 0)
 	in := bufio.NewReaderSize(os.Stdin, 1<<16)
-	var keys []byte
-	for {
-		var head [16]byte
-		if _, err := io.ReadFull(in, head[:]); err == io.EOF {
-			return
-		} else {
-			must(err)
-		}
-		size := int(binary.LittleEndian.Uint64(head[8:])) * keyBytes
-		if size > len(keys) {
-			keys = make([]byte, size)
-		}
-		_, err := io.ReadFull(in, keys[:size])
+	var head [2]uint64
+	for binary.Read(in, binary.LittleEndian, &head) == nil {
+		keys := make([]byte, int(head[1])*keyBytes)
+		_, err := io.ReadFull(in, keys)
 		must(err)
-		work(f, head[0], keys[:size], keyBytes)
+		var value uint64
+		start := time.Now()
+		switch head[0] {
+		case 'C':
+			f.clear()
+		case 'A':
+			value = f.add(keys, keyBytes)
+		case 'Q':
+			value = f.ask(keys, keyBytes)
+		}
+		answer(value, time.Since(start))
 	}
 }
