@@ -75,11 +75,10 @@ void strings_send(const struct strings *strings, const char *verb, uint64_t numb
 /* Sends all that is written, and takes all answers. */
 void fleet_run(struct fleet *fleet);
 
-/* What the masters say that they did, all together. */
-struct gauge {
-    double commands, in_nbytes, out_nbytes, seconds; /* of CPU time */
-};
-struct gauge fleet_gauge(struct fleet *fleet);
+/* Adds what the masters say that they did up to now, all together, times 'factor'.  Of CPU
+ * time: microseconds; that of the client is not theirs to say. */
+enum cost { COMMANDS, BYTES_TO, BYTES_FROM, SERVER_US, CLIENT_US, COSTS };
+void fleet_count(struct fleet *fleet, double factor, double cost[COSTS]);
 
 /* ---- Rivals: rivals.c -------------------------------------------------------------------- */
 

@@ -32,12 +32,6 @@ static const struct {
     [GETTING_FEW] = { "GET, of few", WORKS },
 };
 
-/* Of the servers and of the client, since some moment. */
-struct cost {
-    struct gauge gauge;
-    double client_seconds; /* of CPU time */
-};
-
 /* One filter being measured. */
 struct contest {
     struct fleet *fleet;
@@ -51,7 +45,7 @@ struct contest {
     uint64_t added, naive_added; /* keys, which are those from number 0 on */
     uint64_t asked, got;         /* so that others are asked and got in each turn */
     double seconds[WORKS], get_seconds[WORKS]; /* the best of all rounds */
-    struct cost cost[WORKS], get_cost;
+    double cost[WORKS][COSTS], get_cost[COSTS];
 };
 
 static void stop_on(const perhaps_cluster *cluster, int error)
@@ -126,18 +120,13 @@ static struct perhaps_keys next_keys(struct contest *contest, enum work work, bo
 /* ---- One turn ---------------------------------------------------------------------------- */
 
 /* Adds 'sign' times all that was done up to now. */
-static void count_cost(const struct contest *contest, double sign, struct cost *cost)
+static void count_cost(const struct contest *contest, double sign, double cost[COSTS])
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    struct gauge now = fleet_gauge(contest->fleet);
-    cost->gauge.commands += sign * now.commands;
-    cost->gauge.in_nbytes += sign * now.in_nbytes;
-    cost->gauge.out_nbytes += sign * now.out_nbytes;
-    cost->gauge.seconds += sign * now.seconds;
-    cost->client_seconds +=
-        sign * (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-        sign * 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    cost[CLIENT_US] += sign * 1e6 * (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
+    cost[CLIENT_US] += sign * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    fleet_count(contest->fleet, sign, cost);
 }
 
 static void note_best(double *best, double seconds)
@@ -152,20 +141,20 @@ static void take_turn(struct contest *contest, enum work work)
     bool sure;
     size_t found = 0;
     struct perhaps_keys keys = next_keys(contest, work, &sure);
-    count_cost(contest, -1, &contest->get_cost);
+    count_cost(contest, -1, contest->get_cost);
     double start = seconds_now();
     for (size_t at = 0; at < plan->piece; at += plan->batch)
         get_batch(contest, VALUES);
     note_best(&contest->get_seconds[work], seconds_now() - start);
-    count_cost(contest, 1, &contest->get_cost);
-    count_cost(contest, -1, &contest->cost[work]);
+    count_cost(contest, 1, contest->get_cost);
+    count_cost(contest, -1, contest->cost[work]);
     start = seconds_now();
     for (size_t at = 0; at < plan->piece; at += plan->batch) {
         struct perhaps_keys batch = perhaps_keys_slice(&keys, at, plan->batch);
         found += work_batch(contest, work, &batch);
     }
     note_best(&contest->seconds[work], seconds_now() - start);
-    count_cost(contest, 1, &contest->cost[work]);
+    count_cost(contest, 1, contest->cost[work]);
     if (sure && found != plan->piece)
         errx(1, "WRONG: %s: of %zu keys that are in %zu are found", works[work].name,
              plan->piece, found);
@@ -231,13 +220,14 @@ static void close_contest(struct contest *contest)
 /* ---- A rate ------------------------------------------------------------------------------ */
 
 /* Of a key, or a value. */
-static json_t *json_cost(const struct cost *cost, double count)
+static json_t *json_cost(const double cost[COSTS], double count)
 {
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "commands", cost->gauge.commands / count,
-                     "bytes_to", cost->gauge.in_nbytes / count, "bytes_from",
-                     cost->gauge.out_nbytes / count, "server_us",
-                     1e6 * cost->gauge.seconds / count, "client_us",
-                     1e6 * cost->client_seconds / count);
+    static const char *const names[COSTS] = { "commands", "bytes_to", "bytes_from", "server_us",
+                                              "client_us" };
+    json_t *row = json_object();
+    for (int i = 0; i < COSTS; i++)
+        json_object_set_new(row, names[i], json_real(cost[i] / count));
+    return row;
 }
 
 static json_t *json_work(const struct contest *contest, int work)
@@ -249,7 +239,7 @@ static json_t *json_work(const struct contest *contest, int work)
                   piece / seconds, "gets_per_second", piece / contest->get_seconds[work],
                   "to_get", contest->get_seconds[work] / seconds, "to_get_few",
                   contest->seconds[GETTING_FEW] / seconds, "a_key",
-                  json_cost(&contest->cost[work], piece * (double)contest->plan->rounds));
+                  json_cost(contest->cost[work], piece * (double)contest->plan->rounds));
     if (naive != WORKS)
         json_object_set_new(row, "to_naive", json_real(contest->seconds[naive] / seconds));
     return row;
@@ -263,7 +253,7 @@ static json_t *json_contest(const struct contest *contest)
     for (int work = 0; work < WORKS; work++)
         json_array_append_new(list, json_work(contest, work));
     json_array_append_new(list, json_pack("{s:s, s:o}", "work", "GET, a value", "a_key",
-                                          json_cost(&contest->get_cost, gets)));
+                                          json_cost(contest->get_cost, gets)));
     return json_pack("{s:f, s:f, s:I, s:f, s:I, s:i, s:o}", "fpr", plan->fpr, "fpr_predicted",
                      plan->fpr_predicted, "capacity", (json_int_t)plan->capacity,
                      "bits_per_key", plan->bits_per_key, "partitions",
@@ -297,26 +287,24 @@ json_t *measure_rate(struct fleet *fleet, const struct strings *values, const st
 
 /* ---- Latency ----------------------------------------------------------------------------- */
 
-struct stopwatch {
-    double *get, *ask, *add;
-};
+enum call { GET, ASK, ADD_KEYS, CALL_KINDS };
 
-static void time_call(struct contest *contest, size_t keys, size_t call,
-                      struct stopwatch *watch)
+/* Returns its seconds. */
+static double time_call(struct contest *contest, enum call call, size_t count)
 {
+    struct perhaps_keys keys = call == ASK
+                                   ? keys_absent(&contest->buffer, contest->asked, count)
+                                   : keys_added(&contest->buffer, contest->added, count);
+    contest->asked += call == ASK ? count : 0;
+    contest->added += call == ADD_KEYS ? count : 0;
     double start = seconds_now();
-    values_get(contest->values, VALUES, contest->got++, keys);
-    watch->get[call] = seconds_now() - start;
-    struct perhaps_keys asked = keys_absent(&contest->buffer, contest->asked, keys);
-    contest->asked += keys;
-    start = seconds_now();
-    ask_batch(contest, &asked);
-    watch->ask[call] = seconds_now() - start;
-    struct perhaps_keys added = keys_added(&contest->buffer, contest->added, keys);
-    contest->added += keys;
-    start = seconds_now();
-    add_batch(contest, &added);
-    watch->add[call] = seconds_now() - start;
+    if (call == GET)
+        values_get(contest->values, VALUES, contest->got++, count);
+    else if (call == ASK)
+        ask_batch(contest, &keys);
+    else
+        add_batch(contest, &keys);
+    return seconds_now() - start;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -334,22 +322,23 @@ static double median(double *numbers, size_t count)
 json_t *measure_latency(struct fleet *fleet, const struct strings *values,
                         const struct plan *plan)
 {
-    static const size_t sizes[] = { 1, 16, 256, 4096 };
+    static const size_t sizes[] = { 1, 16, 256, 4096, 0 };
     struct contest contest = { .fleet = fleet, .values = values, .plan = plan };
     size_t n = plan->samples;
-    double *times = allocate_zeroed(3 * n, sizeof *times);
-    struct stopwatch watch = { times, times + n, times + 2 * n };
+    double *times = allocate_zeroed(CALL_KINDS * n, sizeof *times), us[CALL_KINDS];
     json_t *rows = json_array();
     open_contest(&contest, plan->fpr.at[0]);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        for (size_t call = 0; call < n; call++)
-            time_call(&contest, sizes[i], call, &watch);
-        double get = median(watch.get, n), ask = median(watch.ask, n),
-               add = median(watch.add, n);
-        json_array_append_new(rows, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "keys",
-                                              (json_int_t)sizes[i], "get_us", 1e6 * get,
-                                              "ask_us", 1e6 * ask, "ask_to_get", ask / get,
-                                              "add_us", 1e6 * add, "add_to_get", add / get));
+    for (const size_t *size = sizes; *size; size++) {
+        for (size_t i = 0; i < n; i++)
+            for (int call = GET; call < CALL_KINDS; call++)
+                times[(size_t)call * n + i] = time_call(&contest, (enum call)call, *size);
+        for (int call = GET; call < CALL_KINDS; call++)
+            us[call] = 1e6 * median(times + (size_t)call * n, n);
+        json_array_append_new(rows,
+                              json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "keys",
+                                        (json_int_t)*size, "get_us", us[GET], "ask_us", us[ASK],
+                                        "ask_to_get", us[ASK] / us[GET], "add_us", us[ADD_KEYS],
+                                        "add_to_get", us[ADD_KEYS] / us[GET]));
     }
     close_contest(&contest);
     free(times);

@@ -38,11 +38,6 @@ static void send_some(struct node *node, bool all)
     } while (all && node->out_sent < node->out_nbytes);
 }
 
-static char *put_text(char *at, const char *text)
-{
-    return stpcpy(at, text);
-}
-
 /* So many digits of it. */
 static char *put_number(char *at, uint64_t number, unsigned digits)
 {
@@ -67,15 +62,15 @@ void strings_send(const struct strings *strings, const char *verb, uint64_t numb
     node->out = grow(node->out, &node->out_room, before + COMMAND_NBYTES, 1);
     node->tags = grow(node->tags, &node->tag_room, node->ntags + 1, sizeof *node->tags);
     node->tags[node->ntags++] = tag;
-    char *at = put_text(node->out + before, verb);
-    at = put_text(put_text(at, "\r\n$20\r\n"), strings->prefix);
-    at = put_text(put_number(at, number, 6), "\r\n");
+    char *at = stpcpy(node->out + before, verb);
+    at = stpcpy(stpcpy(at, "\r\n$20\r\n"), strings->prefix);
+    at = stpcpy(put_number(at, number, 6), "\r\n");
     if (offset != UINT64_MAX) {
         unsigned digits = digits_of(offset);
-        at = put_number(put_text(at, "$"), digits, digits_of(digits));
-        at = put_text(put_number(put_text(at, "\r\n"), offset, digits), "\r\n");
+        at = put_number(stpcpy(at, "$"), digits, digits_of(digits));
+        at = stpcpy(put_number(stpcpy(at, "\r\n"), offset, digits), "\r\n");
     }
-    node->out_nbytes = (size_t)(put_text(at, rest) - node->out);
+    node->out_nbytes = (size_t)(stpcpy(at, rest) - node->out);
     if (before / SEND_NBYTES != node->out_nbytes / SEND_NBYTES)
         send_some(node, false);
 }
@@ -249,26 +244,25 @@ void fleet_close(struct fleet *fleet)
 
 /* ---- What they did ----------------------------------------------------------------------- */
 
-static double info_number(const redisReply *info, const char *name)
+static void add_number(const redisReply *info, const char *name, double factor, double *sum)
 {
     const char *line = info->type == REDIS_REPLY_STRING ? strstr(info->str, name) : NULL;
     if (!line)
         errx(2, "INFO does not tell %s", name);
-    return strtod(line + strlen(name), NULL);
+    *sum += factor * strtod(line + strlen(name), NULL);
 }
 
-struct gauge fleet_gauge(struct fleet *fleet)
+void fleet_count(struct fleet *fleet, double factor, double cost[COSTS])
 {
-    struct gauge gauge = { 0 };
     for (size_t i = 0; i < fleet->count; i++) {
         redisReply *stats = ask(fleet->nodes[i].control, "INFO stats");
         redisReply *cpu = ask(fleet->nodes[i].control, "INFO cpu");
-        gauge.commands += info_number(stats, "total_commands_processed:");
-        gauge.in_nbytes += info_number(stats, "total_net_input_bytes:");
-        gauge.out_nbytes += info_number(stats, "total_net_output_bytes:");
-        gauge.seconds += info_number(cpu, "used_cpu_sys:") + info_number(cpu, "used_cpu_user:");
+        add_number(stats, "total_commands_processed:", factor, &cost[COMMANDS]);
+        add_number(stats, "total_net_input_bytes:", factor, &cost[BYTES_TO]);
+        add_number(stats, "total_net_output_bytes:", factor, &cost[BYTES_FROM]);
+        add_number(cpu, "used_cpu_sys:", 1e6 * factor, &cost[SERVER_US]);
+        add_number(cpu, "used_cpu_user:", 1e6 * factor, &cost[SERVER_US]);
         freeReplyObject(stats);
         freeReplyObject(cpu);
     }
-    return gauge;
 }

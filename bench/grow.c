@@ -26,32 +26,6 @@ static double fpr_of_16_bits(uint64_t capacity)
     return 0.003;
 }
 
-static struct growth elastic(double fpr)
-{
-    return (struct growth){ .options = { .fpr = fpr, .kind = "elastic" },
-                            .fixed = "cuckoo",
-                            .grows = true };
-}
-
-static struct growth chain(const char *base, unsigned factor, double fpr)
-{
-    return (struct growth){
-        .options = { .fpr = fpr, .kind = "chain", .base = base, .chain.factor = factor },
-        .fixed = base,
-        .grows = true,
-        .has_layers = true
-    };
-}
-
-static struct growth window(const char *base, unsigned generations, double fpr)
-{
-    return (struct growth){ .options = { .fpr = fpr,
-                                         .kind = "window",
-                                         .base = base,
-                                         .window.generations = generations },
-                            .fixed = base };
-}
-
 /* "chain blocked x2 1%" */
 static void set_name(struct growth *growth)
 {
@@ -67,6 +41,9 @@ static void prepare(struct growth *growth, const struct settings *settings)
 {
     struct perhaps_options *options = &growth->options;
     set_name(growth);
+    growth->fixed = options->base ? options->base : "cuckoo";
+    growth->grows = strcmp(options->kind, "window") != 0;
+    growth->has_layers = options->chain.factor > 0;
     growth->settings = settings;
     growth->keys = (uint64_t)settings->keys.at[0];
     options->capacity = growth->grows ? (uint64_t)settings->start.at[0] : growth->keys;
@@ -85,19 +62,19 @@ static void prepare(struct growth *growth, const struct settings *settings)
 static size_t list_growths(const struct settings *settings, struct growth *list)
 {
     const double sharp = fpr_of_16_bits((uint64_t)settings->start.at[0]), usual = 0.01;
-    const struct growth all[] = {
-        elastic(sharp),
-        chain("cuckoo", 2, sharp),
-        elastic(usual),
-        chain("blocked", 2, usual),
-        chain("blocked", 4, usual),
-        window("blocked", 5, usual),
+    const struct perhaps_options all[] = {
+        { .fpr = sharp, .kind = "elastic" },
+        { .fpr = sharp, .kind = "chain", .base = "cuckoo", .chain.factor = 2 },
+        { .fpr = usual, .kind = "elastic" },
+        { .fpr = usual, .kind = "chain", .base = "blocked", .chain.factor = 2 },
+        { .fpr = usual, .kind = "chain", .base = "blocked", .chain.factor = 4 },
+        { .fpr = usual, .kind = "window", .base = "blocked", .window.generations = 5 },
     };
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (settings->kind && strcmp(settings->kind, all[i].options.kind) != 0)
+        if (settings->kind && strcmp(settings->kind, all[i].kind) != 0)
             continue;
-        list[count] = all[i];
+        list[count].options = all[i];
         prepare(&list[count++], settings);
     }
     if (!count)

@@ -14,11 +14,6 @@ struct run {
     bool wrong;
 };
 
-static bool is_measured(const struct run *run, int calls)
-{
-    return run->contender->ask[calls];
-}
-
 static void progress(const struct run *run, const char *doing, double share)
 {
     char name[96], keys[16];
@@ -124,7 +119,7 @@ static const char *ask_both(struct run *run, enum operation operation, uint64_t 
     *found = ask(run, operation, SINGLE, pass);
     if (*found == SIZE_MAX)
         return "gave no answer";
-    if (!is_measured(run, BATCHED) || ask(run, operation, BATCHED, pass) == *found)
+    if (!run->contender->ask[BATCHED] || ask(run, operation, BATCHED, pass) == *found)
         return NULL;
     run->wrong = true;
     return "WRONG: single and batched calls differ";
@@ -201,7 +196,7 @@ static void conclude(const struct run *run, json_t *row)
     if (facts.load > 0)
         json_object_set_new(row, "load", json_real(facts.load));
     for (int calls = SINGLE; calls < CALLS; calls++)
-        if (is_measured(run, calls))
+        if (run->contender->ask[calls])
             json_object_set_new(row, call_names[calls], json_speeds(run, calls));
 }
 
