@@ -2,10 +2,10 @@
 # cli_bench.sh [--peers] [--lines N] [--repeat R] [--bin FOLDER]
 #
 # How fast the command line goes through lines: N (20 million) lines of 20 bytes, each twice, in
-# random order, made by 'perhaps-bench lines' in a temporary folder (in TMPDIR).  Best of R (3) runs,
-# the file in the page cache; seconds and peak memory as GNU time has them (without it: seconds
-# only).  --peers: what else finds repeated lines, too (mawk takes minutes), and the tool bloom of
-# DCSO, which builds and asks a Bloom filter; and how often it and perhaps are wrong.
+# random order, made by 'perhaps-bench lines' in a temporary folder (in TMPDIR).  Best of R (3)
+# runs, the file in the page cache; seconds and peak memory as GNU time has them (without it:
+# seconds only).  --peers: what else finds repeated lines, too (mawk takes minutes), and the
+# tool bloom of DCSO, a Bloom filter; and how often it and perhaps are wrong.
 set -euo pipefail
 export LC_ALL=C
 

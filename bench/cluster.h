@@ -22,7 +22,7 @@ struct plan {
     size_t samples;  /* calls, of which the median is a latency */
 };
 
-/* ---- The servers: fleet.c ---------------------------------------------------------------- */
+/* ---- The servers and the rivals: fleet.c ------------------------------------------------- */
 
 enum { NODES_MAX = 64, SLOTS = 16384 };
 
@@ -64,23 +64,12 @@ struct strings {
     uint64_t count;
     uint8_t *node_of;
 };
-struct strings strings_open(struct fleet *fleet, const char *prefix, uint64_t count);
 void strings_close(struct strings *strings); /* and removes them from the servers */
-
-/* Writes a command: 'verb' as it is sent, "*2\r\n$3\r\nGET", the string's name, 'offset' unless
- * it is UINT64_MAX, and further arguments as they are sent. */
-void strings_send(const struct strings *strings, const char *verb, uint64_t number,
-                  uint64_t offset, const char *rest, uint32_t tag);
-
-/* Sends all that is written, and takes all answers. */
-void fleet_run(struct fleet *fleet);
 
 /* Adds what the masters say that they did up to now, all together, times 'factor'.  Of CPU
  * time: microseconds; that of the client is not theirs to say. */
 enum cost { COMMANDS, BYTES_TO, BYTES_FROM, SERVER_US, CLIENT_US, COSTS };
 void fleet_count(struct fleet *fleet, double factor, double cost[COSTS]);
-
-/* ---- Rivals: rivals.c -------------------------------------------------------------------- */
 
 /* The yardstick: values of 64 bytes, as many bytes as a query for a key brings back; so many
  * that they are about the bytes of a filter for ten million keys.  Few of them stay in the

@@ -198,7 +198,7 @@ const char *grow_pause(struct growth *growth)
     const char *problem = NULL;
     stopwatch_open(&own, growth);
     stopwatch_open(&bare, growth);
-    for (double run = 0; run < growth->settings->repeat.at[0] && !problem; run++) {
+    for (uint64_t run = 0; run < (uint64_t)growth->settings->repeat.at[0] && !problem; run++) {
         problem = run_filter(&own, &huge);
         if (!problem)
             problem = run_bare(&bare, huge, own.short_ns / own.calls);

@@ -252,7 +252,7 @@ static bool measure_all(json_t *facts)
     return bench.wrong;
 }
 
-/* ---- Modes that measure nothing ----------------------------------------------------------- */
+/* ---- Modes that measure nothing ---------------------------------------------------------- */
 
 static void print_lines(const char *number)
 {
@@ -303,7 +303,7 @@ int main(int argc, char **argv)
         json_pack("{s:I, s:b, s:I, s:I, s:I, s:i}", "key_bytes",
                   (json_int_t)settings.key_nbytes.at[0], "hashed", settings.hashed, "repeat",
                   (json_int_t)settings.repeat.at[0], "queries_a_pass_and_thread",
-                  (json_int_t)(settings.rounds * settings.piece), "keys_a_piece",
+                  (json_int_t)settings.rounds * (json_int_t)settings.piece, "keys_a_piece",
                   (json_int_t)settings.piece, "ring", RING));
     bool wrong = grows ? grow_all(&settings, facts) : measure_all(facts);
     report_close(facts, settings.json);

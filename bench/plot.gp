@@ -1,4 +1,4 @@
-# plot.gp - gnuplot -c plot.gp DATA OUT: the figures of doc/plots, from what perhaps-plot wrote.
+# plot.gp - gnuplot -c plot.gp DATA OUT: the figures of doc/plots, from what plot.sh wrote.
 data = ARG1.'/'
 out = ARG2.'/'
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# plot.sh [JSON...] - draws the figures in doc/plots from what perhaps-bench --json wrote, and keeps
-# it there; without one from a run over many sizes and numbers of threads, at one rate, and one
-# of filters that grow.
+# plot.sh [JSON...] - draws the figures in doc/plots from what perhaps-bench --json wrote, and
+# keeps it there; without one from a run over many sizes and numbers of threads, at one rate,
+# and one of filters that grow.
 set -eu
 here=$(dirname "$0")
 bin=${BIN:-$here/../build/bin} plots=${PLOTS:-$here/../doc/plots}

@@ -8,9 +8,9 @@
 
 /* A table is told as "TITLE PATH WIDTHFORMAT; ...": each column shows what lies at the path of
  * an object, such as batched.add.ns, or nothing if that is not there.  Formats: s text, b yes
- * or nothing, n short number, % share, .0 to .9 so many decimals, x a ratio.  A title that begins
- * with | has a line before it; _ in it is a blank; a width below 0 is text to the left.  Neither
- * ends the line. */
+ * or nothing, n short number, % share, .0 to .9 so many decimals, x a ratio.  A title that
+ * begins with | has a line before it; _ in it is a blank; a width below 0 is text to the left.
+ * Neither ends the line. */
 void table_head(const char *columns);
 void table_row(const char *columns, const json_t *row);
 
