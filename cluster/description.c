@@ -10,8 +10,7 @@
 static const char version[] = "1";
 
 const char *const state_name[STATES] = { "creating", "ready", "deleting" };
-static const char *const hash_name[] = { "xxh3", "sip", "none", "custom" };
-enum { HASHES = sizeof hash_name / sizeof *hash_name };
+const char *const hash_name[HASHES] = { "xxh3", "sip", "none", "custom" };
 
 const char description_unfinished[] =
     "somebody was making or deleting it: 'perhaps delete' it if nobody is any more";

@@ -1,84 +1,71 @@
 /* foreign.c - filters that Redisson made: one string of bits, and a hash that says what they
  * mean.  Both clients see each other's keys. */
+#include "foreign.h"
+
 #include <math.h>
 #include <string.h>
 
-#include "work.h"
-
-enum { VALUE_NBYTES = 4096 };
+#include "chunk.h"
+#include "layers.h"
 
 struct foreign {
     perhaps_cluster *c;
-    const struct perhaps_keys *keys;
-    size_t first;
-    char config_key[NAME_NBYTES_MOST + 16];
-    size_t config_key_nbytes;
+    const struct perhaps_keys *keys; /* of the chunk */
     bool adds;
+    unsigned config_slot;
     double nset; /* bits */
 };
 
-static int read_config(perhaps_cluster *c, const redisReply *values)
+/* ---- What it is ------------------------------------------------------------------------ */
+
+static unsigned config_slot(const struct request *request)
 {
+    const struct foreign *f = request->context;
+    return f->config_slot;
+}
+
+static int take_config(const struct request *request, const struct reply *reply)
+{
+    const struct foreign *f = request->context;
+    perhaps_cluster *c = f->c;
     struct redisson_value value[REDISSON_FIELDS] = { { 0 } };
     struct redisson config;
     bool missing = true;
-    if (values->type != REDIS_REPLY_ARRAY || values->elements != REDISSON_FIELDS)
-        return cluster_fail(c, PERHAPS_ERR_PROTOCOL, "a server answered strangely to HMGET");
+    if (reply->type != REDIS_REPLY_ARRAY || reply->count != REDISSON_FIELDS)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
+                          "a server answered strangely to HMGET");
     for (size_t i = 0; i < REDISSON_FIELDS; i++) {
-        const redisReply *element = values->element[i];
+        const redisReply *element = reply->tree->element[i];
         if (element->type != REDIS_REPLY_STRING)
             continue;
         value[i] = (struct redisson_value){ element->str, (size_t)element->len };
         missing = false;
     }
     if (missing)
-        return cluster_fail(c, PERHAPS_ERR_MISSING,
-                            "Redisson has no filter of that name there");
+        return nodes_fail(&c->nodes, PERHAPS_ERR_MISSING,
+                          "Redisson has no filter of that name there");
     const char *problem = redisson_read(value, &config);
     if (problem)
-        return cluster_fail(c, PERHAPS_ERR_VERSION, "%s", problem);
+        return nodes_fail(&c->nodes, PERHAPS_ERR_VERSION, "%s", problem);
     if (c->open && (config.nbits != c->redisson.nbits || config.nhashes != c->redisson.nhashes))
-        return cluster_fail(c, PERHAPS_ERR_CHANGED,
-                            "was made anew with another size since it was opened");
+        return nodes_fail(&c->nodes, PERHAPS_ERR_CHANGED,
+                          "was made anew with another size since it was opened");
     c->redisson = config;
     return 0;
-}
-
-static unsigned config_slot(void *context, size_t i)
-{
-    const struct foreign *f = context;
-    (void)i;
-    return slot_of(f->config_key, f->config_key_nbytes);
-}
-
-static void write_config(void *context, size_t i, struct resp *out)
-{
-    const struct foreign *f = context;
-    (void)i;
-    resp_command(out, 2 + REDISSON_FIELDS, 256);
-    resp_text(out, "HMGET");
-    resp_bytes(out, f->config_key, f->config_key_nbytes);
-    for (unsigned k = 0; k < REDISSON_FIELDS; k++)
-        resp_text(out, redisson_field[k]);
-}
-
-static int take_config(void *context, size_t i, const struct reply *reply, bool again)
-{
-    const struct foreign *f = context;
-    (void)i;
-    (void)again;
-    return read_config(f->c, reply->tree);
 }
 
 /* Before and after each batch, as Redisson's own scripts do: sizes that change in between would
  * make the answers wrong. */
 static int check_config(perhaps_cluster *c)
 {
-    struct foreign f = { .c = c };
-    f.config_key_nbytes = redisson_config_key(c->address.name, f.config_key);
+    char key[NAME_NBYTES_MOST + 16];
+    size_t nbytes = redisson_config_key(c->address.name, key);
+    struct foreign f = { .c = c, .config_slot = slot_of(key, nbytes) };
+    const char *command[2 + REDISSON_FIELDS + 1] = { "HMGET", key };
+    memcpy(command + 2, redisson_field, sizeof redisson_field);
     struct exchange exchange = { .count = 1,
                                  .slot = config_slot,
-                                 .write = write_config,
+                                 .command = command,
                                  .take = take_config,
                                  .context = &f,
                                  .tree = true };
@@ -87,6 +74,7 @@ static int check_config(perhaps_cluster *c)
 
 int foreign_open(perhaps_cluster *c)
 {
+    layers_close(c);
     int error = check_config(c);
     c->open = !error;
     return error;
@@ -94,30 +82,22 @@ int foreign_open(perhaps_cluster *c)
 
 /* ---- Keys ------------------------------------------------------------------------------ */
 
-static unsigned bits_slot(void *context, size_t i)
-{
-    const struct foreign *f = context;
-    (void)i;
-    return f->c->slot;
-}
-
 static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
 {
     const struct perhaps_keys *keys = f->keys;
-    const void *bytes = keys->each
-                            ? keys->each[f->first + i].bytes
-                            : (const char *)keys->packed + (f->first + i) * keys->key_nbytes;
-    size_t nbytes = keys->each ? keys->each[f->first + i].nbytes : keys->key_nbytes;
+    const void *bytes =
+        keys->each ? keys->each[i].bytes : (const char *)keys->packed + i * keys->key_nbytes;
+    size_t nbytes = keys->each ? keys->each[i].nbytes : keys->key_nbytes;
     redisson_bits(&f->c->redisson, bytes, nbytes, bits);
 }
 
 /* The bits of a key: asked for, or set, which tells what they were. */
-static void write_bits(void *context, size_t i, struct resp *out)
+static void write_bits(const struct request *request, struct resp *out)
 {
-    const struct foreign *f = context;
+    const struct foreign *f = request->context;
     unsigned n = f->c->redisson.nhashes, nargs = f->adds ? 4 : 3;
     uint64_t bits[REDISSON_HASHES_MOST];
-    find_bits(f, i, bits);
+    find_bits(f, request->i, bits);
     resp_command(out, 2 + nargs * n, 128 + 48 * (size_t)n);
     resp_text(out, f->adds ? "BITFIELD" : "BITFIELD_RO");
     resp_text(out, f->c->key);
@@ -130,96 +110,54 @@ static void write_bits(void *context, size_t i, struct resp *out)
     }
 }
 
-static int take_bits(void *context, size_t i, const struct reply *reply, bool again)
+static int take_bits(const struct request *request, const struct reply *reply)
 {
-    const struct foreign *f = context;
-    uint8_t *answer = &f->c->work->answer[i];
-    size_t nset = 0;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->count != f->c->redisson.nhashes)
-        return cluster_fail(f->c, PERHAPS_ERR_PROTOCOL,
-                            "a server answered strangely to BITFIELD");
-    for (size_t k = 0; k < reply->count; k++)
-        nset += reply->numbers[k] == 1;
-    if (*answer != UNKNOWN)
-        return 0;
-    bool all = nset == reply->count;
-    *answer = all && !(f->adds && again) ? PRESENT : ADDED;
-    f->c->doubtful += all && f->adds && again;
-    return 0;
+    const struct foreign *f = request->context;
+    perhaps_cluster *c = f->c;
+    int nset = chunk_take_bits(c, &c->chunk->answer[request->i], reply, c->redisson.nhashes,
+                               f->adds && request->again);
+    return nset < 0 ? nset : 0;
 }
 
-static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, size_t first,
-                     size_t count, bool adds)
+static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds,
+                     size_t *done)
 {
-    struct foreign f = { .c = c, .keys = keys, .first = first, .adds = adds };
-    struct exchange exchange = { .count = count,
-                                 .slot = bits_slot,
+    struct foreign f = { .c = c, .keys = keys, .adds = adds };
+    struct exchange exchange = { .count = keys->count,
                                  .write = write_bits,
                                  .take = take_bits,
                                  .context = &f,
                                  .replicas = c->replicas && !adds,
-                                 .acknowledge = adds ? c->acknowledge : 0 };
-    memset(c->work->answer, UNKNOWN, count);
+                                 .acknowledged = adds };
+    *done = 0;
+    if (!keys->each && keys->hashed)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
+                          "Redisson's filters hash keys in their own way");
+    memset(c->chunk->answer, UNKNOWN, keys->count);
     int error = check_config(c);
     if (!error)
         error = exchange_run(&c->nodes, &exchange);
-    return error ? error : check_config(c);
-}
-
-static int run_all(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds, bool *answer,
-                   size_t *npresent, size_t *done)
-{
-    size_t at = 0, found = 0;
-    int error = 0;
-    if (!keys->each && keys->hashed)
-        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
-                            "Redisson's filters hash keys in their own way");
-    while (at < keys->count && !error) {
-        size_t n = keys->count - at < CHUNK_KEYS ? keys->count - at : CHUNK_KEYS;
-        error = run_chunk(c, keys, at, n, adds);
-        for (size_t i = 0; i < n && !error; i++) {
-            bool present = c->work->answer[i] == PRESENT;
-            found += present;
-            if (answer)
-                answer[at + i] = present;
-        }
-        at += error ? 0 : n;
-    }
-    if (npresent)
-        *npresent = found;
-    if (done)
-        *done = at;
+    if (!error)
+        error = check_config(c);
+    *done = error ? 0 : keys->count;
     return error;
 }
 
-int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, bool *was_present,
-                size_t *done)
+int foreign_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
-    return run_all(c, keys, true, was_present, NULL, done);
+    return run_chunk(c, keys, false, done);
 }
 
-int foreign_contains(perhaps_cluster *c, const struct perhaps_keys *keys, bool *present,
-                     size_t *npresent)
+int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
-    return run_all(c, keys, false, present, npresent, NULL);
+    return run_chunk(c, keys, true, done);
 }
 
 /* ---- Statistics ------------------------------------------------------------------------ */
 
-static void write_bitcount(void *context, size_t i, struct resp *out)
+static int take_bitcount(const struct request *request, const struct reply *reply)
 {
-    const struct foreign *f = context;
-    (void)i;
-    resp_command(out, 2, 256);
-    resp_text(out, "BITCOUNT");
-    resp_text(out, f->c->key);
-}
-
-static int take_bitcount(void *context, size_t i, const struct reply *reply, bool again)
-{
-    struct foreign *f = context;
-    (void)i;
-    (void)again;
+    struct foreign *f = request->context;
     f->nset =
         reply->type == REDIS_REPLY_INTEGER && reply->number > 0 ? (double)reply->number : 0;
     return 0;
@@ -231,8 +169,7 @@ static int estimate(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     struct foreign f = { .c = c };
     struct exchange exchange = { .count = 1,
-                                 .slot = bits_slot,
-                                 .write = write_bitcount,
+                                 .command = (const char *const[]){ "BITCOUNT", c->key, NULL },
                                  .take = take_bitcount,
                                  .context = &f };
     double nbits = (double)c->redisson.nbits, nhashes = c->redisson.nhashes;
@@ -270,6 +207,5 @@ int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     if (config->capacity)
         stats->plan.bits_per_key = (double)config->nbits / (double)config->capacity;
     stats->nodes = 1;
-    cluster_count_work(c, stats);
     return 0;
 }

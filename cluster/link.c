@@ -40,17 +40,19 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     struct reply *reply = reply_of(task);
     if (task->parent)
         return reply;
-    if (reply->text_room < nbytes) {
-        char *room = realloc(reply->text, nbytes);
+    if (reply->room_nbytes <= nbytes) {
+        char *room = realloc(reply->room, nbytes + 1);
         if (!room) {
             reply->failed = true;
             return NULL;
         }
-        reply->text = room;
-        reply->text_room = nbytes;
+        reply->room = room;
+        reply->room_nbytes = nbytes + 1;
     }
     if (nbytes)
-        memcpy(reply->text, text, nbytes);
+        memcpy(reply->room, text, nbytes);
+    reply->room[nbytes] = '\0';
+    reply->text = reply->room;
     reply->text_nbytes = nbytes;
     return reply;
 }
@@ -79,11 +81,6 @@ static void *take_nil(const redisReadTask *task)
     return reply_of(task);
 }
 
-static void release_nothing(void *reply)
-{
-    (void)reply;
-}
-
 #if HIREDIS_MAJOR >= 1
 /* Nobody has asked for RESP3, which has these. */
 static void *refuse_double(const redisReadTask *task, double number, char *text, size_t nbytes)
@@ -99,6 +96,7 @@ static void *refuse_bool(const redisReadTask *task, int truth)
 }
 #endif
 
+/* None is to be released: freeObject stays NULL. */
 static const redisReplyObjectFunctions plain_functions = {
     .createString = take_text,
     .createArray = take_array,
@@ -108,7 +106,6 @@ static const redisReplyObjectFunctions plain_functions = {
     .createBool = refuse_bool,
 #endif
     .createNil = take_nil,
-    .freeObject = release_nothing,
 };
 
 /* hiredis takes memory for as many elements as a server announces. */
@@ -150,7 +147,7 @@ void link_release(struct link *link)
     close_link(link);
     resp_release(&link->out);
     free(link->queue);
-    free(link->reply.text);
+    free(link->reply.room);
     *link = (struct link){ 0 };
 }
 
@@ -331,6 +328,8 @@ static void take_tree(struct reply *reply, redisReply *tree)
     reply->type = tree->type;
     reply->number = tree->integer;
     reply->count = tree->elements;
+    reply->text = tree->str;
+    reply->text_nbytes = tree->len;
 }
 
 const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)

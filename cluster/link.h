@@ -27,8 +27,10 @@ struct reply {
     long long number;
     size_t count; /* of an array */
     long long numbers[NUMBERS_MOST];
-    char *text; /* of a string, a status or an error */
-    size_t text_nbytes, text_room;
+    const char *text; /* of a string, a status or an error; a zero byte stands behind it */
+    size_t text_nbytes;
+    char *room; /* for the text, unless it is the tree's */
+    size_t room_nbytes;
     bool failed; /* no memory */
     const redisReply *tree;
     void *(*new_array)(const redisReadTask *task, element_count count); /* hiredis's own */

@@ -7,7 +7,7 @@
 /* What the C library reads and writes has the decimal point of whatever locale the program has
  * set; so there is none in what it gets, nor in what servers get. */
 
-static size_t count_digits(const char *text, size_t nbytes)
+static size_t leading_digits(const char *text, size_t nbytes)
 {
     size_t n = 0;
     while (n < nbytes && text[n] >= '0' && text[n] <= '9')
@@ -36,11 +36,11 @@ bool share_read(const char *bytes, size_t nbytes, double *share)
     int exponent;
     if (nbytes >= SHARE_NBYTES)
         return false;
-    size_t before = count_digits(bytes, nbytes);
+    size_t before = leading_digits(bytes, nbytes);
     const char *behind = bytes + before;
     size_t nbehind = nbytes - before;
     size_t point = nbehind && *behind == '.';
-    size_t after = point ? count_digits(behind + 1, nbehind - 1) : 0;
+    size_t after = point ? leading_digits(behind + 1, nbehind - 1) : 0;
     if (before + after == 0 ||
         !read_exponent(behind + point + after, nbehind - point - after, &exponent))
         return false;

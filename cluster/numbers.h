@@ -22,6 +22,24 @@ static inline bool read_digits(const char *text, size_t nbytes, uint64_t most, u
     return nbytes > 0;
 }
 
+static inline unsigned count_digits(uint64_t number)
+{
+    unsigned n = 1;
+    for (; number >= 10000; number /= 10000)
+        n += 4;
+    return n + (number >= 10) + (number >= 100) + (number >= 1000);
+}
+
+/* Returns where it ends, without a zero byte: 20 bytes at most. */
+static inline char *put_digits(char *to, uint64_t number)
+{
+    char *end = to + count_digits(number), *digit = end;
+    do
+        *--digit = (char)('0' + number % 10);
+    while (number /= 10);
+    return end;
+}
+
 /* A number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything
  * else. */
 bool share_read(const char *bytes, size_t nbytes, double *share);

@@ -1,9 +1,10 @@
-/* partitions.c - the Redis strings that hold the blocks of a filter. */
+#include "partitions.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster.h"
+#include "numbers.h"
 
 /* Requests that are under way at once: of small commands, and of those that take a server
  * some milliseconds each, since memory is zeroed. */
@@ -11,27 +12,24 @@ enum { CHECKED_AT_ONCE = 16384, MADE_AT_ONCE = 64 };
 
 /* ---- Names ----------------------------------------------------------------------------- */
 
-static size_t put_number(char *to, uint64_t number)
-{
-    char digits[20];
-    size_t n = 0, length;
-    do
-        digits[n++] = (char)('0' + number % 10);
-    while ((number /= 10));
-    for (length = 0; n > 0;)
-        to[length++] = digits[--n];
-    return length;
-}
-
 void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
                     struct resp *out)
 {
     char name[sizeof c->prefix + sizeof layer->suffix + 20];
-    size_t n = c->prefix_nbytes;
-    memcpy(name, c->prefix, n);
-    n += put_number(name + n, partition);
-    memcpy(name + n, layer->suffix, layer->suffix_nbytes);
-    resp_bytes(out, name, n + layer->suffix_nbytes);
+    memcpy(name, c->prefix, c->prefix_nbytes);
+    char *end = put_digits(name + c->prefix_nbytes, partition);
+    memcpy(end, layer->suffix, layer->suffix_nbytes);
+    resp_bytes(out, name, (size_t)(end - name) + layer->suffix_nbytes);
+}
+
+void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                        size_t offset, size_t nbytes, struct resp *out)
+{
+    resp_command(out, 4, 128);
+    resp_text(out, "GETRANGE");
+    partition_name(c, layer, partition, out);
+    resp_number(out, offset);
+    resp_number(out, offset + nbytes - 1);
 }
 
 void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
@@ -40,14 +38,6 @@ void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint6
     resp_command(out, 2, 96);
     resp_text(out, "STRLEN");
     partition_name(c, layer, partition, out);
-}
-
-void partition_footer(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
-                      char footer[FOOTER_NBYTES])
-{
-    memset(footer, 0, FOOTER_NBYTES);
-    snprintf(footer, FOOTER_NBYTES, "perhaps %s.%u partition %ju\n", c->about.id,
-             (unsigned)(layer - c->layer), (uintmax_t)partition);
 }
 
 int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
@@ -61,11 +51,27 @@ int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
     for (; c->nslots < partitions; c->nslots++) {
         char name[sizeof c->prefix + 24];
         memcpy(name, c->prefix, c->prefix_nbytes);
-        size_t n = c->prefix_nbytes + put_number(name + c->prefix_nbytes, c->nslots);
-        name[n++] = '}';
-        slots[c->nslots] = (uint16_t)slot_of(name, n);
+        char *end = put_digits(name + c->prefix_nbytes, c->nslots);
+        *end++ = '}';
+        slots[c->nslots] = (uint16_t)slot_of(name, (size_t)(end - name));
     }
     return 0;
+}
+
+/* ---- Lengths --------------------------------------------------------------------------- */
+
+size_t partition_nbytes(const struct layer *layer, uint64_t partition)
+{
+    uint64_t left = layer->blocks - partition * layer->partition_blocks;
+    uint64_t blocks = left < layer->partition_blocks ? left : layer->partition_blocks;
+    return blocks * layer->block_nbytes;
+}
+
+bool partition_is_whole(const struct layer *layer, uint64_t partition,
+                        const struct reply *reply)
+{
+    size_t nbytes = partition_nbytes(layer, partition) + FOOTER_NBYTES;
+    return reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes;
 }
 
 /* ---- One request for each of some partitions ------------------------------------------- */
@@ -76,12 +82,13 @@ struct visit {
     bool fresh;                /* only those on links that are */
     const uint32_t *partition; /* that are under way */
     struct census *census;
+    uint32_t *lost; /* room for those that are; or NULL */
 };
 
-static unsigned visit_slot(void *context, size_t i)
+static unsigned visit_slot(const struct request *request)
 {
-    const struct visit *visit = context;
-    return visit->c->partition_slot[visit->partition[i]];
+    const struct visit *visit = request->context;
+    return visit->c->partition_slot[visit->partition[request->i]];
 }
 
 static bool is_wanted(const struct visit *visit, uint64_t partition)
@@ -111,7 +118,7 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
     bool optional = exchange->noptional;
     uint32_t *partition = malloc(at_once * sizeof *partition);
     uint64_t at = 0;
-    int error = partition ? 0 : cluster_fail_plainly(c, PERHAPS_ERR_MEMORY);
+    int error = partition ? 0 : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
     exchange->slot = visit_slot;
     exchange->context = visit;
     visit->partition = partition;
@@ -130,15 +137,17 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
 
 /* Writing behind the end of a string fills it with zeros; where it is there already, the same
  * is written again. */
-static void write_footer(void *context, size_t i, struct resp *out)
+static void write_footer(const struct request *request, struct resp *out)
 {
-    const struct visit *visit = context;
-    uint64_t partition = visit->partition[i];
-    char footer[FOOTER_NBYTES];
-    partition_footer(visit->c, visit->layer, partition, footer);
+    const struct visit *visit = request->context;
+    const perhaps_cluster *c = visit->c;
+    uint64_t partition = visit->partition[request->i];
+    char footer[FOOTER_NBYTES] = { 0 };
+    snprintf(footer, FOOTER_NBYTES, "perhaps %s.%u partition %ju\n", c->about.id,
+             (unsigned)(visit->layer - c->layer), (uintmax_t)partition);
     resp_command(out, 4, 256);
     resp_text(out, "SETRANGE");
-    partition_name(visit->c, visit->layer, partition, out);
+    partition_name(c, visit->layer, partition, out);
     resp_number(out, partition_nbytes(visit->layer, partition));
     resp_bytes(out, footer, sizeof footer);
 }
@@ -146,16 +155,16 @@ static void write_footer(void *context, size_t i, struct resp *out)
 int partitions_make(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_footer, .acknowledge = c->acknowledge };
+    struct exchange exchange = { .write = write_footer, .acknowledged = true };
     return visit_all(&visit, &exchange, MADE_AT_ONCE, true);
 }
 
-static void write_unlink(void *context, size_t i, struct resp *out)
+static void write_unlink(const struct request *request, struct resp *out)
 {
-    const struct visit *visit = context;
+    const struct visit *visit = request->context;
     resp_command(out, 2, 96);
     resp_text(out, "UNLINK");
-    partition_name(visit->c, visit->layer, visit->partition[i], out);
+    partition_name(visit->c, visit->layer, visit->partition[request->i], out);
 }
 
 int partitions_remove(perhaps_cluster *c, const struct layer *layer)
@@ -167,22 +176,22 @@ int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 
 /* ---- Looking whether they are there ---------------------------------------------------- */
 
-static void write_strlen(void *context, size_t i, struct resp *out)
+static void write_strlen(const struct request *request, struct resp *out)
 {
-    const struct visit *visit = context;
-    partition_strlen(visit->c, visit->layer, visit->partition[i], out);
+    const struct visit *visit = request->context;
+    partition_strlen(visit->c, visit->layer, visit->partition[request->i], out);
 }
 
-static int take_strlen(void *context, size_t i, const struct reply *reply, bool again)
+static int take_strlen(const struct request *request, const struct reply *reply)
 {
-    const struct visit *visit = context;
+    const struct visit *visit = request->context;
     struct census *census = visit->census;
-    uint64_t partition = visit->partition[i];
-    size_t nbytes = partition_nbytes(visit->layer, partition) + FOOTER_NBYTES;
-    (void)again;
+    uint32_t partition = visit->partition[request->i];
     census->looked_at++;
-    if (reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes)
+    if (partition_is_whole(visit->layer, partition, reply))
         return 0;
+    if (visit->lost)
+        visit->lost[census->lost] = partition;
     if (!census->lost++ || partition < census->first_lost) {
         census->first_lost = partition;
         census->first_layer = (unsigned)(visit->layer - visit->c->layer);
@@ -190,14 +199,22 @@ static int take_strlen(void *context, size_t i, const struct reply *reply, bool 
     return 0;
 }
 
-int partitions_fail_lost(perhaps_cluster *c, unsigned layer, uint64_t partition)
+int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition)
 {
     const struct link *link = nodes_master(&c->nodes, c->partition_slot[partition]);
-    return cluster_fail(c, PERHAPS_ERR_LOST,
-                        "%s:%u has lost partition %ju of layer %u: restore the server's data, "
-                        "or 'perhaps delete' the filter and make it anew",
-                        link ? link->at.host : c->address.host, link ? link->at.port : 0,
-                        (uintmax_t)partition, layer);
+    return nodes_fail(&c->nodes, PERHAPS_ERR_LOST,
+                      "%s:%u has lost partition %ju of layer %u: restore the server's data, or "
+                      "'perhaps delete' the filter and make it anew",
+                      link ? link->at.host : c->address.host, link ? link->at.port : 0,
+                      (uintmax_t)partition, (unsigned)(layer - c->layer));
+}
+
+/* 0, or what to say if some are. */
+static int fail_if_lost(perhaps_cluster *c, const struct census *census)
+{
+    return census->lost
+               ? partitions_fail_lost(c, &c->layer[census->first_layer], census->first_lost)
+               : 0;
 }
 
 /* 'fresh': only partitions on links that are; 'optional': not all must answer. */
@@ -214,9 +231,7 @@ static int check_layers(perhaps_cluster *c, bool fresh, bool optional, struct ce
                                      .noptional = optional };
         error = visit_all(&visit, &exchange, CHECKED_AT_ONCE, false);
     }
-    return !error && census->lost
-               ? partitions_fail_lost(c, census->first_layer, census->first_lost)
-               : error;
+    return error ? error : fail_if_lost(c, census);
 }
 
 int partitions_check(perhaps_cluster *c, struct census *census)
@@ -293,53 +308,28 @@ int partitions_check_new(perhaps_cluster *c)
     return error;
 }
 
-/* ---- Looking at some ------------------------------------------------------------------- */
-
-static int remove_some(perhaps_cluster *c, struct visit *visit, size_t n)
-{
-    struct exchange exchange = {
-        .count = n, .slot = visit_slot, .write = write_unlink, .context = visit
-    };
-    return exchange_run(&c->nodes, &exchange);
-}
-
-struct looking {
-    struct visit visit; /* first: the functions of visits take it for one */
-    uint32_t *lost;
-    size_t nlost;
-};
-
-static int take_look(void *context, size_t i, const struct reply *reply, bool again)
-{
-    struct looking *looking = context;
-    uint64_t lost = looking->visit.census->lost;
-    int error = take_strlen(&looking->visit, i, reply, again);
-    if (looking->visit.census->lost > lost)
-        looking->lost[looking->nlost++] = looking->visit.partition[i];
-    return error;
-}
-
 int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
                     size_t n, bool remove)
 {
     struct census census = { 0 };
-    struct looking looking = {
-        .visit = { .c = c, .layer = layer, .partition = partition, .census = &census },
-        .lost = malloc(n * sizeof *partition),
-    };
-    struct exchange exchange = { .count = n,
-                                 .slot = visit_slot,
-                                 .write = write_strlen,
-                                 .take = take_look,
-                                 .context = &looking };
-    int error = looking.lost ? exchange_run(&c->nodes, &exchange)
-                             : cluster_fail_plainly(c, PERHAPS_ERR_MEMORY);
-    if (!error && looking.nlost && remove) {
-        looking.visit.partition = looking.lost;
-        error = remove_some(c, &looking.visit, looking.nlost);
+    struct visit visit = { .c = c,
+                           .layer = layer,
+                           .partition = partition,
+                           .census = &census,
+                           .lost = malloc(n * sizeof *partition) };
+    struct exchange look = { .count = n,
+                             .slot = visit_slot,
+                             .write = write_strlen,
+                             .take = take_strlen,
+                             .context = &visit };
+    struct exchange unlink = { .slot = visit_slot, .write = write_unlink, .context = &visit };
+    int error = visit.lost ? exchange_run(&c->nodes, &look)
+                           : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    if (!error && remove) {
+        visit.partition = visit.lost;
+        unlink.count = census.lost;
+        error = exchange_run(&c->nodes, &unlink);
     }
-    free(looking.lost);
-    if (!error && census.lost)
-        error = partitions_fail_lost(c, census.first_layer, census.first_lost);
-    return error;
+    free(visit.lost);
+    return error ? error : fail_if_lost(c, &census);
 }

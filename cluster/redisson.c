@@ -1,11 +1,10 @@
+/* redisson.c - the Bloom filter of Redisson: its description, its hash, its bits. */
 #include "redisson.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "highway.h"
+#include "numbers.h"
 
 enum { SIZE, ITERATIONS, INSERTIONS, PROBABILITY };
 const char *const redisson_field[REDISSON_FIELDS] = {
@@ -14,29 +13,6 @@ const char *const redisson_field[REDISSON_FIELDS] = {
     [INSERTIONS] = "expectedInsertions",
     [PROBABILITY] = "falseProbability",
 };
-
-/* ---- What it is ------------------------------------------------------------------------- */
-
-const char *redisson_plan(uint64_t capacity, double fpr, struct redisson *config)
-{
-    double n = (double)capacity, ln2 = log(2);
-    double nbits = trunc(-n * log(fpr) / (ln2 * ln2));
-    if (nbits < 1)
-        return "that takes no bits at all: a filter of redisson needs a smaller fpr";
-    if (nbits > (double)REDISSON_BITS_MOST)
-        return "a filter of redisson has at most 4294967294 bits (512 MiB): take fewer keys or "
-               "a higher fpr, or layout=perhaps";
-    double nhashes = fmax(1, floor(nbits / n * ln2 + 0.5));
-    if (nhashes > REDISSON_HASHES_MOST)
-        return "that takes more than 64 hashes: a filter of redisson needs a higher fpr";
-    *config = (struct redisson){
-        .nbits = (uint64_t)nbits,
-        .nhashes = (unsigned)nhashes,
-        .capacity = capacity,
-        .fpr = fpr,
-    };
-    return NULL;
-}
 
 /* ---- The hash beside it ----------------------------------------------------------------- */
 
@@ -70,20 +46,125 @@ const char *redisson_read(const struct redisson_value values[REDISSON_FIELDS],
     return NULL;
 }
 
-void redisson_format(const struct redisson *config,
-                     char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES])
-{
-    snprintf(values[SIZE], REDISSON_VALUE_NBYTES, "%llu", (unsigned long long)config->nbits);
-    snprintf(values[ITERATIONS], REDISSON_VALUE_NBYTES, "%u", config->nhashes);
-    snprintf(values[INSERTIONS], REDISSON_VALUE_NBYTES, "%llu",
-             (unsigned long long)config->capacity);
-    share_write(config->fpr, values[PROBABILITY]);
-}
-
 size_t redisson_config_key(const char *name, char *key)
 {
     const char *format = strchr(name, '{') ? "%s:config" : "{%s}:config";
     return (size_t)snprintf(key, strlen(name) + 10, format, name);
+}
+
+/* ---- HighwayHash ------------------------------------------------------------------------- */
+
+/* HighwayHash (Alakuijala, Cox and Wassenberg, arXiv 1612.06257), 128 bits.
+ * Written here since Debian's libhighwayhash exports only the 64-bit hash to C, and is C++.
+ * The state is four rows of four lanes.  A packet of 32 bytes goes in at once; the rest of a
+ * message goes in as one packet more, whose length turns the state first.  Little-endian, as
+ * all of perhaps. */
+enum { LANES = 4, PACKET_NBYTES = 32, FINAL_ROUNDS = 6 };
+
+struct state {
+    uint64_t v0[LANES], v1[LANES], mul0[LANES], mul1[LANES];
+};
+
+/* Digits of pi. */
+static const uint64_t mul0_start[LANES] = { 0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0,
+                                            0x13198a2e03707344, 0x243f6a8885a308d3 };
+static const uint64_t mul1_start[LANES] = { 0x3bd39e10cb0ef593, 0xc0acf169b5f18a8c,
+                                            0xbe5466cf34e90c6c, 0x452821e638d01377 };
+
+static inline uint64_t swap_halves(uint64_t x)
+{
+    return x >> 32 | x << 32;
+}
+
+/* The byte, where it stands. */
+static inline uint64_t byte(uint64_t x, unsigned i)
+{
+    return x & UINT64_C(0xff) << 8 * i;
+}
+
+/* Adds the 16 bytes of from[] to to[] in the order 3 12 2 5 14 1 15 0, 11 4 10 13 9 6 8 7:
+ * multiplication leaves the middle bytes of a lane better mixed than those at its ends, and the
+ * good ones come to where they count most. */
+static inline void add_zipped(uint64_t to[2], const uint64_t from[2])
+{
+    uint64_t low = from[0], high = from[1];
+    to[0] += (byte(low, 3) | byte(high, 4)) >> 24 | byte(low, 2) |
+             (byte(low, 5) | byte(high, 6)) >> 16 | byte(low, 1) << 32 | byte(high, 7) >> 8 |
+             low << 56;
+    to[1] += (byte(high, 3) | byte(low, 4)) >> 24 | byte(high, 2) | byte(high, 5) >> 16 |
+             byte(high, 1) << 24 | byte(low, 6) >> 8 | byte(high, 0) << 48 | byte(low, 7);
+}
+
+static void update(struct state *s, const uint64_t packet[LANES])
+{
+    for (unsigned i = 0; i < LANES; i++) {
+        s->v1[i] += packet[i] + s->mul0[i];
+        s->mul0[i] ^= (s->v1[i] & UINT32_MAX) * (s->v0[i] >> 32);
+        s->v0[i] += s->mul1[i];
+        s->mul1[i] ^= (s->v0[i] & UINT32_MAX) * (s->v1[i] >> 32);
+    }
+    for (unsigned i = 0; i < LANES; i += 2)
+        add_zipped(s->v0 + i, s->v1 + i);
+    for (unsigned i = 0; i < LANES; i += 2)
+        add_zipped(s->v1 + i, s->v0 + i);
+}
+
+static void update_bytes(struct state *s, const unsigned char bytes[PACKET_NBYTES])
+{
+    uint64_t packet[LANES];
+    memcpy(packet, bytes, sizeof packet);
+    update(s, packet);
+}
+
+static inline uint64_t turn_halves(uint64_t x, unsigned n)
+{
+    uint32_t low = (uint32_t)x, high = (uint32_t)(x >> 32);
+    low = low << n | low >> (32 - n);
+    high = high << n | high >> (32 - n);
+    return (uint64_t)high << 32 | low;
+}
+
+/* The last 1 to 31 bytes. */
+static void update_rest(struct state *s, const unsigned char *bytes, size_t nbytes)
+{
+    unsigned char packet[PACKET_NBYTES] = { 0 };
+    size_t nodd = nbytes & 3, neven = nbytes - nodd;
+    for (unsigned i = 0; i < LANES; i++) {
+        s->v0[i] += (uint64_t)nbytes << 32 | nbytes;
+        s->v1[i] = turn_halves(s->v1[i], (unsigned)nbytes);
+    }
+    memcpy(packet, bytes, neven);
+    if (nbytes >= 16)
+        memcpy(packet + 28, bytes + nbytes - 4, 4);
+    else if (nodd) {
+        packet[16] = bytes[neven];
+        packet[17] = bytes[neven + nodd / 2];
+        packet[18] = bytes[nbytes - 1];
+    }
+    update_bytes(s, packet);
+}
+
+void highway128(const uint64_t key[4], const void *bytes, size_t nbytes, uint64_t hash[2])
+{
+    struct state s;
+    const unsigned char *at = bytes;
+    for (unsigned i = 0; i < LANES; i++) {
+        s.mul0[i] = mul0_start[i];
+        s.mul1[i] = mul1_start[i];
+        s.v0[i] = mul0_start[i] ^ key[i];
+        s.v1[i] = mul1_start[i] ^ swap_halves(key[i]);
+    }
+    for (; nbytes >= PACKET_NBYTES; nbytes -= PACKET_NBYTES, at += PACKET_NBYTES)
+        update_bytes(&s, at);
+    if (nbytes)
+        update_rest(&s, at, nbytes);
+    for (unsigned round = 0; round < FINAL_ROUNDS; round++) {
+        const uint64_t turned[LANES] = { swap_halves(s.v0[2]), swap_halves(s.v0[3]),
+                                         swap_halves(s.v0[0]), swap_halves(s.v0[1]) };
+        update(&s, turned);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        hash[i] = s.v0[i] + s.mul0[i] + s.v1[i + 2] + s.mul1[i + 2];
 }
 
 /* ---- Its bits --------------------------------------------------------------------------- */

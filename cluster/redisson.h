@@ -8,8 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "numbers.h"
-
 #define REDISSON_BITS_MOST   UINT64_C(4294967294)
 #define REDISSON_HASHES_MOST 64
 
@@ -21,14 +19,8 @@ struct redisson {
 };
 
 /* The fields of the hash beside it: their names, in the order of their values below. */
-enum { REDISSON_FIELDS = 4, REDISSON_VALUE_NBYTES = SHARE_NBYTES };
+enum { REDISSON_FIELDS = 4 };
 extern const char *const redisson_field[REDISSON_FIELDS];
-
-/* The functions that return text return NULL; or one line of what is wrong and what to do, and
- * change nothing. */
-
-/* What Redisson makes of these needs: 'capacity' of 1 on, 0 < fpr < 1. */
-const char *redisson_plan(uint64_t capacity, double fpr, struct redisson *config);
 
 /* A value as a server tells it; bytes NULL: there is no such field. */
 struct redisson_value {
@@ -36,13 +28,10 @@ struct redisson_value {
     size_t nbytes;
 };
 
-/* Reads the values of the fields.  Redisson itself needs only the first two. */
+/* Reads the values of the fields; Redisson itself needs only the first two.  Returns NULL; or
+ * one line of what is wrong and what to do, and changes nothing. */
 const char *redisson_read(const struct redisson_value values[REDISSON_FIELDS],
                           struct redisson *config);
-
-/* Writes them.  Redisson compares the first two as text. */
-void redisson_format(const struct redisson *config,
-                     char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES]);
 
 /* The key of the hash: {name}:config, or name:config where the name has a {.  key[] has room
  * for 10 bytes more than the name has.  Returns how many it is, without the zero byte. */
@@ -51,5 +40,8 @@ size_t redisson_config_key(const char *name, char *key);
 /* The config.nhashes bits of an element, as offsets for SETBIT. */
 void redisson_bits(const struct redisson *config, const void *element, size_t nbytes,
                    uint64_t *bits);
+
+/* HighwayHash-128. */
+void highway128(const uint64_t key[4], const void *bytes, size_t nbytes, uint64_t hash[2]);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "numbers.h"
+
 /* What an argument needs beside its bytes: $, a length of at most 20 digits, twice \r\n. */
 enum { AROUND_NBYTES = 1 + 20 + 4, NUMBER_NBYTES = 20, FIRST_ROOM = 4096 };
 
@@ -27,23 +29,6 @@ static inline bool reserve(struct resp *resp, size_t nbytes)
     return !resp->failed && (resp->room - resp->nbytes >= nbytes || grow(resp, nbytes));
 }
 
-static inline unsigned count_digits(uint64_t number)
-{
-    unsigned n = 1;
-    for (; number >= 10000; number /= 10000)
-        n += 4;
-    return n + (number >= 10) + (number >= 100) + (number >= 1000);
-}
-
-static inline char *put_digits(char *to, uint64_t number, unsigned ndigits)
-{
-    char *digit = to + ndigits;
-    do
-        *--digit = (char)('0' + number % 10);
-    while (number /= 10);
-    return to + ndigits;
-}
-
 static inline char *put_end(char *to)
 {
     *to++ = '\r';
@@ -55,7 +40,7 @@ static inline char *put_end(char *to)
 static inline char *put_length(char *to, char mark, uint64_t length)
 {
     *to++ = mark;
-    return put_end(put_digits(to, length, count_digits(length)));
+    return put_end(put_digits(to, length));
 }
 
 void resp_command(struct resp *resp, unsigned nargs, size_t nbytes)
@@ -81,25 +66,18 @@ void resp_number(struct resp *resp, uint64_t number)
 {
     if (!reserve(resp, AROUND_NBYTES + NUMBER_NBYTES))
         return;
-    unsigned ndigits = count_digits(number);
-    char *to = put_length(resp->bytes + resp->nbytes, '$', ndigits);
-    resp->nbytes = (size_t)(put_end(put_digits(to, number, ndigits)) - resp->bytes);
+    char *to = put_length(resp->bytes + resp->nbytes, '$', count_digits(number));
+    resp->nbytes = (size_t)(put_end(put_digits(to, number)) - resp->bytes);
 }
 
-void resp_written(struct resp *resp, const char *bytes, size_t nbytes)
+void resp_texts(struct resp *resp, const char *const *texts)
 {
-    if (!reserve(resp, nbytes))
-        return;
-    memcpy(resp->bytes + resp->nbytes, bytes, nbytes);
-    resp->nbytes += nbytes;
-}
-
-void resp_drop(struct resp *resp, size_t nbytes)
-{
-    resp->nbytes -= nbytes;
-    resp->whole = resp->whole > nbytes ? resp->whole - nbytes : 0;
-    if (nbytes)
-        memmove(resp->bytes, resp->bytes + nbytes, resp->nbytes);
+    unsigned nargs = 0;
+    while (texts[nargs])
+        nargs++;
+    resp_command(resp, nargs, 0);
+    for (unsigned i = 0; i < nargs; i++)
+        resp_text(resp, texts[i]);
 }
 
 void resp_clear(struct resp *resp)

@@ -12,9 +12,11 @@ struct resp {
     char *bytes;
     size_t nbytes;
     size_t room;
-    size_t whole; /* bytes before the command that is being written */
-    bool failed;  /* no memory: the command that was being written is not in it, nor are those
-                     that came after; until resp_clear() */
+    /* Bytes before the command that is being written. */
+    size_t whole;
+    /* No memory: neither the command that was being written is in it, nor those that came
+     * after; until resp_clear(). */
+    bool failed;
 };
 
 /* Begins a command of 'nargs' arguments, its name among them.  Exactly so many of
@@ -25,16 +27,13 @@ void resp_command(struct resp *resp, unsigned nargs, size_t nbytes);
 void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes);
 void resp_number(struct resp *resp, uint64_t number);
 
-/* Arguments that are written already, "$2\r\nu1\r\n": one or several. */
-void resp_written(struct resp *resp, const char *bytes, size_t nbytes);
-
 static inline void resp_text(struct resp *resp, const char *text)
 {
     resp_bytes(resp, text, strlen(text));
 }
 
-/* Removes the first bytes, which have been sent. */
-void resp_drop(struct resp *resp, size_t nbytes);
+/* Writes a whole command; NULL stands behind its last argument. */
+void resp_texts(struct resp *resp, const char *const *texts);
 
 void resp_clear(struct resp *resp);   /* keeps its memory */
 void resp_release(struct resp *resp); /* leaves it empty */

@@ -1,6 +1,11 @@
-/* slots.c - the slot of a key; what an error reply asks for. */
+/* slots.c - the slot of a key; what an error reply asks for; the node of each slot.
+ *
+ * Invariant of a map: a node is its own master, or it is in the list of its master's replicas:
+ * 'replica' of that, then 'next' of each. */
 #include "slots.h"
 
+#include <hiredis.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "numbers.h"
@@ -58,27 +63,21 @@ bool endpoint_is_unknown(const struct endpoint *at)
 
 /* ---- Error replies ---------------------------------------------------------------------- */
 
-struct words {
-    const char *at;
-    size_t nbytes;
-};
-
-static bool begins_with(struct words text, const char *words)
+static bool begins_with(const char *text, const char *words)
 {
     size_t nbytes = strlen(words);
-    return text.nbytes >= nbytes && memcmp(text.at, words, nbytes) == 0 &&
-           (text.nbytes == nbytes || text.at[nbytes] == ' ');
+    return strncmp(text, words, nbytes) == 0 && (!text[nbytes] || text[nbytes] == ' ');
 }
 
-/* "3999 127.0.0.1:6381"; an IPv6 address has colons, too, and no brackets. */
-static bool read_target(struct words text, struct redirection *redirection)
+/* " 3999 127.0.0.1:6381", or nothing; an IPv6 address has colons, too, and no brackets. */
+static bool read_target(const char *text, struct redirection *redirection)
 {
-    const char *blank = memchr(text.at, ' ', text.nbytes);
-    const char *colon = memrchr(text.at, ':', text.nbytes), *end = text.at + text.nbytes;
+    text += *text == ' ';
+    const char *blank = strchr(text, ' '), *colon = strrchr(text, ':');
     uint64_t slot, port;
     if (!blank || !colon || colon < blank ||
-        !read_digits(text.at, (size_t)(blank - text.at), SLOTS - 1, &slot) ||
-        !read_digits(colon + 1, (size_t)(end - colon - 1), UINT16_MAX, &port) || port == 0 ||
+        !read_digits(text, (size_t)(blank - text), SLOTS - 1, &slot) ||
+        !read_digits(colon + 1, strlen(colon + 1), UINT16_MAX, &port) || port == 0 ||
         !endpoint_set_host(&redirection->to, blank + 1, (size_t)(colon - blank - 1)))
         return false;
     redirection->slot = (unsigned)slot;
@@ -86,7 +85,7 @@ static bool read_target(struct words text, struct redirection *redirection)
     return true;
 }
 
-static void redirect(struct words target, enum verdict verdict, struct redirection *redirection)
+static void redirect(const char *target, enum verdict verdict, struct redirection *redirection)
 {
     redirection->verdict = verdict;
     redirection->refresh = verdict == REPLY_MOVED;
@@ -96,7 +95,7 @@ static void redirect(struct words target, enum verdict verdict, struct redirecti
         *redirection = (struct redirection){ .verdict = REPLY_AGAIN, .refresh = true };
 }
 
-void redirection_read(const char *text, size_t nbytes, struct redirection *redirection)
+void redirection_read(const char *text, struct redirection *redirection)
 {
     static const struct {
         const char *words;
@@ -126,16 +125,253 @@ void redirection_read(const char *text, size_t nbytes, struct redirection *redir
         { "ERR Client sent AUTH", REPLY_REFUSED, false },
         { "ERR This instance has cluster support disabled", REPLY_REFUSED, false },
     };
-    struct words all = { text, nbytes };
     *redirection = (struct redirection){ .verdict = REPLY_STRANGE };
-    if (begins_with(all, "MOVED") && nbytes > 6)
-        redirect((struct words){ text + 6, nbytes - 6 }, REPLY_MOVED, redirection);
-    else if (begins_with(all, "ASK") && nbytes > 4)
-        redirect((struct words){ text + 4, nbytes - 4 }, REPLY_ASK, redirection);
+    if (begins_with(text, "MOVED"))
+        redirect(text + strlen("MOVED"), REPLY_MOVED, redirection);
+    else if (begins_with(text, "ASK"))
+        redirect(text + strlen("ASK"), REPLY_ASK, redirection);
     else
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            if (begins_with(all, known[i].words)) {
+            if (begins_with(text, known[i].words)) {
                 redirection->verdict = known[i].verdict;
                 redirection->refresh = known[i].refresh;
             }
+}
+
+/* ---- The map ---------------------------------------------------------------------------- */
+
+void slot_map_init(struct slot_map *map)
+{
+    memset(map, 0, sizeof *map);
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        map->master[slot] = NOBODY;
+}
+
+void slot_map_release(struct slot_map *map)
+{
+    free(map->nodes);
+    slot_map_init(map);
+}
+
+uint16_t slot_map_find(const struct slot_map *map, const struct endpoint *at)
+{
+    for (size_t i = 0; i < map->nnodes; i++)
+        if (endpoint_equal(&map->nodes[i].at, at))
+            return (uint16_t)i;
+    return NOBODY;
+}
+
+uint16_t slot_map_replica(const struct slot_map *map, uint16_t master, unsigned i)
+{
+    uint16_t replica = map->nodes[master].replica;
+    while (i-- > 0 && replica != NOBODY)
+        replica = map->nodes[replica].next;
+    return replica;
+}
+
+/* Adds a master, and sets *index to where. */
+static const char *add_node(struct slot_map *map, const struct endpoint *at, uint16_t *index)
+{
+    if (map->nnodes == NODES_MOST)
+        return "there are more than 1024 nodes: that is no cluster";
+    if (map->nnodes == map->room) {
+        size_t room = map->room ? 2 * map->room : 16;
+        struct node *nodes = realloc(map->nodes, room * sizeof *nodes);
+        if (!nodes)
+            return no_memory;
+        map->nodes = nodes;
+        map->room = room;
+    }
+    *index = (uint16_t)map->nnodes++;
+    map->nodes[*index] =
+        (struct node){ .at = *at, .master = *index, .replica = NOBODY, .next = NOBODY };
+    return NULL;
+}
+
+static const char *find_or_add(struct slot_map *map, const struct endpoint *at, uint16_t *index)
+{
+    *index = slot_map_find(map, at);
+    return *index == NOBODY ? add_node(map, at, index) : NULL;
+}
+
+static void make_replica(struct slot_map *map, uint16_t index, uint16_t master)
+{
+    struct node *node = &map->nodes[index], *of = &map->nodes[master];
+    node->master = master;
+    node->next = of->replica;
+    of->replica = index;
+    of->nreplicas++;
+}
+
+static void make_master(struct slot_map *map, uint16_t index)
+{
+    struct node *node = &map->nodes[index], *of = &map->nodes[node->master];
+    if (node->master == index)
+        return;
+    uint16_t *link = &of->replica;
+    while (*link != index)
+        link = &map->nodes[*link].next;
+    *link = node->next;
+    of->nreplicas--;
+    node->master = index;
+    node->next = NOBODY;
+}
+
+/* Not on the stack, of which it would take 32 KiB.  NULL: there is no memory. */
+static struct slot_map *make_map(void)
+{
+    struct slot_map *made = malloc(sizeof *made);
+    if (made)
+        slot_map_init(made);
+    return made;
+}
+
+/* 'made' takes the place of the map, unless there is a problem.  Returns that. */
+static const char *replace(struct slot_map *map, struct slot_map *made, const char *problem)
+{
+    if (problem) {
+        free(made->nodes);
+    } else {
+        free(map->nodes);
+        *map = *made;
+    }
+    free(made);
+    return problem;
+}
+
+const char *slot_map_single(struct slot_map *map, const struct endpoint *server)
+{
+    struct slot_map *made = make_map();
+    uint16_t index;
+    if (!made)
+        return no_memory;
+    const char *problem = add_node(made, server, &index);
+    for (unsigned slot = 0; slot < SLOTS && !problem; slot++)
+        made->master[slot] = index;
+    return replace(map, made, problem);
+}
+
+const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endpoint *to)
+{
+    uint16_t index;
+    if (slot >= SLOTS)
+        return "there is no slot of that number";
+    const char *problem = find_or_add(map, to, &index);
+    if (problem)
+        return problem;
+    make_master(map, index);
+    map->master[slot] = index;
+    return NULL;
+}
+
+/* ---- The answer to CLUSTER SLOTS -------------------------------------------------------- */
+
+/*     ranges: range, ...
+ *     range:  first slot, last slot, its master, its replicas...
+ *     node:   host or nil, port, id, from Redis 7 on pairs of texts, "ip" among them perhaps */
+
+static bool is(const redisReply *reply, int type)
+{
+    return reply && reply->type == type;
+}
+
+static bool has(const redisReply *reply, size_t elements)
+{
+    return is(reply, REDIS_REPLY_ARRAY) && reply->elements >= elements;
+}
+
+/* The "ip" of a node whose host is not known. */
+static const redisReply *find_ip(const redisReply *node)
+{
+    const redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
+    size_t n = pairs && pairs->type == REDIS_REPLY_ARRAY ? pairs->elements : 0;
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        const redisReply *name = pairs->element[i];
+        if (is(name, REDIS_REPLY_STRING) && strcmp(name->str, "ip") == 0)
+            return pairs->element[i + 1];
+    }
+    return NULL;
+}
+
+/* A server that does not know its own address tells none. */
+static bool set_told(struct endpoint *at, const redisReply *host, const struct endpoint *asked)
+{
+    if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
+        return endpoint_set_host(at, asked->host, strlen(asked->host));
+    return is(host, REDIS_REPLY_STRING) && endpoint_set_host(at, host->str, host->len);
+}
+
+static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
+{
+    const redisReply *ip;
+    if (!set_told(at, node->element[0], asked))
+        return false;
+    return !endpoint_is_unknown(at) || !(ip = find_ip(node)) || set_told(at, ip, asked);
+}
+
+/* Finds or adds a node, and sets *index to where, or to NOBODY if its host is not known. */
+static const char *read_node(struct slot_map *map, const redisReply *node,
+                             const struct endpoint *asked, uint16_t *index)
+{
+    struct endpoint at;
+    *index = NOBODY;
+    if (!has(node, 2) || !read_host(node, asked, &at))
+        return "the answer to CLUSTER SLOTS has a node without a usable host";
+    const redisReply *port = node->element[1];
+    if (!is(port, REDIS_REPLY_INTEGER) || port->integer < 1 || port->integer > UINT16_MAX)
+        return "the answer to CLUSTER SLOTS has a node without a port; without TLS it needs "
+               "one";
+    at.port = (unsigned)port->integer;
+    return endpoint_is_unknown(&at) ? NULL : find_or_add(map, &at, index);
+}
+
+static const char *read_master(struct slot_map *map, const redisReply *range,
+                               const struct endpoint *asked)
+{
+    uint16_t index;
+    if (!has(range, 3) || !is(range->element[0], REDIS_REPLY_INTEGER) ||
+        !is(range->element[1], REDIS_REPLY_INTEGER))
+        return "the answer to CLUSTER SLOTS is not a list of ranges of slots";
+    long long first = range->element[0]->integer, last = range->element[1]->integer;
+    if (first < 0 || last < first || last >= SLOTS)
+        return "the answer to CLUSTER SLOTS has a range that is not within 0 to 16383";
+    const char *problem = read_node(map, range->element[2], asked, &index);
+    for (long long slot = first; !problem && slot <= last; slot++) {
+        if (map->master[slot] != NOBODY)
+            problem = "the answer to CLUSTER SLOTS has one slot in two ranges";
+        map->master[slot] = index;
+    }
+    return problem;
+}
+
+/* All masters are known. */
+static const char *read_replicas(struct slot_map *map, const redisReply *range,
+                                 const struct endpoint *asked)
+{
+    uint16_t master = map->master[range->element[0]->integer];
+    const char *problem = NULL;
+    for (size_t i = 3; !problem && master != NOBODY && i < range->elements; i++) {
+        uint16_t index;
+        size_t known = map->nnodes;
+        problem = read_node(map, range->element[i], asked, &index);
+        if (!problem && map->nnodes > known)
+            make_replica(map, index, master);
+    }
+    return problem;
+}
+
+const char *slot_map_read(struct slot_map *map, const struct redisReply *reply,
+                          const struct endpoint *asked)
+{
+    const char *problem = NULL;
+    if (!has(reply, 0))
+        return "the answer to CLUSTER SLOTS is no list";
+    struct slot_map *made = make_map();
+    if (!made)
+        return no_memory;
+    for (size_t i = 0; !problem && i < reply->elements; i++)
+        problem = read_master(made, reply->element[i], asked);
+    for (size_t i = 0; !problem && i < reply->elements; i++)
+        problem = read_replicas(made, reply->element[i], asked);
+    return replace(map, made, problem);
 }

@@ -1,4 +1,4 @@
-/* slots.h - who holds which slot of a cluster, and what a server's error asks for. */
+/* slots.h - the node of each slot of a cluster, and what a server's error asks for. */
 #ifndef SLOTS_H
 #define SLOTS_H
 
@@ -50,7 +50,7 @@ struct redirection {
 };
 
 /* Reads the text of an error reply, without its '-'. */
-void redirection_read(const char *text, size_t nbytes, struct redirection *redirection);
+void redirection_read(const char *text, struct redirection *redirection);
 
 /* ---- The map --------------------------------------------------------------------------- */
 
@@ -93,8 +93,5 @@ uint16_t slot_map_find(const struct slot_map *map, const struct endpoint *at);
 
 /* The index of a replica of a master: i is below its nreplicas. */
 uint16_t slot_map_replica(const struct slot_map *map, uint16_t master, unsigned i);
-
-/* How many slots nobody holds; the first of them to *first (NULL is allowed). */
-unsigned slot_map_gaps(const struct slot_map *map, unsigned *first);
 
 #endif

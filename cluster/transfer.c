@@ -1,9 +1,14 @@
 /* transfer.c - filters from files to servers and back: the same bytes, piece by piece. */
+#include "transfer.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "create.h"
 #include "layers.h"
+#include "partitions.h"
 
 /* Pieces that are under way at once, and their size. */
 enum { PIECE_NBYTES = 1 << 20, PIECES = 16 };
@@ -37,18 +42,18 @@ static struct piece next_piece(const struct transfer *t, uint64_t at, uint64_t e
     return piece;
 }
 
-static unsigned piece_slot(void *context, size_t i)
+static unsigned piece_slot(const struct request *request)
 {
-    const struct transfer *t = context;
-    return t->c->partition_slot[t->piece[i].partition];
+    const struct transfer *t = request->context;
+    return t->c->partition_slot[t->piece[request->i].partition];
 }
 
 /* ---- Up -------------------------------------------------------------------------------- */
 
-static void write_piece(void *context, size_t i, struct resp *out)
+static void write_piece(const struct request *request, struct resp *out)
 {
-    const struct transfer *t = context;
-    const struct piece *piece = &t->piece[i];
+    const struct transfer *t = request->context;
+    const struct piece *piece = &t->piece[request->i];
     resp_command(out, 4, piece->nbytes + 256);
     resp_text(out, "SETRANGE");
     partition_name(t->c, t->layer, piece->partition, out);
@@ -66,42 +71,31 @@ static int read_pieces(struct transfer *t, size_t *n)
         piece->bytes = t->room + *n * PIECE_NBYTES;
         int error = perhaps_body_read(t->filter, t->at, piece->bytes, piece->nbytes);
         if (error)
-            return cluster_fail_plainly(t->c, error);
+            return nodes_fail_plainly(&t->c->nodes, error);
         t->at += piece->nbytes;
     }
     return 0;
 }
 
-struct setting_keys {
-    char counts[sizeof((perhaps_cluster *)NULL)->counts];
-    uint64_t keys;
-};
-
-static void write_keys(void *context, size_t i, struct resp *out)
+static int set_count(perhaps_cluster *c, uint64_t keys)
 {
-    const struct setting_keys *setting = context;
-    (void)i;
-    resp_command(out, 4, 128);
-    resp_text(out, "HSET");
-    resp_text(out, setting->counts);
-    resp_text(out, "keys.0");
-    resp_number(out, setting->keys);
+    char counts[sizeof c->counts], number[24];
+    layers_name_counts(c, c->about.id, counts);
+    snprintf(number, sizeof number, "%ju", (uintmax_t)keys);
+    return handle_tell(c, (const char *const[]){ "HSET", counts, "keys.0", number, NULL });
 }
 
 static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
-    struct setting_keys setting = { .keys = t->keys };
-    struct talk talk = { .count = 1, .write = write_keys, .context = &setting };
     struct exchange exchange = {
-        .slot = piece_slot, .write = write_piece, .context = t, .acknowledge = c->acknowledge
+        .slot = piece_slot, .write = write_piece, .context = t, .acknowledged = true
     };
-    cluster_counts_key(c, c->about.id, setting.counts);
     t->layer = &c->layer[0];
     for (;;) {
         int error = read_pieces(t, &exchange.count);
         if (error || exchange.count == 0)
-            return error ? error : cluster_talk(c, &talk);
+            return error ? error : set_count(c, t->keys);
         error = exchange_run(&c->nodes, &exchange);
         if (error)
             return error;
@@ -110,34 +104,29 @@ static int fill(perhaps_cluster *c, void *context)
     }
 }
 
-int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
-                           uint64_t partitions)
+int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions)
 {
     struct perhaps_stats stats;
     perhaps_layout *layout;
-    if (c->address.redisson)
-        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
-                            "a filter of ours is none of "
-                            "Redisson's: leave out layout=redisson");
     perhaps_stats_of(filter, &stats);
     int error = perhaps_layout_of(filter, &layout);
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        return cluster_fail(c, error,
-                            "a filter of kind %s, or with several lines a key apart, cannot be "
-                            "put on servers: build it with --kind blocked --together",
-                            stats.plan.kind);
+        return nodes_fail(&c->nodes, error,
+                          "a filter of kind %s, or with several lines a key apart, cannot be "
+                          "put on servers: build it with --kind blocked --together",
+                          stats.plan.kind);
     if (error)
-        return cluster_fail_plainly(c, error);
+        return nodes_fail_plainly(&c->nodes, error);
     struct transfer t = { .c = c,
                           .filter = filter,
                           .room = malloc((size_t)PIECES * PIECE_NBYTES),
                           .keys = stats.keys };
     struct perhaps_options options = { .capacity = stats.plan.capacity, .fpr = stats.plan.fpr };
     if (t.room) {
-        error = layers_make_first(c, layout, &options, partitions, fill, &t);
+        error = create_from(c, layout, &options, partitions, fill, &t);
     } else {
         perhaps_layout_free(layout);
-        error = cluster_fail_plainly(c, PERHAPS_ERR_MEMORY);
+        error = nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
     }
     free(t.room);
     return error;
@@ -145,24 +134,19 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
 
 /* ---- Down ------------------------------------------------------------------------------ */
 
-static void write_getrange(void *context, size_t i, struct resp *out)
+static void write_getrange(const struct request *request, struct resp *out)
 {
-    const struct transfer *t = context;
-    const struct piece *piece = &t->piece[i];
-    resp_command(out, 4, 256);
-    resp_text(out, "GETRANGE");
-    partition_name(t->c, t->layer, piece->partition, out);
-    resp_number(out, piece->offset);
-    resp_number(out, piece->offset + piece->nbytes - 1);
+    const struct transfer *t = request->context;
+    const struct piece *piece = &t->piece[request->i];
+    partition_getrange(t->c, t->layer, piece->partition, piece->offset, piece->nbytes, out);
 }
 
-static int take_piece(void *context, size_t i, const struct reply *reply, bool again)
+static int take_piece(const struct request *request, const struct reply *reply)
 {
-    const struct transfer *t = context;
-    const struct piece *piece = &t->piece[i];
-    (void)again;
+    const struct transfer *t = request->context;
+    const struct piece *piece = &t->piece[request->i];
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != piece->nbytes)
-        return partitions_fail_lost(t->c, (unsigned)(t->layer - t->c->layer), piece->partition);
+        return partitions_fail_lost(t->c, t->layer, piece->partition);
     memcpy(piece->bytes, reply->text, piece->nbytes);
     return 0;
 }
@@ -194,28 +178,20 @@ static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
     return 0;
 }
 
-int perhaps_cluster_download(perhaps_cluster *c, const char *path)
+int transfer_down(perhaps_cluster *c, const char *path)
 {
     struct transfer t = { .c = c, .layer = &c->layer[0] };
-    struct description about;
-    if (c->address.redisson)
-        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
-                            "a filter of Redisson's has no file of ours");
-    if (!c->open)
-        return cluster_fail(c, PERHAPS_ERR_ARGUMENT, "is not open");
-    int error = cluster_describe(c, &about);
-    if (!error)
-        error = cluster_open_layers(c, &about);
+    int error = layers_renew(c);
     if (error)
         return error;
-    if (about.factor)
-        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
-                            "is one that grows, which has no file: only filters made without "
-                            "--grow have");
+    if (c->about.factor)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
+                          "is one that grows, which has no file: only filters made without "
+                          "--grow have");
     c->nodes.problem[0] = '\0';
-    error = perhaps_layout_save(c->layer[0].layout, about.layer[0].keys, download, &t, path);
+    error = perhaps_layout_save(c->layer[0].layout, c->about.layer[0].keys, download, &t, path);
     if (error && !c->nodes.problem[0])
-        cluster_fail(c, error, "%s: %s", path,
-                     error == PERHAPS_ERR_IO ? strerror(errno) : perhaps_strerror(error));
+        nodes_fail(&c->nodes, error, "%s: %s", path,
+                   error == PERHAPS_ERR_IO ? strerror(errno) : perhaps_strerror(error));
     return error;
 }

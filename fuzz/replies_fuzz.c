@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../cluster/numbers.h" /* cli/ has one of that name, too */
 #include "description.h"
 #include "link.h"
 #include "redisson.h"
@@ -25,10 +26,13 @@ static void check_host(const char *host)
         check(*host > 32 && *host < 127);
 }
 
-static void read_error(const char *text, size_t nbytes)
+static void read_error(const char *bytes, size_t nbytes)
 {
     struct redirection r;
-    redirection_read(text, nbytes, &r);
+    char *text = strndup(bytes, nbytes);
+    check(text);
+    redirection_read(text, &r);
+    free(text);
     check_host(r.to.host);
     if (r.verdict == REPLY_MOVED || r.verdict == REPLY_ASK)
         check(r.slot < SLOTS && r.to.port >= 1 && r.to.port <= 65535);
@@ -141,20 +145,15 @@ static void read_reply(const char *bytes, size_t nbytes)
 
 static void check_config(const struct redisson *config)
 {
-    char written[REDISSON_FIELDS][REDISSON_VALUE_NBYTES];
-    struct redisson_value values[REDISSON_FIELDS];
+    char fpr[SHARE_NBYTES];
     uint64_t bits[REDISSON_HASHES_MOST];
-    struct redisson again;
+    double again;
     check(config->nbits >= 1 && config->nbits <= REDISSON_BITS_MOST);
     check(config->nhashes >= 1 && config->nhashes <= REDISSON_HASHES_MOST);
     check(config->fpr >= 0 && config->fpr <= 1);
-    redisson_format(config, written);
-    for (unsigned i = 0; i < REDISSON_FIELDS; i++)
-        values[i] = (struct redisson_value){ written[i], strlen(written[i]) };
-    check(!redisson_read(values, &again));
-    check(again.nbits == config->nbits && again.nhashes == config->nhashes);
-    check(again.capacity == config->capacity && again.fpr == config->fpr);
-    redisson_bits(config, written, sizeof written[0], bits);
+    share_write(config->fpr, fpr);
+    check(share_read(fpr, strlen(fpr), &again) && again == config->fpr);
+    redisson_bits(config, fpr, strlen(fpr), bits);
     for (unsigned i = 0; i < config->nhashes; i++)
         check(bits[i] < config->nbits);
 }

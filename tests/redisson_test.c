@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "highway.h"
+#include "numbers.h"
 #include "redisson.h"
 
 /* ---- HighwayHash ------------------------------------------------------------------------ */
@@ -190,11 +190,8 @@ TEST(test_any_hash)
 TEST(test_bits)
 {
     static const uint64_t wanted[7] = { 8351, 6107, 4873, 2629, 1395, 8736, 7502 };
-    struct redisson config;
+    const struct redisson config = { 9585, 7, 1000, 0.01 };
     uint64_t bits[8] = { [7] = 4711 };
-    expect(!redisson_plan(1000, 0.01, &config));
-    expect(config.nbits == 9585 && config.nhashes == 7);
-    expect(config.capacity == 1000 && config.fpr == 0.01);
     redisson_bits(&config, "test", 4, bits);
     for (unsigned i = 0; i < 7; i++)
         expect(bits[i] == wanted[i]);
@@ -222,31 +219,6 @@ TEST(test_any_bits)
     }
 }
 
-/* 729 bits and 5 hashes for 100 at 0.03: Redisson's own test. */
-TEST(test_plan)
-{
-    struct redisson config = { .nbits = 4711 };
-    expect(!redisson_plan(100, 0.03, &config) && config.nbits == 729 && config.nhashes == 5);
-    expect(!redisson_plan(10, 0.5, &config) && config.nbits == 14 && config.nhashes == 1);
-    expect(!redisson_plan(4, 0.75, &config) && config.nbits == 2 && config.nhashes == 1);
-    expect(!redisson_plan(1000, 1e-15, &config) && config.nhashes == 50);
-    expect(!redisson_plan(1000000, 0.022, &config) && config.nhashes == 6);  /* of 5.51 */
-    expect(!redisson_plan(1000000, 0.0222, &config) && config.nhashes == 5); /* of 5.49 */
-
-    /* the most that there can be, and more */
-    double per_key = -log(0.01) / (log(2) * log(2));
-    uint64_t most = (uint64_t)((double)REDISSON_BITS_MOST / per_key);
-    expect(!redisson_plan(most, 0.01, &config) && config.nbits <= REDISSON_BITS_MOST);
-    expect(config.nbits > REDISSON_BITS_MOST - 20);
-    struct redisson before = config;
-    const char *problem = redisson_plan(most + 2, 0.01, &config);
-    expect(problem && strstr(problem, "4294967294"));
-    problem = redisson_plan(1, 0.9, &config);
-    expect(problem && strstr(problem, "no bits"));
-    expect(redisson_plan(UINT64_C(1) << 48, 1e-15, &config));
-    expect(config.nbits == before.nbits && config.fpr == before.fpr);
-}
-
 static const char *read_config(const char *const text[REDISSON_FIELDS], struct redisson *config)
 {
     struct redisson_value values[REDISSON_FIELDS] = { { 0 } };
@@ -261,35 +233,26 @@ static const char *read_config(const char *const text[REDISSON_FIELDS], struct r
     return redisson_read(values, config);
 }
 
-static void expect_written(const struct redisson *config, const char *share)
+static void expect_written(double share, const char *wanted)
 {
-    char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES];
-    struct redisson again;
-    redisson_format(config, values);
-    const char *const text[REDISSON_FIELDS] = { values[0], values[1], values[2], values[3] };
-    expect(!read_config(text, &again));
-    expect(again.nbits == config->nbits && again.nhashes == config->nhashes);
-    expect(again.capacity == config->capacity && again.fpr == config->fpr);
-    if (share)
-        expect(strcmp(values[3], share) == 0);
+    char text[SHARE_NBYTES];
+    struct redisson config;
+    share_write(share, text);
+    expect(!read_config((const char *const[]){ "9585", "7", "1000", text }, &config));
+    expect(config.fpr == share);
+    if (wanted)
+        expect(strcmp(text, wanted) == 0);
 }
 
-/* What is written is read again, the share exactly. */
+/* A share that is written is read again exactly. */
 TEST(test_written)
 {
     struct rng rng = rng_for(__func__);
-    char values[REDISSON_FIELDS][REDISSON_VALUE_NBYTES];
-    struct redisson config = { 9585, 7, 1000, 0.01 };
-    redisson_format(&config, values);
-    expect(strcmp(values[0], "9585") == 0 && strcmp(values[1], "7") == 0);
-    expect(strcmp(values[2], "1000") == 0);
-    expect_written(&(struct redisson){ 9585, 7, 1000, 0.01 }, "1e-2");
-    expect_written(&(struct redisson){ 1, 1, 1, 0.025 }, "25e-3");
-    expect_written(&(struct redisson){ REDISSON_BITS_MOST, 64, INT64_MAX, 1 }, "1e0");
-    for (unsigned trial = 0; trial < many(5000); trial++) {
-        double share = ldexp((double)(rng_next(&rng) >> 11), -53 - (int)(trial % 60));
-        expect_written(&(struct redisson){ 9585, 7, 1000, share }, NULL);
-    }
+    expect_written(0.01, "1e-2");
+    expect_written(0.025, "25e-3");
+    expect_written(1, "1e0");
+    for (unsigned trial = 0; trial < many(5000); trial++)
+        expect_written(ldexp((double)(rng_next(&rng) >> 11), -53 - (int)(trial % 60)), NULL);
 }
 
 TEST(test_written_with_a_decimal_comma)
@@ -313,6 +276,8 @@ TEST(test_read)
         expect(!read_config(text, &config) && config.fpr == shares[i].share);
         expect(config.nbits == 9585 && config.nhashes == 7 && config.capacity == 1000);
     }
+    const char *const most[] = { "4294967294", "64", "9223372036854775807", "1" };
+    expect(!read_config(most, &config) && config.capacity == INT64_MAX && config.fpr == 1);
     const char *const bare[] = { "4294967294", "64", NULL, NULL };
     expect(!read_config(bare, &config) && config.nbits == 4294967294 && config.nhashes == 64);
     expect(config.capacity == 0 && config.fpr == 0);

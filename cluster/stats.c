@@ -1,9 +1,9 @@
-/* inspect.c - what is to be known of a filter on servers. */
+#include "stats.h"
+
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "layers.h"
+#include "partitions.h"
 
 /* What is sampled of a layer, in pieces from partitions that are spread evenly. */
 enum { SAMPLES = 64, SAMPLE_NBYTES = 64 << 10 };
@@ -13,49 +13,36 @@ struct sampling {
     const struct layer *layer;
     size_t count;
     uint64_t nbits, nset;
-    double moment; /* of the loads of samples: for the deviation */
-    double sum;
-    uint32_t lost[SAMPLES];
-    size_t nlost;
 };
 
-static uint64_t sample_partition(const struct sampling *s, size_t i)
+static uint64_t sample_partition(const struct request *request)
 {
-    return i * s->layer->partitions / s->count;
+    const struct sampling *s = request->context;
+    return request->i * s->layer->partitions / s->count;
 }
 
-static unsigned sample_slot(void *context, size_t i)
+static unsigned sample_slot(const struct request *request)
 {
-    const struct sampling *s = context;
-    return s->c->partition_slot[sample_partition(s, i)];
+    const struct sampling *s = request->context;
+    return s->c->partition_slot[sample_partition(request)];
 }
 
-static void write_sample(void *context, size_t i, struct resp *out)
+static void write_sample(const struct request *request, struct resp *out)
 {
-    const struct sampling *s = context;
-    uint64_t partition = sample_partition(s, i);
+    const struct sampling *s = request->context;
+    uint64_t partition = sample_partition(request);
     size_t nbytes = partition_nbytes(s->layer, partition);
-    resp_command(out, 4, 128);
-    resp_text(out, "GETRANGE");
-    partition_name(s->c, s->layer, partition, out);
-    resp_text(out, "0");
-    resp_number(out, (nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES) - 1);
+    partition_getrange(s->c, s->layer, partition, 0,
+                       nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES, out);
 }
 
-static int take_sample(void *context, size_t i, const struct reply *reply, bool again)
+static int take_sample(const struct request *request, const struct reply *reply)
 {
-    struct sampling *s = context;
-    uint64_t set = 0;
-    (void)again;
+    struct sampling *s = request->context;
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes == 0)
-        return partitions_fail_lost(s->c, (unsigned)(s->layer - s->c->layer),
-                                    sample_partition(s, i));
+        return partitions_fail_lost(s->c, s->layer, sample_partition(request));
     for (size_t k = 0; k < reply->text_nbytes; k++)
-        set += (unsigned)__builtin_popcount((unsigned char)reply->text[k]);
-    double load = (double)set / (8.0 * (double)reply->text_nbytes);
-    s->sum += load;
-    s->moment += load * load;
-    s->nset += set;
+        s->nset += (unsigned)__builtin_popcount((unsigned char)reply->text[k]);
     s->nbits += 8 * reply->text_nbytes;
     return 0;
 }
@@ -88,31 +75,27 @@ static double relative_deviation(const struct sampling *s)
 static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct slot_map *map = &c->nodes.map;
-    uint64_t *held = calloc(map->nnodes + 1, sizeof *held);
-    bool *is_master = calloc(map->nnodes + 1, sizeof *is_master);
-    if (held && is_master) {
-        for (unsigned i = 0; i < c->nlayers; i++)
-            for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
-                uint16_t node = map->master[c->partition_slot[p]];
-                if (node != NOBODY)
-                    held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
-            }
-        for (unsigned slot = 0; slot < SLOTS; slot++)
-            if (map->master[slot] != NOBODY)
-                is_master[map->master[slot]] = true;
-        stats->smallest_nbytes = UINT64_MAX;
-        for (size_t n = 0; n < map->nnodes; n++) {
-            if (!is_master[n])
-                continue;
-            stats->nodes++;
-            if (held[n] > stats->largest_nbytes)
-                stats->largest_nbytes = held[n];
-            if (held[n] < stats->smallest_nbytes)
-                stats->smallest_nbytes = held[n];
+    uint64_t held[NODES_MOST] = { 0 };
+    bool is_master[NODES_MOST] = { false };
+    for (unsigned i = 0; i < c->nlayers; i++)
+        for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
+            uint16_t node = map->master[c->partition_slot[p]];
+            if (node != NOBODY)
+                held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
         }
+    for (unsigned slot = 0; slot < SLOTS; slot++)
+        if (map->master[slot] != NOBODY)
+            is_master[map->master[slot]] = true;
+    stats->smallest_nbytes = UINT64_MAX;
+    for (size_t n = 0; n < map->nnodes; n++) {
+        if (!is_master[n])
+            continue;
+        stats->nodes++;
+        if (held[n] > stats->largest_nbytes)
+            stats->largest_nbytes = held[n];
+        if (held[n] < stats->smallest_nbytes)
+            stats->smallest_nbytes = held[n];
     }
-    free(held);
-    free(is_master);
 }
 
 static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
@@ -143,22 +126,8 @@ static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *sta
     stats->plan.fpr_predicted = about->fpr;
 }
 
-void cluster_count_work(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
-    stats->commands = c->nodes.commands;
-    stats->retries = c->nodes.retries;
-    stats->redirections = c->nodes.redirections;
-    stats->doubtful = c->doubtful;
-}
-
-int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
-{
-    static const char *const hash_names[] = { "xxh3", "sip", "none", "custom" };
-    *stats = (struct perhaps_cluster_stats){ .layout = "perhaps" };
-    if (c->address.redisson)
-        return foreign_stats(c, stats);
-    if (!c->open)
-        return cluster_fail(c, PERHAPS_ERR_ARGUMENT, "is not open");
     int error = layers_renew(c);
     struct sampling s = { .c = c, .layer = &c->layer[c->nlayers - 1] };
     if (!error)
@@ -167,7 +136,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
         error = partitions_check_new(c);
     if (error)
         return error;
-    stats->hash = hash_names[c->about.hash];
+    stats->hash = hash_name[c->about.hash];
     stats->layers = c->nlayers;
     stats->created = c->about.created;
     stats->load = load_of(&s);
@@ -177,23 +146,15 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
         stats->keys - c->about.layer[c->nlayers - 1].keys + (uint64_t)newest;
     add_plan(c, stats);
     add_nodes(c, stats);
-    cluster_count_work(c, stats);
     return 0;
 }
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
-int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
-    struct description about;
     struct census census = { 0 };
-    *verdict = (struct perhaps_cluster_verdict){ 0 };
-    if (c->address.redisson)
-        return cluster_fail(c, PERHAPS_ERR_UNSUPPORTED,
-                            "a filter of Redisson's has nothing to compare its bits with");
-    int error = cluster_describe(c, &about);
-    if (!error)
-        error = cluster_open_layers(c, &about);
+    int error = layers_renew(c);
     if (!error)
         error = partitions_check(c, &census);
     if (!error || error == PERHAPS_ERR_LOST) {

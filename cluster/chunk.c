@@ -1,0 +1,361 @@
+#include "chunk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers.h"
+#include "partitions.h"
+
+/* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
+ * deletes by hand is missed even if no key needs it: one for each server, since a server may
+ * have been emptied as a whole, and some more.  These, and what is asked of the description, go
+ * to servers that are connected, and may stay without an answer: one that is down is none of
+ * the others' business. */
+enum { KEYS_A_WATCH = 256 };
+
+int chunk_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
+{
+    struct chunk *chunk = c->chunk;
+    int error = perhaps_layout_hash_many(c->layer[0].layout, keys, chunk->hash);
+    if (error)
+        return nodes_fail_plainly(&c->nodes, error);
+    memset(chunk->answer, UNKNOWN, keys->count);
+    for (uint32_t i = 0; i < keys->count; i++)
+        chunk->pending[i] = i;
+    chunk->count = chunk->npending = keys->count;
+    return 0;
+}
+
+void chunk_sift(struct chunk *chunk)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < chunk->npending; i++)
+        if (chunk->answer[chunk->pending[i]] == UNKNOWN)
+            chunk->pending[n++] = chunk->pending[i];
+    chunk->npending = n;
+}
+
+/* ---- The requests of a chunk ----------------------------------------------------------- */
+
+/* Once over the pending keys: a request for each, then those that watch partitions, then the
+ * questions to the description. */
+struct pass {
+    perhaps_cluster *c;
+    const struct layer *layer;
+    uint32_t *watch; /* of the chunk */
+    size_t nwatches;
+    bool asks;    /* whether there are newer layers, and the filter is the same */
+    bool changed; /* the answer; or there is none, and they may have changed */
+    bool lost;    /* a partition that was asked is not what it should be */
+    uint32_t lost_partition;
+};
+
+static struct pass make_pass(perhaps_cluster *c, const struct layer *layer, bool asks)
+{
+    return (struct pass){ .c = c, .layer = layer, .watch = c->chunk->watch, .asks = asks };
+}
+
+static void locate_all(struct pass *pass)
+{
+    struct chunk *chunk = pass->c->chunk;
+    for (size_t i = 0; i < chunk->npending; i++) {
+        perhaps_layout_locate(pass->layer->layout, &chunk->hash[chunk->pending[i]],
+                              &chunk->bits[i]);
+        chunk->partition[i] = (uint32_t)(chunk->bits[i].block / pass->layer->partition_blocks);
+    }
+}
+
+/* Of the first byte of a pending key's block, in its partition. */
+static size_t block_offset(const struct pass *pass, size_t i)
+{
+    const struct chunk *chunk = pass->c->chunk;
+    uint64_t first = chunk->partition[i] * pass->layer->partition_blocks;
+    return (size_t)(chunk->bits[i].block - first) * pass->layer->block_nbytes;
+}
+
+/* A partition's length is looked at behind the questions to it, on the same connection.
+ *
+ * Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
+ * until the client that added has looked at it, and removed it.  In a small filter one chunk puts
+ * several keys into each block, so that those look as good as any: there all partitions that
+ * are asked are looked at.  In a large one it is those whose block has the bits of a few keys
+ * at most (see is_sparse()): when it is a third full, one block in some hundreds. */
+enum { CHUNKS_AT_ONCE = 16, KEYS_BELIEVED = 3 };
+
+static bool is_small(const struct layer *layer)
+{
+    return layer->blocks < (uint64_t)CHUNKS_AT_ONCE * CHUNK_KEYS;
+}
+
+static int compare_partitions(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Sorts, and drops repeats.  Returns how many are left. */
+static size_t make_unique(uint32_t *partition, size_t count)
+{
+    size_t n = 0;
+    qsort(partition, count, sizeof *partition, compare_partitions);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || partition[i] != partition[i - 1])
+            partition[n++] = partition[i];
+    return n;
+}
+
+static bool is_connected(perhaps_cluster *c, unsigned slot)
+{
+    const struct link *link = nodes_master(&c->nodes, slot);
+    return link && link->context;
+}
+
+/* The next partitions in turn, until each server has one, and some more. */
+static void choose_in_turn(struct pass *pass)
+{
+    perhaps_cluster *c = pass->c;
+    bool seen[NODES_MOST] = { false };
+    size_t more = c->chunk->npending / KEYS_A_WATCH;
+    for (uint64_t i = 0; i < pass->layer->partitions && i < CHUNK_KEYS; i++) {
+        uint32_t partition = (uint32_t)(c->turn % pass->layer->partitions);
+        unsigned slot = c->partition_slot[partition];
+        uint16_t node = c->nodes.map.master[slot];
+        bool is_new = node < NODES_MOST && !seen[node];
+        if (!is_new && !more)
+            break;
+        c->turn++;
+        if (!is_connected(c, slot))
+            continue;
+        more -= !is_new;
+        seen[node] = true;
+        pass->watch[pass->nwatches++] = partition;
+    }
+}
+
+static void choose_watches(struct pass *pass)
+{
+    const struct chunk *chunk = pass->c->chunk;
+    if (pass->asks && is_small(pass->layer)) {
+        memcpy(pass->watch, chunk->partition, chunk->npending * sizeof *pass->watch);
+        pass->nwatches = make_unique(pass->watch, chunk->npending);
+    } else {
+        choose_in_turn(pass);
+    }
+}
+
+static unsigned slot_of_request(const struct request *request)
+{
+    const struct pass *pass = request->context;
+    const perhaps_cluster *c = pass->c;
+    const struct chunk *chunk = c->chunk;
+    size_t i = request->i;
+    if (i < chunk->npending)
+        return c->partition_slot[chunk->partition[i]];
+    i -= chunk->npending;
+    return i < pass->nwatches ? c->partition_slot[pass->watch[i]] : c->nodes.home;
+}
+
+/* What stands behind the requests of keys. */
+static void write_other(const struct pass *pass, size_t i, struct resp *out)
+{
+    if (i < pass->nwatches)
+        partition_strlen(pass->c, pass->layer, pass->watch[i], out);
+    else
+        layers_write_question(pass->c, i - pass->nwatches, pass->c->nlayers, out);
+}
+
+static void note_lost(struct pass *pass, uint32_t partition)
+{
+    pass->lost = true;
+    pass->lost_partition = partition;
+}
+
+static int take_other(struct pass *pass, size_t i, const struct reply *reply)
+{
+    if (i >= pass->nwatches)
+        return layers_take_answer(pass->c, i - pass->nwatches, reply, &pass->changed);
+    if (!partition_is_whole(pass->layer, pass->watch[i], reply))
+        note_lost(pass, pass->watch[i]);
+    return 0;
+}
+
+static int run_pass(struct pass *pass, struct exchange *exchange)
+{
+    perhaps_cluster *c = pass->c;
+    bool small = pass->asks && is_small(pass->layer);
+    size_t nasks = pass->asks && is_connected(c, c->nodes.home) ? ASKS : 0;
+    c->chunk->nsuspects = 0;
+    pass->changed = pass->asks && c->about.factor;
+    locate_all(pass);
+    choose_watches(pass);
+    exchange->count = c->chunk->npending + pass->nwatches + nasks;
+    exchange->noptional = (small ? 0 : pass->nwatches) + nasks;
+    exchange->slot = slot_of_request;
+    exchange->context = pass;
+    int error = exchange_run(&c->nodes, exchange);
+    if (!error && pass->lost)
+        error = partitions_fail_lost(c, pass->layer, pass->lost_partition);
+    return error ? error : partitions_check_new(c);
+}
+
+/* ---- Suspects -------------------------------------------------------------------------- */
+
+/* What was made by adding to a lost partition is removed by the client that adds, so that none
+ * takes it for the real one. */
+static int look_at_suspects(perhaps_cluster *c, const struct layer *layer, bool adds)
+{
+    struct chunk *chunk = c->chunk;
+    size_t n = make_unique(chunk->suspect, chunk->nsuspects);
+    return n ? partitions_look(c, layer, chunk->suspect, n, adds) : 0;
+}
+
+/* ---- Asking ---------------------------------------------------------------------------- */
+
+static void write_getrange(const struct request *request, struct resp *out)
+{
+    const struct pass *pass = request->context;
+    const struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i;
+    if (i >= chunk->npending)
+        write_other(pass, i - chunk->npending, out);
+    else
+        partition_getrange(pass->c, pass->layer, chunk->partition[i], block_offset(pass, i),
+                           pass->layer->block_nbytes, out);
+}
+
+static bool has_all(const char *block, const struct perhaps_bits *bits)
+{
+    unsigned missing = 0;
+    for (unsigned i = 0; i < bits->nbits; i++)
+        missing |= ~(unsigned)block[bits->bit[i] / 8] & (1U << bits->bit[i] % 8);
+    return !missing;
+}
+
+static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
+{
+    const unsigned most = KEYS_BELIEVED * nbits;
+    unsigned nset = 0;
+    for (size_t i = 0; i < layer->block_nbytes && nset <= most; i += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, block + i, sizeof word);
+        nset += (unsigned)__builtin_popcountll(word);
+    }
+    return nset <= most;
+}
+
+static int take_block(const struct request *request, const struct reply *reply)
+{
+    struct pass *pass = request->context;
+    struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i;
+    if (i >= chunk->npending)
+        return take_other(pass, i - chunk->npending, reply);
+    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != pass->layer->block_nbytes)
+        note_lost(pass, chunk->partition[i]);
+    else if (has_all(reply->text, &chunk->bits[i]))
+        chunk->answer[chunk->pending[i]] = PRESENT;
+    else if (!is_small(pass->layer) &&
+             is_sparse(reply->text, pass->layer, chunk->bits[i].nbits))
+        chunk->suspect[chunk->nsuspects++] = chunk->partition[i];
+    return 0;
+}
+
+/* A replica that has not got a partition yet says nothing about the master.  A client that adds
+ * asks masters only: what a replica has not got yet would be added again, and be told as new. */
+int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
+{
+    struct pass pass = make_pass(c, layer, true);
+    struct exchange exchange = { .write = write_getrange,
+                                 .take = take_block,
+                                 .replicas = c->replicas && !c->adding };
+    int error = run_pass(&pass, &exchange);
+    if (error == PERHAPS_ERR_LOST && exchange.replicas) {
+        pass = make_pass(c, layer, true);
+        exchange.replicas = false;
+        error = run_pass(&pass, &exchange);
+    }
+    *changed = pass.changed;
+    if (!error)
+        error = look_at_suspects(c, layer, false);
+    if (!error)
+        chunk_sift(c->chunk);
+    return error;
+}
+
+/* ---- Adding ---------------------------------------------------------------------------- */
+
+/* Redis counts bits from the highest of each byte on. */
+static uint64_t redis_bit(size_t offset, unsigned bit)
+{
+    return 8 * (uint64_t)offset + (bit / 8 * 8 + (7 - bit % 8));
+}
+
+static void write_bitfield(const struct request *request, struct resp *out)
+{
+    const struct pass *pass = request->context;
+    const struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i;
+    if (i >= chunk->npending) {
+        write_other(pass, i - chunk->npending, out);
+        return;
+    }
+    const struct perhaps_bits *bits = &chunk->bits[i];
+    resp_command(out, 2 + 4 * bits->nbits, 128 + 48 * (size_t)bits->nbits);
+    resp_text(out, "BITFIELD");
+    partition_name(pass->c, pass->layer, chunk->partition[i], out);
+    for (unsigned k = 0; k < bits->nbits; k++) {
+        resp_text(out, "SET");
+        resp_text(out, "u1");
+        resp_number(out, redis_bit(block_offset(pass, i), bits->bit[k]));
+        resp_text(out, "1");
+    }
+}
+
+int chunk_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
+                    size_t nbits, bool again)
+{
+    int nset = 0;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->count != nbits)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
+                          "a server answered strangely to BITFIELD");
+    for (size_t k = 0; k < nbits; k++)
+        nset += reply->numbers[k] == 1;
+    bool all = nset == (int)nbits;
+    if (*answer == UNKNOWN) {
+        *answer = all && !again ? PRESENT : ADDED;
+        c->doubtful += all && again;
+    }
+    return nset;
+}
+
+static int take_old_bits(const struct request *request, const struct reply *reply)
+{
+    struct pass *pass = request->context;
+    struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i;
+    if (i >= chunk->npending)
+        return take_other(pass, i - chunk->npending, reply);
+    int nset = chunk_take_bits(pass->c, &chunk->answer[chunk->pending[i]], reply,
+                               chunk->bits[i].nbits, request->again);
+    if (nset == 0 && chunk->nsuspects < CHUNK_KEYS) /* a request may be taken twice */
+        chunk->suspect[chunk->nsuspects++] = chunk->partition[i];
+    return nset < 0 ? nset : 0;
+}
+
+static void doubt_key(const struct request *request)
+{
+    const struct pass *pass = request->context;
+    struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i;
+    chunk->nunknown += i < chunk->npending && chunk->answer[chunk->pending[i]] == UNKNOWN;
+}
+
+int chunk_add(perhaps_cluster *c, const struct layer *layer)
+{
+    struct pass pass = make_pass(c, layer, false);
+    struct exchange exchange = {
+        .write = write_bitfield, .take = take_old_bits, .doubt = doubt_key, .acknowledged = true
+    };
+    int error = run_pass(&pass, &exchange);
+    return error ? error : look_at_suspects(c, layer, true);
+}

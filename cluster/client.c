@@ -1,0 +1,281 @@
+/* client.c - the handle, and the two ways in which a filter may lie on servers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chunk.h"
+#include "create.h"
+#include "foreign.h"
+#include "keys.h"
+#include "layers.h"
+#include "stats.h"
+#include "transfer.h"
+
+enum { TIMEOUT_MS = 3000, PATIENCE_MS = 30000 };
+
+/* ---- Dialects -------------------------------------------------------------------------- */
+
+/* Operations that are NULL cannot be: call_*() below say why. */
+struct dialect {
+    const char *layout;          /* its name */
+    const char *before, *behind; /* a name, to make the Redis key of it */
+    bool is_opened;              /* before it is used */
+    int (*open)(perhaps_cluster *c);
+
+    /* A chunk of keys; its answers are the chunk's.  *done: those before it have been dealt
+     * with. */
+    int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+    int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+
+    int (*stats)(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
+    int (*create)(perhaps_cluster *c, const struct perhaps_options *options,
+                  uint64_t partitions);
+    int (*delete)(perhaps_cluster *c);
+    int (*upload)(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
+    int (*download)(perhaps_cluster *c, const char *path);
+    int (*verify)(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
+};
+
+static const struct dialect ours = { .layout = "perhaps",
+                                     .before = "perhaps:{",
+                                     .behind = "}",
+                                     .is_opened = true,
+                                     .open = layers_open,
+                                     .ask = keys_ask,
+                                     .add = keys_add,
+                                     .stats = stats_collect,
+                                     .create = create_empty,
+                                     .delete = delete_filter,
+                                     .upload = transfer_up,
+                                     .download = transfer_down,
+                                     .verify = stats_verify };
+
+static const struct dialect redissons = { .layout = "redisson",
+                                          .before = "",
+                                          .behind = "",
+                                          .open = foreign_open,
+                                          .ask = foreign_ask,
+                                          .add = foreign_add,
+                                          .stats = foreign_stats };
+
+/* 0, or the error of an operation that the filter of others cannot, and why. */
+static int check_can(perhaps_cluster *c, bool can, const char *why)
+{
+    return can ? 0 : nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED, "%s", why);
+}
+
+static int check_open(perhaps_cluster *c)
+{
+    return c->open || !c->dialect->is_opened
+               ? 0
+               : nodes_fail(&c->nodes, PERHAPS_ERR_ARGUMENT, "is not open");
+}
+
+int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *options,
+                           uint64_t partitions)
+{
+    int error = check_can(c, c->dialect->create,
+                          "let Redisson make its filters (tryInit), or leave out "
+                          "layout=redisson");
+    return error ? error : c->dialect->create(c, options, partitions);
+}
+
+int perhaps_cluster_open(perhaps_cluster *c)
+{
+    return c->dialect->open(c);
+}
+
+int perhaps_cluster_delete(perhaps_cluster *c)
+{
+    int error = check_can(c, c->dialect->delete,
+                          "let Redisson delete its filters, or leave out layout=redisson");
+    return error ? error : c->dialect->delete (c);
+}
+
+int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
+                           uint64_t partitions)
+{
+    int error = check_can(c, c->dialect->upload,
+                          "a filter of ours is none of Redisson's: leave out "
+                          "layout=redisson");
+    return error ? error : c->dialect->upload(c, filter, partitions);
+}
+
+int perhaps_cluster_download(perhaps_cluster *c, const char *path)
+{
+    int error =
+        check_can(c, c->dialect->download, "a filter of Redisson's has no file of ours");
+    if (!error)
+        error = check_open(c);
+    return error ? error : c->dialect->download(c, path);
+}
+
+/* The next chunk: up to and without a key that the hash does not take, unless it is the
+ * first. */
+static size_t chunk_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
+{
+    size_t left = keys->count - at, n = 1;
+    if (left > CHUNK_KEYS)
+        left = CHUNK_KEYS;
+    if (c->about.hash != PERHAPS_HASH_NONE || !keys->each)
+        return left;
+    while (n < left && keys->each[at + n].nbytes == PERHAPS_HASH_NBYTES)
+        n++;
+    return n;
+}
+
+/* Asks or adds all keys, a chunk at a time.  present[] may be NULL. */
+static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
+                   int (*chunk)(perhaps_cluster *c, const struct perhaps_keys *keys,
+                                size_t *done),
+                   bool *present, size_t *npresent, size_t *done)
+{
+    int error = check_open(c);
+    *npresent = *done = 0;
+    while (*done < keys->count && !error) {
+        size_t n = chunk_size(c, keys, *done);
+        struct perhaps_keys some = perhaps_keys_slice(keys, *done, n);
+        error = chunk(c, &some, &n);
+        for (size_t i = 0; i < n && present; i++) {
+            present[*done + i] = c->chunk->answer[i] == PRESENT;
+            *npresent += present[*done + i];
+        }
+        *done += n;
+    }
+    return error;
+}
+
+int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys,
+                             bool *was_present, size_t *done)
+{
+    size_t npresent, ndone;
+    return go_over(c, keys, c->dialect->add, was_present, &npresent, done ? done : &ndone);
+}
+
+int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
+                                  bool *present, size_t *npresent)
+{
+    size_t n, done;
+    int error = go_over(c, keys, c->dialect->ask, present, &n, &done);
+    if (npresent)
+        *npresent = error ? 0 : n;
+    return error;
+}
+
+int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+{
+    *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };
+    int error = check_open(c);
+    if (!error)
+        error = c->dialect->stats(c, stats);
+    if (error)
+        return error;
+    stats->commands = c->nodes.commands;
+    stats->retries = c->nodes.retries;
+    stats->redirections = c->nodes.redirections;
+    stats->doubtful = c->doubtful;
+    return 0;
+}
+
+int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+{
+    *verdict = (struct perhaps_cluster_verdict){ 0 };
+    int error = check_can(c, c->dialect->verify,
+                          "a filter of Redisson's has nothing to compare its bits with");
+    return error ? error : c->dialect->verify(c, verdict);
+}
+
+/* ---- The handle ------------------------------------------------------------------------ */
+
+static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_options *options)
+{
+    const struct address *a = &c->address;
+    struct nodes *nodes = &c->nodes;
+    nodes->user = a->user || a->password ? a->user : options->user;
+    nodes->password = a->password ? a->password : options->password;
+    nodes->timeout_ms = a->timeout_ms ? a->timeout_ms : options->timeout_ms;
+    nodes->patience_ms = a->patience_ms ? a->patience_ms : options->patience_ms;
+    if (!nodes->timeout_ms)
+        nodes->timeout_ms = TIMEOUT_MS;
+    if (!nodes->patience_ms)
+        nodes->patience_ms = PATIENCE_MS;
+    c->replicas = a->replicas_given ? a->replicas : options->replicas;
+    nodes->acknowledge = a->acknowledge_given ? a->acknowledge : options->acknowledge;
+    c->without_secret = options->without_secret;
+    handle_take_hashing(c, &options->hashing);
+    nodes->stopped = options->stopped;
+    nodes->context = c->context = options->context;
+    c->progress = options->progress;
+}
+
+static void take_names(perhaps_cluster *c)
+{
+    const struct address *a = &c->address;
+    snprintf(c->nodes.seed.host, sizeof c->nodes.seed.host, "%s", a->host);
+    c->nodes.seed.port = a->port;
+    if (a->redisson)
+        c->dialect = &redissons;
+    snprintf(c->key, sizeof c->key, "%s%s%s", c->dialect->before, a->name, c->dialect->behind);
+    c->nodes.home = slot_of(c->key, strlen(c->key));
+    c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
+}
+
+/* The address without its password; of one that is none, what is surely behind a password. */
+static char *show(const struct address *a, const char *url)
+{
+    char *shown;
+    const char *at = strrchr(url, '@');
+    if (!a->host)
+        return strdup(at ? at + 1 : url);
+    bool is_ipv6 = strchr(a->host, ':');
+    int length = asprintf(&shown, "redis://%s%s%s:%u/%s", is_ipv6 ? "[" : "", a->host,
+                          is_ipv6 ? "]" : "", a->port, a->name);
+    return length < 0 ? NULL : shown;
+}
+
+int perhaps_cluster_new(const struct perhaps_cluster_options *options,
+                        perhaps_cluster **cluster)
+{
+    perhaps_cluster *c = *cluster = calloc(1, sizeof *c);
+    if (!c)
+        return PERHAPS_ERR_MEMORY;
+    slot_map_init(&c->nodes.map);
+    c->dialect = &ours;
+    const char *problem = address_read(options->url, &c->address);
+    if (!problem) {
+        take_settings(c, options);
+        take_names(c);
+    }
+    c->shown = show(&c->address, options->url);
+    c->chunk = calloc(1, sizeof *c->chunk);
+    if (problem == no_memory || !c->chunk || !c->shown) {
+        perhaps_cluster_free(c);
+        *cluster = NULL;
+        return PERHAPS_ERR_MEMORY;
+    }
+    return problem ? nodes_fail(&c->nodes, PERHAPS_ERR_ADDRESS, "%s", problem) : 0;
+}
+
+void perhaps_cluster_free(perhaps_cluster *c)
+{
+    if (!c)
+        return;
+    layers_close(c);
+    nodes_release(&c->nodes);
+    address_release(&c->address);
+    free(c->partition_slot);
+    free(c->shown);
+    free(c->chunk);
+    explicit_bzero(c->secret, sizeof c->secret);
+    free(c);
+}
+
+const char *perhaps_cluster_problem(const perhaps_cluster *cluster)
+{
+    return cluster ? cluster->nodes.problem : perhaps_strerror(PERHAPS_ERR_MEMORY);
+}
+
+const char *perhaps_cluster_name(const perhaps_cluster *cluster)
+{
+    return cluster->shown;
+}

@@ -1,0 +1,429 @@
+#include "create.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "layers.h"
+#include "partitions.h"
+
+/* Fewer partitions than this would not spread evenly; smaller ones would be mostly overhead. */
+enum { PARTITIONS_USUAL = 1024, PARTITION_NBYTES_USUAL = 4096 };
+
+/* ---- Planning -------------------------------------------------------------------------- */
+
+/* The next smaller size of memory that jemalloc has, the allocator of most servers: four to
+ * each doubling. */
+static uint64_t smaller_size(uint64_t nbytes)
+{
+    uint64_t power = UINT64_C(1) << (63 - __builtin_clzll(nbytes - 1));
+    return nbytes - power / 4;
+}
+
+/* The fewest that there should be, and for which strings just fill the memory that they
+ * take. */
+static uint64_t usual_partitions(uint64_t body_nbytes, size_t block_nbytes)
+{
+    uint64_t wanted = body_nbytes / PARTITION_NBYTES_USUAL, size = PARTITION_NBYTES_MOST;
+    if (wanted > PARTITIONS_USUAL)
+        wanted = PARTITIONS_USUAL;
+    for (; size >= PARTITION_NBYTES_USUAL; size = smaller_size(size)) {
+        uint64_t room = (size - PARTITION_NBYTES_BESIDE) / block_nbytes * block_nbytes;
+        uint64_t partitions = (body_nbytes + room - 1) / room;
+        if (partitions >= wanted)
+            return partitions;
+    }
+    return wanted;
+}
+
+static uint64_t partitions_of(const perhaps_layout *layout)
+{
+    struct perhaps_plan plan;
+    perhaps_layout_plan(layout, &plan);
+    return usual_partitions(plan.body_nbytes, layers_block_nbytes(layout));
+}
+
+static int fail_partitions(perhaps_cluster *c, const struct layer *layer)
+{
+    uint64_t most = layer->blocks < PARTITIONS_MOST ? layer->blocks : PARTITIONS_MOST;
+    const uint64_t room = PARTITION_NBYTES_MOST - PARTITION_NBYTES_BESIDE;
+    uint64_t least = (layer->blocks - 1) / (room / layer->block_nbytes) + 1;
+    return nodes_fail(&c->nodes, PERHAPS_ERR_ARGUMENT,
+                      "a filter of %ju bytes takes %ju to %ju partitions, so that none is "
+                      "larger than 16 MiB or smaller than a block",
+                      (uintmax_t)layer->plan.body_nbytes, (uintmax_t)least, (uintmax_t)most);
+}
+
+/* The first layer: measured, and written down. */
+static int plan_first(perhaps_cluster *c, perhaps_layout *layout, uint64_t partitions)
+{
+    struct layer *layer = &c->layer[0];
+    struct layer_description *d = &c->about.layer[0];
+    layer->layout = layout;
+    c->nlayers = 1;
+    d->planned = true;
+    d->partitions = partitions ? partitions : partitions_of(layout);
+    int error = layers_measure(c, layer, 0, d->partitions);
+    if (error == PERHAPS_ERR_LIMIT)
+        return fail_partitions(c, layer);
+    if (error)
+        return nodes_fail_plainly(&c->nodes, error);
+    d->partitions = layer->partitions;
+    perhaps_layout_describe(layout, &d->layout);
+    return 0;
+}
+
+static int make_id(perhaps_cluster *c)
+{
+    uint8_t random[ID_DIGITS / 2];
+    if (getentropy(random, sizeof random) != 0)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_IO, "no random bytes: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(c->about.id + 2 * i, 3, "%02x", random[i]);
+    return 0;
+}
+
+static unsigned factor_of(const struct perhaps_options *options)
+{
+    if (!(options->needs & PERHAPS_CAN_GROW))
+        return 0;
+    return options->chain.factor ? options->chain.factor : 2;
+}
+
+static struct perhaps_options chain_of(const struct description *about,
+                                       const struct perhaps_hashing *hashing)
+{
+    struct perhaps_options chain = { .capacity = about->capacity,
+                                     .fpr = about->fpr,
+                                     .preference = (enum perhaps_preference)about->preference,
+                                     .chain.factor = about->factor,
+                                     .hashing = *hashing };
+    chain.hashing.hash = about->hash;
+    chain.hashing.seed = about->seed;
+    return chain;
+}
+
+/* ---- Servers that would lose parts of it ------------------------------------------------ */
+
+struct policy {
+    bool limited, evicts;
+};
+
+static int take_info(const struct request *request, const struct reply *reply)
+{
+    struct policy *policy = request->context;
+    if (reply->type == REDIS_REPLY_STRING) {
+        policy->limited = !strstr(reply->text, "maxmemory:0\r");
+        policy->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
+    }
+    return 0;
+}
+
+/* A server tells nothing to a client that may not ask. */
+static int refuse_info(const struct request *request, const struct reply *reply)
+{
+    (void)request, (void)reply;
+    return 0;
+}
+
+static int check_policy(perhaps_cluster *c, struct link *link)
+{
+    struct policy policy = { 0 };
+    struct exchange exchange = { .count = 1,
+                                 .command = (const char *const[]){ "INFO", "memory", NULL },
+                                 .take = take_info,
+                                 .refuse = refuse_info,
+                                 .context = &policy,
+                                 .only = link };
+    int error = round_alone(&c->nodes, &exchange);
+    if (error || !policy.evicts || !policy.limited)
+        return error;
+    return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
+                      "%s:%u: would throw parts of a filter away when its memory is full: set "
+                      "its maxmemory-policy to noeviction, or to one of volatile-*",
+                      link->at.host, link->at.port);
+}
+
+static int check_policies(perhaps_cluster *c)
+{
+    int error = exchange_find_nodes(&c->nodes);
+    for (unsigned slot = 0; slot < SLOTS && !error; slot++) {
+        const uint16_t *master = c->nodes.map.master;
+        if (master[slot] == NOBODY || (slot && master[slot] == master[slot - 1]))
+            continue;
+        struct link *link = nodes_master(&c->nodes, slot);
+        error =
+            link ? check_policy(c, link) : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+        if (error == PERHAPS_ERR_UNREACHABLE)
+            error = 0; /* it may come back; if not, making its partitions will tell */
+    }
+    return error;
+}
+
+/* ---- Claiming the name ----------------------------------------------------------------- */
+
+/* The description is written beside its place and renamed, so that it is there whole or not at
+ * all, and of several clients that want the name one gets it. */
+struct claim {
+    perhaps_cluster *c;
+    char beside[REDIS_KEY_NBYTES + ID_DIGITS + 8];
+    bool taken;
+};
+
+enum { CLAIM_WRITE, CLAIM_LAYER, CLAIM_RENAME, CLAIM_CLEAN, CLAIMS };
+
+static void write_claim(const struct request *request, struct resp *out)
+{
+    const struct claim *claim = request->context;
+    const perhaps_cluster *c = claim->c;
+    const char *beside = claim->beside;
+    char layer[LAYER_NBYTES];
+    switch (request->i) {
+    case CLAIM_WRITE:
+        description_write(&c->about, beside, out);
+        break;
+    case CLAIM_LAYER:
+        description_layer(layer, &c->about.layer[0]);
+        resp_texts(out, (const char *const[]){ "HSET", beside, "layer.0", layer, NULL });
+        break;
+    case CLAIM_RENAME:
+        resp_texts(out, (const char *const[]){ "RENAMENX", beside, c->key, NULL });
+        break;
+    default:
+        resp_texts(out, (const char *const[]){ "UNLINK", beside, NULL });
+    }
+}
+
+static int take_claim(const struct request *request, const struct reply *reply)
+{
+    struct claim *claim = request->context;
+    if (request->i == CLAIM_RENAME)
+        claim->taken = reply->type != REDIS_REPLY_INTEGER || reply->number != 1;
+    return 0;
+}
+
+/* Sent again, the renaming finds nothing to rename: the description that is there will tell. */
+static int refuse_claim(const struct request *request, const struct reply *error)
+{
+    struct claim *claim = request->context;
+    if (request->i != CLAIM_RENAME || strcmp(error->text, "ERR no such key") != 0)
+        return 1;
+    claim->taken = true;
+    return 0;
+}
+
+/* Whether the description that is there is the one that we have written: a claim whose answer
+ * was lost on the way. */
+static int find_owner(perhaps_cluster *c)
+{
+    struct description there;
+    int error = layers_describe(c, &there);
+    if (error == PERHAPS_ERR_TAKEN || error == PERHAPS_ERR_MISSING)
+        return error;
+    if (!error && strcmp(there.id, c->about.id) == 0)
+        return 0;
+    if (!error && there.state == STATE_CREATING)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_TAKEN,
+                          "somebody is making a filter of that name; if nobody is any more, "
+                          "'perhaps delete' it first");
+    return nodes_fail(&c->nodes, PERHAPS_ERR_TAKEN,
+                      "there is a filter of that name: choose another one, or 'perhaps "
+                      "delete' it first");
+}
+
+static int claim_name(perhaps_cluster *c)
+{
+    struct claim claim = { .c = c };
+    struct exchange exchange = { .count = CLAIMS,
+                                 .write = write_claim,
+                                 .take = take_claim,
+                                 .refuse = refuse_claim,
+                                 .context = &claim,
+                                 .acknowledged = true };
+    snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);
+    int error = exchange_run(&c->nodes, &exchange);
+    if (error)
+        return error;
+    return claim.taken ? find_owner(c) : 0;
+}
+
+/* ---- Make ------------------------------------------------------------------------------ */
+
+static int mark_ready(perhaps_cluster *c, unsigned layer)
+{
+    char ready[FIELD_NBYTES];
+    description_field(ready, "ready", layer);
+    return handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
+                                                 state_name[STATE_READY], ready, "1", NULL });
+}
+
+static int remove_description(perhaps_cluster *c)
+{
+    char counts[sizeof c->counts];
+    layers_name_counts(c, c->about.id, counts);
+    return handle_tell(c, (const char *const[]){ "UNLINK", c->key, counts, NULL });
+}
+
+/* What was begun is taken back, as far as the servers can be reached. */
+static void take_back(perhaps_cluster *c)
+{
+    struct aside aside;
+    handle_begin_aside(c, &aside);
+    if (!partitions_remove(c, &c->layer[0]))
+        remove_description(c);
+    handle_end_aside(c, &aside);
+}
+
+int create_from(perhaps_cluster *c, perhaps_layout *layout,
+                const struct perhaps_options *options, uint64_t partitions,
+                int (*fill)(perhaps_cluster *c, void *context), void *context)
+{
+    struct perhaps_description d;
+    perhaps_layout_describe(layout, &d);
+    layers_close(c);
+    c->about = (struct description){ .state = STATE_CREATING,
+                                     .created = (uint64_t)time(NULL),
+                                     .capacity = options->capacity,
+                                     .fpr = options->fpr,
+                                     .factor = factor_of(options),
+                                     .preference = options->preference,
+                                     .hash = d.hash,
+                                     .seed = d.seed,
+                                     .check = d.check };
+    int error = make_id(c);
+    if (error)
+        perhaps_layout_free(layout);
+    else
+        error = plan_first(c, layout, partitions);
+    if (!error)
+        error = check_policies(c);
+    if (!error)
+        error = claim_name(c);
+    if (error) {
+        layers_close(c);
+        return error;
+    }
+    error = partitions_make(c, &c->layer[0]);
+    if (!error && fill)
+        error = fill(c, context);
+    if (!error)
+        error = mark_ready(c, 0);
+    if (error) {
+        take_back(c);
+        layers_close(c);
+        return error;
+    }
+    return layers_open(c);
+}
+
+int create_empty(perhaps_cluster *c, const struct perhaps_options *options, uint64_t partitions)
+{
+    perhaps_layout *layout;
+    struct perhaps_options first = *options;
+    int error = 0;
+    if (options->needs & PERHAPS_CAN_GROW)
+        error = perhaps_layer_options(options, 0, &first);
+    if (!error)
+        error = perhaps_layout_create(&first, &layout);
+    if (error)
+        return nodes_fail_plainly(&c->nodes, error);
+    handle_take_hashing(c, &options->hashing);
+    return create_from(c, layout, options, partitions, NULL, NULL);
+}
+
+/* ---- Grow ------------------------------------------------------------------------------ */
+
+/* Several clients find a layer full at once: each proposes the next one, and all make what was
+ * written down first, which makes no difference but in time. */
+static int propose_layer(perhaps_cluster *c, unsigned index)
+{
+    struct perhaps_options chain = chain_of(&c->about, &c->hashing), options;
+    struct layer_description d = { .planned = true };
+    perhaps_layout *layout;
+    char field[FIELD_NBYTES], text[LAYER_NBYTES];
+    int error = perhaps_layer_options(&chain, index, &options);
+    if (!error)
+        error = perhaps_layout_create(&options, &layout);
+    if (error)
+        return nodes_fail_plainly(&c->nodes, error);
+    perhaps_layout_describe(layout, &d.layout);
+    d.partitions = partitions_of(layout);
+    perhaps_layout_free(layout);
+    description_layer(text, &d);
+    description_field(field, "layer", index);
+    return handle_tell(c, (const char *const[]){ "HSETNX", c->key, field, text, NULL });
+}
+
+static int make_layer(perhaps_cluster *c, const struct description *about, unsigned index)
+{
+    struct layer *layer = &c->layer[index];
+    const struct layer_description *d = &about->layer[index];
+    int error = perhaps_layout_restore(&d->layout, &c->hashing, &layer->layout);
+    if (!error)
+        error = layers_measure(c, layer, index, d->partitions);
+    error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_make(c, layer);
+    perhaps_layout_free(layer->layout);
+    *layer = (struct layer){ 0 };
+    return error ? error : mark_ready(c, index);
+}
+
+static int add_layer(perhaps_cluster *c, unsigned index)
+{
+    struct description about;
+    int error = propose_layer(c, index);
+    if (!error)
+        error = layers_describe(c, &about);
+    if (!error && about.state != STATE_READY)
+        error = layers_open_ready(c, &about); /* which says why not */
+    return error ? error : make_layer(c, &about, index);
+}
+
+int create_layer(perhaps_cluster *c)
+{
+    unsigned index = c->nlayers;
+    int error = layers_renew(c);
+    if (error || c->nlayers > index)
+        return error; /* somebody else has done it */
+    if (index == PERHAPS_LAYERS_MAX)
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_LAYERS);
+    error = add_layer(c, index);
+    return error ? error : layers_renew(c);
+}
+
+/* ---- Delete ---------------------------------------------------------------------------- */
+
+/* The layers that were written down, also those that never became ready.  Names suffice: no
+ * secret is needed to remove one. */
+static int remove_layers(perhaps_cluster *c, const struct description *about)
+{
+    int error = 0;
+    for (unsigned i = 0; i < PERHAPS_LAYERS_MAX && !error; i++) {
+        const struct layer_description *d = &about->layer[i];
+        struct layer layer = { .partitions = d->partitions };
+        if (!d->planned || d->partitions > PARTITIONS_MOST)
+            continue;
+        layers_name(c, &layer, i);
+        error = partitions_find_slots(c, layer.partitions);
+        error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_remove(c, &layer);
+    }
+    return error;
+}
+
+int delete_filter(perhaps_cluster *c)
+{
+    struct description about;
+    layers_close(c);
+    int error = layers_describe(c, &about);
+    if (error == PERHAPS_ERR_UNFINISHED) /* deleted while it was made: no more than that */
+        return remove_description(c);
+    if (error)
+        return error;
+    c->about = about;
+    error = handle_tell(
+        c, (const char *const[]){ "HSET", c->key, "state", state_name[STATE_DELETING], NULL });
+    if (!error)
+        error = remove_layers(c, &about);
+    return error ? error : remove_description(c);
+}

@@ -1,0 +1,36 @@
+#include "handle.h"
+
+#include <string.h>
+
+void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing)
+{
+    c->hashing = *hashing;
+    if (!hashing->secret)
+        return;
+    memcpy(c->secret, hashing->secret, sizeof c->secret);
+    c->hashing.secret = c->secret;
+}
+
+int handle_tell(perhaps_cluster *c, const char *const *command)
+{
+    struct exchange exchange = { .count = 1, .command = command, .acknowledged = true };
+    return exchange_run(&c->nodes, &exchange);
+}
+
+void handle_begin_aside(perhaps_cluster *c, struct aside *aside)
+{
+    struct nodes *nodes = &c->nodes;
+    memcpy(aside->problem, nodes->problem, sizeof aside->problem);
+    aside->stopped = nodes->stopped;
+    aside->patience_ms = nodes->patience_ms;
+    nodes->stopped = NULL;
+    nodes->patience_ms = nodes->timeout_ms;
+}
+
+void handle_end_aside(perhaps_cluster *c, const struct aside *aside)
+{
+    struct nodes *nodes = &c->nodes;
+    memcpy(nodes->problem, aside->problem, sizeof nodes->problem);
+    nodes->stopped = aside->stopped;
+    nodes->patience_ms = aside->patience_ms;
+}

@@ -1,0 +1,72 @@
+/* handle.h - an open filter on servers: what all that works on one shares. */
+#ifndef HANDLE_H
+#define HANDLE_H
+
+#include "address.h"
+#include "description.h"
+#include "exchange.h"
+#include "redisson.h"
+
+/* The keys that are under way at once. */
+enum { CHUNK_KEYS = 8192 };
+
+enum { NAME_NBYTES_MOST = 1000, REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
+
+struct layer {
+    perhaps_layout *layout;
+    struct perhaps_plan plan;
+    uint64_t blocks, partition_blocks, partitions;
+    size_t block_nbytes;
+    char suffix[ID_DIGITS + 8]; /* of the names of its partitions: "}:ID" or "}:ID.LAYER" */
+    size_t suffix_nbytes;
+    long long owed; /* reserved and not needed: goes back with the next reservation */
+};
+
+struct perhaps_cluster {
+    const struct dialect *dialect; /* how the filter lies on the servers */
+    struct nodes nodes;
+    struct address address;
+    char *shown; /* the address without its password */
+    struct perhaps_hashing hashing;
+    uint8_t secret[16]; /* that hashing points to */
+    bool without_secret;
+    bool replicas;
+    void (*progress)(void *context, uint64_t done, uint64_t total);
+    void *context;
+
+    char key[REDIS_KEY_NBYTES];                    /* of the description */
+    char counts[REDIS_KEY_NBYTES + ID_DIGITS + 1]; /* of the counts */
+    char prefix[REDIS_KEY_NBYTES]; /* of the names of partitions: "perhaps:{NAME/" */
+    size_t prefix_nbytes;
+    bool open;
+    struct description about;
+    unsigned nlayers;
+    struct layer layer[PERHAPS_LAYERS_MAX];
+    uint16_t *partition_slot; /* the same for all layers */
+    uint64_t nslots;
+    uint64_t turn; /* the partition to be looked at next */
+    uint64_t doubtful;
+
+    struct redisson redisson; /* of a filter that Redisson made */
+    struct chunk *chunk;      /* room for the keys that are under way */
+    bool adding;              /* them, and asking the older layers only for that */
+};
+
+/* The secret is copied, which the caller may wipe. */
+void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing);
+
+/* Sends a command to the description, acknowledged as adds are; NULL stands behind its last
+ * argument. */
+int handle_tell(perhaps_cluster *c, const char *const *command);
+
+/* Between these two things are cleared up after an error: its problem is what stays, the client
+ * waits for no server for long, and cannot be interrupted. */
+struct aside {
+    char problem[sizeof((struct nodes *)NULL)->problem];
+    bool (*stopped)(void *context);
+    unsigned patience_ms;
+};
+void handle_begin_aside(perhaps_cluster *c, struct aside *aside);
+void handle_end_aside(perhaps_cluster *c, const struct aside *aside);
+
+#endif

@@ -1,0 +1,64 @@
+/* partitions.h - the Redis strings that hold the blocks of a filter. */
+#ifndef PARTITIONS_H
+#define PARTITIONS_H
+
+#include "handle.h"
+
+enum { FOOTER_NBYTES = 64, PARTITIONS_MOST = 1 << 24 };
+
+/* What a partition takes of a server's memory: its blocks, its footer, and up to 16 bytes that
+ * Redis has in each string. */
+enum { PARTITION_NBYTES_MOST = 16 << 20, PARTITION_NBYTES_BESIDE = FOOTER_NBYTES + 16 };
+
+/* Without its footer. */
+size_t partition_nbytes(const struct layer *layer, uint64_t partition);
+
+/* Writes the name of a partition as an argument. */
+void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                    struct resp *out);
+
+/* Writes GETRANGE of some bytes of a partition. */
+void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                        size_t offset, size_t nbytes, struct resp *out);
+
+/* Writes STRLEN of a partition. */
+void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                      struct resp *out);
+
+/* Whether the answer to STRLEN is what it should be. */
+bool partition_is_whole(const struct layer *layer, uint64_t partition,
+                        const struct reply *reply);
+
+/* Makes sure that partition_slot[] has those of the layer. */
+int partitions_find_slots(perhaps_cluster *c, uint64_t partitions);
+
+/* Makes all partitions of a layer, all bits zero; those that are there are left as they are. */
+int partitions_make(perhaps_cluster *c, const struct layer *layer);
+
+int partitions_remove(perhaps_cluster *c, const struct layer *layer);
+
+/* Compares the lengths of all partitions with what they should be.  PERHAPS_ERR_LOST: 'census'
+ * tells how many are not. */
+struct census {
+    uint64_t looked_at, lost, first_lost;
+    unsigned first_layer;
+};
+int partitions_check(perhaps_cluster *c, struct census *census);
+
+/* The same of those that can be reached at once. */
+int partitions_check_reachable(perhaps_cluster *c);
+
+/* The same of those on servers that answered in the last exchange over a connection that was
+ * not there when they were looked at: a server that has restarted without its data has broken
+ * off all connections, and so has one whose place another took. */
+int partitions_check_new(perhaps_cluster *c);
+
+/* The same of n of them.  It may remove those that are lost, where what is there was made by
+ * adding to what was not there any more. */
+int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
+                    size_t n, bool remove);
+
+/* What to say about a lost one. */
+int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition);
+
+#endif

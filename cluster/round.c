@@ -1,0 +1,419 @@
+/* round.c - requests go to the nodes that own their slots, all nodes work at once, and what came
+ * to nothing is put off. */
+#include "round.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+
+/* So much is sent while more is written, so that servers have something to do meanwhile. */
+enum { SEND_NBYTES = 32 << 10 };
+
+enum { POLL_MS = 100, HOPS_MOST = 16 };
+
+/* What is known of a request. */
+enum {
+    SENT = 1, /* over a connection that broke */
+    TAKEN = 2,
+};
+
+static struct request request_of(const struct round *round, uint32_t i)
+{
+    return (struct request){ round->exchange->context, i, round->state[i] & SENT };
+}
+
+/* ---- Sending --------------------------------------------------------------------------- */
+
+static void note(struct round *round, const struct link *link, const char *what)
+{
+    snprintf(round->trouble, sizeof round->trouble, "%s:%u: %s", link->at.host, link->at.port,
+             what);
+}
+
+static bool is_needed(const struct round *round, uint32_t i)
+{
+    return i < round->exchange->count - round->exchange->noptional;
+}
+
+static void put_off(struct round *round, uint32_t i)
+{
+    if (is_needed(round, i))
+        round->later[round->nlater++] = i;
+}
+
+/* What it had been sent is put off; nobody knows whether that was done, unless nothing was sent
+ * at all. */
+static void give_up_link(struct round *round, struct link *link)
+{
+    uint32_t entry;
+    note(round, link, link->trouble);
+    round->nodes->stale = true;
+    while (link_forget(link, &entry)) {
+        if (entry >= QUEUE_ASKING)
+            continue;
+        round->state[entry] |= link->sent ? SENT : 0;
+        put_off(round, entry);
+    }
+}
+
+/* false: it cannot be reached now. */
+static bool is_open(struct round *round, struct link *link)
+{
+    bool open = nodes_open(round->nodes, link);
+    if (!open)
+        give_up_link(round, link);
+    return open;
+}
+
+static void write_request(struct round *round, struct link *link, uint32_t i)
+{
+    const struct exchange *exchange = round->exchange;
+    struct request request = request_of(round, i);
+    round->nodes->commands++;
+    if (exchange->command)
+        resp_texts(&link->out, exchange->command);
+    else
+        exchange->write(&request, &link->out);
+}
+
+static void send_to(struct round *round, struct link *link, uint32_t i, bool asking)
+{
+    if (!link) {
+        round->error = nodes_fail(round->nodes, PERHAPS_ERR_MEMORY, "no memory");
+        return;
+    }
+    if (!is_open(round, link)) {
+        put_off(round, i);
+        return;
+    }
+    if (asking)
+        resp_texts(&link->out, (const char *const[]){ "ASKING", NULL });
+    if (!asking || link_queue(link, QUEUE_ASKING))
+        write_request(round, link, i);
+    if (!link->context || !link_queue(link, i)) {
+        give_up_link(round, link);
+        put_off(round, i);
+    } else if (link->out.nbytes - link->out_tried >= SEND_NBYTES && !link_send(link)) {
+        give_up_link(round, link);
+    }
+}
+
+/* Nobody has the slot: a master died a moment ago, or its part of the cluster is lost. */
+static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
+{
+    const struct endpoint *seed = &round->nodes->seed;
+    snprintf(round->trouble, sizeof round->trouble, "%s:%u: the cluster has nobody for slot %u",
+             seed->host, seed->port, slot);
+    round->nodes->stale = true;
+    put_off(round, i);
+}
+
+static void send_request(struct round *round, uint32_t i)
+{
+    const struct exchange *exchange = round->exchange;
+    struct nodes *nodes = round->nodes;
+    if (exchange->only) {
+        send_to(round, exchange->only, i, false);
+        return;
+    }
+    struct request request = request_of(round, i);
+    unsigned slot = exchange->slot ? exchange->slot(&request) : nodes->home;
+    if (nodes->map.master[slot] == NOBODY)
+        put_off_slot(round, slot, i);
+    else
+        send_to(round, exchange->replicas ? nodes_any(nodes, slot) : nodes_master(nodes, slot),
+                i, false);
+}
+
+/* ---- Taking ---------------------------------------------------------------------------- */
+
+static void note_reply(struct round *round, const struct link *link, const struct reply *reply)
+{
+    snprintf(round->trouble, sizeof round->trouble, "%s:%u: %.200s", link->at.host,
+             link->at.port, reply->text);
+    for (char *at = round->trouble; *at; at++) /* one line, whatever a server says */
+        if (iscntrl((unsigned char)*at))
+            *at = '?';
+}
+
+static int fail_reply(struct round *round, int error, const char *advice)
+{
+    return nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
+}
+
+static bool begins_with(const struct reply *reply, const char *word)
+{
+    return strncmp(reply->text, word, strlen(word)) == 0;
+}
+
+static int refused(struct round *round, const struct reply *reply)
+{
+    bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
+    return fail_reply(round, PERHAPS_ERR_REFUSED,
+                      secret ? ": give user and password in the address, or REDISCLI_AUTH"
+                             : "");
+}
+
+/* Follows what an error reply asks for. */
+static void redirect(struct round *round, struct link *link, uint32_t i,
+                     const struct reply *reply)
+{
+    struct redirection to;
+    redirection_read(reply->text, &to);
+    note_reply(round, link, reply);
+    round->nodes->stale |= to.refresh;
+    if (!to.to.host[0])
+        memcpy(to.to.host, link->at.host, sizeof to.to.host);
+    bool follows = (to.verdict == REPLY_MOVED || to.verdict == REPLY_ASK) &&
+                   !round->exchange->only &&
+                   round->hops < HOPS_MOST * (uint64_t)round->exchange->count;
+    if (follows) {
+        round->hops++;
+        round->nodes->redirections++;
+        if (to.verdict == REPLY_MOVED)
+            slot_map_move(&round->nodes->map, to.slot, &to.to);
+        send_to(round, nodes_link(round->nodes, &to.to, false), i, to.verdict == REPLY_ASK);
+        return;
+    }
+    if (!round->nodes->cluster && begins_with(reply, "READONLY")) {
+        round->error =
+            fail_reply(round, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
+        return;
+    }
+    switch (to.verdict) {
+    case REPLY_FULL:
+        round->error = fail_reply(round, PERHAPS_ERR_SERVER_FULL,
+                                  ": raise its maxmemory or add servers to the cluster");
+        break;
+    case REPLY_REFUSED:
+        round->error = refused(round, reply);
+        break;
+    case REPLY_WRONGTYPE:
+        round->error = fail_reply(round, PERHAPS_ERR_TAKEN,
+                                  ": something else has that name: choose another one");
+        break;
+    case REPLY_STRANGE:
+        round->error = fail_reply(round, PERHAPS_ERR_PROTOCOL, "");
+        break;
+    default:
+        put_off(round, i);
+    }
+}
+
+/* Whether the exchange itself deals with an error reply. */
+static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *reply)
+{
+    const struct exchange *exchange = round->exchange;
+    struct request request = request_of(round, i);
+    int refusal = exchange->refuse ? exchange->refuse(&request, reply) : 1;
+    if (refusal < 0)
+        round->error = refusal;
+    return refusal <= 0;
+}
+
+static void take(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
+{
+    const struct exchange *exchange = round->exchange;
+    bool is_error = reply->type == REDIS_REPLY_ERROR;
+    if (i >= QUEUE_ASKING) {
+        if (!is_error)
+            return;
+        note_reply(round, link, reply);
+        if (i == QUEUE_GREETING)
+            round->error = refused(round, reply);
+        return; /* without ASKING the request itself will be redirected again */
+    }
+    if (is_error) {
+        if (!round->ending && !is_dealt_with(round, i, reply))
+            redirect(round, link, i, reply);
+        return;
+    }
+    struct request request = request_of(round, i);
+    if (exchange->take)
+        round->error = exchange->take(&request, reply);
+    round->state[i] |= TAKEN;
+    if (!exchange->only && is_needed(round, i)) /* 'only' asks for the map, and such */
+        link->chosen = link->used = true;
+}
+
+static void take_all(struct round *round, struct link *link)
+{
+    bool failed = false;
+    const struct reply *reply;
+    uint32_t entry;
+    while (!round->error && link->context && (reply = link_next(link, &entry, &failed)))
+        take(round, link, entry, reply);
+    if (failed)
+        give_up_link(round, link);
+}
+
+/* ---- Waiting --------------------------------------------------------------------------- */
+
+int round_check_stopped(struct nodes *nodes)
+{
+    return nodes->stopped && nodes->stopped(nodes->context)
+               ? nodes_fail(nodes, PERHAPS_ERR_STOPPED, "interrupted")
+               : 0;
+}
+
+/* The links that wait for something, and what for.  Returns how many; 0: none. */
+static size_t watch(struct nodes *nodes, struct pollfd *events, struct link **watched)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        if (!link->context || link->waiting == 0)
+            continue;
+        bool sends = link->out_sent < link->out.nbytes;
+        events[n] = (struct pollfd){ .fd = link->context->fd,
+                                     .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
+        watched[n++] = link;
+    }
+    return n;
+}
+
+static void serve(struct round *round, struct link *link, short happened)
+{
+    if (happened & (POLLOUT | POLLERR | POLLHUP) && !link_send(link)) {
+        give_up_link(round, link);
+        return;
+    }
+    if (happened & (POLLIN | POLLHUP)) {
+        bool received = link_receive(link, round->exchange->tree);
+        if (received)
+            take_all(round, link);
+        else
+            give_up_link(round, link);
+    }
+    if (link->context && link->waiting &&
+        now_ms() - link->heard_ms > (int64_t)round->nodes->timeout_ms) {
+        link_fail(link, "did not answer for %u ms", round->nodes->timeout_ms);
+        give_up_link(round, link);
+    }
+}
+
+/* Until every request was answered or put off.  The servers get what fits, then what they send
+ * is taken as it comes. */
+static void pump(struct round *round)
+{
+    struct nodes *nodes = round->nodes;
+    while (!round->error) {
+        size_t most = nodes->nlinks + 1; /* a redirection may make more: for the next round */
+        struct pollfd *events = calloc(most, sizeof *events);
+        struct link **watched = calloc(most, sizeof *watched);
+        size_t n = events && watched ? watch(nodes, events, watched) : 0;
+        if (!events || !watched)
+            round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
+        else if (n && poll(events, n, POLL_MS) < 0 && errno != EINTR)
+            round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
+        for (size_t i = 0; i < n && !round->error; i++)
+            serve(round, watched[i], events[i].revents);
+        free(events);
+        free(watched);
+        if (!round->error && n)
+            round->error = round_check_stopped(nodes);
+        if (n == 0)
+            return;
+    }
+}
+
+/* ---- Running --------------------------------------------------------------------------- */
+
+int round_begin(struct round *round, struct nodes *nodes, const struct exchange *exchange)
+{
+    *round = (struct round){ .nodes = nodes, .exchange = exchange };
+    round->state = calloc(exchange->count + 1, sizeof *round->state);
+    round->later = calloc(2 * exchange->count + 1, sizeof *round->later);
+    if (!round->state || !round->later)
+        return round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
+    for (uint32_t i = 0; i < exchange->count; i++)
+        round->later[round->nlater++] = i;
+    return 0;
+}
+
+void round_run(struct round *round)
+{
+    size_t n = round->nlater;
+    uint32_t *now = round->later, *later = round->later + round->exchange->count;
+    memcpy(later, now, n * sizeof *now);
+    round->nlater = 0;
+    for (size_t k = 0; k < n && !round->error; k++)
+        send_request(round, later[k]);
+    pump(round);
+}
+
+void round_repeat(struct round *round)
+{
+    for (uint32_t i = 0; i < round->exchange->count; i++)
+        if (round->state[i] & TAKEN) {
+            round->state[i] = SENT;
+            put_off(round, i);
+        }
+}
+
+/* After an error what is still on its way is waited for only where it matters. */
+static void await_rest(struct round *round)
+{
+    struct nodes *nodes = round->nodes;
+    int error = round->error;
+    char problem[sizeof nodes->problem];
+    if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
+        return;
+    memcpy(problem, nodes->problem, sizeof problem);
+    round->ending = true;
+    round->error = 0;
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        take_all(round, nodes->links[i]); /* of what was received before the error */
+    pump(round);
+    round->error = error;
+    memcpy(nodes->problem, problem, sizeof problem);
+}
+
+static void hang_up(struct round *round)
+{
+    uint32_t entry;
+    for (size_t i = 0; i < round->nodes->nlinks; i++) {
+        struct link *link = round->nodes->links[i];
+        if (!link->waiting)
+            continue;
+        link_fail(link, "hung up");
+        link->rest_ms = 0;
+        while (link_forget(link, &entry))
+            if (entry < round->exchange->count)
+                round->state[entry] |= link->sent ? SENT : 0;
+    }
+}
+
+static void end_early(struct round *round)
+{
+    const struct exchange *exchange = round->exchange;
+    if (exchange->doubt)
+        await_rest(round);
+    hang_up(round);
+    for (uint32_t i = 0; exchange->doubt && i < exchange->count; i++) {
+        struct request request = request_of(round, i);
+        if (round->state[i] == SENT)
+            exchange->doubt(&request);
+    }
+}
+
+int round_end(struct round *round)
+{
+    if (round->error && round->state && round->later)
+        end_early(round);
+    free(round->state);
+    free(round->later);
+    return round->error;
+}
+
+int round_alone(struct nodes *nodes, const struct exchange *exchange)
+{
+    struct round round;
+    round_begin(&round, nodes, exchange);
+    if (!round.error && is_open(&round, exchange->only))
+        round_run(&round);
+    if (!round.error && round.nlater)
+        round.error = nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s", round.trouble);
+    return round_end(&round);
+}
