@@ -1,6 +1,6 @@
-/* The verb dedup prints as it reads, so what was printed can no more be taken back: after a full
- * filter, a bad input or a signal the state is saved and matches what was printed.  If printing
- * fails it is not saved: lines that nobody saw come again in the next run. */
+/* The verb dedup prints as it reads, so what was printed can no more be taken back: after a
+ * full filter, a bad input or a signal the state is saved and matches what was printed.  If
+ * printing fails it is not saved: lines that nobody saw come again in the next run. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,8 +29,8 @@ struct dedup {
     uint64_t nkeys_before; /* that it held at the start; not of one on servers */
     uint64_t nunsure;      /* lines of which servers that failed did not tell: taken for new */
 
-    /* Else: each shard is told the keys whose hash says so, all in order, in a stage of its own;
-     * so several threads add at once. */
+    /* Else: each shard is told the keys whose hash says so, all in order, in a stage of its
+     * own; so several threads add at once. */
     size_t nshards;
     struct shard {
         size_t index;

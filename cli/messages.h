@@ -1,4 +1,4 @@
-/* messages.h - what the program says: one-line errors, summaries, tables of facts, and progress. */
+/* messages.h - what the program says: one-line errors, summaries, tables of facts, progress. */
 #ifndef MESSAGES_H
 #define MESSAGES_H
 

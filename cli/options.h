@@ -1,6 +1,6 @@
-/* options.h - the command line, read.  Each verb is a function, and a row of the table in main.c.
- * The table in options.c is all there is to know about an option: its names, the verbs that take
- * it, where its value goes, and its line of help. */
+/* options.h - the command line, read.  Each verb is a function, and a row of the table in
+ * main.c.  The table in options.c is all there is to know about an option: its names, the verbs
+ * that take it, where its value goes, and its line of help. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 

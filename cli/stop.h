@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /* From now on SIGINT, SIGTERM and SIGHUP ask the program to stop, instead of ending it; one
- * that comes seconds later ends it.  Signals that the parent ignores stay ignored.  Called once,
- * before there are threads: without it nothing wakes stop_wait(). */
+ * that comes seconds later ends it.  Signals that the parent ignores stay ignored.  Called
+ * once, before there are threads: without it nothing wakes stop_wait(). */
 void stop_on_signals(void);
 
 /* The signal that asked to stop, or 0. */

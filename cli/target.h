@@ -109,7 +109,7 @@ int target_open_in_place(struct target *target, const char *path,
 /* Saves it where it was reserved, and its secret if that is new. */
 int target_save(const struct target *target, const struct settings *settings);
 
-/* ---- On servers: redis://host:port/name (remote.c) ----------------------------------------- */
+/* ---- On servers: redis://host:port/name (remote.c) --------------------------------------- */
 
 /* Whether it is the address of such a filter. */
 bool is_remote(const char *path);
