@@ -62,9 +62,7 @@ test_elsewhere_only() {
     refuses "convert: both lie on servers" convert $url $all/none
     refuses "--partitions: not of a filter in a file" convert $url g --partitions 4
     for verb in create add query info verify delete convert; do
-        run help $verb
-        check "help $verb" exits 0
-        check "help $verb" tells "redis://host:port/name"
+        shows "redis://host:port/name" help $verb
     done
     check "nothing was made" [ ! -e g ]
 }
@@ -74,19 +72,15 @@ test_addresses() {
     for url in redis:// redis://h redis://h/ redis://h:x/n redis://h:99999/n redis:///n \
         redis://h/a%zz "redis://h/a b" redis://h/a/b redis://h/{a} redis://h/n?x=1 \
         redis://h/n?timeout=5 redis://:@h/n redis://@h/n rediss://h/n valkey://h/n; do
-        run info "$url"
-        refused "$url" "${url#*@}: "
+        refuses "${url#*@}: " info "$url"
     done
-    run info "redis://me:top secret@h/a/b"
-    refused "a password is not shown" "h/a/b: "
+    refuses "h/a/b: " info "redis://me:top secret@h/a/b"
     check "a password is not shown" not says secret
     run query keys redis://me:secret@h/n
     check "a password is not shown in an input" not says secret
-    run info redis://:secret@h/n redis://:secret@h/m
-    refused "a password is not shown in what is too many" "operand too many"
+    refuses "operand too many" info redis://:secret@h/n redis://:secret@h/m
     check "a password is not shown in what is too many" not says secret
-    run info redis://127.0.0.1:1/n?patience=200ms
-    refused "nobody there" "redis://127.0.0.1:1/n: 127.0.0.1:1: "
+    refuses "redis://127.0.0.1:1/n: 127.0.0.1:1: " info redis://127.0.0.1:1/n?patience=200ms
     run info redis://no-such-host.invalid/n?patience=200ms
     refused "no such host" "redis://no-such-host.invalid:6379/n: no-such-host.invalid:6379: "
 }
@@ -94,9 +88,7 @@ test_addresses() {
 # ---- Create, delete ------------------------------------------------------------------
 
 test_create_file() {
-    run create f -n 1M -p 1e-4
-    check "create: a file" exits 0
-    check "create: a file: summary" says "perhaps: f made, for 1,000,000 keys: "
+    reports "perhaps: f made, for 1,000,000 keys: " create f -n 1M -p 1e-4
     run info --json f
     check "create: a file: size" [ "$(field capacity out) $(field keys out)" = "1000000 0" ]
     cp f f.before
@@ -105,39 +97,30 @@ test_create_file() {
     mkdir folder
     refuses "folder: is there already" create folder -n 10
     refuses "missing/f: cannot be written" create missing/f -n 10
-    run create g -n 100 --json
-    check "create: a file: --json" [ "$(field capacity err)" = 100 ]
-    run create h -n 100 --removable -q
-    check "create: a file: -q" is_silent
+    tells_json capacity 100 create g -n 100 --json
+    quietly create h -n 100 --removable -q
     run add h keys
-    run remove h keys
-    check "create --removable" exits 0
+    works remove h keys
     run create grown --grow
-    run add grown <(seq 200000)
-    check "create --grow" exits 0
+    works add grown <(seq 200000)
     run create --key-file K secret -n 100
-    run query --key-file K secret keys
-    check "create --key-file" exits 1
+    ends 1 query --key-file K secret keys
     check "no temporary files" no_litter
 }
 
 create_at() {
     local name
-    run create $at/new -n 1M -p 0.001 --partitions 60
-    check "create" exits 0
-    check "create: summary" says "/new made, for 1,000,000 keys: "
+    reports "/new made, for 1,000,000 keys: " create $at/new -n 1M -p 0.001 --partitions 60
     check "create: summary: partitions" says "60 partitions on "
     check "create: nothing on stdout" lines out 0
     check "create: one line" lines err 1
     refuses "/new: there is a filter of that name" create $at/new -n 5
     run info --json $at/new
     check "create: info" [ "$(field capacity out) $(field keys out) $(field partitions out)" = "1000000 0 60" ]
-    run query $at/new keys
-    check "create: holds nothing" exits 1
+    ends 1 query $at/new keys
     run create $at/told -n 100k --json
     check "create --json" [ "$(field capacity err) $(field fpr_asked err)" = "100000 0.01" ]
-    run create $at/quiet -n 100k -q --seed 7 --fast
-    check "create -q" is_silent
+    quietly create $at/quiet -n 100k -q --seed 7 --fast
     refuses " takes 1 to " create $at/parts -n 100k --partitions 1M
     refuses " partitions, so that none is larger" create $at/parts -n 100M --partitions 2
     check "create: refused: nothing is left" is_gone parts
@@ -148,13 +131,11 @@ create_at() {
     refuses "/string: " delete $at/string
     ask_server del "perhaps:{string}" >asked
     for name in told quiet; do
-        run delete $at/$name -q
-        check "delete -q" exits 0
+        works delete $at/$name -q
         check "delete -q" is_silent
         check "delete: all of it" is_gone $name
     done
-    run delete $at/new
-    check "delete: summary" says "/new deleted"
+    reports "/new deleted" delete $at/new
     check "delete: all of it" is_gone new
     refuses "/new: there is no filter of that name" delete $at/new
 }
@@ -171,8 +152,7 @@ half_made_at() {
     done
     refuses "somebody is making a filter of that name" create $at/half -n 5
     check "half-made: no file was made" [ ! -e f ]
-    run delete $at/half
-    check "half-made: delete" exits 0
+    works delete $at/half
     check "half-made: all of it" is_gone half
 }
 test_half_made() { both half_made_at; }
@@ -184,46 +164,35 @@ add_at() {
     seq 1 30000 >in
     seq 30001 60000 >not_in
     run create $at/urls -n 100k -p 0.001 -q
-    run add $at/urls in
-    check "add" exits 0
-    check "add: summary" says "30,000 keys added to redis://127.0.0.1:"
+    reports "30,000 keys added to redis://127.0.0.1:" add $at/urls in
     check "add: one line" lines err 1
     "$program" add $at/urls --json <in 2>err
     check "add --json" [ "$(field keys err)" = 30000 ]
     check "add --json: nothing was new" [ "$(field keys_in_filter err)" -le 30000 ]
-    run query $at/urls in
-    check "query: all are found" same out in
+    matches in query $at/urls in
     check "query: silent" is_silent
     run query -c $at/urls not_in
     check "query: at most 1 % false positives" [ "$(cat out)" -le 300 ]
-    run query -v $at/urls in
-    check "query -v: none" exits 1
-    run query --any $at/urls in
-    check "query --any" exits 0
+    ends 1 query -v $at/urls in
+    works query --any $at/urls in
     check "query --any: prints nothing" lines out 0
-    run query --label $at/urls <(printf '1\n')
-    check "query --label" prints $'perhaps\t1\n'
+    writes $'perhaps\t1\n' query --label $at/urls <(printf '1\n')
     run query --json $at/urls in
     check "query --json" [ "$(field keys err) $(field perhaps err) $(field no err)" = "30000 30000 0" ]
     for j in 1 2 8; do
         run query -j $j $at/urls in not_in
         check "query -j $j: order" same <(head -30000 out) in
-        run add -j $j -q $at/urls <(seq ${j}0001 ${j}2000)
-        check "add -j $j" exits 0
-        run query -c $at/urls <(seq ${j}0001 ${j}2000)
-        check "add -j $j: all are in" prints $'2000\n'
+        works add -j $j -q $at/urls <(seq ${j}0001 ${j}2000)
+        writes $'2000\n' query -c $at/urls <(seq ${j}0001 ${j}2000)
     done
     printf 'x,one,p\0y,two,q\0' >records
     run add $at/urls -0 --field 2 -d , -q records
     run query $at/urls <(printf 'one\ntwo\n')
     check "-0 --field" lines out 2
-    run add $at/urls --field 2 <(printf 'a\tb\nc\n')
-    check "a line without the field" says ":2 has no such field"
+    reports ":2 has no such field" add $at/urls --field 2 <(printf 'a\tb\nc\n')
     gzip -c not_in >not_in.gz
-    run add -q $at/urls not_in.gz
-    check "gzip" exits 0
-    run query -c $at/urls not_in
-    check "gzip: all are in" prints $'30000\n'
+    works add -q $at/urls not_in.gz
+    writes $'30000\n' query -c $at/urls not_in
     refuses "missing: No such file" add $at/urls missing
     refuses "missing: No such file" query $at/urls missing
     refuses "/missing: there is no filter of that name: make it with 'perhaps create'" add $at/missing in
@@ -234,26 +203,11 @@ test_add() { both add_at; }
 
 # A line is answered before the next one is written.
 streaming_at() {
-    local line verb
     run create $at/query -n 1000 -p 1e-14 -q
     run create $at/dedup -n 1000 -p 1e-14 -q
     run add $at/query -q <(seq 3)
-    for verb in "query $at/query" "dedup -q --state $at/dedup"; do
-        mkfifo asked answered
-        "$program" $verb <asked >answered 2>err &
-        exec 5>asked 6<answered
-        for line in 1 2 3; do
-            (echo $line >&5) # alone, should the program have gone
-            read -r -t 60 answer <&6
-            check "$verb: answers at once" [ "$answer" = $line ]
-        done
-        exec 5>&-
-        wait $!
-        status=$?
-        check "$verb: ends" exits 0
-        exec 6<&-
-        rm asked answered
-    done
+    answers_at_once query $at/query
+    answers_at_once dedup -q --state $at/dedup
     run delete -q $at/query
     run delete -q $at/dedup
 }
@@ -265,24 +219,17 @@ dedup_at() {
     printf 'b\na\nb\nc\na\nb\n' >in
     refuses "/seen: there is no filter of that name: make it with 'perhaps create'" dedup --state $at/seen in
     run create $at/seen -n 100k -p 1e-14 -q
-    run dedup --state $at/seen in
-    check "dedup: first ones, in order" prints $'b\na\nc\n'
+    writes $'b\na\nc\n' dedup --state $at/seen in
     check "dedup: summary" says "6 lines, 3 new, 3 repeated; "
-    run dedup -n 5 --state $at/seen in
-    check "dedup: all are old" lines out 0
-    run dedup -d --state $at/seen <(printf 'a\nx\nx\n')
-    check "dedup -d" prints $'a\nx\n'
-    run dedup -c --state $at/seen <(seq 1000)
-    check "dedup -c" prints $'lines\t1000\nnew\t1000\nrepeated\t0\n'
+    writes '' dedup -n 5 --state $at/seen in
+    writes $'a\nx\n' dedup -d --state $at/seen <(printf 'a\nx\nx\n')
+    writes $'lines\t1000\nnew\t1000\nrepeated\t0\n' dedup -c --state $at/seen <(seq 1000)
     run dedup --json --state $at/seen <(seq 500 1499)
     check "dedup --json" [ "$(field new err) $(field repeated err) $(field doubtful err)" = "499 501 0" ]
-    run dedup -q --field 2 --state $at/seen <(printf 'p\t7\nq\tnew\n')
-    check "dedup --field" prints $'q\tnew\n'
-    run dedup --field 2 --state $at/seen <(printf 'p\tnewer\nq\n')
-    check "dedup: a line without the field" says ":2 has no such field"
+    writes $'q\tnew\n' dedup -q --field 2 --state $at/seen <(printf 'p\t7\nq\tnew\n')
+    reports ":2 has no such field" dedup --field 2 --state $at/seen <(printf 'p\tnewer\nq\n')
     check "dedup: the others are printed" prints $'p\tnewer\n'
-    run dedup -q --state $at/seen in <(seq 90000 150000) <(seq 100000 120000)
-    check "dedup: more than a batch" same out <(seq 90000 150000)
+    matches <(seq 90000 150000) dedup -q --state $at/seen in <(seq 90000 150000) <(seq 100000 120000)
     "$program" dedup --state $at/seen <(seq 10 20 ) <(seq 5000 5010) >/dev/full 2>err
     status=$?
     refused "dedup: full disk" "standard output: No space left on device; what could not be printed is remembered"
@@ -323,26 +270,20 @@ info_at() {
     check "info --json: one line" lines out 1
     check "info --json: nodes" [ "$(field largest_node_bytes out)" -le "$(field body_bytes out)" ]
     check "info --json: nodes" [ "$(field smallest_node_bytes out)" -le "$(field largest_node_bytes out)" ]
-    run verify $at/urls
-    check "verify" exits 0
-    check "verify" tells "^redis://127.0.0.1:[0-9]+/urls: ok, [0-9]+ partitions; about [45][0-9],"
+    shows "^redis://127.0.0.1:[0-9]+/urls: ok, [0-9]+ partitions; about [45][0-9]," verify $at/urls
     partition="perhaps:{urls/5}:$(id urls)"
     ask_server append "$partition" x >asked
-    run verify $at/urls
-    check "verify: another length" exits 1
+    ends 1 verify $at/urls
     ask_server del "$partition" >asked
-    run verify $at/urls
-    check "verify: lost" exits 1
+    ends 1 verify $at/urls
     check "verify: lost: one line" lines err 1
-    check "verify: lost: says" says "/urls: 1 of "
-    check "verify: lost: which" says " has lost partition 5 "
+    check "verify: lost: says" says "/urls: 1 of " " has lost partition 5 "
     for verb in "info $at/urls" "add $at/urls keys" "query $at/urls keys" "convert $at/urls f" \
         "dedup --state $at/urls keys"; do
         refuses " has lost partition 5 " $verb
     done
     check "lost: nothing is answered" lines out 0
-    run delete -q $at/urls
-    check "lost: delete" exits 0
+    works delete -q $at/urls
     refuses "/urls: there is no filter of that name" info $at/urls
     refuses "/urls: there is no filter of that name" verify $at/urls
 }
@@ -352,39 +293,27 @@ convert_at() {
     local kind
     seq 20000 >in
     run build --kind blocked -n 30000 -p 0.001 -o f in
-    run convert f $at/moved --partitions 16
-    check "convert: up" exits 0
-    check "convert: up: summary" says "f copied to redis://127.0.0.1:"
-    run query $at/moved in
-    check "convert: up: all are in" same out in
-    run info --json $at/moved
-    check "convert: up: partitions" [ "$(field partitions out)" = 16 ]
-    run convert $at/moved g --json
-    check "convert: down" exits 0
+    reports "f copied to redis://127.0.0.1:" convert f $at/moved --partitions 16
+    matches in query $at/moved in
+    tells_json partitions 16 info --json $at/moved
+    works convert $at/moved g --json
     check "convert: down: --json" [ "$(field keys_in_filter err)" -ge 19900 ]
     check "convert: down: the same bytes" same f g
-    run verify g
-    check "convert: down: verify" exits 0
-    run query g in
-    check "convert: down: all are in" same out in
+    works verify g
+    matches in query g in
     refuses "/moved: there is a filter of that name" convert f $at/moved
-    run query -c $at/moved in
-    check "convert: what is there stays" prints $'20000\n'
+    writes $'20000\n' query -c $at/moved in
     run add -q $at/moved <(echo more)
-    run convert -q $at/moved g
-    check "convert: replaces a file" exits 0
+    works convert -q $at/moved g
     check "convert -q" is_silent
-    run query g <(echo more)
-    check "convert: replaces a file" exits 0
+    works query g <(echo more)
     refuses "missing/g: cannot be written" convert $at/moved missing/g
     refuses "missing: No such file" convert missing $at/other
     run build --kind blocked -p 1e-7 -o h in
     refuses "/other: a filter of kind blocked, or with several lines a key apart" convert h $at/other
     run build --together -p 1e-7 -o h in
-    run convert -q h $at/sharp
-    check "convert: --together" exits 0
-    run query $at/sharp <(seq 40000)
-    check "convert: --together: all are in, and no others" same out in
+    works convert -q h $at/sharp
+    matches in query $at/sharp <(seq 40000)
     run delete -q $at/sharp
     for kind in bloom cuckoo chain; do
         run build --kind $kind -o h keys
@@ -401,19 +330,15 @@ test_convert() { both convert_at; }
 
 secret_at() {
     rm -f K
-    run create $at/sip -n 1000 --key-file K
-    check "--key-file: made" exits 0
-    check "--key-file: says so" says "K: made with a new secret"
+    reports "K: made with a new secret" create $at/sip -n 1000 --key-file K
     check "--key-file: for its owner" [ "$(stat -c %a K)" = 600 ]
     cp K K.before
     refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file K
     check "--key-file: stays" same K K.before
     refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file L
     check "--key-file: not made for a filter that was not" [ ! -e L ]
-    run add -q --key-file K $at/sip keys
-    check "--key-file: add" exits 0
-    run query -c --key-file K $at/sip keys
-    check "--key-file: query" prints $'10\n'
+    works add -q --key-file K $at/sip keys
+    writes $'10\n' query -c --key-file K $at/sip keys
     for verb in add query; do
         refuses "/sip: was built with a secret: give it with --key-file" $verb $at/sip keys
     done
@@ -421,40 +346,31 @@ secret_at() {
     refuses "/sip: hex is not the key file" query --key-file hex $at/sip keys
     refuses "missing: No such file" query --key-file missing $at/sip keys
     refuses "keys: not a key file" query --key-file keys $at/sip keys
-    run info $at/sip
-    check "info needs no key" tells "^hash +sip\$"
+    shows "^hash +sip\$" info $at/sip
     check "info needs no key: keys" tells "^keys +10\$"
-    run verify $at/sip
-    check "verify needs no key" exits 0
+    works verify $at/sip
     run convert --key-file K $at/sip f
-    run query -c --key-file K f keys
-    check "--key-file: convert" prints $'10\n'
+    writes $'10\n' query -c --key-file K f keys
     run convert --key-file K f $at/sip2
-    run query -c --key-file K $at/sip2 keys
-    check "--key-file: convert back" prints $'10\n'
+    writes $'10\n' query -c --key-file K $at/sip2 keys
     run create $at/hashed -n 1000 --hash none -p 1e-6 -q
-    run add -q $at/hashed <(printf '0123456789abcdef\n')
-    check "--hash none" exits 0
+    works add -q $at/hashed <(printf '0123456789abcdef\n')
     refuses ":2: not 16 bytes" add $at/hashed <(printf '0123456789abcdef\nshort\n')
     for name in sip sip2 hashed; do
-        run delete -q $at/$name
-        check "delete needs no secret" exits 0
+        works delete -q $at/$name
     done
 }
 test_secret() { both secret_at; }
 
 growth_at() {
     run create $at/grown --grow -n 1000 -p 0.001 -q
-    run add -q $at/grown <(seq 20000)
-    check "--grow: add" exits 0
-    run query -c $at/grown <(seq 20000)
-    check "--grow: all are in" prints $'20000\n'
+    works add -q $at/grown <(seq 20000)
+    writes $'20000\n' query -c $at/grown <(seq 20000)
     run query -c $at/grown <(seq 20001 40000)
     check "--grow: at most 0.2 % false positives" [ "$(cat out)" -le 40 ]
     run info --json $at/grown
     check "--grow: layers" [ "$(field layers out)" -ge 4 ]
-    run verify $at/grown
-    check "--grow: verify" exits 0
+    works verify $at/grown
     run dedup -q --state $at/grown <(seq 19000 25000)
     check "--grow: dedup" [ "$(wc -l <out)" -ge 4980 ]
     refuses "/grown: " convert $at/grown f
@@ -474,16 +390,13 @@ full_at() {
     seq 5000 >in
     run add -j 1 $at/small in
     refused "full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; 1,000 of the keys are in redis://"
-    run query -c $at/small <(seq 1000)
-    check "full: what was in is in" prints $'1000\n'
-    run add -q $at/small <(seq 1000)
-    check "full: what is in can be added" exits 0
+    writes $'1000\n' query -c $at/small <(seq 1000)
+    works add -q $at/small <(seq 1000)
     run create $at/state -n 1000 -p 1e-14 -q
     run dedup --state $at/state in
     refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; the lines so far are done"
     check "dedup: full: the lines so far are printed" same out <(seq 1000)
-    run dedup -q --state $at/state <(seq 1000)
-    check "dedup: full: and remembered" lines out 0
+    writes '' dedup -q --state $at/state <(seq 1000)
     run delete -q $at/small
     run delete -q $at/state
 }
@@ -499,8 +412,7 @@ test_passwords() {
     check "no password: says what to do" says REDISCLI_AUTH
     refuses ": WRONGPASS" add ${one/:\/\//://:wrong@}/urls keys
     check "a wrong password is not shown" not says wrong@
-    run add $secret/urls keys
-    check "password in the address" exits 0
+    works add $secret/urls keys
     check "password in the address: is not shown" not says s3cret
     check "password in the address: summary" says "10 keys added to $at/urls: "
     REDISCLI_AUTH=s3cret run query -c $at/urls keys
@@ -512,11 +424,8 @@ test_passwords() {
     REDISCLI_AUTH=s3cret server_cli 0 config set requirepass "" >asked
     server_cli 0 acl setuser reader on '>pa@ss' '~perhaps:*' +@read +@connection +cluster >asked
     secret=${one/:\/\//://reader:pa%40ss@}
-    run query -c $secret/urls keys
-    check "a user who may read" prints $'10\n'
-    run info $secret/urls
-    check "a user who may read: info" exits 0
-    check "a user who may read: info: address" tells "^filter +$at/urls\$"
+    writes $'10\n' query -c $secret/urls keys
+    shows "^filter +$at/urls\$" info $secret/urls
     REDISCLI_AUTH=pa@ss run query -c ${one/:\/\//://reader@}/urls keys
     check "a user in the address, REDISCLI_AUTH" prints $'10\n'
     REDISCLI_AUTH=wrong run query -c ${one/:\/\//://reader@}/urls keys
@@ -534,8 +443,7 @@ test_maxmemory() {
     run create $at/urls -n 100k -q
     used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
     server_cli 0 config set maxmemory $((used + 5000000)) >asked
-    run create $at/large -n 100M
-    refused "maxmemory" "/large: 127.0.0.1:${PORTS[0]}: OOM "
+    refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 100M
     check "maxmemory: says what to do" says "raise its maxmemory"
     check "maxmemory: nothing is left" is_gone large
     server_cli 0 config set maxmemory 1 >asked
@@ -545,13 +453,11 @@ test_maxmemory() {
     n=$(wc -l <out) # of the ten as many as were read at once
     check "maxmemory: dedup: what is not known to be old is printed" [ "$n" -gt 0 ]
     check "maxmemory: dedup: says so" says "; the lines so far are done and remembered, but the last $n may come again"
-    run query -c $at/urls keys
-    check "maxmemory: query" exits 1
+    ends 1 query -c $at/urls keys
     server_cli 0 config set maxmemory-policy allkeys-lru maxmemory 1gb >asked
     refuses "would throw parts of a filter away" create $at/large -n 5
     server_cli 0 config set maxmemory-policy noeviction maxmemory 0 >asked
-    run add -q $at/urls keys
-    check "maxmemory: afterwards" exits 0
+    works add -q $at/urls keys
     run delete -q $at/urls
 }
 
@@ -596,8 +502,7 @@ test_silent_server() {
     exec 5>&-
     check "a silent server: SIGINT" exits 130
     kill -CONT ${PIDS[0]}
-    run query -c $at/urls <(seq 10)
-    check "a silent server: goes on" prints $'10\n'
+    writes $'10\n' query -c $at/urls <(seq 10)
     run delete -q $at/urls
 }
 
@@ -607,14 +512,10 @@ redisson_at() {
     local url="$at/theirs?layout=redisson" i
     refuses "/theirs: " query "$url" keys
     ask_server hset "{theirs}:config" size 95850 hashIterations 7 expectedInsertions 10000 falseProbability 0.01 >asked
-    run add -q "$url" keys
-    check "redisson: add" exits 0
-    run query "$url" keys
-    check "redisson: query" same out keys
-    run dedup -q --state "$url" <(seq 5 12)
-    check "redisson: dedup" prints $'11\n12\n'
-    run info "$url"
-    check "redisson: info" tells "^layout +redisson\$"
+    works add -q "$url" keys
+    matches keys query "$url" keys
+    writes $'11\n12\n' dedup -q --state "$url" <(seq 5 12)
+    shows "^layout +redisson\$" info "$url"
     refuses "let Redisson make its filters" create "$url" -n 5
     refuses "let Redisson delete its filters" delete "$url"
     refuses "/theirs: " verify "$url"

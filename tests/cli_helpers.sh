@@ -35,10 +35,70 @@ check() {
 exits() { [ "$status" -eq "$1" ]; }
 prints() { [ "$(cat out; echo x)" = "${1}x" ]; } # $1 with its newlines
 lines() { [ "$(wc -l <"$1")" -eq "$2" ]; }
-says() { grep -qF -e "$1" err; }
-tells() { grep -qE -e "$1" out; }
 is_silent() { [ ! -s err ]; }
 not() { ! "$@"; }
+same() { cmp -s "$1" "$2"; }
+
+# says TEXT...: standard error has each of them; tells PATTERN...: standard output has.
+says() {
+    local text
+    for text; do grep -qF -e "$text" err || return 1; done
+}
+tells() {
+    local pattern
+    for pattern; do grep -qE -e "$pattern" out || return 1; done
+}
+
+# Each runs the program, and checks one thing:
+
+# ends STATUS ARGUMENT...
+ends() {
+    run "${@:2}"
+    check "${*:2}" exits "$1"
+}
+works() { ends 0 "$@"; } # ARGUMENT...
+
+# reports TEXT ARGUMENT...: works, and standard error has the text.
+reports() {
+    works "${@:2}"
+    check "${*:2}" says "$1"
+}
+
+# shows PATTERN ARGUMENT...: works, and standard output has a line like this.
+shows() {
+    works "${@:2}"
+    check "${*:2}" tells "$1"
+}
+
+# writes TEXT ARGUMENT...: exactly this to standard output, whatever the status.
+writes() {
+    run "${@:2}"
+    check "${*:2}" prints "$1"
+}
+
+# matches FILE ARGUMENT...: writes what is in the file.
+matches() {
+    run "${@:2}"
+    check "${*:2}" same out "$1"
+}
+
+# quietly ARGUMENT...: works, and standard error is empty.
+quietly() {
+    works "$@"
+    check "$*" is_silent
+}
+
+# tells_json NAME NUMBER ARGUMENT...: the line of JSON, wherever it goes, has that number.
+tells_json() {
+    run "${@:3}"
+    check "${*:3}: $1" [ "$(field "$1" out)$(field "$1" err)" = "$2" ]
+}
+
+# refuses TEXT ARGUMENT...: fails with one line, which holds the text.
+refuses() {
+    run "${@:2}"
+    refused "${*:2}" "$1"
+}
 
 # refused NAME TEXT: the last run failed with one line, which holds the text.
 refused() {
@@ -64,18 +124,8 @@ until_true() {
 # field NAME FILE: a number from a one-line JSON object.
 field() { sed -n 's/.*"'"$1"'":\([-0-9.e+]*\).*/\1/p' "$2"; }
 
-same() { cmp -s "$1" "$2"; }
-
 # no_litter: nothing but what the tests name lies about.
 no_litter() { [ -z "$(find . -name '*.tmp*' -o -name '.*' ! -name .)" ]; }
-
-# refuses TEXT ARGUMENT...
-refuses() {
-    local text=$1
-    shift
-    run "$@"
-    refused "$*" "$text"
-}
 
 # catches PID NUMBER: whether the process handles the signal by now.
 catches() {
@@ -107,12 +157,49 @@ interrupted() {
     rm slow
 }
 
-# Runs each function test_..., in a folder of its own; returns 1 if a check failed.
+# begins ARGUMENT...: the program, whose last input is what is written to file descriptor 5; it has
+# opened that, and runs as process $begun.  What it prints is in slow_out and slow_err.
+begins() {
+    mkfifo slow
+    exec 5<>slow
+    "$program" "$@" slow >slow_out 2>slow_err 5<&- &
+    begun=$!
+    check "$*: reads" until_true reads $begun slow
+}
+finishes() {
+    exec 5>&-
+    wait $begun
+    status=$?
+    rm slow
+}
+
+# answers_at_once ARGUMENT...: 1, 2 and 3 are printed again, each before the next one comes.
+answers_at_once() {
+    local line answer
+    mkfifo asked answered
+    "$program" "$@" <asked >answered 2>err &
+    exec 5>asked 6<answered
+    for line in 1 2 3; do
+        (echo $line >&5) # alone, should the program have gone
+        read -r -t 60 answer <&6
+        check "$*: answers at once" [ "$answer" = $line ]
+    done
+    exec 5>&-
+    wait $!
+    status=$?
+    check "$*: ends" exits 0
+    exec 6<&-
+    rm asked answered
+}
+
+# Runs each function test_..., or those that PERHAPS_TEST names (with * and ?), in a folder of its
+# own; returns 1 if a check failed.
 run_tests() {
     local name
     seq 10 >keys
     : >empty
     for name in $(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p'); do
+        [[ $name == ${PERHAPS_TEST:-*} ]] || continue
         mkdir -p "$name"
         cd "$name" && cp ../keys ../empty .
         "$name" </dev/null

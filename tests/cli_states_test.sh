@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# End-to-end tests of what the command line keeps: states, outputs, counts; and of the numbers
-# that it tells.  cli_states_test.sh PROGRAM, as cli_test.sh.
+# End-to-end tests of what the command line keeps: states, outputs, counts, whatever other processes
+# and signals do meanwhile; and of the numbers that it tells.  cli_states_test.sh PROGRAM, as cli_test.sh.
 . "$(dirname "$0")/cli_helpers.sh"
 
 # ---- States --------------------------------------------------------------------------
@@ -11,14 +11,10 @@ test_a_state_grows() {
     seq 1000 >day1
     seq 501 20000 >day2
     seq 1001 20000 >new
-    run dedup --key-file secret --state file day1
-    check "first day" same out day1
-    run dedup --key-file secret --state file day2
-    check "second day" exits 0
-    check "second day: the new ones" same out new
+    matches day1 dedup --key-file secret --state file day1
+    matches new dedup --key-file secret --state file day2
     run dedup --key-file secret --state pipe < <(cat day1)
-    run dedup --key-file secret --state pipe < <(cat day2)
-    check "by a pipe: the new ones" same out new
+    matches new dedup --key-file secret --state pipe < <(cat day2)
     run dedup --state one --kind blocked day1
     refused "a kind that does not grow" "--state: is for lines that are still to come, too, and --kind blocked"
     check "a kind that does not grow: says how" says "such as -n 10M"
@@ -35,34 +31,25 @@ test_ignored_options() {
     run dedup --state s -n 1000 -p 1e-12 --kind elastic --hash none --grow --fast keys
     check "ignored" says "s: is there already and stays as it was made: ignored: -n, -p, --kind, --grow, --fast, --hash"
     check "ignored: one line" lines err 2
-    run dedup --state s -n 1000 -q keys
-    check "ignored: -q" is_silent
+    quietly dedup --state s -n 1000 -q keys
     run dedup --state grown --grow --factor 3 keys
     run dedup --state grown --grow --factor 3 keys
     check "grows, as asked" not says "ignored"
-    run dedup --state grown --factor 2 keys
-    check "another factor" says "ignored: --factor"
+    reports "ignored: --factor" dedup --state grown --factor 2 keys
     run dedup --state w --window 1h keys
-    run dedup --state w --window 1h -p 1e-12 keys
-    check "window: ignored" says "ignored: -p"
+    reports "ignored: -p" dedup --state w --window 1h -p 1e-12 keys
 }
 
 # Two first runs: the second is told so, as one beside a later run is.
 test_two_first_runs() {
-    local first verb
-    mkfifo slow
+    local verb
     for verb in "dedup --state new keys" "build -o new keys" "create new -n 5"; do
-        exec 5<>slow
-        : >first_out
-        "$program" dedup --state new <slow >first_out 2>first_err 5<&- &
-        first=$!
+        begins dedup --state new
         echo a >&5
-        check "$verb: the first has begun" until_true lines first_out 1
-        run $verb
-        refused "$verb: beside a first run" "new: another process is changing it: try again later"
-        exec 5>&-
-        wait $first
-        check "$verb: the first run is kept" [ "$("$program" dedup --state new <first_out 2>err)" = "" ]
+        check "$verb: the first has begun" until_true lines slow_out 1
+        refuses "new: another process is changing it: try again later" $verb
+        finishes
+        check "$verb: the first run is kept" [ "$("$program" dedup --state new <slow_out 2>err)" = "" ]
         check "$verb: no lock is left" no_litter
         rm new
     done
@@ -71,39 +58,29 @@ test_two_first_runs() {
 # It has what the first has made then, and its errors say so.
 test_waiting_for_a_first_run() {
     local waiter
-    mkfifo slow
-    exec 5<>slow
-    "$program" build -n 20 -o new slow 2>first_err 5<&- &
-    until_true [ -e .new.lock ]
-    until_true reads $! slow
+    begins build -n 20 -o new
     "$program" build -n 5 --wait 60 -o new keys 2>err 5<&- &
     waiter=$!
     check "the second waits" until_true reads $waiter .new.lock
     seq 3 >&5
-    exec 5>&-
+    finishes
     wait $waiter
     status=$?
     refused "the second fails" "full"
     check "the second fails: what the first made stays" says "; new is unchanged"
-    run query -c new <(seq 3)
-    check "what the first made" prints $'3\n'
+    writes $'3\n' query -c new <(seq 3)
 }
 
 # What somebody else puts in the place meanwhile, without a lock, stays.
 test_made_meanwhile() {
     local verb
     run build -n 100 -o other keys
-    mkfifo slow
     for verb in "build -n 100 -o new" "dedup -n 100 --state new"; do
-        exec 5<>slow
-        "$program" $verb slow >out 2>err 5<&- &
-        check "$verb: has begun" until_true [ -e .new.lock ]
-        check "$verb: reads" until_true reads $! slow
+        begins $verb
         cp other new
         seq 5 >&5
-        exec 5>&-
-        wait $!
-        status=$?
+        finishes
+        cp slow_err err
         refused "$verb: made meanwhile" "new: another process has made it meanwhile"
         check "$verb: stays" same new other
         check "$verb: no temporary files" no_litter
@@ -121,26 +98,167 @@ test_closed_pipe_leaves_no_lock() {
     check "closed pipe: nothing is remembered" [ ! -e new ]
 }
 
+# ---- Signals, other processes, full disks --------------------------------------------
+
+test_signals() {
+    local j
+    seq 5 >in
+    run build -n 100 -o f in
+    cp f f.before
+    for j in 1 2 8; do
+        interrupted INT 0 add --rewrite -j $j f
+        check "-j $j: add, SIGINT" exits 130
+        check "-j $j: add, SIGINT: says" says "interrupted; f is unchanged"
+        check "-j $j: add, SIGINT: f is unchanged" same f f.before
+    done
+    interrupted TERM 0 build -n 100 -o g
+    check "build, SIGTERM" exits 143
+    check "build, SIGTERM: says" says "interrupted; g was not made"
+    check "build, SIGTERM: nothing was made" [ ! -e g ]
+    interrupted INT 10 dedup -n 100 --state s
+    check "dedup, SIGINT" exits 130
+    check "dedup, SIGINT: printed" lines out 10
+    writes $'11\n12\n' dedup --state s < <(seq 12)
+    check "no temporary files" no_litter
+}
+
+test_locks() {
+    local i pids
+    seq 5 >in
+    run build -n 10000 -p 1e-6 -o f in
+    begins add -q --rewrite f
+    refuses "f: another process is changing it" add --wait 0.1 f in
+    writes $'5\n' query -c f in
+    seq 100 200 >&5
+    finishes
+    writes $'101\n' query -c f <(seq 100 200)
+    pids=
+    for i in 1 2 3 4 5 6; do
+        seq $((i * 1000)) $((i * 1000 + 99)) >in$i
+        until_true "$program" add -q --rewrite f in$i 2>/dev/null &
+        pids="$pids $!"
+    done
+    wait $pids
+    for i in 1 2 3 4 5 6; do
+        writes $'100\n' query -c f in$i
+    done
+}
+
+test_in_place() {
+    local i pids
+    seq 1000 >in
+    run build -n 100k -p 1e-6 -o f in
+    reports "1,000 keys added to f" add --in-place f <(seq 2001 3000)
+    writes $'2000\n' query -c f <(seq 3000)
+    works verify f
+    ls -i f >inode
+    pids=
+    for i in 1 2 3 4 5 6; do
+        seq $((i * 10000)) $((i * 10000 + 5000)) >in$i
+        "$program" add --in-place -q f in$i 2>err$i &
+        pids="$pids $!"
+    done
+    wait $pids
+    for i in 1 2 3 4 5 6; do
+        check "--in-place: six at once: silent" [ ! -s err$i ]
+        writes $'5001\n' query -c f in$i
+    done
+    check "--in-place: the file is the same one" [ "$(ls -i f)" = "$(cat inode)" ]
+    works verify f
+    begins add -q f
+    echo at_once >&5
+    check "--in-place: readers find a key at once" until_true "$program" query --any f <(echo at_once)
+    refuses "f: another process is changing it" add --rewrite f in
+    refuses "f: another process is changing it" build -n 5 -o f in
+    works add --in-place -q f <(echo beside)
+    refuses "f: has no checksums while it is added to in place: check it later" verify f
+    writes $'2\n' query -c f <(printf 'at_once\nbeside\n')
+    finishes
+    check "--in-place: silent" [ ! -s slow_err ]
+    works verify f
+    interrupted INT 0 add --in-place f
+    check "--in-place: SIGINT" exits 130
+    check "--in-place: SIGINT: says" says " of the keys are in f: adding all again is safe"
+    refuses " of the keys are in f" add --in-place f <(seq 1000000)
+    writes $'1000\n' query -c f in
+    run build --kind cuckoo -n 1000 -o c keys
+    refuses "c: its kind cannot be changed in place" add --in-place c in
+    refuses "missing: No such file" add --in-place missing in
+    refuses "keys: not a filter file" add --in-place keys in
+    mkfifo pipe
+    refuses "pipe: not a filter file" add --in-place pipe in
+    refuses ".: Is a directory" add --in-place . in
+    refuses "f: is an input, too" add --in-place f f
+    refuses "--in-place: no such option" build --in-place -o g in
+    run build --key-file k -n 1000 -q -o sip keys
+    refuses "sip: was built with a secret" add --in-place sip in
+    works add --in-place --key-file k sip in
+    check "no temporary files" no_litter
+}
+
+# An ordinary change keeps those in place out until it is done.
+test_in_place_waits() {
+    seq 10 >in
+    run build -n 1000 -o f in
+    begins add -q --rewrite f
+    "$program" add --in-place -q f <(seq 100 200) 2>err 5<&- &
+    until_true reads $! f
+    seq 300 400 >&5
+    finishes
+    wait
+    check "--in-place waits for add" is_silent
+    run query -c f <(seq 100 200; seq 300 400)
+    check "--in-place waits for add: none is lost" [ "$(cat out)" -ge 202 ]
+}
+
+test_outputs() {
+    seq 1 100000 >in
+    run build -o f in
+    if [ -e /dev/full ]; then
+        for arguments in "query f in" "info f" "dedup in" "help" "plan -n 5" "query -c f in"; do
+            "$program" $arguments >/dev/full 2>err
+            status=$?
+            refused "$arguments: full disk" "standard output: No space left on device"
+        done
+    fi
+    "$program" query f in 2>err | head -1 >out
+    status=${PIPESTATUS[0]}
+    check "closed pipe" prints $'1\n'
+    check "closed pipe: silent" is_silent
+    check "closed pipe: SIGPIPE" exits 141
+    "$program" build -o /dev/stdout in 2>err | cat >piped
+    "$program" query -c piped in >out 2>err
+    check "-o /dev/stdout into a pipe" prints $'100000\n'
+    check "/dev/stdout stands" [ -e /dev/stdout ]
+    "$program" query f in >&- 2>err
+    status=$?
+    refused "closed stdout" "standard output: Bad file descriptor"
+    "$program" query f <&- >out 2>err
+    status=$?
+    check "closed stdin" exits 2
+    cp f f.before
+    (ulimit -f 8 && "$program" add --rewrite f in) >out 2>err
+    status=$?
+    refused "file-size limit" "f: File too large; f is unchanged"
+    check "file-size limit: f is unchanged" same f f.before
+    check "no temporary files" no_litter
+}
+
 # ---- Outputs -------------------------------------------------------------------------
 
 test_output_is_no_filter() {
     echo important >notes.txt
     run build -o f keys
     for verb in "build -o notes.txt keys" "merge -o notes.txt f f"; do
-        run $verb
-        refused "$verb" "notes.txt: is there and no filter: give another name, or --force to replace it"
+        refuses "notes.txt: is there and no filter: give another name, or --force to replace it" $verb
         check "$verb: it stays" [ "$(cat notes.txt)" = important ]
     done
-    run build -o notes.txt --force keys
-    check "--force" exits 0
-    run build -o notes.txt keys
-    check "a filter is replaced" exits 0
+    works build -o notes.txt --force keys
+    works build -o notes.txt keys
     head -c 70000 notes.txt >damaged
-    run build -o damaged keys
-    check "a damaged filter is replaced" exits 0
+    works build -o damaged keys
     : >hollow
-    run build -o hollow keys
-    check "an empty file is replaced" exits 0
+    works build -o hollow keys
 }
 
 test_standard_output() {
@@ -168,42 +286,34 @@ test_standard_output() {
 test_links_to_nothing() {
     mkdir links targets
     ln -s ../targets/f links/f
-    run build -o links/f keys
-    check "a link to nothing" exits 0
+    works build -o links/f keys
     check "a link to nothing: stays" [ -L links/f ]
     check "a link to nothing: what it names is made" [ -s targets/f ]
     ln -s ../targets/s links/s
     run dedup --state links/s keys
     check "a link to nothing: as a state" [ -s targets/s ]
     ln -s missing/f links/nowhere
-    run build -o links/nowhere keys
-    refused "a link to no folder" "links/nowhere: cannot be written: No such file or directory"
+    refuses "links/nowhere: cannot be written: No such file or directory" build -o links/nowhere keys
     check "no lock is left" [ "$(ls -A links targets | wc -w)" = 7 ]
 }
 
 test_new_key_file() {
-    run build --key-file key --hash none -o f keys
-    refused "no such build" "leave out --key-file"
-    run build --key-file key -n 3 -o f keys
-    refused "a build that fails" "full"
+    refuses "leave out --key-file" build --key-file key --hash none -o f keys
+    refuses "full" build --key-file key -n 3 -o f keys
     check "a build that fails: leaves no key file" [ ! -e key ]
     run build --key-file key -o f keys missing
     check "no input: leaves no key file" [ ! -e key ]
     interrupted INT 0 build --key-file key -n 100 -o f
     check "interrupted: leaves no key file" [ ! -e key ]
-    run build --key-file missing/key -o f keys
-    refused "no folder for it" "missing/key: cannot be made: No such file or directory"
+    refuses "missing/key: cannot be made: No such file or directory" build --key-file missing/key -o f keys
     ln -s nothing link
-    run build --key-file link -o f keys
-    refused "a link to nothing" "link: is a link to nothing"
+    refuses "link: is a link to nothing" build --key-file link -o f keys
     if [ -e /dev/full ]; then
-        run build --key-file key -o /dev/full keys
-        refused "it cannot be saved" "/dev/full: No space left"
+        refuses "/dev/full: No space left" build --key-file key -o /dev/full keys
         check "it cannot be saved: leaves no key file" [ ! -e key ]
     fi
     run build --key-file key -o f keys
-    run query -c --key-file key f keys
-    check "and then it works" prints $'10\n'
+    writes $'10\n' query -c --key-file key f keys
 }
 
 test_seeds() {
@@ -216,8 +326,7 @@ test_seeds() {
     check "a leading zero: is decimal" same eight ten
     run build --seed 0xa -n 100 -o hex keys
     check "hexadecimal" same hex ten
-    run build --seed 18446744073709551615 -n 100 -o f keys
-    check "the largest" exits 0
+    works build --seed 18446744073709551615 -n 100 -o f keys
 }
 
 # ---- Building ------------------------------------------------------------------------
@@ -225,16 +334,12 @@ test_seeds() {
 test_build_leaves_room() {
     seq 10000 >in
     run build -o f in
-    run add f <(seq 10001 12000)
-    check "add to what was made of a file" exits 0
-    run query -c f <(seq 12000)
-    check "add to what was made of a file: all are in" prints $'12000\n'
+    works add f <(seq 10001 12000)
+    writes $'12000\n' query -c f <(seq 12000)
     run build -o f keys
-    run add f <(seq 500)
-    check "add to what was made of a few lines" exits 0
+    works add f <(seq 500)
     run build -n 10 -o f keys
-    run add f in
-    refused "full" "full: make it anew with a larger -n or with --grow"
+    refuses "full: make it anew with a larger -n or with --grow" add f in
 }
 
 # ---- Counting ------------------------------------------------------------------------
@@ -244,24 +349,18 @@ test_count_goes_on() {
     { yes many | head -40; seq 8; seq 8; echo once; } >in
     { yes fourteen | head -14; yes fifteen | head -15; } >>in
     for options in "" "-n 100" "--grow -n 5" "--removable" "-p 1e-12"; do
-        run build --count $options -o f in
-        check "--count $options: no copy is refused" exits 0
-        run add f in
-        check "--count $options: add: no copy is refused" exits 0
+        works build --count $options -o f in
+        works add f in
         run build --seed 1 -p 1e-12 --count $options -o f in
         run count f <(printf '%s\n' many 8 once fourteen fifteen none)
         check "--count $options" [ "$(cut -f2 out | paste -sd' ')" = "15+ 2 1 14 15+ 0" ]
     done
-    run build --count -o f < <(cat in)
-    check "--count of a pipe: no copy is refused" exits 0
+    works build --count -o f < <(cat in)
     run build --seed 1 --removable --count -n 100 -o f in
     run remove f <(echo 8)
-    run count f <(echo 8)
-    check "--removable --count: removed" prints $'8\t1\n'
-    run build --count --kind cuckoo -o f in
-    refused "a kind that refuses copies" "leave out --kind and --base"
-    run plan --count -n 1000 --json
-    check "plan --count: what build makes" tells '^\{"kind":"counting"'
+    writes $'8\t1\n' count f <(echo 8)
+    refuses "leave out --kind and --base" build --count --kind cuckoo -o f in
+    shows '^\{"kind":"counting"' plan --count -n 1000 --json
     yes same | head -100000 >in
     run build --count -o f in
     check "--count: copies take no room" [ "$(stat -c %s f)" -lt 100000 ]
@@ -274,56 +373,41 @@ test_keys_are_an_estimate() {
     seq 156909 >in
     run build --seed 1 -n 160k -o f in
     run add -q f <(echo one)
-    run info f
-    check "info: about" tells "^keys +about 156,[89][0-9]{2} different ones \\(156,[0-9]{3} of them set a bit\\)\$"
+    shows "^keys +about 156,[89][0-9]{2} different ones \\(156,[0-9]{3} of them set a bit\\)\$" info f
     run info --json f
     keys=$(field keys_estimated out) counted=$(field keys out)
     check "info --json" [ $((keys - 156910)) -ge -100 -a $((keys - 156910)) -le 100 ]
     check "info --json: counted" [ "$counted" -lt "$keys" ]
     run build --kind cuckoo -n 160k -o g in
-    run info g
-    check "info: exact" tells "^keys +156,909\$"
-    run merge -o h f f
-    check "merge: about" says "2 filters into h: about 15"
-    run merge -o h f
-    check "merge: one" says "1 filter into h: about 15"
+    shows "^keys +156,909\$" info g
+    reports "2 filters into h: about 15" merge -o h f f
+    reports "1 filter into h: about 15" merge -o h f
 }
 
 test_one_of_a_thing() {
-    run build -n 1 -o f < <(echo a)
-    check "1 key" says "1 key into f: "
+    reports "1 key into f: " build -n 1 -o f < <(echo a)
     check "1 key: no speed" not says "keys/s"
-    run build -n 1000 --removable -o f < <(echo a)
-    check "room" says ", room for 999 keys more, "
+    reports ", room for 999 keys more, " build -n 1000 --removable -o f < <(echo a)
     check "most of it is empty" not says "bits a key"
-    run remove f < <(seq 2)
-    check "2 were not in it" says "0 keys removed from f, 2 were not in it"
-    run create g -n 1
-    check "create: 1 key" says "g made, for 1 key: "
-    run dedup < <(echo a)
-    check "1 line" says "1 line, 1 new, 0 repeated"
-    run build -n 20000 -o f < <(seq 20000)
-    check "many: speed" says " keys/s"
+    reports "0 keys removed from f, 2 were not in it" remove f < <(seq 2)
+    reports "g made, for 1 key: " create g -n 1
+    reports "1 line, 1 new, 0 repeated" dedup < <(echo a)
+    reports " keys/s" build -n 20000 -o f < <(seq 20000)
 }
 
 test_times_have_units() {
     local window
     for window in 24h 7d 90m 1500ms 36h; do
         run dedup --window $window --state "s$window" keys
-        run dedup --window 5h --state "s$window" keys
-        refused "--window" "is a window of $window in 5 generations"
+        refuses "is a window of $window in 5 generations" dedup --window 5h --state "s$window" keys
     done
-    run plan --window 24h
-    check "plan: period" tells "^period time +6h\$"
+    shows "^period time +6h\$" plan --window 24h
     check "plan: no period of keys" not tells "^period keys"
-    run plan --window 24h --json
-    check "plan --json: period in ms" [ "$(field period_time out)" = 21600000 ]
+    tells_json period_time 21600000 plan --window 24h --json
     run plan -n 1000
     check "plan: what it has not" not tells "^together"
-    run plan -n 1000 --json
-    check "plan --json: what it has not" tells '"together":0'
-    run plan --grow --kind chain --compact
-    check "plan: preference" tells "^preference +compact\$"
+    shows '"together":0' plan -n 1000 --json
+    shows "^preference +compact\$" plan --grow --kind chain --compact
 }
 
 # bits RATE: what the plan for it takes.
@@ -346,10 +430,8 @@ test_cheaper_rates() {
 }
 
 test_static() {
-    run plan -n 1000 --static
-    check "--static: says that it does nothing" tells "^notes +--static changes nothing"
-    run plan --help-all
-    check "--static: its help says so" tells "static .*all keys are known at once: changes"
+    shows "^notes +--static changes nothing" plan -n 1000 --static
+    shows "static .*all keys are known at once: changes" plan --help-all
 }
 
 run_tests

@@ -5,21 +5,17 @@
 test_add_is_in_place() {
     run build -n 1000 -p 1e-6 --seed 1 -o f keys
     ls -i f >inode
-    run add f <(seq 11 20)
-    check "add: in place" exits 0
+    works add f <(seq 11 20)
     check "add: the file is the same one" [ "$(ls -i f)" = "$(cat inode)" ]
-    run query -c f <(seq 20)
-    check "add: all are in" prints $'20\n'
+    writes $'20\n' query -c f <(seq 20)
     cp f f.before
-    run add f <(seq 5000)
-    refused "add: too many" "full"
+    refuses "full" add f <(seq 5000)
     check "add: says what is in" grep -q '; [0-9,]* of the keys are in f$' err
     mv f.before f
     interrupted INT 0 add f
     check "add, SIGINT" exits 130
     check "add, SIGINT: says" grep -qE "interrupted; (0|10) of the keys are in f: adding all again is safe" err
-    run verify f
-    check "add, SIGINT: verify" exits 0
+    works verify f
 }
 
 test_add_rewrites() {
@@ -27,47 +23,35 @@ test_add_rewrites() {
     run build -n 1000 --seed 1 -o f keys
     cp f f.before
     ls -i f >inode
-    run add --rewrite f <(seq 5000)
-    refused "--rewrite: too many" "; f is unchanged"
+    refuses "; f is unchanged" add --rewrite f <(seq 5000)
     check "--rewrite: f is unchanged" same f f.before
     run add --rewrite f <(seq 20)
     check "--rewrite: another file" [ "$(ls -i f)" != "$(cat inode)" ]
-    run query -c f <(seq 20)
-    check "--rewrite: all are in" prints $'20\n'
+    writes $'20\n' query -c f <(seq 20)
     for kind in cuckoo counting elastic chain; do
         run build -n 100 --kind $kind -o g keys
-        run add g <(seq 20)
-        check "$kind: add" exits 0
-        run query -c g <(seq 20)
-        check "$kind: all are in" prints $'20\n'
+        works add g <(seq 20)
+        writes $'20\n' query -c g <(seq 20)
     done
     refuses "--in-place: excludes --rewrite" add --in-place --rewrite f keys
     if [ "$(id -u)" -ne 0 ]; then
         chmod a-w f
-        run add f <(seq 30)
-        check "a file that may only be replaced is" exits 0
+        works add f <(seq 30)
     fi
 }
 
 # What a process had added before it died is in; the next add writes the checksums.
 test_add_dies() {
-    local pid
     run build -q -n 1000 -p 1e-9 -o f keys
-    mkfifo slow
-    "$program" add -q f slow 2>slow_err &
-    pid=$!
-    exec 5>slow
+    begins add -q f
     seq 100 200 >&5
     check "add: a key is found at once" until_true "$program" query --any f --key 200
-    kill -9 $pid
-    exec 5>&-
-    wait $pid 2>kill_err
+    kill -9 $begun
+    finishes 2>kill_err
     refuses "perhaps add f < /dev/null" verify f
-    run query -c f keys <(seq 100 200)
-    check "add, SIGKILL: what was added is in" prints $'111\n'
+    writes $'111\n' query -c f keys <(seq 100 200)
     run add -q f
-    run verify f
-    check "add, SIGKILL: the next one writes the checksums" exits 0
+    works verify f
 }
 
 test_interrupted_query() {
@@ -85,24 +69,16 @@ test_interrupted_query() {
 }
 
 test_quiet() {
-    run build -q -n 100 -p 1e-12 --count -o f keys
-    check "build -q" is_silent
-    run query -q f keys
-    check "query -q: prints the lines" same out keys
-    run query -q -c f keys
-    check "query -q -c: prints how many" prints $'10\n'
-    run count -q f <(echo 3)
-    check "count -q" prints $'3\t1\n'
-    run verify -q f
-    check "verify -q" exits 0
+    quietly build -q -n 100 -p 1e-12 --count -o f keys
+    matches keys query -q f keys
+    writes $'10\n' query -q -c f keys
+    writes $'3\t1\n' count -q f <(echo 3)
+    works verify -q f
     check "verify -q: prints nothing" lines out 0
-    run info -q f
-    check "info -q" tells '^keys +10$'
-    run query --any f keys
-    check "--any" exits 0
+    shows '^keys +10$' info -q f
+    works query --any f keys
     check "--any: prints nothing" lines out 0
-    run query --any f <(echo stone)
-    check "--any: none" exits 1
+    ends 1 query --any f <(echo stone)
     refuses "--any: prints nothing: leave out -c" query --any -c f keys
     refuses "--any: prints nothing: leave out --label" query --any --label f keys
     refuses "--label: prints every key: leave out -c" query -q --label -c f keys
@@ -110,14 +86,11 @@ test_quiet() {
 
 test_common_options() {
     run build -q -n 100 --count -o f keys
-    run verify --json f
-    check "verify --json" tells '"ok":true,"pages":1,"damaged":0'
+    shows '"ok":true,"pages":1,"damaged":0' verify --json f
     printf X | dd of=f bs=1 seek=4100 conv=notrunc 2>dd_err
-    run verify --json f
-    check "verify --json: damaged" exits 1
+    ends 1 verify --json f
     check "verify --json: damaged" tells '"ok":false,"pages":1,"damaged":1,"first_damaged":4096'
-    run -V
-    check "-V" tells '^perhaps [0-9]+\.[0-9]+\.[0-9]+'
+    shows '^perhaps [0-9]+\.[0-9]+\.[0-9]+' -V
 }
 
 test_did_you_mean() {
@@ -136,8 +109,7 @@ test_did_you_mean() {
 test_numbers_of_people() {
     local value
     for value in 1,000,000 1MB 1000kb 1,000k 1000KB; do
-        run plan -n $value --json
-        check "-n $value" [ "$(field capacity out)" = 1000000 ]
+        tells_json capacity 1000000 plan -n $value --json
     done
     for value in 1,00 1000,000 ,100 1,000, 1,0000 1MBB 5B 1,000,00; do
         refuses "-n $value: not a number of keys" plan -n $value
@@ -159,11 +131,9 @@ test_help_is_short() {
         narrow "$verb --help-all"
         check "$verb --help-all" tells '--help-all +all options'
     done
-    run help build
-    check "help build: there are more" tells "and [0-9]+ more: 'perhaps build --help-all'"
+    shows "and [0-9]+ more: 'perhaps build --help-all'" help build
     for arguments in "build --help-all" "help build --help-all"; do
-        run $arguments
-        check "$arguments" tells '--seed S'
+        shows '--seed S' $arguments
     done
 }
 
@@ -173,11 +143,9 @@ test_padding() {
     for tool in gzip xz; do
         command -v $tool >/dev/null || continue
         { $tool -c <keys; head -c 300000 /dev/zero; $tool -c <keys; head -c 4 /dev/zero; } >in
-        run query -c f in
-        check "$tool: zeros behind a member" prints $'20\n'
+        writes $'20\n' query -c f in
         { $tool -c <keys; head -c 8 /dev/zero; echo junk and more junk; } >in
-        run query -c f in
-        refused "$tool: junk behind zeros" "in: corrupt $tool data"
+        refuses "in: corrupt $tool data" query -c f in
     done
 }
 
@@ -199,29 +167,23 @@ test_not_lines() {
     check "nothing was added" same f f.before
     check "nothing was made" [ ! -e h ]
     gzip -c <keys >a.gz
-    run build --raw -n 1000 -p 1e-12 -o h a.zip a.lz4 a.gz g
-    check "--raw" exits 0
+    works build --raw -n 1000 -p 1e-12 -o h a.zip a.lz4 a.gz g
     run query --raw -c h a.zip a.gz
     check "--raw: as they are" [ "$(cat out)" = "$(cat a.zip a.gz | grep -ac '')" ]
-    run query -c h a.gz
-    check "without --raw unpacked" prints $'0\n'
+    writes $'0\n' query -c h a.gz
 }
 
 test_short_lines() {
     local j verb
     printf 'a 1\nx\nb 2\ny\n\nc 3\n' >in
     for j in 1 2 8; do
-        run build -j $j -q -n 100 -p 1e-12 --field 2 -d ' ' -o f in
-        check "-j $j: short lines are skipped" exits 0
+        works build -j $j -q -n 100 -p 1e-12 --field 2 -d ' ' -o f in
         check "-j $j: and counted" says "perhaps: 3 lines skipped: in:2 has no such field, and so on"
-        run query -j $j --field 2 -d ' ' f in
-        check "-j $j: the others are dealt with" prints $'a 1\nb 2\nc 3\n'
-        run query -c --field 2 -d ' ' -j $j f in keys --skip-short
-        check "-j $j: --skip-short: says nothing" is_silent
+        writes $'a 1\nb 2\nc 3\n' query -j $j --field 2 -d ' ' f in
+        quietly query -c --field 2 -d ' ' -j $j f in keys --skip-short
         run query --json --field 2 -d ' ' -j $j f in
         check "-j $j: --json" [ "$(field skipped err) $(field keys err)" = "3 3" ]
-        run dedup -j $j -q --field 2 --delimiter ' ' in in
-        check "-j $j: dedup" prints $'a 1\nb 2\nc 3\n'
+        writes $'a 1\nb 2\nc 3\n' dedup -j $j -q --field 2 --delimiter ' ' in in
         check "-j $j: dedup: six" says "6 lines skipped: in:2 has no such field"
     done
     printf 'a 0123456789abcdef\nx\nb short\n' >sized
@@ -241,24 +203,17 @@ test_several_fields() {
     local value
     printf 'a,b,c,d,e\n' >in
     run build -q -n 100 -p 1e-12 --field 1,3-4 -d , -o f in
-    run query -c f <(echo a,c,d)
-    check "--field 1,3-4" prints $'1\n'
-    run query f --field 3,1-2 -d , <(echo c,d,a,z)
-    check "--field: in the order given" prints $'c,d,a,z\n'
-    run query -c f --field 2- -d , <(echo x,a,c,d)
-    check "--field 2-" prints $'1\n'
-    run query --any f --field 1,3-4 -d , <(echo a,b,c)
-    refused "--field: a line without the last" "has no such field"
+    writes $'1\n' query -c f <(echo a,c,d)
+    writes $'c,d,a,z\n' query f --field 3,1-2 -d , <(echo c,d,a,z)
+    writes $'1\n' query -c f --field 2- -d , <(echo x,a,c,d)
+    refuses "has no such field" query --any f --field 1,3-4 -d , <(echo a,b,c)
     for value in 0 1,0 1,1 1-3,2 3-1 1, ,1 1.5 - -2 1-x ""; do
         refuses "--field $value: not fields" query f --field="$value" in
     done
     run build -q -n 100 -p 1e-12 --ignore-case -o g <(printf 'Apple\nPEAR\n')
-    run query --ignore-case g <(printf 'aPPLE\npear\nstone\n')
-    check "--ignore-case: the line is printed as it is" prints $'aPPLE\npear\n'
-    run query -c g <(printf 'Apple\napple\n')
-    check "--ignore-case: is of the keys in the filter, too" prints $'1\n'
-    run query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
-    check "--ignore-case with fields" exits 1
+    writes $'aPPLE\npear\n' query --ignore-case g <(printf 'aPPLE\npear\nstone\n')
+    writes $'1\n' query -c g <(printf 'Apple\napple\n')
+    ends 1 query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
 }
 
 test_several_filters() {
@@ -270,62 +225,48 @@ test_several_filters() {
         run query -j $j -f odd -f even -f small --label keys
         check "-f: --label says which" [ "$(head -n 5 out)" = \
             $'odd,small\t1\neven,small\t2\nodd\t3\neven\t4\nno\t5' ]
-        run query -j $j -f odd -f small keys
-        check "-f: in any" prints $'1\n2\n3\n'
-        run query -j $j -v -c keys -f odd -f even
-        check "-f: -v: in none" prints $'6\n'
+        writes $'1\n2\n3\n' query -j $j -f odd -f small keys
+        writes $'6\n' query -j $j -v -c keys -f odd -f even
     done
     run query --json -f odd -f even keys
     check "-f: --json" grep -q '"filter":\["odd","even"\],"keys":10,"skipped":0,"perhaps":4' err
-    run query -f odd keys
-    check "-f: one" prints $'1\n3\n'
+    writes $'1\n3\n' query -f odd keys
     run query --label -f odd keys
     check "-f: one, --label" [ "$(head -n 2 out)" = $'perhaps\t1\nno\t2' ]
     refuses "even: is a filter, not keys" query odd even keys
     check "several filters: says how" says "-f A -f B"
     refuses "missing: No such file" query -f odd -f missing keys
-    run query -c --check -f odd -f even keys
-    check "-f: --check" prints $'4\n'
+    writes $'4\n' query -c --check -f odd -f even keys
     refuses "--check: not of a filter on servers" query --check -f odd -f redis://127.0.0.1:1/x keys
     refuses "-f : empty" query -f "" keys
 }
 
 test_keys_as_arguments() {
-    run build -n 100 -p 1e-12 -o f --key apple --key 'two words'
-    check "build --key" says "2 keys into f"
-    run query f --key apple --key stone --key 'two words'
-    check "query --key" prints $'apple\ntwo words\n'
-    run query --any f --key stone
-    check "query --key: exit" exits 1
+    reports "2 keys into f" build -n 100 -p 1e-12 -o f --key apple --key 'two words'
+    writes $'apple\ntwo words\n' query f --key apple --key stone --key 'two words'
+    ends 1 query --any f --key stone
     run add -q f --key stone --key ''
-    run query -c f --key stone --key ''
-    check "add --key" prints $'2\n'
+    writes $'2\n' query -c f --key stone --key ''
     refuses "keys: --key gives the keys: leave out the inputs" query f --key apple keys
     refuses "--key: holds a newline, where keys end: give -0 too" query f --key $'a\nb'
     refuses "--key: is all of a key: leave out --field" query f --key a --field 1
     run query -0 f --key $'a\nb' --key apple
     check "query -0 --key" [ "$(tr '\0' '|' <out)" = 'apple|' ]
-    run query --ignore-case f --key APPLE
-    check "--key --ignore-case" prints $'APPLE\n'
+    writes $'APPLE\n' query --ignore-case f --key APPLE
 }
 
 test_wait() {
-    local adder waiter value
+    local waiter value
     seq 10 >in
     run build -q -n 1000 -o f in
-    mkfifo slow
-    exec 5<>slow
-    "$program" add -q --rewrite f slow 2>slow_err 5<&- &
-    adder=$!
-    until_true reads $adder slow
+    begins add -q --rewrite f
     refuses "f: another process is changing it: try again later, or give --wait" \
         add --rewrite f in
     refuses "f: another process is changing it" add --rewrite --wait 0.02 f in
     "$program" add --rewrite --wait 1m f <(seq 100 200) 2>err 5<&- &
     waiter=$!
     seq 300 400 >&5
-    exec 5>&-
-    wait $adder
+    finishes
     wait $waiter
     status=$?
     check "--wait" exits 0
@@ -348,8 +289,7 @@ test_completions() {
     refuses "tcsh: no shell that completions are made for" help --completion tcsh
     refuses "--completion: no shell" help --completion
     for shell in bash zsh fish; do
-        run help --completion $shell
-        check "completion for $shell" exits 0
+        works help --completion $shell
         cp out $shell.script
         command -v $shell >/dev/null || continue
         check "$shell parses it" $shell -n $shell.script

@@ -46,6 +46,13 @@ succeeds() {
     check "$name: $(tail -n 1 out)" gives none
 }
 
+# filled NAME NUMBER SETTING...: makes one and adds so many keys, which the file keys tells.
+filled() {
+    succeeds "create" create "$1" "${@:3}"
+    succeeds "add" add "$1" count="$2"
+    echo "$2" >keys
+}
+
 # fails NAME ERROR VERB...: drives, which must end with this error.
 fails() {
     local name=$1 error=$2

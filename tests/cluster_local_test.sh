@@ -53,8 +53,7 @@ test_cluster() {
     check "status: a row a server" lines out 6
     check "status: masters" test "$(grep -c ' master ' out)" -eq 3
 
-    run up --port "$port" --folder "$folder/other"
-    check "a port is taken: refused" exits 2
+    ends 2 up --port "$port" --folder "$folder/other"
     check "a port is taken: says which" says "port $port: "
     check "a port is taken: leaves nothing" test ! -e "$folder/other"
 
@@ -98,8 +97,7 @@ test_refusals() {
     for arguments in "sideways" "up --port x" "up --port" "up --port 99999" "up --replicas 9" \
         "up --colour red"; do
         # shellcheck disable=SC2086
-        run $arguments
-        check "'$arguments' is refused" exits 2
+        ends 2 $arguments
         check "'$arguments': says something" test -s err
     done
 }

@@ -48,9 +48,7 @@ test_flushall() {
 
 test_partition_is_deleted() {
     local node key
-    succeeds "create" create deleted capacity=1000000 fpr=1e-4 partitions=64
-    succeeds "add" add deleted count=20000
-    printf '20000\n' >keys
+    filled deleted 20000 capacity=1000000 fpr=1e-4 partitions=64
     open_asker deleted
     remove_partition deleted 17
     echo >&5
@@ -70,9 +68,7 @@ test_partition_is_deleted() {
 # Who adds to a partition that is not there makes one of zeros, and may die before noticing.
 test_partition_of_zeros() {
     local node key nbytes
-    succeeds "create" create zeros capacity=1000000 fpr=1e-4 partitions=64
-    succeeds "add" add zeros count=20000
-    printf '20000\n' >keys
+    filled zeros 20000 capacity=1000000 fpr=1e-4 partitions=64
     open_asker zeros
     nbytes=$(server_cli "$(owner_of 'perhaps:{zeros/5}')" \
         strlen "$(partitions "$(owner_of 'perhaps:{zeros/5}')" zeros 5)")
@@ -88,8 +84,7 @@ test_partition_of_zeros() {
 # Many keys at once to a small filter fill what they made of a lost partition like a real one.
 test_partition_is_deleted_beside_a_crowd() {
     local node key adders
-    succeeds "create" create beside capacity=100000 fpr=1e-4 partitions=64
-    succeeds "add" add beside count=40000
+    filled beside 40000 capacity=100000 fpr=1e-4 partitions=64
     added=40000 start_crowd beside adders=1 askers=6 batch=4
     "$program" run "$(url beside)" keys=more adders=4 batch=8000 >adders 2>adders_err &
     adders=$!
@@ -135,8 +130,7 @@ test_deleted_and_made_anew() {
 # What verify finds out about a filter is said of the one that is open, and changes nothing.
 test_verify_of_a_stale_handle() {
     local node
-    succeeds "create" create stale capacity=1000
-    succeeds "add" add stale count=100
+    filled stale 100 capacity=1000
     open_asker stale verify wait=2
     node=$(owner_of 'perhaps:{stale}')
     server_cli "$node" rename 'perhaps:{stale}' 'away:{stale}' >/dev/null
@@ -252,9 +246,7 @@ test_unreachable() {
 # A hang of a node in the middle, for longer than patience lasts.
 test_patience_ends() {
     local node
-    succeeds "create" create patience capacity=100000 partitions=64
-    succeeds "add" add patience count=1000
-    printf '1000\n' >keys
+    filled patience 1000 capacity=100000 partitions=64
     node=$(owner_of 'perhaps:{patience/0}')
     kill -STOP "${PIDS[node]}"
     fails "ask" UNREACHABLE ask 'patience?timeout=300ms&patience=1s' keys=keys
@@ -303,9 +295,7 @@ test_rights() {
     local open='cluster|slots hgetall strlen'
     with_single
     server_cli "$entry" acl setuser other on '>secret' '~other:*' +@all >/dev/null
-    succeeds "create" create rights capacity=1000
-    succeeds "add" add rights count=100
-    printf '100\n' >keys
+    filled rights 100 capacity=1000
     needs ask "$open getrange hget hexists" rights keys=keys
     needs open "$open getrange" rights
     needs verify "$open getrange" rights
@@ -433,9 +423,7 @@ test_read_only_replica() {
     local master
     with_single --repl-diskless-sync-delay 0
     master=$entry
-    succeeds "create" create copied capacity=1000
-    succeeds "add" add copied count=100
-    printf '100\n' >keys
+    filled copied 100 capacity=1000
     with_single --replicaof 127.0.0.1 "${PORTS[master]}"
     check "it has a copy" within 20 eval '[ "$(server_cli $entry dbsize)" = "$(server_cli $master dbsize)" ]'
     all_there copied
@@ -450,9 +438,7 @@ test_read_only_replica() {
 
 test_cluster_is_down() {
     local slot node
-    succeeds "create" create down capacity=100000 partitions=512
-    succeeds "add" add down count=5000
-    printf '5000\n' >keys
+    filled down 5000 capacity=100000 partitions=512
     slot=$(slot_of 'perhaps:{down/3}') node=$(owner_of 'perhaps:{down/3}')
     for i in 0 1 2; do server_cli $i cluster delslots "$slot" >/dev/null; done
     drive ask 'down?patience=500ms' keys=keys

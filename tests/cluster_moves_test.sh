@@ -26,8 +26,7 @@ test_slots_move() {
 # Of one slot some keys have gone to the other node, and the others have not.
 test_slot_between_nodes() {
     local key from to slot asked
-    succeeds "create" create between capacity=200 fpr=1e-6 grow=1 partitions=1
-    succeeds "add" add between count=1000
+    filled between 1000 capacity=200 fpr=1e-6 grow=1 partitions=1
     printf '3000\n' >keys
     slot=$(slot_of 'perhaps:{between/0}') from=$(owner_of 'perhaps:{between/0}')
     to=$(masters | grep -vx "$from" | head -n 1)
@@ -189,9 +188,7 @@ test_master_hangs_long() {
 # and does not know yet that it was replaced.
 test_old_master_is_asked() {
     local old new
-    succeeds "create" create stale capacity=100000 fpr=1e-9 partitions=64
-    succeeds "add" add stale count=1000
-    printf '1000\n' >keys
+    filled stale 1000 capacity=100000 fpr=1e-9 partitions=64
     old=$(owner_of 'perhaps:{stale/0}') new=$(replica_of "$old")
     open_asker stale
     kill -STOP "${PIDS[old]}"

@@ -79,7 +79,7 @@ bool has_cpu(void);
 /* Runs all tests, or those that PERHAPS_TEST names (with * and ?): the exit status. */
 int run_all_tests(void);
 
-/* ---- What is released at the end of its block ---------------------------------------------- */
+/* ---- What is released at the end of its block ------------------------------------------- */
 
 #define scoped_filter __attribute__((cleanup(release_filter))) perhaps_filter
 #define scoped_layout __attribute__((cleanup(release_layout))) perhaps_layout
