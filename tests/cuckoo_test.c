@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kinds/kinds.h"
 #include "kernels/layout.h"
+#include "kinds/kinds.h"
 
 /* Of a geometry that no plan makes: it takes keys until there is no room. */
 static perhaps_filter *table_filter(uint64_t nbuckets, unsigned width, enum perhaps_hash hash)

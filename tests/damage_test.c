@@ -358,7 +358,8 @@ TEST(test_noise)
     struct rng rng = rng_for(__func__);
     const struct filter_kind *kind;
     for (size_t i = 0; (kind = kind_by_index(i)); i++)
-        for (unsigned done = 0; !kind->grows && !kind->composite && done < (SANITIZED ? 30 : 100);) {
+        for (unsigned done = 0;
+             !kind->grows && !kind->composite && done < (SANITIZED ? 30 : 100);) {
             perhaps_filter *f;
             scene("%s, noise %u", kind->about.name, done);
             if (!noise_filter(kind, &rng, &f))

@@ -10,8 +10,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "store/container.h"
 #include "filter/filter.h"
+#include "store/container.h"
 
 /* Each page that is looked at in a file may read some MiB of holes ahead. */
 enum { KEYS = 40, KEYS_IN_FILE = 8, OS_PAGE_NBYTES = 4096 };
