@@ -76,10 +76,10 @@ static size_t block_offset(const struct pass *pass, size_t i)
 /* A partition's length is looked at behind the questions to it, on the same connection.
  *
  * Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
- * until the client that added has looked at it, and removed it.  In a small filter one chunk puts
- * several keys into each block, so that those look as good as any: there all partitions that
- * are asked are looked at.  In a large one it is those whose block has the bits of a few keys
- * at most (see is_sparse()): when it is a third full, one block in some hundreds. */
+ * until the client that added has looked at it, and removed it.  In a small filter one chunk
+ * puts several keys into each block, so that those look as good as any: there all partitions
+ * that are asked are looked at.  In a large one it is those whose block has the bits of a few
+ * keys at most (see is_sparse()): when it is a third full, one block in some hundreds. */
 enum { CHUNKS_AT_ONCE = 16, KEYS_BELIEVED = 3 };
 
 static bool is_small(const struct layer *layer)
@@ -261,7 +261,7 @@ static int take_block(const struct request *request, const struct reply *reply)
 }
 
 /* A replica that has not got a partition yet says nothing about the master.  A client that adds
- * asks masters only: what a replica has not got yet would be added again, and be told as new. */
+ * asks masters only: what a replica has not got yet would be added again, and told as new. */
 int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
 {
     struct pass pass = make_pass(c, layer, true);

@@ -39,9 +39,9 @@ int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed);
  * which were not added but for 'nunknown' of them. */
 int chunk_add(perhaps_cluster *c, const struct layer *layer);
 
-/* Takes what the bits of a key were, nbits of them: were all set, it was there.  Sent 'again', an
- * add does not tell whether it was the first time that set them.  Returns how many were set, or
- * an error. */
+/* Takes what the bits of a key were, nbits of them: were all set, it was there.  An add that is
+ * sent 'again' does not tell whether it was the first time that set them.  Returns how many
+ * were set, or an error. */
 int chunk_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
                     size_t nbits, bool again);
 

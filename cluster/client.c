@@ -15,7 +15,7 @@ enum { TIMEOUT_MS = 3000, PATIENCE_MS = 30000 };
 
 /* ---- Dialects -------------------------------------------------------------------------- */
 
-/* Operations that are NULL cannot be: call_*() below say why. */
+/* Operations that are NULL cannot be: the public calls below say why. */
 struct dialect {
     const char *layout;          /* its name */
     const char *before, *behind; /* a name, to make the Redis key of it */

@@ -1,5 +1,5 @@
-/* exchange.c - what came to nothing is tried again, elsewhere or later, until it is answered and
- * as many replicas have it as must; and what that takes: the map, and the news of failovers. */
+/* exchange.c - what came to nothing is tried again, elsewhere or later, until it is answered
+ * and as many replicas have it as must; what that takes: the map, and news of failovers. */
 #include "exchange.h"
 
 #include <errno.h>

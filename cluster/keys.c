@@ -4,11 +4,11 @@
  * after an error: so many clients at once never put more keys into a layer than it was planned
  * for, and one that dies leaves a layer that is full a little early.
  *
- * A layer that is full stays as it is, but for clients that do not know yet that there is a newer
- * one.  They find out when they give back.  What they took for new is then added to the newer
- * layer, too, and is new only if it is new there: of two clients that added one key to two
- * layers, one meets the other's there.  A client that knows of the newer layer asks the older
- * ones first. */
+ * A layer that is full stays as it is, but for clients that do not know yet that there is a
+ * newer one.  They find out when they give back.  What they took for new is then added to the
+ * newer layer, too, and is new only if it is new there: of two clients that added one key to
+ * two layers, one meets the other's there.  A client that knows of the newer layer asks the
+ * older ones first. */
 #include "keys.h"
 
 #include <stdio.h>

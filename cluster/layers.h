@@ -13,14 +13,14 @@ int layers_renew(perhaps_cluster *c);
 /* Forgets what is open. */
 void layers_close(perhaps_cluster *c);
 
-/* Reads the description anew.  PERHAPS_ERR_MISSING where there is none; what the handle has open
- * is left alone. */
+/* Reads the description anew.  PERHAPS_ERR_MISSING where there is none; what the handle has
+ * open is left alone. */
 int layers_describe(perhaps_cluster *c, struct description *about);
 
 /* Opens the layers that are ready and not open yet. */
 int layers_open_ready(perhaps_cluster *c, const struct description *about);
 
-/* What clients ask the description beside their work: whether that layer is ready, and the id. */
+/* What clients ask the description beside their work: is that layer ready; the id. */
 enum question { ASK_READY, ASK_ID, ASKS };
 void layers_write_question(const perhaps_cluster *c, enum question question, unsigned layer,
                            struct resp *out);

@@ -1,5 +1,5 @@
-/* round.c - requests go to the nodes that own their slots, all nodes work at once, and what came
- * to nothing is put off. */
+/* round.c - requests go to the nodes that own their slots, all nodes work at once, and what
+ * came to nothing is put off. */
 #include "round.h"
 
 #include <ctype.h>
