@@ -6,7 +6,7 @@
 
 #include "cache_guard.h"
 
-/* A look-up waits so long for servers, and the next ones after it do not wait at all. */
+/* How long a look-up waits for servers, and how long after that none of them is asked. */
 enum { PATIENCE_MS = 2000, SILENCE_S = 1 };
 
 static void fail(const struct guard *guard, int error)

@@ -1,7 +1,6 @@
 /* main.c - cache_guard: a filter in front of a cache and a database of users.
  * The heart of it is is_user() and sign_up().  README.md tells the rest.
- * Run: build/examples/cache_guard   (returns 0 if no user was denied, and hardly a question
- * about nobody came through) */
+ * Run: build/examples/cache_guard   (returns 0 if the guard denied no user and did its work) */
 #include <err.h>
 #include <math.h>
 #include <stdio.h>
@@ -235,6 +234,7 @@ static bool check(void)
     struct perhaps_keys users = { 0 };
     size_t count = database_query(database, USERS, NULL, &users), ndenied = 0;
     bool *perhaps = calloc(count + 1, sizeof *perhaps);
+    guard.silent_until_s = 0; /* it is asked, whether it answered before or not */
     if (!perhaps || !guard_ask(&guard, &users, perhaps))
         errx(2, "the guard could not be checked");
     for (size_t i = 0; i < count; i++)
