@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kernels/layout.h"
+#include "kinds/lines.h"
 
 static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *base,
                                    uint64_t capacity, enum perhaps_hash hash)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kernels/layout.h"
 #include "kinds/kinds.h"
+#include "kinds/lines.h"
 
 static const struct perhaps_kind *counting(void)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "filter/filter.h"
-#include "kernels/layout.h"
+#include "kinds/buckets.h"
 #include "kinds/kinds.h"
 
 /* Of a geometry that no plan makes: it takes keys until there is no room. */

@@ -142,21 +142,22 @@ static void check_kernels(const perhaps_filter *f, const struct body *b, struct 
     struct keyhash keys[KEYS];
     bool wanted[KEYS], answer[KEYS];
     size_t present = 0;
-    const struct kernels *k;
     for (size_t i = 0; i < KEYS; i++) {
         keys[i] = some_key(rng);
         wanted[i] = matches_in(b, keys[i]) > 0;
         present += wanted[i];
         expect(f->kind->count(f, &keys[i]) == matches_in(b, keys[i]));
     }
-    for (size_t i = 0; (k = kernels_at(i)); i++) {
-        scene("%s, %u bits a slot", k->name, b->w);
+    for (unsigned i = 0; i < CPU_COUNT; i++) {
+        if (!cpu_has((enum cpu)i))
+            continue;
+        scene("%s, %u bits a slot", cpu_name((enum cpu)i), b->w);
         uint32_t versions[CUCKOO_VERSIONS] = { 0 };
         const uint32_t *const beside[] = { NULL, versions };
         for (unsigned v = 0; v < 2; v++) {
             memset(answer, 2, sizeof answer);
-            size_t found = k->elastic_contains(segments_directories(f), b->w, beside[v], keys,
-                                               keys, KEYS, answer);
+            size_t found = elastic_loops[i].contains(segments_directories(f), b->w, beside[v],
+                                                     keys, keys, KEYS, answer);
             expect(found == present && !memcmp(answer, wanted, sizeof wanted));
         }
     }

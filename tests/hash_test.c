@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "kernels/kernels.h"
 
 static const uint8_t secret_of_vectors[16] = { 0, 1, 2,  3,  4,  5,  6,  7,
                                                8, 9, 10, 11, 12, 13, 14, 15 };
@@ -35,18 +34,22 @@ TEST(test_integers)
 {
     enum { MOST = 40, TRIALS = 2000 };
     struct rng rng = rng_for(__func__);
-    const struct kernels *kernels;
-    for (size_t i = 0; (kernels = kernels_at(i)); i++)
-        for (unsigned trial = 0; kernels->hash_integers && trial < TRIALS; trial++) {
-            uint64_t keys[MOST], seed = rng_next(&rng) >> rng_below(&rng, 64);
+    for (unsigned cpu = 0; cpu < CPU_COUNT; cpu++)
+        for (unsigned trial = 0; cpu_has((enum cpu)cpu) && trial < TRIALS; trial++) {
+            uint64_t ints[MOST], seed = rng_next(&rng) >> rng_below(&rng, 64);
             struct keyhash out[MOST + 1] = { 0 };
+            struct hasher hasher = { .id = PERHAPS_HASH_XXH3,
+                                     .seed = seed,
+                                     .cpu = (enum cpu)cpu };
+            struct perhaps_keys keys = perhaps_keys_packed(ints, sizeof *ints, MOST);
             size_t n = (size_t)rng_below(&rng, MOST + 1);
             for (size_t k = 0; k < MOST; k++)
-                keys[k] = rng_next(&rng) >> rng_below(&rng, 64);
-            scene("%s, %zu keys, seed %llu", kernels->name, n, (unsigned long long)seed);
-            kernels->hash_integers((const uint8_t *)keys, n, seed, out);
+                ints[k] = rng_next(&rng) >> rng_below(&rng, 64);
+            scene("%s, %zu keys, seed %llu", cpu_name((enum cpu)cpu), n,
+                  (unsigned long long)seed);
+            hasher_run(&hasher, &keys, 0, n, out);
             for (size_t k = 0; k < n; k++) {
-                struct keyhash right = xxh3_keyhash(&keys[k], sizeof keys[k], seed);
+                struct keyhash right = xxh3_keyhash(&ints[k], sizeof ints[k], seed);
                 expect(out[k].place == right.place && out[k].mark == right.mark);
             }
             expect(out[n].place == 0 && out[n].mark == 0);

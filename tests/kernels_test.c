@@ -1,11 +1,13 @@
-/* kernels_test.c - every table of kernels against plain loops that were written after
+/* kernels_test.c - the loops for every instruction set against plain loops that were written after
  * doc/FORMAT.md, bit for bit. */
 #include "support.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernels/kernels.h"
+#include "kinds/bloom.h"
+#include "kinds/buckets.h"
+#include "kinds/lines.h"
 
 /* ---- As the format says, one bit after the other ----------------------------------------- */
 
@@ -267,25 +269,26 @@ static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
     place_body(t, s->parts * s->size * 64);
 }
 
-static void try_blocked(const struct kernels *k, struct trial *t, struct rng *rng)
+static void try_blocked(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     shape_lines(t, true, rng);
-    scene("%s, blocked: %u parts of %llu lines, %u bits%s", k->name, t->shape.parts,
+    scene("%s, blocked: %u parts of %llu lines, %u bits%s", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits,
           t->shape.together ? ", together" : "");
-    check_bloom_kind(&k->blocked, &kernels_atomic.blocked, t, blocked_bits);
+    check_bloom_kind(&blocked_loops[cpu], &blocked_atomic, t, blocked_bits);
 }
 
-static void try_bloom(const struct kernels *k, struct trial *t, struct rng *rng)
+static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     struct shape *s = &t->shape;
     s->bits = 1 + (unsigned)rng_below(rng, 64);
     s->size = 1 + rng_below(rng, rng_below(rng, 2) ? BODY_MAX * 8 : 1000);
-    scene("%s, bloom: %llu bits, %u a key", k->name, (unsigned long long)s->size, s->bits);
+    scene("%s, bloom: %llu bits, %u a key", cpu_name(cpu), (unsigned long long)s->size,
+          s->bits);
     const uint64_t field[] = { s->size, s->bits };
     memcpy(t->field, field, sizeof field);
     place_body(t, (s->size + 7) / 8);
-    check_bloom_kind(&k->bloom, &kernels_atomic.bloom, t, bloom_bits);
+    check_bloom_kind(&bloom_loops[cpu], &bloom_atomic, t, bloom_bits);
 }
 
 /* Plants some of the keys, since in noise hardly any long fingerprint would be found. */
@@ -307,20 +310,21 @@ static void plant(struct trial *t, struct rng *rng)
     memcpy(t->expected, t->body, t->body_nbytes);
 }
 
-static void try_cuckoo(const struct kernels *k, struct trial *t, struct rng *rng)
+static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     struct shape *s = &t->shape;
     bool wanted[KEYS] = { 0 };
     s->bits = 4 + (unsigned)rng_below(rng, 29);
     s->size = 2 + 2 * rng_below(rng, rng_below(rng, 2) ? (BODY_MAX - 8) / s->bits - 1 : 8);
-    scene("%s, cuckoo: %llu buckets, %u bits", k->name, (unsigned long long)s->size, s->bits);
+    scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
+          s->bits);
     const uint64_t field[] = { s->size, s->bits };
     memcpy(t->field, field, sizeof field);
     place_body(t, s->size / 2 * s->bits + 8);
     plant(t, rng);
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = cuckoo_has(s, t->body, t->keys[i]);
-    check_contains(&k->cuckoo, t, wanted);
+    check_contains(&cuckoo_loops, t, wanted);
 }
 
 /* ---- Counters ---------------------------------------------------------------------------- */
@@ -367,7 +371,7 @@ static void count_counters(uint8_t *body, const uint64_t number[], unsigned n, b
     }
 }
 
-static void check_change(const struct kernels *k, struct trial *t, enum count_change how)
+static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
 {
     uint64_t number[128];
     bool wanted[KEYS] = { 0 };
@@ -382,41 +386,39 @@ static void check_change(const struct kernels *k, struct trial *t, enum count_ch
             count_counters(t->expected, number, n, how != COUNT_DOWN, &expected);
     }
     memset(t->answer, 0xff, sizeof t->answer);
-    size_t count =
-        k->counting_change(t->body, t->field, t->keys, t->ahead, t->n, how, t->answer, &tally);
+    size_t count = counting_change[cpu](t->body, t->field, t->keys, t->ahead, t->n, how,
+                                        t->answer, &tally);
     expect(check_answers(t, wanted) == count);
     expect(tally.turned == expected.turned && tally.filled == expected.filled);
 }
 
 /* Bodies in which counters of 0, 1, 14 and 15 are frequent. */
-static void try_counting(const struct kernels *k, struct trial *t, struct rng *rng)
+static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     shape_lines(t, false, rng);
-    scene("%s, counting: %u parts of %llu lines, %u counters", k->name, t->shape.parts,
+    scene("%s, counting: %u parts of %llu lines, %u counters", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits);
     uint64_t number[128];
     bool wanted[KEYS] = { 0 };
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = all_counted(t->body, number, counters_of(&t->shape, t->keys[i], number));
-    check_contains(&k->counting, t, wanted);
-    check_change(k, t, COUNT_UP);
-    check_change(k, t, COUNT_UP_ABSENT);
-    check_change(k, t, COUNT_DOWN);
+    check_contains(&counting_loops[cpu], t, wanted);
+    check_change(cpu, t, COUNT_UP);
+    check_change(cpu, t, COUNT_UP_ABSENT);
+    check_change(cpu, t, COUNT_DOWN);
 }
 
 /* ---- The run ----------------------------------------------------------------------------- */
 
-static void run(void (*try)(const struct kernels *, struct trial *, struct rng *),
-                const char *name)
+static void run(void (*try)(enum cpu, struct trial *, struct rng *), const char *name)
 {
     enum { TRIALS = SANITIZED ? 2000 : 10000 };
     static struct trial trial;
-    const struct kernels *table;
     struct rng rng = rng_for(name);
-    for (size_t index = 0; (table = kernels_at(index)); index++)
-        for (unsigned i = 0; i < TRIALS; i++) {
+    for (unsigned cpu = 0; cpu < CPU_COUNT; cpu++)
+        for (unsigned i = 0; cpu_has((enum cpu)cpu) && i < TRIALS; i++) {
             fill_randomly(&trial, &rng);
-            try(table, &trial, &rng);
+            try((enum cpu)cpu, &trial, &rng);
         }
 }
 
@@ -447,23 +449,25 @@ static void expect_cpu(const char *name)
     scoped_filter *f = make_filter(perhaps_kind_at(0), 10, 0.01, 1);
     scene("PERHAPS_CPU=%s, and stats say %s", getenv("PERHAPS_CPU"), stats_of(f).cpu);
     expect(!strcmp(stats_of(f).cpu, name));
-    expect(!strcmp(kernels_choose()->name, name));
+    expect(!strcmp(cpu_name(cpu_choose()), name));
 }
 
 TEST(test_choice)
 {
-    const struct kernels *table, *best = kernels_at(0);
-    expect(best == &kernels_scalar && !strcmp(best->name, "scalar"));
-    for (size_t index = 0; (table = kernels_at(index)); index++) {
-        expect(!setenv("PERHAPS_CPU", table->name, 1));
-        expect_cpu(table->name);
-        best = table;
+    const char *best = NULL;
+    expect(cpu_has(CPU_SCALAR) && !strcmp(cpu_name(CPU_SCALAR), "scalar"));
+    for (unsigned cpu = 0; cpu < CPU_COUNT; cpu++) {
+        if (!cpu_has((enum cpu)cpu))
+            continue;
+        best = cpu_name((enum cpu)cpu);
+        expect(!setenv("PERHAPS_CPU", best, 1));
+        expect_cpu(best);
     }
     const char *const unknown[] = { "", "sca", "scalar2", "mmx" };
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
         expect(!setenv("PERHAPS_CPU", unknown[i], 1));
-        expect_cpu(best->name);
+        expect_cpu(best);
     }
     expect(!unsetenv("PERHAPS_CPU"));
-    expect_cpu(best->name);
+    expect_cpu(best);
 }

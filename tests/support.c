@@ -47,9 +47,9 @@ void add_test(const char *name, CMUnitTestFunction function)
 static const char *usual_cpu(void)
 {
     const char *name = NULL;
-    const struct kernels *kernels;
-    for (size_t i = 0; (kernels = kernels_at(i)); i++)
-        name = kernels->name;
+    for (unsigned i = 0; i < CPU_COUNT; i++)
+        if (cpu_has((enum cpu)i))
+            name = cpu_name((enum cpu)i);
     return name;
 }
 

@@ -9,20 +9,10 @@
 
 #include <perhaps.h>
 
+#include "compiler.h"
+
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "perhaps maps little-endian files into memory: big-endian hosts are not supported"
-#endif
-
-/* ThreadSanitizer takes some accesses beside writers for errors that are none. */
-#if defined(__SANITIZE_THREAD__)
-#define THREAD_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define THREAD_SANITIZED 1
-#endif
-#endif
-#ifndef THREAD_SANITIZED
-#define THREAD_SANITIZED 0
 #endif
 
 static inline uint64_t load64(const void *p)
@@ -57,6 +47,14 @@ static inline uint32_t bits_set32(uint32_t word)
     word = (word & UINT32_C(0x33333333)) + (word >> 2 & UINT32_C(0x33333333));
     return ((word + (word >> 4)) & UINT32_C(0x0f0f0f0f)) * UINT32_C(0x01010101) >> 24;
 }
+
+/* A cache line, and the words that it is dealt with in. */
+enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
+
+/* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits
+ * of pi. */
+#define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
+#define ODD_PI     UINT64_C(0x243F6A8885A308D3)
 
 /* Maps a uniform 64-bit number to 0 .. range-1, for any range (multiply-shift). */
 static inline uint64_t scale64(uint64_t uniform, uint64_t range)

@@ -69,6 +69,18 @@ run_packed(const uint8_t *packed, size_t nbytes, size_t n, uint64_t seed, struct
         out[i] = xxh3_keyhash(packed + i * nbytes, nbytes, seed);
 }
 
+static void run_integers(const struct hasher *hasher, const uint8_t *packed, size_t n,
+                         struct keyhash *out)
+{
+#if defined(__x86_64__)
+    if (hasher->cpu == CPU_AVX512) {
+        hash_integers_avx512(packed, n, hasher->seed, out);
+        return;
+    }
+#endif
+    run_packed(packed, 8, n, hasher->seed, out);
+}
+
 /* Keys of the usual lengths are hashed without looking at the length each time. */
 static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                      size_t n, struct keyhash *out)
@@ -77,10 +89,7 @@ static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *key
     const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
     switch (nbytes) {
     case 8:
-        if (hasher->hash_integers)
-            hasher->hash_integers(packed, n, hasher->seed, out);
-        else
-            run_packed(packed, 8, n, hasher->seed, out);
+        run_integers(hasher, packed, n, out);
         break;
     case 16:
         run_packed(packed, 16, n, hasher->seed, out);

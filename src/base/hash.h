@@ -2,6 +2,7 @@
 #ifndef HASH_H
 #define HASH_H
 
+#include "cpu.h"
 #include "keyhash.h"
 #include "xxh3.h"
 #include <perhaps.h>
@@ -15,8 +16,7 @@ struct hasher {
     perhaps_hash_function *function;
     void *context;
 
-    /* XXH3-128 of n keys of 8 bytes each, one behind the other; NULL: libxxhash is as fast. */
-    void (*hash_integers)(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out);
+    enum cpu cpu; /* may hash integers faster */
 };
 
 /* A new filter's hash.  Returns 0, PERHAPS_ERR_SECRET (custom without a function),
@@ -70,5 +70,10 @@ static inline bool hasher_one(const struct hasher *hasher, const void *key, size
     *out = xxh3_keyhash(key, key_nbytes, hasher->seed);
     return true;
 }
+
+#if defined(__x86_64__)
+/* XXH3-128 of n keys of 8 bytes each, one behind the other. */
+void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out);
+#endif
 
 #endif

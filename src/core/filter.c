@@ -1,11 +1,9 @@
 /* filter.c - the public calls: check, hash, forward. */
 #include "../filter/filter.h"
 
+#include "../base/compiler.h"
 #include "../filter/counters.h"
 #include "plan.h"
-
-/* Keeps what is rare, and needs the stack, out of the callers' way. */
-#define NOINLINE __attribute__((noinline))
 
 /* ---- Create ---------------------------------------------------------------------------- */
 

@@ -54,7 +54,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
         .unmatched_removals = counter_get(&f->counters->unmatched_removals),
         .mapped = f->mapping.file || (f->body && !f->body_nbytes),
         .shared = f->shared,
-        .cpu = f->kernels->name,
+        .cpu = cpu_name(f->cpu),
     };
     geometry_describe(f->kind, &g, predicted_at_capacity(f), &stats->plan);
     stats->plan.body_nbytes = nbytes;

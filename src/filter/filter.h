@@ -12,7 +12,7 @@
 #define FILTER_H
 
 #include "../base/hash.h"
-#include "../kernels/kernels.h"
+#include "loops.h"
 #include <perhaps.h>
 #include <perhaps_layout.h>
 
@@ -106,7 +106,7 @@ struct perhaps_filter {
     uint64_t room_until;  /* up to so many keys adds need no look at the rate: see room.c */
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with so many keys it is full, whatever the key limit */
-    const struct kernels *kernels;
+    enum cpu cpu;
     struct perhaps_allocator allocator;
     struct mapping mapping;
     const struct guard *guard;
@@ -241,7 +241,7 @@ struct filter_kind {
 
     /* -- NULL: what is said here is done instead -- */
 
-    /* Chooses f->loops from f->kernels, for a filter that is shared or not.  NULL: none. */
+    /* Chooses f->loops for f->cpu, for a filter that is shared or not.  NULL: none. */
     void (*bind)(perhaps_filter *f);
 
     /* The bytes of the body that contains() and count() read for a key, READS_MOST ranges at

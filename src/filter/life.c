@@ -36,8 +36,8 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->counts = kind->count != NULL;
     f->geometry = *g;
     f->hasher = *hasher;
-    f->kernels = kernels_choose();
-    f->hasher.hash_integers = f->kernels->hash_integers;
+    f->cpu = cpu_choose();
+    f->hasher.cpu = f->cpu;
     f->allocator = a;
     f->shared = shared;
     f->counters = &f->own_counters;

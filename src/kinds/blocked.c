@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "../base/sizing.h"
-#include "../kernels/layout.h"
 #include "bloom.h"
 #include "kinds.h"
 #include "lines.h"
@@ -87,14 +86,14 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = f->kernels->blocked;
+    f->loops = blocked_loops[f->cpu];
     if (!f->shared)
         return;
     if (f->sync) {
         f->loops.add_one = NULL; /* through add() */
     } else {
-        f->loops.add = kernels_atomic.blocked.add;
-        f->loops.add_one = kernels_atomic.blocked.add_one;
+        f->loops.add = blocked_atomic.add;
+        f->loops.add_one = blocked_atomic.add_one;
     }
 }
 

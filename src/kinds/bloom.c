@@ -14,7 +14,6 @@
 
 #include "../base/sample.h"
 #include "../base/sizing.h"
-#include "../kernels/layout.h"
 #include "kinds.h"
 #include "owners.h"
 
@@ -137,10 +136,10 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = f->kernels->bloom;
+    f->loops = bloom_loops[f->cpu];
     if (f->shared && !f->sync) {
-        f->loops.add = kernels_atomic.bloom.add;
-        f->loops.add_one = kernels_atomic.bloom.add_one;
+        f->loops.add = bloom_atomic.add;
+        f->loops.add_one = bloom_atomic.add_one;
     }
 }
 

@@ -3,7 +3,178 @@
 #ifndef BUCKETS_H
 #define BUCKETS_H
 
-#include "../kernels/layout.h"
+#include "../base/bytes.h"
+#include "../filter/filter.h"
+
+/* ---- Where the entries of a key lie: part of the file format (doc/FORMAT.md) ------------- */
+
+enum { NBUCKETS, WIDTH }; /* its fields */
+enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32, NARROW_MAX = 16 };
+
+/* 1 .. 2^width - 1; 0 is the empty slot. */
+static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
+{
+    return (uint32_t)(1 + scale64(mark, (UINT64_C(1) << width) - 1));
+}
+
+/* The other bucket of a fingerprint that lies in 'bucket': its own inverse, for any even
+ * number of buckets; the sum of the two is odd, so they always differ.  The sum must not be
+ * linear in the fingerprint: chains of moves would come back to few buckets, and a filter with
+ * short fingerprints would be full too early. */
+static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint,
+                                           uint64_t nbuckets)
+{
+    uint64_t mixed = fingerprint * ODD_GOLDEN;
+    mixed = (mixed ^ mixed >> 32) * ODD_PI;
+    uint64_t sum = 2 * scale64(mixed, nbuckets / 2) + 1;
+    return sum - bucket + (sum < bucket ? nbuckets : 0);
+}
+
+/* An entry of a key: its fingerprint and its two buckets. */
+struct entry {
+    uint32_t fingerprint;
+    uint64_t first;
+    uint64_t second;
+};
+
+static ALWAYS_INLINE struct entry cuckoo_entry(struct keyhash key, uint64_t nbuckets,
+                                               unsigned width)
+{
+    struct entry e = { .fingerprint = cuckoo_fingerprint(key.mark, width),
+                       .first = scale64(key.place, nbuckets) };
+    e.second = cuckoo_other_bucket(e.first, e.fingerprint, nbuckets);
+    return e;
+}
+
+/* The pair of buckets of an entry has one of so many versions, the same from both sides. */
+enum { CUCKOO_VERSIONS = 4096 };
+
+static inline uint64_t cuckoo_version(uint64_t a, uint64_t b)
+{
+    return (a + b) % CUCKOO_VERSIONS;
+}
+
+/* 8 bytes from any address, also beside writers: they may be half old and half new, but no bit
+ * of a slot that stays is changed by writers of others. */
+static inline uint64_t cuckoo_load(const uint8_t *at)
+{
+#if THREAD_SANITIZED
+    unsigned shift = 8 * (unsigned)((uintptr_t)at & 7);
+    const uint64_t *word = (const uint64_t *)(const void *)(at - shift / 8);
+    uint64_t low = __atomic_load_n(word, __ATOMIC_RELAXED) >> shift;
+    return shift ? low | __atomic_load_n(word + 1, __ATOMIC_RELAXED) << (64 - shift) : low;
+#else
+    return load64(at);
+#endif
+}
+
+/* Four slots of up to 16 bits, in the low bits of one unaligned load: a bucket begins at a
+ * multiple of 4 bits, and of 8 where it is 64 bits long. */
+static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    return cuckoo_load(body + (bit >> 3)) >> (bit & 7);
+}
+
+/* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket:
+ * the body has room. */
+static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uint64_t bucket,
+                                                        unsigned width)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    unsigned __int128 low = cuckoo_load(body + (bit >> 3));
+    unsigned __int128 high = cuckoo_load(body + (bit >> 3) + sizeof(uint64_t));
+    return (low | high << 64) >> (bit & 7);
+}
+
+/* A one in each of the four lanes of a bucket of slots of up to 16 bits. */
+static inline uint64_t cuckoo_lanes(unsigned width)
+{
+    return UINT64_C(1) | UINT64_C(1) << width | UINT64_C(1) << 2 * width |
+           UINT64_C(1) << 3 * width;
+}
+
+static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigned slot,
+                                   unsigned width)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    return (uint32_t)(cuckoo_load(body + (bit >> 3)) >> (bit & 7) & mask);
+}
+
+/* Flips those bits of a slot that 'change' has, in aligned words, of which other writers may
+ * change other slots. */
+static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned slot,
+                                      unsigned width, uint32_t change)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t *word = (uint64_t *)(void *)body + (bit >> 6);
+    unsigned shift = (unsigned)(bit & 63);
+    __atomic_fetch_xor(word, (uint64_t)change << shift, __ATOMIC_RELEASE);
+    if (shift + width > 64)
+        __atomic_fetch_xor(word + 1, (uint64_t)change >> (64 - shift), __ATOMIC_RELEASE);
+}
+
+/* Sets the slots of an empty bucket, of up to 16 bits each. */
+static inline void cuckoo_fill_bucket(uint8_t *body, uint64_t bucket, unsigned width,
+                                      uint64_t slots)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    uint8_t *at = body + (bit >> 3);
+    store64(at, load64(at) | slots << (bit & 7));
+}
+
+/* For one thread; of up to 16 bits, without touching what lies behind a bucket of 64. */
+static inline void cuckoo_set_narrow_slot(uint8_t *body, uint64_t bucket, unsigned slot,
+                                          unsigned width, uint32_t fingerprint)
+{
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    uint8_t *at = body + (bit >> 3);
+    unsigned shift = (unsigned)(bit & 7) + slot * width;
+    uint64_t mask = ((UINT64_C(1) << width) - 1) << shift;
+    store64(at, (load64(at) & ~mask) | (uint64_t)fingerprint << shift);
+}
+
+/* For one thread. */
+static inline void cuckoo_set_slot(uint8_t *body, uint64_t bucket, unsigned slot,
+                                   unsigned width, uint32_t fingerprint)
+{
+    uint64_t bit = (bucket * BUCKET_SLOTS + slot) * width;
+    uint64_t mask = (UINT64_C(1) << width) - 1;
+    uint8_t *at = body + (bit >> 3);
+    uint64_t others = load64(at) & ~(mask << (bit & 7));
+    store64(at, others | (uint64_t)fingerprint << (bit & 7));
+}
+
+/* The segments of elastic filters are tables of one size, whose entries end in a tail. */
+enum { SEGMENT_BUCKETS = 512, TAIL_BITS = 6 };
+
+/* The other bucket of a tail that lies in 'bucket': as cuckoo_other_bucket() has it, whose sums
+ * for so many buckets these are. */
+static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
+{
+    static const uint16_t sums[1U << TAIL_BITS] = {
+        /* clang-format off */
+          1, 183,  97,  43, 267,  27, 331,   9,  95,  27,  53, 131, 489, 177,  17, 433,
+         17,  21, 297, 121, 179,   5, 507, 381,  25, 439, 355, 107, 373, 479, 353, 337,
+        373,  19, 289, 295, 155, 327, 489, 109, 431,  55, 255, 487, 327, 165, 249,  21,
+        391, 461, 367, 277, 269,  29, 457, 337, 307, 371, 179, 199,  21, 433, 161, 335,
+        /* clang-format on */
+    };
+    return (sums[tail] - bucket) % SEGMENT_BUCKETS;
+}
+
+/* ---- The loops of cuckoo filters --------------------------------------------------------- */
+
+extern const struct loops cuckoo_loops; /* its adds are in cuckoo.c */
+
+/* As contains() of the loops, beside writers, who count up a version of an entry's two buckets
+ * before they clear one of its slots. */
+size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
+                              const uint32_t *versions, const struct keyhash *keys,
+                              const struct keyhash *ahead, size_t n, bool *answer);
+
+/* ---- Tables ------------------------------------------------------------------------------ */
 
 /* How many buckets a search for room looks at, at most. */
 enum { SEARCH_MOST = 1024 };

@@ -26,7 +26,6 @@
 #include "../base/locks.h"
 #include "../base/sizing.h"
 #include "../filter/counters.h"
-#include "../kernels/layout.h"
 #include "kinds.h"
 #include "parts.h"
 

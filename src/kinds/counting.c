@@ -29,7 +29,6 @@
 #include "../base/locks.h"
 #include "../base/sizing.h"
 #include "../filter/counters.h"
-#include "../kernels/layout.h"
 #include "kinds.h"
 #include "lines.h"
 
@@ -331,14 +330,14 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = f->kernels->counting;
+    f->loops = counting_loops[f->cpu];
 }
 
 static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, enum count_change how, bool *answer, struct count_tally *tally)
 {
-    return f->kernels->counting_change(f->body, f->geometry.field, keys, ahead, n, how, answer,
-                                       tally);
+    return counting_change[f->cpu](f->body, f->geometry.field, keys, ahead, n, how, answer,
+                                   tally);
 }
 
 /* Where others may write, a few at a time under the locks of all their lines. */

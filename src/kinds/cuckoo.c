@@ -198,7 +198,7 @@ static int insert(const struct table *t, const struct entry *e, bool unless_pres
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = f->kernels->cuckoo;
+    f->loops = cuckoo_loops;
     if (f->sync)
         f->loops.contains_one = NULL; /* through contains() */
 }
@@ -209,8 +209,8 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     const struct sync *sync = f->sync;
     if (!sync)
         return loops_contain(f, keys, ahead, n, answer);
-    return f->kernels->cuckoo_contains_beside(f->body, f->geometry.field, sync->version, keys,
-                                              ahead, n, answer);
+    return cuckoo_contains_beside(f->body, f->geometry.field, sync->version, keys, ahead, n,
+                                  answer);
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)

@@ -169,23 +169,18 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
     return fill;
 }
 
-static void bind(perhaps_filter *f)
-{
-    (void)f; /* through the directories */
-}
-
 /* ---- Operations ------------------------------------------------------------------------ */
 
 static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    f->kernels->elastic_prefetch(segments_directories(f), slot_bits_of(f), keys, n);
+    elastic_loops[f->cpu].prefetch(segments_directories(f), slot_bits_of(f), keys, n);
 }
 
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return f->kernels->elastic_contains(segments_directories(f), slot_bits_of(f),
-                                        segments_versions(f), keys, ahead, n, answer);
+    return elastic_loops[f->cpu].contains(segments_directories(f), slot_bits_of(f),
+                                          segments_versions(f), keys, ahead, n, answer);
 }
 
 /* The entries of the pair that match: how many, and which of them has the most head bits. */
@@ -331,7 +326,6 @@ const struct filter_kind kind_elastic = {
     .sync_nbytes = segments_sync_nbytes,
     .predict = predict,
     .measure = measure,
-    .bind = bind,
     .prefetch = prefetch,
     .contains = contains,
     .reads = segments_reads,

@@ -4,7 +4,8 @@
 #include <sched.h>
 
 #include "../base/locks.h"
-#include "../kernels/layout.h"
+#include "bloom.h"
+#include "lines.h"
 
 /* Places are the numbers of lines, or of bits. */
 enum { PLACES_MAX = 1024 };

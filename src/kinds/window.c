@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/bytes.h"
 #include "../base/sizing.h"
 #include "../filter/counters.h"
-#include "../kernels/layout.h"
 #include "kinds.h"
 #include "parts.h"
 

@@ -32,7 +32,7 @@ static int make(const struct filter_kind *kind, const struct geometry *g,
     if (!l)
         return PERHAPS_ERR_MEMORY;
     *l = (perhaps_layout){ .kind = kind, .geometry = *g, .hasher = *hasher, .allocator = a };
-    l->hasher.hash_integers = kernels_choose()->hash_integers;
+    l->hasher.cpu = cpu_choose();
     return 0;
 }
 

@@ -1,4 +1,5 @@
 /* file.c - files into filters. */
+#define _GNU_SOURCE 1
 #include "file.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* save.c - filters into files. */
+#define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
-/* cuckoo.h - the loops that ask cuckoo filters, for any instruction set. */
-#ifndef KERNELS_CUCKOO_H
-#define KERNELS_CUCKOO_H
+/* bucket_pair.h - whether an entry is in one of its two buckets: for the loops. */
+#ifndef BUCKET_PAIR_H
+#define BUCKET_PAIR_H
 
-#include "layout.h"
+#include "buckets.h"
 
 /* A bucket may straddle two cache lines, unless it divides one: both its first and its last
  * byte are fetched. */
@@ -20,13 +20,6 @@ static ALWAYS_INLINE void prefetch_buckets(const uint8_t *body, uint64_t nbucket
     struct entry e = cuckoo_entry(key, nbuckets, width);
     prefetch_bucket(body, e.first, width);
     prefetch_bucket(body, e.second, width);
-}
-
-static void cuckoo_prefetch(const uint8_t *body, const uint64_t *field,
-                            const struct keyhash *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        prefetch_buckets(body, field[NBUCKETS], (unsigned)field[WIDTH], keys[i]);
 }
 
 /* The four lanes of a bucket at once: nonzero if one of them equals the fingerprint, which
@@ -84,63 +77,5 @@ static ALWAYS_INLINE bool has_beside(const uint8_t *body, unsigned width, struct
     } while (__atomic_load_n(version, __ATOMIC_RELAXED) != before);
     return false;
 }
-
-/* 'versions' is NULL where nobody writes. */
-static ALWAYS_INLINE size_t contains_at_width(const uint8_t *body, uint64_t nbuckets,
-                                              unsigned width, const uint32_t *versions,
-                                              const struct keyhash *keys,
-                                              const struct keyhash *ahead, size_t n,
-                                              bool *answer)
-{
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_buckets(body, nbuckets, width, ahead[i]);
-        struct entry e = cuckoo_entry(keys[i], nbuckets, width);
-        answer[i] =
-            versions ? has_beside(body, width, e, versions) : bucket_pair_has(body, width, e);
-        found += answer[i];
-    }
-    return found;
-}
-
-static ALWAYS_INLINE size_t contains_at_any_width(const uint8_t *body, const uint64_t *field,
-                                                  const uint32_t *versions,
-                                                  const struct keyhash *keys,
-                                                  const struct keyhash *ahead, size_t n,
-                                                  bool *answer)
-{
-    uint64_t nbuckets = field[NBUCKETS], width = field[WIDTH];
-#define IN_NARROW(w) contains_at_width(body, nbuckets, w, versions, keys, ahead, n, answer)
-#define IN_WIDE(w)   IN_NARROW(NARROW_MAX + (w))
-    if (width <= NARROW_MAX)
-        RETURN_WITH_CONSTANT(width, IN_NARROW)
-    RETURN_WITH_CONSTANT(width - NARROW_MAX, IN_WIDE)
-}
-
-static size_t cuckoo_contains(const uint8_t *body, const uint64_t *field,
-                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                              bool *answer)
-{
-    return contains_at_any_width(body, field, NULL, keys, ahead, n, answer);
-}
-
-static size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
-                                     const uint32_t *versions, const struct keyhash *keys,
-                                     const struct keyhash *ahead, size_t n, bool *answer)
-{
-    return contains_at_any_width(body, field, versions, keys, ahead, n, answer);
-}
-
-static bool cuckoo_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
-{
-    unsigned width = (unsigned)field[WIDTH];
-    return bucket_pair_has(body, width, cuckoo_entry(key, field[NBUCKETS], width));
-}
-
-#define CUCKOO_LOOPS                                                                           \
-    {                                                                                          \
-        .prefetch = cuckoo_prefetch, .contains = cuckoo_contains,                              \
-        .contains_one = cuckoo_contains_one,                                                   \
-    }
 
 #endif

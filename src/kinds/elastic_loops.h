@@ -1,16 +1,19 @@
-/* elastic.h - the loops that ask elastic filters, for any instruction set. */
-#ifndef KERNELS_ELASTIC_H
-#define KERNELS_ELASTIC_H
-
-#if defined(__BMI2__) /* and what comes with it */
-#include <immintrin.h>
+/* elastic_loops.h - the loops that ask elastic filters, for one instruction set: included by
+ * each_cpu.h. */
+#ifndef ELASTIC_LOOPS_NAMES
+#define ELASTIC_LOOPS_NAMES
+#define spread              FOR_CPU(spread)
+#define any_lane            FOR_CPU(any_lane)
+#define narrow_segment_has  FOR_CPU(narrow_segment_has)
+#define spread_wide         FOR_CPU(spread_wide)
+#define wide_matches        FOR_CPU(wide_matches)
+#define wide_segment_has    FOR_CPU(wide_segment_has)
+#define segment_has         FOR_CPU(segment_has)
+#define key_is_in_beside    FOR_CPU(key_is_in_beside)
+#define key_is_in           FOR_CPU(key_is_in)
+#define elastic_contains_at FOR_CPU(elastic_contains_at)
+#define elastic_contains    FOR_CPU(elastic_contains)
 #endif
-
-#include "cuckoo.h"
-
-/* The eight slots that an entry may lie in, each in a lane. */
-typedef uint16_t narrow_lanes __attribute__((vector_size(16)));
-typedef uint32_t wide_lanes __attribute__((vector_size(32)));
 
 /* Four slots of up to 16 bits, each to 16 bits. */
 static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
@@ -18,7 +21,7 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
     uint64_t mask = (UINT64_C(1) << width) - 1;
     if (width == NARROW_MAX)
         return slots;
-#if defined(__BMI2__)
+#if CPU_HAS_AVX2
     return _pdep_u64(slots, mask * UINT64_C(0x0001000100010001));
 #else
     return (slots & mask) | (slots >> width & mask) << 16 | (slots >> 2 * width & mask) << 32 |
@@ -29,7 +32,7 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
-#if defined(__SSE4_1__)
+#if CPU_HAS_AVX2
     if (nbytes == sizeof(__m128i)) {
         __m128i all = _mm_loadu_si128(lanes);
         return !_mm_testz_si128(all, all);
@@ -54,36 +57,19 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
     return any_lane(&match, sizeof match);
 }
 
-#if defined(__AVX2__)
-/* Where the slots of a bucket begin: the byte, and the bit of it. */
-#define SLOT_BIT(i)  ((int)(odd * 4 + (i)*width))
-#define SLOT_BYTE(i) (char)(SLOT_BIT(i) / 8)
-#define SLOT_BYTES(i)                                                                          \
-    SLOT_BYTE(i), SLOT_BYTE(i) + 1, SLOT_BYTE(i) + 2, SLOT_BYTE(i) + 3, SLOT_BYTE(i) + 4, -1,  \
-        -1, -1
-
-/* Four slots of 17 to 32 bits, each to 64 bits.  'odd': the bucket begins in the middle of a
- * byte. */
-static ALWAYS_INLINE __m256i spread_wide(const uint8_t *segment, uint64_t bucket,
-                                         unsigned width, unsigned odd)
-{
-    uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    const __m256i bytes =
-        _mm256_setr_epi8(SLOT_BYTES(0), SLOT_BYTES(1), SLOT_BYTES(2), SLOT_BYTES(3));
-    const __m256i bits =
-        _mm256_setr_epi64x(SLOT_BIT(0) % 8, SLOT_BIT(1) % 8, SLOT_BIT(2) % 8, SLOT_BIT(3) % 8);
-    const __m256i mask = _mm256_set1_epi64x((1LL << width) - 1);
-    __m256i slots = _mm256_broadcastsi128_si256(
-        _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
-    return _mm256_and_si256(_mm256_srlv_epi64(_mm256_shuffle_epi8(slots, bytes), bits), mask);
-}
-
+#if CPU_HAS_AVX2
+/* Four slots of 17 to 32 bits, each to 64 bits. */
 static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
                                           unsigned width, __m256i key)
 {
-    bool odd = width % 2 && bucket % 2;
-    __m256i entry =
-        odd ? spread_wide(segment, bucket, width, 1) : spread_wide(segment, bucket, width, 0);
+    uint64_t bit = bucket * (BUCKET_SLOTS * width);
+    const struct spreading *to = &spreadings[width - NARROW_MAX - 1][bit % 8 != 0];
+    const __m256i mask = _mm256_set1_epi64x((1LL << width) - 1);
+    __m256i slots = _mm256_broadcastsi128_si256(
+        _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
+    slots = _mm256_shuffle_epi8(slots, _mm256_loadu_si256((const __m256i *)to->byte));
+    slots = _mm256_srlv_epi64(slots, _mm256_loadu_si256((const __m256i *)to->bit));
+    __m256i entry = _mm256_and_si256(slots, mask);
     __m256i lowest = _mm256_and_si256(entry, _mm256_sub_epi64(_mm256_setzero_si256(), entry));
     return _mm256_cmpgt_epi64(_mm256_add_epi64(lowest, lowest), _mm256_xor_si256(entry, key));
 }
@@ -123,23 +109,6 @@ static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct key
     uint32_t full = elastic_entry(key, directory_depth(entry), width);
     return width <= NARROW_MAX ? narrow_segment_has(segment, width, first, second, full)
                                : wide_segment_has(segment, width, first, second, full);
-}
-
-static ALWAYS_INLINE uint8_t *directory_entry(const struct directory *directory, uint64_t mark)
-{
-    return directory->entry[directory_index(mark, directory->depth)];
-}
-
-static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, unsigned width,
-                                        struct keyhash key)
-{
-    const struct directory *directory =
-        __atomic_load_n(&directories[elastic_base(key.place)], __ATOMIC_ACQUIRE);
-    uint8_t *const *at = &directory->entry[directory_index(key.mark, directory->depth)];
-    const uint8_t *segment = directory_segment(__atomic_load_n(at, __ATOMIC_ACQUIRE));
-    uint64_t first = elastic_bucket(key.place);
-    prefetch_bucket(segment, first, width);
-    prefetch_bucket(segment, elastic_other_bucket(first, elastic_tail(key.place)), width);
 }
 
 /* Beside writers.  What was not found may have been moved to its other bucket meanwhile: then
@@ -197,23 +166,12 @@ static size_t elastic_contains(struct directory *const *directories, unsigned sl
                                const uint32_t *versions, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-#define IN_SEGMENTS(w)   elastic_contains_at(directories, w, versions, keys, ahead, n, answer)
-#define WIDE_SEGMENTS(w) IN_SEGMENTS(NARROW_MAX + (w))
     if (slot_bits == NARROW_MAX) /* the widest that fits a lane is the fastest, and common */
         return versions
                    ? elastic_contains_at(directories, NARROW_MAX, versions, keys, ahead, n,
                                          answer)
                    : elastic_contains_at(directories, NARROW_MAX, NULL, keys, ahead, n, answer);
     if (slot_bits < NARROW_MAX)
-        RETURN_WITH_CONSTANT(slot_bits, IN_SEGMENTS)
-    RETURN_WITH_CONSTANT(slot_bits - NARROW_MAX, WIDE_SEGMENTS)
+        return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
+    return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
 }
-
-static void elastic_prefetch(struct directory *const *directories, unsigned slot_bits,
-                             const struct keyhash *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        prefetch_pair(directories, slot_bits, keys[i]);
-}
-
-#endif

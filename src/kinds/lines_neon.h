@@ -1,8 +1,4 @@
-/* neon.c - a line of 16 words is four vectors of 4. */
-#include <arm_neon.h>
-
-#include "lanes.h"
-
+/* lines_neon.h - a line of 16 words is four vectors of 4. */
 struct line_rule {
     uint8x16x4_t factors; /* a table of 64 bytes */
     uint32x4_t bits;
@@ -66,10 +62,6 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
     return vmaxvq_u32(missing) == 0;
 }
 
-#define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
-#include "blocked.h"
-#include "bloom.h"
-
 typedef uint32_t words __attribute__((vector_size(16), may_alias));
 
 static ALWAYS_INLINE bool some_lane(words x)
@@ -84,21 +76,3 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
     for (unsigned i = 0; i < 4; i++)
         ones[i] = (words)mask[i];
 }
-
-#include "nibbles.h"
-
-#include "counting.h"
-#include "cuckoo.h"
-#include "elastic.h"
-
-const struct kernels kernels_neon = {
-    .name = "neon",
-    .blocked = BLOCKED_LOOPS,
-    .bloom = BLOOM_LOOPS,
-    .counting = COUNTING_LOOPS,
-    .counting_change = counting_change,
-    .cuckoo = CUCKOO_LOOPS,
-    .cuckoo_contains_beside = cuckoo_contains_beside,
-    .elastic_prefetch = elastic_prefetch,
-    .elastic_contains = elastic_contains,
-};

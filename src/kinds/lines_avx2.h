@@ -1,8 +1,4 @@
-/* avx2.c - a line of 16 words is two vectors of 8. */
-#include <immintrin.h>
-
-#include "lanes.h"
-
+/* lines_avx2.h - a line of 16 words is two vectors of 8. */
 struct line_rule {
     __m256i low_factors; /* of steps 0 to 7 */
     __m256i high_factors;
@@ -64,10 +60,6 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
     return _mm256_testz_si256(missing, missing);
 }
 
-#define RETURN_FOR_BITS(bits, call) return call((unsigned)(bits));
-#include "blocked.h"
-#include "bloom.h"
-
 typedef uint32_t words __attribute__((vector_size(32), may_alias));
 
 static ALWAYS_INLINE bool some_lane(words x)
@@ -82,21 +74,3 @@ static ALWAYS_INLINE void line_ones(uint64_t mark, const struct line_rule *rule,
     ones[0] = (words)half_mask(steps, factor, rule, COUNTER_SHIFTS);
     ones[1] = (words)half_mask(steps + 8, factor, rule, COUNTER_SHIFTS);
 }
-
-#include "nibbles.h"
-
-#include "counting.h"
-#include "cuckoo.h"
-#include "elastic.h"
-
-const struct kernels kernels_avx2 = {
-    .name = "avx2",
-    .blocked = BLOCKED_LOOPS,
-    .bloom = BLOOM_LOOPS,
-    .counting = COUNTING_LOOPS,
-    .counting_change = counting_change,
-    .cuckoo = CUCKOO_LOOPS,
-    .cuckoo_contains_beside = cuckoo_contains_beside,
-    .elastic_prefetch = elastic_prefetch,
-    .elastic_contains = elastic_contains,
-};

@@ -1,0 +1,54 @@
+/* cpu.c - which instruction set is used on this machine. */
+#define _GNU_SOURCE 1 /* secure_getenv() */
+#include "cpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "compiler.h"
+
+bool cpu_has(enum cpu cpu)
+{
+    if (cpu == CPU_SCALAR)
+        return true;
+    if (THREAD_SANITIZED) /* it does not understand vectors that are read while words change */
+        return false;
+#if defined(__x86_64__)
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+    if (cpu == CPU_AVX512)
+        return avx2 && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+    return avx2;
+#else
+    return true;
+#endif
+}
+
+const char *cpu_name(enum cpu cpu)
+{
+    static const char *const names[CPU_COUNT] = {
+        [CPU_SCALAR] = "scalar",
+#if defined(__x86_64__)
+        [CPU_AVX2] = "avx2",
+        [CPU_AVX512] = "avx512",
+#elif defined(__aarch64__)
+        [CPU_NEON] = "neon",
+#endif
+    };
+    return names[cpu];
+}
+
+enum cpu cpu_choose(void)
+{
+    const char *wanted = secure_getenv("PERHAPS_CPU");
+    enum cpu best = CPU_SCALAR;
+    for (unsigned i = 0; i < CPU_COUNT; i++) {
+        if (!cpu_has((enum cpu)i))
+            continue;
+        best = (enum cpu)i;
+        if (wanted && !strcmp(cpu_name(best), wanted))
+            return best;
+    }
+    return best;
+}

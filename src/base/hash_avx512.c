@@ -1,0 +1,75 @@
+/* hash_avx512.c - XXH3-128 of 8 bytes, eight keys at a time. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include "hash.h"
+
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512dq")
+#endif
+
+/* x xor itself, shifted */
+static inline __m512i fold(__m512i x, unsigned shift)
+{
+    return _mm512_xor_si512(x, _mm512_srli_epi64(x, shift));
+}
+
+/* 64 x 64 -> 128 bits by four products of halves. */
+static inline __m512i multiply(__m512i a, uint64_t b, __m512i *high)
+{
+    const __m512i low_half = _mm512_set1_epi64(0xffffffff);
+    __m512i b_low = _mm512_set1_epi64((long long)(b & 0xffffffff));
+    __m512i b_high = _mm512_set1_epi64((long long)(b >> 32));
+    __m512i a_high = _mm512_srli_epi64(a, 32);
+    __m512i low = _mm512_mul_epu32(a, b_low);
+    __m512i middle = _mm512_add_epi64(_mm512_mul_epu32(a, b_high), _mm512_srli_epi64(low, 32));
+    __m512i other =
+        _mm512_add_epi64(_mm512_mul_epu32(a_high, b_low), _mm512_and_si512(middle, low_half));
+    *high = _mm512_add_epi64(
+        _mm512_add_epi64(_mm512_mul_epu32(a_high, b_high), _mm512_srli_epi64(middle, 32)),
+        _mm512_srli_epi64(other, 32));
+    return _mm512_or_si512(_mm512_slli_epi64(other, 32), _mm512_and_si512(low, low_half));
+}
+
+/* The steps and numbers of XXH3 for keys of 8 bytes: https://github.com/Cyan4973/xxHash,
+ * doc/xxhash_spec.md. */
+static inline __m512i xxh3_of_8(__m512i key, uint64_t flip, __m512i *mark)
+{
+    __m512i high;
+    __m512i low = multiply(_mm512_xor_si512(key, _mm512_set1_epi64((long long)flip)),
+                           UINT64_C(0x9E3779B185EBCAA7), &high);
+    high = _mm512_add_epi64(high, _mm512_slli_epi64(low, 1));
+    low = fold(_mm512_xor_si512(low, _mm512_srli_epi64(high, 3)), 35);
+    low = _mm512_mullo_epi64(low, _mm512_set1_epi64((long long)UINT64_C(0x9FB21C651E98DF25)));
+    high = _mm512_mullo_epi64(fold(high, 37), _mm512_set1_epi64(0x165667919E3779F9));
+    *mark = fold(high, 32);
+    return fold(low, 28);
+}
+
+void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out)
+{
+    const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+    const __m512i second = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+    uint64_t swapped = (uint64_t)__builtin_bswap32((uint32_t)seed) << 32;
+    uint64_t flip = UINT64_C(0xC4F023344DC994AC) + (seed ^ swapped);
+    for (size_t i = 0; i < n; i += 8) {
+        unsigned left = n - i < 8 ? (unsigned)(n - i) : 8;
+        __mmask8 some = (__mmask8)((1U << left) - 1);
+        __m512i mark,
+            place = xxh3_of_8(_mm512_maskz_loadu_epi64(some, packed + 8 * i), flip, &mark);
+        __m512i pairs = _mm512_permutex2var_epi64(place, second, mark);
+        unsigned halves = (1U << 2 * left) - 1;
+        _mm512_mask_storeu_epi64(out + i, (__mmask8)halves,
+                                 _mm512_permutex2var_epi64(place, first, mark));
+        _mm512_mask_storeu_epi64(out + i + 4, (__mmask8)(halves >> 8), pairs);
+    }
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int not_for_this_cpu;
+#endif

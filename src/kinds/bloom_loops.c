@@ -1,0 +1,89 @@
+/* bloom_loops.c - the loops of classic Bloom filters, for each instruction set. */
+#include "bloom.h"
+
+static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, uint64_t bits,
+                                        struct keyhash key)
+{
+    for (uint64_t i = 0; i < bits; i++) {
+        PREFETCH(body + (scale64(key.place, nbits) >> 3));
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+}
+
+static void bloom_prefetch(const uint8_t *body, const uint64_t *field,
+                           const struct keyhash *keys, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        prefetch_bits(body, field[NBITS], field[KEY_BITS], keys[i]);
+}
+
+/* Most absent keys fail at one of the first bits: only those are fetched ahead, and the others
+ * for the keys that pass. */
+enum { FIRST_BITS = 2, CHUNK = 64 };
+
+/* Sets the mask's bit.  Returns it if it was not set before. */
+typedef unsigned byte_adder(uint8_t *at, unsigned mask);
+
+static ALWAYS_INLINE unsigned byte_add(uint8_t *at, unsigned mask)
+{
+    unsigned byte = __atomic_load_n(at, __ATOMIC_RELAXED);
+    __atomic_store_n(at, (uint8_t)(byte | mask), __ATOMIC_RELAXED);
+    return ~byte & mask;
+}
+
+static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
+{
+    if (__atomic_load_n(at, __ATOMIC_RELAXED) & mask)
+        return 0;
+    return ~(unsigned)__atomic_fetch_or(at, (uint8_t)mask, __ATOMIC_RELEASE) & mask;
+}
+
+static ALWAYS_INLINE bool add_one(uint8_t *body, const uint64_t *field, struct keyhash key,
+                                  byte_adder *add)
+{
+    unsigned misses = 0;
+    for (uint64_t b = 0; b < field[KEY_BITS]; b++) {
+        uint64_t bit = scale64(key.place, field[NBITS]);
+        misses |= add(&body[bit >> 3], 1U << (bit & 7));
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+    return !misses;
+}
+
+static ALWAYS_INLINE size_t add_all(uint8_t *body, const uint64_t *field,
+                                    const struct keyhash *keys, const struct keyhash *ahead,
+                                    size_t n, bool *answer, byte_adder *add)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_bits(body, field[NBITS], field[KEY_BITS], ahead[i]);
+        answer[i] = add_one(body, field, keys[i], add);
+        found += answer[i];
+    }
+    return found;
+}
+
+#define LOOPS "bloom_loops.h"
+#include "each_cpu.h"
+
+#define ROW(cpu)                                                                               \
+    {                                                                                          \
+        .prefetch = bloom_prefetch, .contains = bloom_contains_##cpu, .add = bloom_add_##cpu,  \
+        .contains_one = bloom_contains_one_##cpu, .add_one = bloom_add_one_##cpu,              \
+    }
+const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };
+
+/* ---- Beside other writers ---------------------------------------------------------------- */
+
+static size_t bloom_add_atomic(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return add_all(body, field, keys, ahead, n, answer, byte_add_atomic);
+}
+
+static bool bloom_add_one_atomic(uint8_t *body, const uint64_t *field, struct keyhash key)
+{
+    return add_one(body, field, key, byte_add_atomic);
+}
+
+const struct loops bloom_atomic = { .add = bloom_add_atomic, .add_one = bloom_add_one_atomic };

@@ -1,0 +1,83 @@
+/* bloom_loops.h - the loops of classic Bloom filters, for one instruction set: included by
+ * each_cpu.h.  They are the same for all; shifts by a variable are faster in some. */
+#ifndef BLOOM_LOOPS_NAMES
+#define BLOOM_LOOPS_NAMES
+#define bits_set           FOR_CPU(bits_set)
+#define chunk_contains     FOR_CPU(chunk_contains)
+#define bloom_contains     FOR_CPU(bloom_contains)
+#define bloom_contains_one FOR_CPU(bloom_contains_one)
+#define bloom_add          FOR_CPU(bloom_add)
+#define bloom_add_one      FOR_CPU(bloom_add_one)
+#endif
+
+/* Looks at so many bits, with no branch to mispredict, and moves the key behind them. */
+static ALWAYS_INLINE bool bits_set(const uint8_t *body, uint64_t nbits, uint64_t bits,
+                                   struct keyhash *key)
+{
+    unsigned all = 1;
+    for (uint64_t b = 0; b < bits; b++) {
+        uint64_t bit = scale64(key->place, nbits);
+        all &= (unsigned)__atomic_load_n(&body[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7);
+        key->place = bloom_next_place(key->place, key->mark);
+    }
+    return all;
+}
+
+static inline size_t chunk_contains(const uint8_t *body, uint64_t nbits, uint64_t bits,
+                                    const struct keyhash *keys, const struct keyhash *ahead,
+                                    size_t n, bool *answer)
+{
+    uint64_t first = bits < FIRST_BITS ? bits : FIRST_BITS;
+    struct keyhash passed[CHUNK];
+    size_t number[CHUNK], npassed = 0, found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_bits(body, nbits, first, ahead[i]);
+        struct keyhash key = keys[i];
+        answer[i] = bits_set(body, nbits, first, &key);
+        passed[npassed] = key;
+        number[npassed] = i;
+        npassed += answer[i];
+    }
+    for (size_t i = 0; i < npassed; i++)
+        prefetch_bits(body, nbits, bits - first, passed[i]);
+    for (size_t i = 0; i < npassed; i++) {
+        bool all = bits_set(body, nbits, bits - first, &passed[i]);
+        answer[number[i]] = all;
+        found += all;
+    }
+    return found;
+}
+
+static size_t bloom_contains(const uint8_t *body, const uint64_t *field,
+                             const struct keyhash *keys, const struct keyhash *ahead, size_t n,
+                             bool *answer)
+{
+    size_t found = 0;
+    for (size_t at = 0; at < n; at += CHUNK)
+        found += chunk_contains(body, field[NBITS], field[KEY_BITS], keys + at, ahead + at,
+                                n - at < CHUNK ? n - at : CHUNK, answer + at);
+    return found;
+}
+
+/* Stops at the first bit that is not set: nothing was fetched, and every access counts. */
+static bool bloom_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
+{
+    for (uint64_t b = 0; b < field[KEY_BITS]; b++) {
+        uint64_t bit = scale64(key.place, field[NBITS]);
+        if (!(__atomic_load_n(&body[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7) & 1))
+            return false;
+        key.place = bloom_next_place(key.place, key.mark);
+    }
+    return true;
+}
+
+static size_t bloom_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return add_all(body, field, keys, ahead, n, answer, byte_add);
+}
+
+static bool bloom_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
+{
+    return add_one(body, field, key, byte_add);
+}

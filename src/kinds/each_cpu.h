@@ -1,0 +1,75 @@
+/* each_cpu.h - compiles the file LOOPS once for each instruction set.
+ *
+ * A .c file defines LOOPS, the name of a file of loops, and includes this one.  In LOOPS a name
+ * that is written FOR_CPU(name) is another one for each: name_scalar, name_avx2, ...;
+ * CPU_HAS_AVX2 and so on tell what there is.  EACH_CPU(ROW) then lists ROW(scalar), ROW(avx2),
+ * ... in the order of enum cpu, for a table of them.  Functions are compiled for their instruction set by
+ * attributes: a build needs no flags of its own for any file. */
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#define CPU_PASTE(name, cpu)   name##_##cpu
+#define CPU_NAME_OF(name, cpu) CPU_PASTE(name, cpu)
+#define FOR_CPU(name)          CPU_NAME_OF(name, CPU)
+
+#define CPU            scalar
+#define CPU_HAS_AVX2   0
+#define CPU_HAS_AVX512 0
+#define CPU_HAS_NEON   0
+#include LOOPS
+#undef CPU
+
+#if defined(__x86_64__)
+#define EACH_CPU(ROW) ROW(scalar), ROW(avx2), ROW(avx512)
+
+#define CPU avx2
+#undef CPU_HAS_AVX2
+#define CPU_HAS_AVX2 1
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi2")
+#endif
+#include LOOPS
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#undef CPU
+
+#define CPU avx512
+#undef CPU_HAS_AVX512
+#define CPU_HAS_AVX512 1
+#if defined(__clang__)
+#pragma clang attribute push(                                                                  \
+    __attribute__((target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
+    apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi2,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+#include LOOPS
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#undef CPU
+
+#elif defined(__aarch64__)
+#define EACH_CPU(ROW) ROW(scalar), ROW(neon)
+
+#define CPU neon
+#undef CPU_HAS_NEON
+#define CPU_HAS_NEON 1
+#include LOOPS
+#undef CPU
+
+#else
+#define EACH_CPU(ROW) ROW(scalar)
+#endif

@@ -1,0 +1,334 @@
+/* lines_loops.h - the loops of blocked and counting filters, for one instruction set: included
+ * by each_cpu.h.
+ *
+ * A file of the instruction set says, for a line that is aligned to 64 bytes:
+ *   struct line_rule                      what is the same for all keys
+ *   struct line_rule line_rule(bits)
+ *   bool line_has(line, mark, &rule)      whether the key's bits are all set
+ *   bool line_add(line, mark, &rule)      sets them; whether they were all set before
+ * and where it has vectors:
+ *   words                                 a vector of u32
+ *   bool some_lane(words)                 whether one is set
+ *   void line_ones(mark, &rule, words ones[LINE_VECTORS])
+ *                                         a one at the lowest bit of each of the key's counters
+ * and where it has none, for a line of counters:
+ *   bool counters_have(line, mark, &rule) whether none of the key's counters is zero
+ *   struct line_tally                     what happened to counters, in any form
+ *   void line_tally_end(&line_tally, &tally)
+ *                                         adds it to a struct count_tally
+ *   void line_count(line, mark, &rule, up, moves, &line_tally)
+ *                                         counts them up or down by one, if 'moves' */
+#ifndef LINES_LOOPS_NAMES
+#define LINES_LOOPS_NAMES
+#define line_rule             FOR_CPU(line_rule)
+#define line_has              FOR_CPU(line_has)
+#define line_add              FOR_CPU(line_add)
+#define half_mask             FOR_CPU(half_mask)
+#define line_mask             FOR_CPU(line_mask)
+#define quarter_mask          FOR_CPU(quarter_mask)
+#define lacks_none            FOR_CPU(lacks_none)
+#define words                 FOR_CPU(words)
+#define some_lane             FOR_CPU(some_lane)
+#define line_ones             FOR_CPU(line_ones)
+#define load_once             FOR_CPU(load_once)
+#define counters_zero         FOR_CPU(counters_zero)
+#define counters_can_move     FOR_CPU(counters_can_move)
+#define counters_have         FOR_CPU(counters_have)
+#define line_tally            FOR_CPU(line_tally)
+#define line_tally_end        FOR_CPU(line_tally_end)
+#define sum_of_lanes          FOR_CPU(sum_of_lanes)
+#define line_count            FOR_CPU(line_count)
+#define line_test             FOR_CPU(line_test)
+#define lines_have            FOR_CPU(lines_have)
+#define lines_add             FOR_CPU(lines_add)
+#define contains_in           FOR_CPU(contains_in)
+#define add_in                FOR_CPU(add_in)
+#define one_in                FOR_CPU(one_in)
+#define add_one_in            FOR_CPU(add_one_in)
+#define lines_count           FOR_CPU(lines_count)
+#define change_in_parts       FOR_CPU(change_in_parts)
+#define blocked_contains      FOR_CPU(blocked_contains)
+#define blocked_add           FOR_CPU(blocked_add)
+#define blocked_contains_one  FOR_CPU(blocked_contains_one)
+#define blocked_add_one       FOR_CPU(blocked_add_one)
+#define counting_contains     FOR_CPU(counting_contains)
+#define counting_contains_one FOR_CPU(counting_contains_one)
+#define counting_changes      FOR_CPU(counting_changes)
+#endif
+
+#if CPU_HAS_AVX512
+#include "lines_avx512.h"
+#elif CPU_HAS_AVX2
+#include "lines_avx2.h"
+#elif CPU_HAS_NEON
+#include "lines_neon.h"
+#else
+#include "lines_scalar.h"
+#endif
+
+#if CPU_HAS_AVX2 || CPU_HAS_NEON
+/* ---- A line of counters as vectors of any width: one text for every instruction set ------ */
+
+/* How many make a line. */
+#define LINE_VECTORS (LINE_NBYTES / sizeof(words))
+
+/* Others may be writing: what follows must look at one value.  (A compiler would load again
+ * what it needs twice, and find bits of 1 and of 2 that make 0.) */
+static ALWAYS_INLINE words load_once(const words *at)
+{
+    return *(const volatile words *)at;
+}
+
+/* At the lowest bit of each counter, whether it is zero; other bits are anything. */
+static ALWAYS_INLINE words counters_zero(words counters)
+{
+    words pairs = counters | counters >> 1;
+    return ~(pairs | pairs >> 2);
+}
+
+/* The same: whether it is below its end. */
+static ALWAYS_INLINE words counters_can_move(words counters)
+{
+    words pairs = counters & counters >> 1;
+    return ~(pairs & pairs >> 2);
+}
+
+static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
+                                        const struct line_rule *rule)
+{
+    const words *at = (const void *)line;
+    words ones[LINE_VECTORS], missing = { 0 };
+    line_ones(mark, rule, ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        missing |= ones[i] & counters_zero(load_once(&at[i]));
+    return !some_lane(missing);
+}
+
+/* In each lane a sum of its own: they are added up once a batch. */
+struct line_tally {
+    words turned;
+    words filled;
+};
+
+static ALWAYS_INLINE uint64_t sum_of_lanes(words lanes)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < sizeof lanes / sizeof(uint32_t); i++)
+        sum += lanes[i];
+    return sum;
+}
+
+static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
+                                         struct count_tally *tally)
+{
+    tally->turned += sum_of_lanes(line->turned);
+    tally->filled += sum_of_lanes(line->filled);
+}
+
+static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct line_rule *rule,
+                                     bool up, bool moves, struct line_tally *tally)
+{
+    words *at = (void *)line;
+    words ones[LINE_VECTORS];
+    uint32_t mask = -(uint32_t)moves;
+    line_ones(mark, rule, ones);
+    for (unsigned i = 0; i < LINE_VECTORS; i++) {
+        words before = load_once(&at[i]);
+        words one = ones[i] & counters_can_move(before) & mask;
+        words after = up ? before + one : before - one;
+        at[i] = after;
+        /* a comparison that is true gives -1 */
+        tally->turned -= (words)((one & counters_zero(up ? before : after)) != 0);
+        if (up)
+            tally->filled -= (words)((one & ~counters_can_move(after)) != 0);
+    }
+}
+#endif
+
+/* ---- Blocked ---------------------------------------------------------------------------- */
+
+/* line_has(), or another question of this form. */
+typedef bool line_test(const uint8_t *line, uint64_t mark, const struct line_rule *rule);
+
+static ALWAYS_INLINE bool lines_have(const uint8_t *body, struct line_places at,
+                                     const struct line_rule *rule, struct keyhash key,
+                                     line_test *has)
+{
+    uint64_t offset = first_line_offset(key, at);
+    bool all = has(body + offset, key.mark, rule);
+    if (LIKELY(at.parts == 1))
+        return all;
+    for (uint64_t part = 1; part < at.parts; part++) {
+        key = blocked_next_part(key);
+        offset = next_line_offset(offset, key, at, part);
+        all &= has(body + offset, key.mark, rule);
+    }
+    return all;
+}
+
+static ALWAYS_INLINE bool lines_add(uint8_t *body, struct line_places at,
+                                    const struct line_rule *rule, struct keyhash key)
+{
+    uint64_t offset = first_line_offset(key, at);
+    bool all = line_add(body + offset, key.mark, rule);
+    if (LIKELY(at.parts == 1))
+        return all;
+    for (uint64_t part = 1; part < at.parts; part++) {
+        key = blocked_next_part(key);
+        offset = next_line_offset(offset, key, at, part);
+        all &= line_add(body + offset, key.mark, rule);
+    }
+    return all;
+}
+
+static ALWAYS_INLINE size_t contains_in(const uint8_t *body, struct line_places at,
+                                        unsigned bits, const struct keyhash *keys,
+                                        const struct keyhash *ahead, size_t n, bool *answer,
+                                        line_test *has)
+{
+    struct line_rule rule = line_rule(bits);
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = lines_have(body, at, &rule, keys[i], has);
+        found += answer[i];
+    }
+    return found;
+}
+
+static ALWAYS_INLINE size_t add_in(uint8_t *body, struct line_places at, unsigned bits,
+                                   const struct keyhash *keys, const struct keyhash *ahead,
+                                   size_t n, bool *answer)
+{
+    struct line_rule rule = line_rule(bits);
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = lines_add(body, at, &rule, keys[i]);
+        found += answer[i];
+    }
+    return found;
+}
+
+static ALWAYS_INLINE bool one_in(const uint8_t *body, struct line_places at, unsigned bits,
+                                 struct keyhash key, line_test *has)
+{
+    struct line_rule rule = line_rule(bits);
+    return lines_have(body, at, &rule, key, has);
+}
+
+static ALWAYS_INLINE bool add_one_in(uint8_t *body, struct line_places at, unsigned bits,
+                                     struct keyhash key)
+{
+    struct line_rule rule = line_rule(bits);
+    return lines_add(body, at, &rule, key);
+}
+
+/* One loop for filters of one line a key, which are most, and two for those of several. */
+static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
+                               const struct keyhash *keys, const struct keyhash *ahead,
+                               size_t n, bool *answer)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (field[PARTS] == 1)
+        return contains_in(body, places_in_one(field), bits, keys, ahead, n, answer, line_has);
+    if (field[TOGETHER])
+        return contains_in(body, places_together(field), bits, keys, ahead, n, answer,
+                           line_has);
+    return contains_in(body, places_in_parts(field), bits, keys, ahead, n, answer, line_has);
+}
+
+static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (field[PARTS] == 1)
+        return add_in(body, places_in_one(field), bits, keys, ahead, n, answer);
+    if (field[TOGETHER])
+        return add_in(body, places_together(field), bits, keys, ahead, n, answer);
+    return add_in(body, places_in_parts(field), bits, keys, ahead, n, answer);
+}
+
+static bool blocked_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (LIKELY(field[PARTS] == 1))
+        return one_in(body, places_in_one(field), bits, key, line_has);
+    return one_in(body, places_of(field), bits, key, line_has);
+}
+
+static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (LIKELY(field[PARTS] == 1))
+        return add_one_in(body, places_in_one(field), bits, key);
+    return add_one_in(body, places_of(field), bits, key);
+}
+
+/* ---- Counting --------------------------------------------------------------------------- */
+
+static ALWAYS_INLINE void lines_count(uint8_t *body, struct line_places at,
+                                      const struct line_rule *rule, struct keyhash key, bool up,
+                                      bool moves, struct line_tally *tally)
+{
+    for (uint64_t part = 0; part < at.parts; part++) {
+        line_count(body + blocked_line_offset(key, at.part_lines), key.mark, rule, up, moves,
+                   tally);
+        body += at.part_lines * LINE_NBYTES;
+        key = blocked_next_part(key);
+    }
+}
+
+/* A key that does not move its counters writes them as they are: that is no branch. */
+static ALWAYS_INLINE size_t change_in_parts(uint8_t *body, const uint64_t *field,
+                                            const struct keyhash *keys,
+                                            const struct keyhash *ahead, size_t n,
+                                            enum count_change change, bool *answer,
+                                            struct count_tally *tally)
+{
+    struct line_places at = places_in_parts(field);
+    struct line_rule rule = line_rule((unsigned)field[LINE_BITS]);
+    struct line_tally all = { 0 };
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_lines(body, at, ahead[i]);
+        answer[i] = change != COUNT_UP && lines_have(body, at, &rule, keys[i], counters_have);
+        lines_count(body, at, &rule, keys[i], change != COUNT_DOWN,
+                    answer[i] == (change == COUNT_DOWN), &all);
+        found += answer[i];
+    }
+    line_tally_end(&all, tally);
+    return found;
+}
+
+static size_t counting_changes(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, enum count_change change,
+                               bool *answer, struct count_tally *tally)
+{
+    switch (change) { /* so that each is inlined with what is done */
+    case COUNT_UP:
+        return change_in_parts(body, field, keys, ahead, n, COUNT_UP, answer, tally);
+    case COUNT_UP_ABSENT:
+        return change_in_parts(body, field, keys, ahead, n, COUNT_UP_ABSENT, answer, tally);
+    default:
+        return change_in_parts(body, field, keys, ahead, n, COUNT_DOWN, answer, tally);
+    }
+}
+
+static size_t counting_contains(const uint8_t *body, const uint64_t *field,
+                                const struct keyhash *keys, const struct keyhash *ahead,
+                                size_t n, bool *answer)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (field[PARTS] == 1)
+        return contains_in(body, places_in_one(field), bits, keys, ahead, n, answer,
+                           counters_have);
+    return contains_in(body, places_in_parts(field), bits, keys, ahead, n, answer,
+                       counters_have);
+}
+
+static bool counting_contains_one(const uint8_t *body, const uint64_t *field,
+                                  struct keyhash key)
+{
+    return one_in(body, places_in_parts(field), (unsigned)field[LINE_BITS], key, counters_have);
+}
