@@ -1,6 +1,6 @@
 /* container_fuzz.c - a filter file from anywhere: refused, or safe to use.
  *
- * The bytes are opened as they are; then with their checksums put right, and then with the size
+ * The bytes are opened as a file and read as a stream, as they are; then with their checksums put right, and then with the size
  * of the file made to agree with what the header says, too: mutations alone would not get past
  * these. */
 #include <stdlib.h>
@@ -13,6 +13,55 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64, SECTIONS_MAX = 24 };
 
+/* Bytes that are read one after the other, and how many there still are. */
+struct stream {
+    const uint8_t *at;
+    size_t left;
+};
+
+static int read_stream(void *context, void *bytes, size_t nbytes)
+{
+    struct stream *s = context;
+    if (nbytes > s->left)
+        return PERHAPS_ERR_DAMAGED;
+    memcpy(bytes, s->at, nbytes);
+    s->at += nbytes;
+    s->left -= nbytes;
+    return 0;
+}
+
+/* A header may claim what it likes. */
+static void *allocate_little(void *context, size_t nbytes)
+{
+    (void)context;
+    return nbytes > 16 * FILE_MAX ? NULL : calloc(1, (nbytes + 63) / 64 * 64);
+}
+
+static void release_it(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    (void)nbytes;
+    free(memory);
+}
+
+static void read_and_use(const uint8_t *file, size_t nbytes)
+{
+    const struct perhaps_allocator little = { .allocate = allocate_little,
+                                              .release = release_it };
+    for (int known = 0; known < 2; known++) {
+        struct stream s = { .at = file, .left = nbytes };
+        const struct perhaps_source source = { .read = read_stream,
+                                               .context = &s,
+                                               .nbytes = known ? nbytes : 0 };
+        const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
+                                                      .allocator = known ? NULL : &little };
+        perhaps_filter *f;
+        if (!perhaps_read(&source, &options, &f))
+            exercise(f, nbytes);
+        perhaps_free(f);
+    }
+}
+
 static void open_and_use(const uint8_t *file, size_t nbytes)
 {
     for (int way = 0; way < 3; way++) {
@@ -24,6 +73,7 @@ static void open_and_use(const uint8_t *file, size_t nbytes)
             exercise(f, nbytes);
         perhaps_free(f);
     }
+    read_and_use(file, nbytes);
 }
 
 static uint64_t read_field(const uint8_t *file, size_t at, size_t size)

@@ -434,6 +434,18 @@ PERHAPS_API int perhaps_save_new(const perhaps_filter *filter, const char *path)
  * Returns 0; PERHAPS_ERR_IO (errno), when a part may be written, or PERHAPS_ERR_MEMORY. */
 PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);
 
+/* Where the bytes of a filter go to: a file, a pipe, a blob in a database. */
+struct perhaps_sink {
+    /* Takes all of them, or returns a negative error (of enum perhaps_error, or the caller's
+     * own), which ends the writing. */
+    int (*write)(void *context, const void *bytes, size_t nbytes);
+    void *context;
+};
+
+/* Writes the bytes of the file to a sink, in their order.  Returns 0, PERHAPS_ERR_MEMORY, or the
+ * error of the sink, which may have taken a part of them then. */
+PERHAPS_API int perhaps_write(const perhaps_filter *filter, const struct perhaps_sink *sink);
+
 enum perhaps_mode {
     PERHAPS_MODE_READ = 0, /* mapped, and read only: nothing is copied */
     PERHAPS_MODE_LOAD,     /* copied to memory, and may be changed there */
@@ -479,6 +491,29 @@ struct perhaps_open_options {
  * a file that is written in place and has no checksums meanwhile), or _ARGUMENT for a mode that
  * there is not, and sets *filter to NULL. */
 PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
+                             perhaps_filter **filter);
+
+/* Where the bytes of a filter come from. */
+struct perhaps_source {
+    /* Gives the next 'nbytes' bytes, all of them, or returns a negative error:
+     * PERHAPS_ERR_DAMAGED where there are fewer, or another one, which ends the reading. */
+    int (*read)(void *context, void *bytes, size_t nbytes);
+    void *context;
+    uint64_t nbytes; /* how many bytes there are in all; 0: not known */
+};
+
+/* Reads what perhaps_write() or perhaps_save() wrote into memory, in its order, and checks every
+ * byte.  It reads none behind the last byte of the filter, so that others may follow in one
+ * stream.  'options' NULL: PERHAPS_MODE_LOAD, which is the only mode.
+ *
+ * The header tells how much memory the filter takes, which is allocated before the body is read.
+ * If the source knows how many bytes there are, a header that claims more is refused first.  If
+ * it does not, an enemy's header may claim a huge body: the allocator of the options can refuse.
+ *
+ * Returns 0 and sets *filter; or the error of the source, or an error of perhaps_open(), and sets
+ * *filter to NULL. */
+PERHAPS_API int perhaps_read(const struct perhaps_source *source,
+                             const struct perhaps_open_options *options,
                              perhaps_filter **filter);
 
 /* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open

@@ -1,4 +1,4 @@
-/* alloc.c - memory of a filter. */
+/* memory.c - memory of a filter. */
 #include "memory.h"
 
 #include <errno.h>
@@ -79,8 +79,10 @@ void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
 
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes)
 {
+    int saved = errno;
     if (memory)
         allocator->release(allocator->context, memory, (size_t)nbytes);
+    errno = saved;
 }
 
 /* The sizes of the huge pages in one mapping are told

@@ -1,6 +1,6 @@
-/* alloc.h - memory of a filter. */
-#ifndef ALLOC_H
-#define ALLOC_H
+/* memory.h - memory of a filter. */
+#ifndef MEMORY_H
+#define MEMORY_H
 
 #include <perhaps.h>
 
@@ -8,6 +8,7 @@
  * where the kernel has them, since a query is one random access and a TLB miss doubles it. */
 struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator);
 
+/* Zeroed and aligned to 64 bytes, or NULL.  A release leaves errno alone, and NULL is allowed. */
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
 

@@ -3,7 +3,6 @@
  * A layout is a filter but for its body and counters: (kind, geometry, hash).  A description,
  * which may come from an enemy's server as a header may come from an enemy's file, ends in the
  * same two validators: the kind's set_geometry() and hasher_restore(). */
-#include <errno.h>
 #include <math.h>
 #include <sodium/utils.h>
 #include <string.h>
@@ -211,9 +210,8 @@ int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_rea
     if (error)
         return error;
     f->counters->keys = keys;
-    error = filter_save_read(f, reader, context, path);
-    int saved = errno;
+    struct content content = { .f = f, .reader = reader, .context = context };
+    error = content_save(&content, path);
     perhaps_free(f);
-    errno = saved;
     return error;
 }

@@ -24,8 +24,8 @@ static uint64_t checked_nbytes(uint64_t count)
  * at a file that was not live between. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
-    uint64_t at = page * PAGE_NBYTES, left = m->table_offset - m->pages_offset - at;
-    uint64_t nbytes = left < PAGE_NBYTES ? left : PAGE_NBYTES;
+    uint64_t at = page * PAGE_NBYTES;
+    uint64_t nbytes = page_nbytes(m->table_offset - m->pages_offset, at);
     for (int look = 0; look < 2; look++) {
         if (container_page_intact(m->file + m->table_offset, page,
                                   m->file + m->pages_offset + at, nbytes))

@@ -11,7 +11,7 @@
 #include "../core/plan.h"
 
 /* The first byte is no text, the last ones break when line ends are converted (as PNG's). */
-static const uint8_t magic[8] = { 0x89, 'p', 'e', 'r', 'h', '\r', '\n', 0x1a };
+static const uint8_t magic[MAGIC_NBYTES] = { 0x89, 'p', 'e', 'r', 'h', '\r', '\n', 0x1a };
 
 enum {
     FEATURES_OFFSET = 16,
@@ -23,6 +23,9 @@ enum {
 
 /* The features there are. */
 enum { FEATURE_LIVE = 1 };
+
+/* No file is larger than that, and sums of two offsets in one do not overflow. */
+#define FILE_NBYTES_MOST (UINT64_C(1) << 62)
 
 /* ---- One list of fields for both directions --------------------------------------------- */
 
@@ -212,13 +215,14 @@ void container_mark_live(uint8_t bytes[HEADER_NBYTES])
 
 /* ---- Decode ----------------------------------------------------------------------------- */
 
+bool container_has_magic(const uint8_t bytes[MAGIC_NBYTES])
+{
+    return !memcmp(bytes, magic, sizeof magic);
+}
+
 int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
                       uint64_t *nbytes)
 {
-    if (file_nbytes < sizeof magic || memcmp(bytes, magic, sizeof magic) != 0)
-        return PERHAPS_ERR_FORMAT;
-    if (file_nbytes < HEADER_NBYTES)
-        return PERHAPS_ERR_DAMAGED;
     if (load32(bytes + 8) > FORMAT_VERSION)
         return PERHAPS_ERR_VERSION;
     if (load32(bytes + 8) != FORMAT_VERSION)
@@ -273,8 +277,10 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
     if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;
-    return h->file_nbytes == file_nbytes && h->table_offset >= h->nbytes &&
-                   h->table_offset <= file_nbytes
+    if (h->file_nbytes != file_nbytes && file_nbytes != NBYTES_UNKNOWN)
+        return PERHAPS_ERR_DAMAGED;
+    return h->file_nbytes <= FILE_NBYTES_MOST && h->table_offset >= h->nbytes &&
+                   h->table_offset <= h->file_nbytes
                ? 0
                : PERHAPS_ERR_DAMAGED;
 }

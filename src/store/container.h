@@ -11,7 +11,11 @@ enum {
     SECTION_ROOT = 0xffffffff, /* the parent of the first */
     FORMAT_VERSION = 1,
     PAGE_NBYTES = PERHAPS_PAGE_NBYTES,
+    MAGIC_NBYTES = 8,
 };
+
+/* The size of a file that is not known. */
+#define NBYTES_UNKNOWN UINT64_MAX
 
 struct header {
     uint64_t nbytes; /* of itself; the pages begin behind it */
@@ -23,6 +27,18 @@ struct header {
     uint64_t hash_check;
     bool live; /* being written in place: the counters change, the checksums are void */
 };
+
+/* Of the bodies, which are divided into pages. */
+static inline uint64_t header_pages_nbytes(const struct header *h)
+{
+    return h->table_offset - h->nbytes;
+}
+
+/* Of the page that begins at 'at', where they end at 'end'. */
+static inline uint64_t page_nbytes(uint64_t end, uint64_t at)
+{
+    return end - at < PAGE_NBYTES ? end - at : PAGE_NBYTES;
+}
 
 /* A filter, or a part of one. */
 struct section {
@@ -55,8 +71,12 @@ bool container_is_live(const uint8_t *bytes);
 /* Makes the sound header of a file with one section a live file's. */
 void container_mark_live(uint8_t bytes[HEADER_NBYTES]);
 
-/* Looks at the beginning of a file, for the size of its header.  Returns 0, PERHAPS_ERR_FORMAT,
- * PERHAPS_ERR_VERSION or PERHAPS_ERR_DAMAGED. */
+/* Whether this is the beginning of a filter file. */
+bool container_has_magic(const uint8_t bytes[MAGIC_NBYTES]);
+
+/* Looks at the beginning of a file that has the magic, for the size of its header.  Returns 0,
+ * PERHAPS_ERR_VERSION or PERHAPS_ERR_DAMAGED.  'file_nbytes' may be NBYTES_UNKNOWN, here and
+ * below. */
 int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
                       uint64_t *nbytes);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "read.h"
 
 static int lock(int fd, int how)
 {
@@ -31,7 +32,10 @@ static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
 static int look(const perhaps_filter *f, int fd, bool mark, bool *is_live)
 {
     struct head head;
-    int error = head_read(fd, f->mapping.file_nbytes, &f->allocator, &head);
+    struct perhaps_source source = file_source(&fd, f->mapping.file_nbytes);
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return PERHAPS_ERR_IO;
+    int error = head_read(&source, &f->allocator, &head);
     *is_live = !error && head.header.live;
     if (!error && mark && !*is_live) {
         container_mark_live(head.bytes);
@@ -77,9 +81,7 @@ int live_begin(perhaps_filter *f, int fd)
         return PERHAPS_ERR_IO;
     int error = lock_and_mark(f, own);
     if (error) {
-        int saved = errno;
-        close(own);
-        errno = saved;
+        close_keeping_errno(own);
         return error;
     }
     m->fd = own;
@@ -100,8 +102,7 @@ static void write_checksums(perhaps_filter *f)
     uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
     uint64_t nbytes = f->geometry.body_nbytes;
     for (uint64_t at = 0, number = 0; at < nbytes; at += PAGE_NBYTES, number++)
-        container_fill_entry(table, number, pages + at,
-                             nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES);
+        container_fill_entry(table, number, pages + at, page_nbytes(nbytes, at));
     container_seal_table(table, nbytes);
     if (!on_disk(m)) /* then the mark may stay: nothing is lost */
         return;

@@ -1,12 +1,9 @@
-/* file.c - files into filters. */
+/* open.c - files into filters: mapped, or read. */
 #define _GNU_SOURCE 1
 #include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,8 +12,8 @@
 #include "../base/bytes.h"
 #include "../base/memory.h"
 #include "check.h"
-#include "container.h"
 #include "live.h"
+#include "read.h"
 
 /* ---- Open ------------------------------------------------------------------------------- */
 
@@ -34,76 +31,38 @@ static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbyt
         return PERHAPS_ERR_IO;
     }
     *nbytes = (uint64_t)st.st_size;
-    return S_ISREG(st.st_mode) ? 0 : PERHAPS_ERR_FORMAT;
+    return S_ISREG(st.st_mode) && *nbytes ? 0 : PERHAPS_ERR_FORMAT;
 }
 
-/* ---- A file on its way to a filter ------------------------------------------------------ */
-
-/* Its sections, each a filter; all but the first belong to their parents. */
-struct opening {
-    int fd;
-    const struct perhaps_open_options *options;
-    struct perhaps_allocator allocator;
-    struct head head;
-    struct hasher hasher;
-    struct section *sections;
-    perhaps_filter **made; /* of each of them */
-};
-
-static bool is_in_place(const struct perhaps_open_options *options)
-{
-    return options->mode == PERHAPS_MODE_LIVE;
-}
-
-static uint64_t pages_nbytes(const struct header *h)
-{
-    return h->table_offset - h->nbytes;
-}
-
-static int make_section(struct opening *o, uint32_t number)
-{
-    const struct section *s = &o->sections[number];
-    perhaps_filter *f;
-    bool loads = o->options->mode == PERHAPS_MODE_LOAD;
-    int error = filter_make(s->kind, &s->geometry, &o->hasher, &o->allocator, loads,
-                            is_in_place(o->options), &f);
-    if (error)
-        return error;
-    f->own_counters = s->counters;
-    f->read_only = o->options->mode == PERHAPS_MODE_READ;
-    f->is_fixed |= f->read_only;
-    o->made[number] = f;
-    if (number == 0)
-        return 0;
-    struct parts *parts = &o->made[s->parent]->parts;
-    if (parts->count == PARTS_MOST) {
-        perhaps_free(f);
-        return PERHAPS_ERR_DAMAGED;
-    }
-    parts->part[parts->count++] = f;
-    return 0;
-}
+/* ---- Map -------------------------------------------------------------------------------- */
 
 /* The last who wrote it in place gives it its checksums. */
 static void release_mapping(perhaps_filter *f)
 {
     struct mapping *m = &f->mapping;
     bool in_place = m->fd >= 0;
+    int saved = errno;
     if (in_place && m->process == getpid()) /* a child that was forked has not opened it */
         live_end(f);
     check_end(f);
     munmap(m->file, m->file_nbytes);
     if (in_place)
         close(m->fd);
+    errno = saved;
+}
+
+static int fd_of(const struct reading *r)
+{
+    return *(const int *)r->source->context;
 }
 
 /* Maps the file; the bodies are where they lie. */
-static int map_bodies(struct opening *o)
+static int map_bodies(struct reading *r)
 {
-    const struct header *h = &o->head.header;
-    perhaps_filter *f = o->made[0];
+    const struct header *h = &r->head.header;
+    perhaps_filter *f = r->made[0];
     int protection = f->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    void *map = mmap(NULL, h->file_nbytes, protection, MAP_SHARED, o->fd, 0);
+    void *map = mmap(NULL, h->file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
     if (map == MAP_FAILED)
         return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
     f->mapping = (struct mapping){ .file = map,
@@ -114,9 +73,9 @@ static int map_bodies(struct opening *o)
                                    .release = release_mapping };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
-        o->made[i]->body = f->mapping.file + o->sections[i].body_offset;
-    bool sound =
-        h->live || container_table_intact(f->mapping.file + h->table_offset, pages_nbytes(h));
+        r->made[i]->body = f->mapping.file + r->sections[i].body_offset;
+    const uint8_t *table = f->mapping.file + h->table_offset;
+    bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
@@ -127,73 +86,12 @@ static int check_pages(const struct mapping *m, struct perhaps_verdict *verdict)
     *verdict = (struct perhaps_verdict){ .pages = container_page_count(nbytes) };
     for (uint64_t page = 0; page < verdict->pages; page++) {
         uint64_t at = page * PAGE_NBYTES;
-        uint64_t n = nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES;
-        if (container_page_intact(table, page, pages + at, n))
+        if (container_page_intact(table, page, pages + at, page_nbytes(nbytes, at)))
             continue;
         if (!verdict->damaged++)
             verdict->first_damaged = m->pages_offset + at;
     }
     return verdict->damaged ? PERHAPS_ERR_DAMAGED : 0;
-}
-
-/* Copies what of these bytes of the file, from 'at' on, belongs to the body of a section. */
-static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes, uint64_t at,
-                       uint64_t nbytes)
-{
-    uint64_t from = offset > at ? offset : at;
-    uint64_t end = offset + f->geometry.body_nbytes;
-    end = end < at + nbytes ? end : at + nbytes;
-    if (from < end)
-        memcpy(f->body + (from - offset), bytes + (from - at), end - from);
-}
-
-/* Reads the pages, compares each with its checksum, and hands its bytes to the bodies. */
-static int load_pages(struct opening *o, const uint8_t *table, uint8_t page[PAGE_NBYTES])
-{
-    const struct header *h = &o->head.header;
-    uint64_t number = 0, n;
-    uint32_t first = 0; /* the first section whose body is not complete */
-    for (uint64_t at = h->nbytes; at < h->table_offset; at += n, number++) {
-        n = h->table_offset - at < PAGE_NBYTES ? h->table_offset - at : PAGE_NBYTES;
-        int error = file_read_all(o->fd, page, n);
-        if (error)
-            return error;
-        if (!h->live && !container_page_intact(table, number, page, n))
-            return PERHAPS_ERR_DAMAGED;
-        for (uint32_t i = first; i < h->sections; i++) {
-            uint64_t offset = o->sections[i].body_offset;
-            if (offset >= at + n)
-                break;
-            take_bytes(o->made[i], offset, page, at, n);
-            if (offset + o->made[i]->geometry.body_nbytes <= at + n)
-                first = i + 1;
-        }
-    }
-    return 0;
-}
-
-static int load_bodies(struct opening *o)
-{
-    const struct header *h = &o->head.header;
-    uint64_t table_nbytes = container_table_nbytes(pages_nbytes(h));
-    uint64_t nbytes = PAGE_NBYTES + table_nbytes;
-    uint8_t *page = allocate(&o->allocator, nbytes);
-    if (!page)
-        return PERHAPS_ERR_MEMORY;
-    uint8_t *table = page + PAGE_NBYTES;
-    int error = lseek(o->fd, (off_t)h->table_offset, SEEK_SET) < 0 ? PERHAPS_ERR_IO : 0;
-    if (!error)
-        error = file_read_all(o->fd, table, table_nbytes);
-    if (!error && !h->live && !container_table_intact(table, pages_nbytes(h)))
-        error = PERHAPS_ERR_DAMAGED;
-    if (!error && lseek(o->fd, (off_t)h->nbytes, SEEK_SET) < 0)
-        error = PERHAPS_ERR_IO;
-    if (!error)
-        error = load_pages(o, table, page);
-    int saved = errno;
-    release(&o->allocator, page, nbytes);
-    errno = saved;
-    return error;
 }
 
 /* A hole in the file, or a block that a copy shares with it, takes room on the disk when it is
@@ -215,93 +113,35 @@ static int reserve_blocks(int fd, uint64_t nbytes)
 }
 
 /* Once it is written in place, its checksums tell nothing: they are looked at before. */
-static int map_in_place(struct opening *o)
+static int map_in_place(struct reading *r)
 {
+    const struct header *h = &r->head.header;
     struct perhaps_verdict verdict;
-    int error = reserve_blocks(o->fd, o->head.header.file_nbytes);
+    int error = reserve_blocks(fd_of(r), h->file_nbytes);
     if (!error)
-        error = map_bodies(o);
-    if (!error && !o->head.header.live)
-        error = check_pages(&o->made[0]->mapping, &verdict);
-    return error ? error : live_begin(o->made[0], o->fd);
-}
-
-/* Parts come behind what they are parts of, and are complete before it. */
-static int attach_all(struct opening *o)
-{
-    int error = 0;
-    for (uint32_t i = o->head.header.sections; i > 0 && !error; i--)
-        error = filter_attach(o->made[i - 1]);
-    return error;
-}
-
-static int make_all(struct opening *o)
-{
-    int error = 0;
-    for (uint32_t i = 0; i < o->head.header.sections && !error; i++)
-        error = make_section(o, i);
-    if (!error)
-        error = o->made[0]->read_only     ? map_bodies(o)
-                : is_in_place(o->options) ? map_in_place(o)
-                                          : load_bodies(o);
-    if (!error)
-        error = attach_all(o);
-    if (!error && o->options->check && o->made[0]->read_only)
-        error = check_begin(o->made[0]);
-    return error;
-}
-
-/* With the secret or function of its hash. */
-static int open_filter(struct opening *o, perhaps_filter **filter)
-{
-    const struct perhaps_open_options *options = o->options;
-    const struct header *h = &o->head.header;
-    int error = container_sections(o->head.bytes, h, o->sections);
-    if (error)
-        return error;
-    if (is_in_place(options) && !(o->sections->kind->about.abilities & PERHAPS_CAN_SHARE))
-        return PERHAPS_ERR_UNSUPPORTED;
-    if (options->check && (h->live || is_in_place(options)))
-        return PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
-    error = hasher_restore(&o->hasher, h->hash_id, h->hash_seed, h->hash_check,
-                           &options->hashing, options->without_secret);
-    if (!error)
-        error = make_all(o);
-    int saved = errno;
-    if (error)
-        perhaps_free(o->made[0]);
-    else
-        *filter = o->made[0];
-    errno = saved;
-    return error;
-}
-
-static int open_head(struct opening *o, perhaps_filter **filter)
-{
-    uint64_t each = sizeof *o->sections + sizeof *o->made;
-    uint64_t nbytes = o->head.header.sections * each;
-    o->sections = allocate(&o->allocator, nbytes);
-    if (!o->sections)
-        return PERHAPS_ERR_MEMORY;
-    o->made = (perhaps_filter **)(void *)(o->sections + o->head.header.sections);
-    int error = open_filter(o, filter), saved = errno;
-    release(&o->allocator, o->sections, nbytes);
-    errno = saved;
-    return error;
+        error = map_bodies(r);
+    if (!error && !h->live)
+        error = check_pages(&r->made[0]->mapping, &verdict);
+    return error ? error : live_begin(r->made[0], fd_of(r));
 }
 
 static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
                    perhaps_filter **filter)
 {
-    struct opening o = { .fd = fd,
-                         .options = options,
-                         .allocator = allocator_or_system(options->allocator) };
-    int error = head_read(fd, file_nbytes, &o.allocator, &o.head);
-    if (!error)
-        error = open_head(&o, filter);
-    int saved = errno;
-    head_release(&o.head, &o.allocator);
-    errno = saved;
+    static int (*const fill[])(struct reading * r) = {
+        [PERHAPS_MODE_READ] = map_bodies,
+        [PERHAPS_MODE_LOAD] = read_bodies,
+        [PERHAPS_MODE_LIVE] = map_in_place,
+    };
+    struct perhaps_source source = file_source(&fd, file_nbytes);
+    int error = filter_read(&source, options, fill[options->mode], filter);
+    if (error || !options->check || !(*filter)->read_only)
+        return error;
+    error = check_begin(*filter);
+    if (error) {
+        perhaps_free(*filter);
+        *filter = NULL;
+    }
     return error;
 }
 
@@ -310,7 +150,7 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
 {
     uint64_t file_nbytes;
     int fd;
-    int error = open_regular(path, is_in_place(options), &fd, &file_nbytes);
+    int error = open_regular(path, options->mode == PERHAPS_MODE_LIVE, &fd, &file_nbytes);
     if (!error)
         error = open_fd(fd, file_nbytes, options, filter);
     if (fd >= 0)

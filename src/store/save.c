@@ -10,119 +10,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../base/memory.h"
-#include "container.h"
 #include "file.h"
 #include "save.h"
 
-/* What is saved: a filter; and who gives the bytes of its body, where it has none. */
-struct source {
-    const perhaps_filter *f;
-    perhaps_reader *reader; /* or NULL */
-    void *context;
+/* What is saved, and how. */
+struct saving {
+    const struct content *content;
     bool fresh; /* nothing is replaced */
 };
 
-/* Bytes on their way into a file, checksums of their pages on their way into the table. */
-struct writer {
-    int fd;
-    uint64_t npage;  /* bytes of the page that is not full */
-    uint64_t number; /* of that page */
-    uint8_t *table;
-    uint8_t *page; /* PAGE_NBYTES of them */
-};
-
-static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
+static int write_to(const struct saving *s, int fd)
 {
-    container_fill_entry(w->table, w->number, page, nbytes);
-    w->number++;
-    return file_write_all(w->fd, page, nbytes);
-}
-
-static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
-{
-    int error = 0;
-    while (nbytes && !error) {
-        uint64_t n = PAGE_NBYTES - w->npage;
-        if (!w->npage && nbytes >= PAGE_NBYTES) {
-            error = write_page(w, bytes, n);
-        } else {
-            n = n < nbytes ? n : nbytes;
-            memcpy(w->page + w->npage, bytes, n);
-            w->npage += n;
-            if (w->npage == PAGE_NBYTES) {
-                w->npage = 0;
-                error = write_page(w, w->page, PAGE_NBYTES);
-            }
-        }
-        bytes += n;
-        nbytes -= n;
-    }
-    return error;
-}
-
-/* A body that comes from elsewhere is the only one, and begins with a page. */
-static int write_read(struct writer *w, const struct source *s)
-{
-    uint64_t nbytes = s->f->geometry.body_nbytes;
-    int error = 0;
-    for (uint64_t at = 0; at < nbytes && !error; at += PAGE_NBYTES) {
-        uint64_t n = nbytes - at < PAGE_NBYTES ? nbytes - at : PAGE_NBYTES;
-        error = s->reader(s->context, at, w->page, (size_t)n);
-        if (!error)
-            error = write_page(w, w->page, n);
-    }
-    return error;
-}
-
-/* The bodies of a filter and its parts, each beginning at a multiple of HEADER_NBYTES. */
-static int write_bodies(struct writer *w, const perhaps_filter *f)
-{
-    static const uint8_t zeros[HEADER_NBYTES];
-    uint64_t nbytes = filter_geometry(f).body_nbytes, past = w->npage % HEADER_NBYTES;
-    int error = nbytes && past ? write_pages(w, zeros, HEADER_NBYTES - past) : 0;
-    struct walk walk = { 0 };
-    const uint8_t *piece;
-    for (uint64_t n; !error && (piece = filter_next_piece(f, &walk, &n));)
-        error = write_pages(w, piece, n);
-    for (size_t i = 0; i < f->parts.count && !error; i++)
-        error = write_bodies(w, f->parts.part[i]);
-    return error;
-}
-
-static int write_all_of(const struct source *s, const struct header *h, struct writer *w)
-{
-    uint64_t nbytes = h->table_offset - h->nbytes;
-    int error = s->reader ? write_read(w, s) : write_bodies(w, s->f);
-    if (!error && w->npage)
-        error = write_page(w, w->page, w->npage);
-    if (error)
-        return error;
-    container_seal_table(w->table, nbytes);
-    return file_write_all(w->fd, w->table, container_table_nbytes(nbytes));
-}
-
-static int write_source(const struct source *s, int fd)
-{
-    const perhaps_filter *f = s->f;
-    struct header h;
-    struct writer w = { .fd = fd };
-    container_plan(f, &h);
-    uint64_t table_nbytes = container_table_nbytes(h.table_offset - h.nbytes);
-    uint64_t nbytes = h.nbytes + PAGE_NBYTES + table_nbytes;
-    uint8_t *head = allocate(&f->allocator, nbytes);
-    if (!head)
-        return PERHAPS_ERR_MEMORY;
-    w.page = head + h.nbytes;
-    w.table = w.page + PAGE_NBYTES;
-    container_encode(f, &h, head);
-    int error = file_write_all(fd, head, h.nbytes);
-    if (!error)
-        error = write_all_of(s, &h, &w);
-    int saved = errno;
-    release(&f->allocator, head, nbytes);
-    errno = saved;
-    return error;
+    struct perhaps_sink sink = file_sink(&fd);
+    return content_write(s->content, &sink);
 }
 
 /* A file that does not have its name yet. */
@@ -259,7 +159,7 @@ static int sync_folder(const char *folder)
 }
 
 /* Writes, syncs, gives it its name, syncs the folder.  'old' is what is replaced, or NULL. */
-static int save_beside(const struct source *s, const char *target, const struct stat *old)
+static int save_beside(const struct saving *s, const char *target, const struct stat *old)
 {
     struct draft draft;
     if (draft_open(&draft, target))
@@ -271,7 +171,7 @@ static int save_beside(const struct source *s, const char *target, const struct 
         if (fchmod(draft.fd, old->st_mode & 07777))
             return draft_failed(&draft);
     }
-    int error = write_source(s, draft.fd);
+    int error = write_to(s, draft.fd);
     if (error) {
         draft_failed(&draft);
         return error;
@@ -284,12 +184,12 @@ static int save_beside(const struct source *s, const char *target, const struct 
 }
 
 /* Devices and pipes are written to, never replaced. */
-static int save_into(const struct source *s, const char *path)
+static int save_into(const struct saving *s, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return PERHAPS_ERR_IO;
-    int error = write_source(s, fd);
+    int error = write_to(s, fd);
     if (!error && fsync(fd) && errno != EINVAL && errno != EROFS)
         error = PERHAPS_ERR_IO;
     close_keeping_errno(fd);
@@ -319,7 +219,7 @@ static int follow_links(const char *path, char target[PATH_MAX])
     return PERHAPS_ERR_IO;
 }
 
-static int save(const struct source *s, const char *path)
+static int save_at(const struct saving *s, const char *path)
 {
     struct stat old;
     char target[PATH_MAX];
@@ -345,23 +245,24 @@ static int save(const struct source *s, const char *path)
     return save_beside(s, target, &old);
 }
 
+int content_save(const struct content *content, const char *path)
+{
+    return save_at(&(struct saving){ .content = content }, path);
+}
+
 int perhaps_save(const perhaps_filter *f, const char *path)
 {
-    return save(&(struct source){ .f = f }, path);
+    return content_save(&(struct content){ .f = f }, path);
 }
 
 int perhaps_save_new(const perhaps_filter *f, const char *path)
 {
-    return save(&(struct source){ .f = f, .fresh = true }, path);
+    struct content content = { .f = f };
+    return save_at(&(struct saving){ .content = &content, .fresh = true }, path);
 }
 
 int perhaps_save_to(const perhaps_filter *f, int fd)
 {
-    return write_source(&(struct source){ .f = f }, fd);
-}
-
-int filter_save_read(const perhaps_filter *f, perhaps_reader *reader, void *context,
-                     const char *path)
-{
-    return save(&(struct source){ .f = f, .reader = reader, .context = context }, path);
+    struct perhaps_sink sink = file_sink(&fd);
+    return perhaps_write(f, &sink);
 }

@@ -2,11 +2,9 @@
 #ifndef SAVE_H
 #define SAVE_H
 
-#include "container.h"
+#include "write.h"
 
-/* Saves a filter without parts that has no body; 'reader' gives the bytes of that.  Returns as
- * perhaps_layout_save(). */
-int filter_save_read(const perhaps_filter *f, perhaps_reader *reader, void *context,
-                     const char *path);
+/* As perhaps_save(), and errors of the content's reader. */
+int content_save(const struct content *content, const char *path);
 
 #endif

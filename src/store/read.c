@@ -1,0 +1,239 @@
+/* read.c - bytes that come in one after the other into filters.
+ *
+ * Nothing is read twice, and no byte behind the last one: the bytes may come from a pipe, and
+ * others may follow.  The checksums of the pages stand behind them, so those of the pages that
+ * come are kept until then. */
+#include "read.h"
+
+#include <string.h>
+
+#include "../base/bytes.h"
+#include "../base/memory.h"
+
+static int take(const struct perhaps_source *source, uint8_t *bytes, uint64_t nbytes)
+{
+    return source->read(source->context, bytes, (size_t)nbytes);
+}
+
+/* ---- Headers ---------------------------------------------------------------------------- */
+
+/* What is too short to be one is told from what is another thing. */
+static int read_first_page(const struct perhaps_source *source, uint64_t source_nbytes,
+                           uint8_t page[HEADER_NBYTES])
+{
+    if (source_nbytes < MAGIC_NBYTES)
+        return PERHAPS_ERR_FORMAT;
+    int error = take(source, page, MAGIC_NBYTES);
+    if (error)
+        return error;
+    if (!container_has_magic(page))
+        return PERHAPS_ERR_FORMAT;
+    if (source_nbytes < HEADER_NBYTES)
+        return PERHAPS_ERR_DAMAGED;
+    return take(source, page + MAGIC_NBYTES, HEADER_NBYTES - MAGIC_NBYTES);
+}
+
+int head_read(const struct perhaps_source *source, const struct perhaps_allocator *allocator,
+              struct head *head)
+{
+    uint64_t source_nbytes = source->nbytes ? source->nbytes : NBYTES_UNKNOWN, nbytes;
+    head->bytes = head->page;
+    int error = read_first_page(source, source_nbytes, head->page);
+    if (!error)
+        error = container_measure(head->page, source_nbytes, &nbytes);
+    if (!error && nbytes > HEADER_NBYTES) {
+        uint8_t *bytes = allocate(allocator, nbytes);
+        if (!bytes)
+            return PERHAPS_ERR_MEMORY;
+        memcpy(bytes, head->page, HEADER_NBYTES);
+        head->bytes = bytes;
+        head->nbytes = nbytes;
+        error = take(source, bytes + HEADER_NBYTES, nbytes - HEADER_NBYTES);
+    }
+    return error ? error : container_decode(head->bytes, source_nbytes, &head->header);
+}
+
+void head_release(struct head *head, const struct perhaps_allocator *allocator)
+{
+    if (head->bytes != head->page)
+        release(allocator, head->bytes, head->nbytes);
+    head->bytes = head->page;
+}
+
+/* ---- Bodies ----------------------------------------------------------------------------- */
+
+/* Copies what of these bytes of the file, from 'at' on, belongs to the body of a section. */
+static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes, uint64_t at,
+                       uint64_t nbytes)
+{
+    uint64_t from = offset > at ? offset : at;
+    uint64_t end = offset + f->geometry.body_nbytes;
+    end = end < at + nbytes ? end : at + nbytes;
+    if (from < end)
+        memcpy(f->body + (from - offset), bytes + (from - at), end - from);
+}
+
+/* Reads the pages, and hands their bytes to the bodies and their checksums to the table. */
+static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTES])
+{
+    const struct header *h = &r->head.header;
+    uint64_t number = 0, n;
+    uint32_t first = 0; /* the first section whose body is not complete */
+    for (uint64_t at = h->nbytes; at < h->table_offset; at += n, number++) {
+        n = page_nbytes(h->table_offset, at);
+        int error = take(r->source, page, n);
+        if (error)
+            return error;
+        container_fill_entry(table, number, page, n);
+        for (uint32_t i = first; i < h->sections; i++) {
+            uint64_t offset = r->sections[i].body_offset;
+            if (offset >= at + n)
+                break;
+            take_bytes(r->made[i], offset, page, at, n);
+            if (offset + r->made[i]->geometry.body_nbytes <= at + n)
+                first = i + 1;
+        }
+    }
+    container_seal_table(table, header_pages_nbytes(h));
+    return 0;
+}
+
+/* Reads the table of checksums and compares it with that of the pages that came. */
+static int read_table(struct reading *r, const uint8_t *table, uint8_t page[PAGE_NBYTES])
+{
+    uint64_t nbytes = container_table_nbytes(header_pages_nbytes(&r->head.header)), n;
+    bool same = true;
+    for (uint64_t at = 0; at < nbytes; at += n) {
+        n = page_nbytes(nbytes, at);
+        int error = take(r->source, page, n);
+        if (error)
+            return error;
+        same &= !memcmp(page, table + at, n);
+    }
+    return same || r->head.header.live ? 0 : PERHAPS_ERR_DAMAGED;
+}
+
+int read_bodies(struct reading *r)
+{
+    uint64_t table_nbytes = container_table_nbytes(header_pages_nbytes(&r->head.header));
+    uint64_t nbytes = PAGE_NBYTES + table_nbytes;
+    uint8_t *page = allocate(&r->allocator, nbytes);
+    if (!page)
+        return PERHAPS_ERR_MEMORY;
+    uint8_t *table = page + PAGE_NBYTES;
+    int error = read_pages(r, table, page);
+    if (!error)
+        error = read_table(r, table, page);
+    release(&r->allocator, page, nbytes);
+    return error;
+}
+
+/* ---- Filters ---------------------------------------------------------------------------- */
+
+static int make_section(struct reading *r, uint32_t number)
+{
+    const struct section *s = &r->sections[number];
+    perhaps_filter *f;
+    enum perhaps_mode mode = r->options->mode;
+    int error = filter_make(s->kind, &s->geometry, &r->hasher, &r->allocator,
+                            mode == PERHAPS_MODE_LOAD, mode == PERHAPS_MODE_LIVE, &f);
+    if (error)
+        return error;
+    f->own_counters = s->counters;
+    f->read_only = mode == PERHAPS_MODE_READ;
+    f->is_fixed |= f->read_only;
+    r->made[number] = f;
+    if (number == 0)
+        return 0;
+    struct parts *parts = &r->made[s->parent]->parts;
+    if (parts->count == PARTS_MOST) {
+        perhaps_free(f);
+        return PERHAPS_ERR_DAMAGED;
+    }
+    parts->part[parts->count++] = f;
+    return 0;
+}
+
+/* Parts come behind what they are parts of, and are complete before it. */
+static int make_all(struct reading *r, int (*fill)(struct reading *r))
+{
+    uint32_t count = r->head.header.sections;
+    int error = 0;
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = make_section(r, i);
+    if (!error)
+        error = fill(r);
+    for (uint32_t i = count; i > 0 && !error; i--)
+        error = filter_attach(r->made[i - 1]);
+    return error;
+}
+
+/* Whether a filter of these sections can be had as the options ask. */
+static int check_options(const struct reading *r)
+{
+    const struct perhaps_open_options *options = r->options;
+    bool in_place = options->mode == PERHAPS_MODE_LIVE;
+    if (in_place && !(r->sections->kind->about.abilities & PERHAPS_CAN_SHARE))
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (options->check && (r->head.header.live || in_place))
+        return PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
+    return 0;
+}
+
+/* With the secret or function of its hash. */
+static int read_sections(struct reading *r, int (*fill)(struct reading *r),
+                         perhaps_filter **filter)
+{
+    const struct header *h = &r->head.header;
+    int error = container_sections(r->head.bytes, h, r->sections);
+    if (!error)
+        error = check_options(r);
+    if (!error)
+        error = hasher_restore(&r->hasher, h->hash_id, h->hash_seed, h->hash_check,
+                               &r->options->hashing, r->options->without_secret);
+    if (!error)
+        error = make_all(r, fill);
+    if (error)
+        perhaps_free(r->made[0]);
+    else
+        *filter = r->made[0];
+    return error;
+}
+
+static int read_behind_header(struct reading *r, int (*fill)(struct reading *r),
+                              perhaps_filter **filter)
+{
+    uint32_t count = r->head.header.sections;
+    uint64_t nbytes = count * (sizeof *r->sections + sizeof *r->made);
+    r->sections = allocate(&r->allocator, nbytes);
+    if (!r->sections)
+        return PERHAPS_ERR_MEMORY;
+    r->made = (perhaps_filter **)(void *)(r->sections + count);
+    int error = read_sections(r, fill, filter);
+    release(&r->allocator, r->sections, nbytes);
+    return error;
+}
+
+int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
+                int (*fill)(struct reading *r), perhaps_filter **filter)
+{
+    struct reading r = { .source = source,
+                         .options = options,
+                         .allocator = allocator_or_system(options->allocator) };
+    int error = head_read(source, &r.allocator, &r.head);
+    if (!error)
+        error = read_behind_header(&r, fill, filter);
+    head_release(&r.head, &r.allocator);
+    return error;
+}
+
+int perhaps_read(const struct perhaps_source *source,
+                 const struct perhaps_open_options *options, perhaps_filter **filter)
+{
+    const struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD };
+    options = options ? options : &load;
+    *filter = NULL;
+    if (options->mode != PERHAPS_MODE_LOAD || !is_unused(options->reserved))
+        return PERHAPS_ERR_ARGUMENT;
+    return filter_read(source, options, read_bodies, filter);
+}

@@ -1,0 +1,115 @@
+/* write.c - filters into bytes that go out one after the other. */
+#include "write.h"
+
+#include <string.h>
+
+#include "../base/memory.h"
+
+/* Bytes on their way out, checksums of their pages on their way into the table. */
+struct writer {
+    const struct perhaps_sink *sink;
+    uint64_t npage;  /* bytes of the page that is not full */
+    uint64_t number; /* of that page */
+    uint8_t *table;
+    uint8_t *page; /* PAGE_NBYTES of them */
+};
+
+static int put(const struct perhaps_sink *sink, const uint8_t *bytes, uint64_t nbytes)
+{
+    return sink->write(sink->context, bytes, (size_t)nbytes);
+}
+
+static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
+{
+    container_fill_entry(w->table, w->number, page, nbytes);
+    w->number++;
+    return put(w->sink, page, nbytes);
+}
+
+static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
+{
+    int error = 0;
+    while (nbytes && !error) {
+        uint64_t n = PAGE_NBYTES - w->npage;
+        if (!w->npage && nbytes >= PAGE_NBYTES) {
+            error = write_page(w, bytes, n);
+        } else {
+            n = n < nbytes ? n : nbytes;
+            memcpy(w->page + w->npage, bytes, n);
+            w->npage += n;
+            if (w->npage == PAGE_NBYTES) {
+                w->npage = 0;
+                error = write_page(w, w->page, PAGE_NBYTES);
+            }
+        }
+        bytes += n;
+        nbytes -= n;
+    }
+    return error;
+}
+
+/* A body that comes from elsewhere is the only one, and begins with a page. */
+static int write_read(struct writer *w, const struct content *c)
+{
+    uint64_t nbytes = c->f->geometry.body_nbytes;
+    int error = 0;
+    for (uint64_t at = 0; at < nbytes && !error; at += PAGE_NBYTES) {
+        uint64_t n = page_nbytes(nbytes, at);
+        error = c->reader(c->context, at, w->page, (size_t)n);
+        if (!error)
+            error = write_page(w, w->page, n);
+    }
+    return error;
+}
+
+/* The bodies of a filter and its parts, each beginning at a multiple of HEADER_NBYTES. */
+static int write_bodies(struct writer *w, const perhaps_filter *f)
+{
+    static const uint8_t zeros[HEADER_NBYTES];
+    uint64_t nbytes = filter_geometry(f).body_nbytes, past = w->npage % HEADER_NBYTES;
+    int error = nbytes && past ? write_pages(w, zeros, HEADER_NBYTES - past) : 0;
+    struct walk walk = { 0 };
+    const uint8_t *piece;
+    for (uint64_t n; !error && (piece = filter_next_piece(f, &walk, &n));)
+        error = write_pages(w, piece, n);
+    for (size_t i = 0; i < f->parts.count && !error; i++)
+        error = write_bodies(w, f->parts.part[i]);
+    return error;
+}
+
+static int write_behind_header(struct writer *w, const struct content *c, uint64_t nbytes)
+{
+    int error = c->reader ? write_read(w, c) : write_bodies(w, c->f);
+    if (!error && w->npage)
+        error = write_page(w, w->page, w->npage);
+    if (error)
+        return error;
+    container_seal_table(w->table, nbytes);
+    return put(w->sink, w->table, container_table_nbytes(nbytes));
+}
+
+int content_write(const struct content *c, const struct perhaps_sink *sink)
+{
+    const perhaps_filter *f = c->f;
+    struct header h;
+    struct writer w = { .sink = sink };
+    container_plan(f, &h);
+    uint64_t pages_nbytes = header_pages_nbytes(&h);
+    uint64_t nbytes = h.nbytes + PAGE_NBYTES + container_table_nbytes(pages_nbytes);
+    uint8_t *head = allocate(&f->allocator, nbytes);
+    if (!head)
+        return PERHAPS_ERR_MEMORY;
+    w.page = head + h.nbytes;
+    w.table = w.page + PAGE_NBYTES;
+    container_encode(f, &h, head);
+    int error = put(sink, head, h.nbytes);
+    if (!error)
+        error = write_behind_header(&w, c, pages_nbytes);
+    release(&f->allocator, head, nbytes);
+    return error;
+}
+
+int perhaps_write(const perhaps_filter *f, const struct perhaps_sink *sink)
+{
+    return content_write(&(struct content){ .f = f }, sink);
+}

@@ -1,0 +1,482 @@
+/* stream_test.c - filters through sinks and sources: the bytes of the file, in one go, and
+ * errors at every step, which leave nothing behind. */
+#include "support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "filter/filter.h"
+#include "hostile.h"
+
+/* An error that the library does not know. */
+enum { OWN_ERROR = -1234 };
+
+/* ---- Streams in memory ------------------------------------------------------------------- */
+
+struct stream {
+    uint8_t *bytes;
+    size_t nbytes, room;
+    size_t at; /* read so far */
+    unsigned calls;
+    unsigned fail_at; /* the number of the call that fails, from 1 on; 0: none */
+    int error;        /* that it returns */
+};
+
+static bool stream_fails(struct stream *s)
+{
+    s->calls++;
+    expect(!s->fail_at || s->calls <= s->fail_at); /* none comes behind the one that failed */
+    if (s->calls != s->fail_at)
+        return false;
+    errno = ENOSPC;
+    return true;
+}
+
+static int stream_write(void *context, const void *bytes, size_t nbytes)
+{
+    struct stream *s = context;
+    if (stream_fails(s))
+        return s->error;
+    expect(nbytes > 0);
+    while (s->room - s->nbytes < nbytes) {
+        s->room = 2 * s->room + nbytes;
+        s->bytes = realloc(s->bytes, s->room);
+        expect(s->bytes);
+    }
+    memcpy(s->bytes + s->nbytes, bytes, nbytes);
+    s->nbytes += nbytes;
+    return 0;
+}
+
+static int stream_read(void *context, void *bytes, size_t nbytes)
+{
+    struct stream *s = context;
+    if (stream_fails(s))
+        return s->error;
+    expect(nbytes > 0);
+    if (nbytes > s->nbytes - s->at) {
+        s->at = s->nbytes;
+        return PERHAPS_ERR_DAMAGED;
+    }
+    memcpy(bytes, s->bytes + s->at, nbytes);
+    s->at += nbytes;
+    return 0;
+}
+
+static int write_to(struct stream *s, const perhaps_filter *f)
+{
+    const struct perhaps_sink sink = { .write = stream_write, .context = s };
+    return perhaps_write(f, &sink);
+}
+
+/* From where it is; 'nbytes' is what the source tells. */
+static int read_from(struct stream *s, uint64_t nbytes,
+                     const struct perhaps_open_options *options, perhaps_filter **f)
+{
+    const struct perhaps_source source = { .read = stream_read,
+                                           .context = s,
+                                           .nbytes = nbytes };
+    *f = (perhaps_filter *)s; /* which no failure may leave there */
+    int error = perhaps_read(&source, options, f);
+    expect(!error || !*f);
+    return error;
+}
+
+static void rewind_stream(struct stream *s)
+{
+    s->at = 0;
+    s->calls = 0;
+}
+
+/* ---- Filters ----------------------------------------------------------------------------- */
+
+/* Of this kind, with keys in it, and grown where it can. */
+static perhaps_filter *some_filter(const struct perhaps_kind *kind, uint64_t capacity)
+{
+    size_t count = grows(kind) ? 5 * capacity : capacity / 2;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, count);
+    perhaps_filter *f = make_filter(kind, capacity, 0.01, test_seed());
+    fill(f, &keys);
+    free_keys(&keys);
+    return f;
+}
+
+/* Saved filters are read with memory that is counted, so that what stays behind is seen. */
+struct loading {
+    struct ledger ledger;
+    struct perhaps_allocator allocator;
+    struct perhaps_open_options options;
+};
+
+static void loading_begin(struct loading *l)
+{
+    *l = (struct loading){ .allocator = ledger_allocator(&l->ledger) };
+    l->options.mode = PERHAPS_MODE_LOAD;
+    l->options.allocator = &l->allocator;
+}
+
+static void expect_nothing_left(const struct loading *l)
+{
+    expect(l->ledger.live == 0 && l->ledger.live_nbytes == 0);
+}
+
+/* ---- What works -------------------------------------------------------------------------- */
+
+TEST_EACH(test_bytes_of_the_file, any_kind)
+{
+    const uint64_t capacities[] = { 1, 30, 3000, 100 * 1000 };
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        struct stream s = { 0 };
+        perhaps_filter *f = some_filter(kind, capacities[i]), *read;
+        scene("%s for %d keys", kind->name, (int)capacities[i]);
+        struct bytes file = saved_bytes(f);
+        expect_success(write_to(&s, f));
+        expect(s.nbytes == file.nbytes && !memcmp(s.bytes, file.at, s.nbytes));
+        for (unsigned known = 0; known < 2; known++) {
+            rewind_stream(&s);
+            expect_success(read_from(&s, known ? s.nbytes : 0, NULL, &read));
+            expect(s.at == s.nbytes && perhaps_equal(read, f));
+            expect_same_counters(read, f);
+            expect_success(perhaps_add(read, "one more", 8));
+            perhaps_free(read);
+        }
+        perhaps_free(f);
+        free(s.bytes);
+        free(file.at);
+    }
+}
+
+/* Filters of all kinds one behind the other, between bytes that are none. */
+TEST(test_one_behind_the_other)
+{
+    struct stream s = { 0 };
+    perhaps_filter *f, *read;
+    char text[4];
+    EACH_KIND(kind, any_kind) {
+        f = some_filter(kind, 300);
+        expect_success(write_to(&s, f));
+        expect_success(stream_write(&s, "text", 4));
+        perhaps_free(f);
+    }
+    EACH_KIND(kind, any_kind) {
+        scene("%s", kind->name);
+        f = some_filter(kind, 300);
+        expect_success(read_from(&s, 0, NULL, &read));
+        expect(perhaps_equal(read, f));
+        expect(!stream_read(&s, text, 4) && !memcmp(text, "text", 4));
+        perhaps_free(f);
+        perhaps_free(read);
+    }
+    expect(s.at == s.nbytes);
+    expect_error(read_from(&s, 0, NULL, &read), PERHAPS_ERR_DAMAGED);
+    free(s.bytes);
+}
+
+static int read_pipe(void *context, void *bytes, size_t nbytes)
+{
+    const int *fd = context;
+    for (char *at = bytes, *end = at + nbytes; at < end;) {
+        ssize_t n = read(*fd, at, (size_t)(end - at));
+        if (n <= 0)
+            return n ? PERHAPS_ERR_IO : PERHAPS_ERR_DAMAGED;
+        at += n;
+    }
+    return 0;
+}
+
+static size_t saved_nbytes(const perhaps_filter *f)
+{
+    struct bytes file = saved_bytes(f);
+    free(file.at);
+    return file.nbytes;
+}
+
+TEST_EACH(test_pipe, any_kind)
+{
+    enum { PIPE_NBYTES = 1 << 20 }; /* that it holds without a reader */
+    perhaps_filter *f = some_filter(kind, 30), *read;
+    int ends[2];
+    scene("%s", kind->name);
+    expect(!pipe(ends) && fcntl(ends[1], F_SETPIPE_SZ, PIPE_NBYTES) >= PIPE_NBYTES);
+    const struct perhaps_source source = { .read = read_pipe, .context = &ends[0] };
+    expect(saved_nbytes(f) < PIPE_NBYTES);
+    expect_success(perhaps_save_to(f, ends[1]));
+    expect_success(perhaps_read(&source, NULL, &read));
+    expect(perhaps_equal(read, f) && !close(ends[1]));
+    perhaps_free(read);
+    expect_error(perhaps_read(&source, NULL, &read), PERHAPS_ERR_DAMAGED);
+    expect(!close(ends[0]));
+    perhaps_free(f);
+}
+
+/* A file that is being written in place has no checksums. */
+TEST(test_live)
+{
+    const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
+    struct path path = temp_path("live");
+    perhaps_filter *f = some_filter(perhaps_kind_at(0), 3000), *live, *read;
+    expect_success(perhaps_save(f, path.text));
+    expect_success(perhaps_open(path.text, &in_place, &live));
+    expect_success(perhaps_add(live, "one more", 8));
+    struct bytes file = read_file(path.text);
+    struct stream s = { .bytes = file.at, .nbytes = file.nbytes };
+    expect_success(read_from(&s, 0, NULL, &read));
+    expect(perhaps_equal(read, live) && perhaps_contains(read, "one more", 8));
+    expect_same_counters(read, live);
+    perhaps_free(read);
+    perhaps_free(live);
+    perhaps_free(f);
+    free(file.at);
+}
+
+TEST(test_options)
+{
+    struct perhaps_options make = { .capacity = 100,
+                                    .fpr = 0.01,
+                                    .hashing = { .hash = PERHAPS_HASH_SIP } };
+    perhaps_filter *f = make_with(&make), *read;
+    struct stream s = { 0 };
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_READ };
+    uint8_t secret[16];
+    expect_success(perhaps_add(f, "key", 3));
+    expect_success(write_to(&s, f));
+    expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_ARGUMENT);
+    options.mode = PERHAPS_MODE_LIVE;
+    expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_ARGUMENT);
+    options.mode = PERHAPS_MODE_LOAD;
+    options.reserved[3] = 1;
+    expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_ARGUMENT);
+    options.reserved[3] = 0;
+    expect(!s.at);
+    expect_error(read_from(&s, 0, NULL, &read), PERHAPS_ERR_SECRET);
+    rewind_stream(&s);
+    options.without_secret = true;
+    expect_success(read_from(&s, 0, &options, &read));
+    expect(perhaps_equal(read, f) && perhaps_contains(read, "other", 5));
+    perhaps_free(read);
+    rewind_stream(&s);
+    expect_success(perhaps_secret(f, secret));
+    options.hashing.secret = secret;
+    expect_success(read_from(&s, 0, &options, &read));
+    expect(perhaps_contains(read, "key", 3) && !perhaps_contains(read, "other", 5));
+    perhaps_free(read);
+    perhaps_free(f);
+    free(s.bytes);
+}
+
+/* ---- What fails -------------------------------------------------------------------------- */
+
+/* An error of the sink comes back as it is, with its errno, whichever call it was. */
+TEST_EACH(test_failing_sink, any_kind)
+{
+    const int errors[] = { OWN_ERROR, PERHAPS_ERR_IO };
+    perhaps_filter *f = some_filter(kind, 3000);
+    for (unsigned i = 0; i < 2; i++)
+        for (unsigned number = 1;; number++) {
+            struct stream s = { .fail_at = number, .error = errors[i] };
+            scene("%s, call %u fails", kind->name, number);
+            errno = 0;
+            int error = write_to(&s, f);
+            free(s.bytes);
+            expect(number > 2 || error); /* header, body, checksums */
+            if (!error)
+                break;
+            expect(error == errors[i] && errno == ENOSPC && s.calls == number);
+        }
+    perhaps_free(f);
+}
+
+TEST_EACH(test_failing_source, any_kind)
+{
+    struct stream s = { .error = OWN_ERROR };
+    struct loading l;
+    perhaps_filter *f = some_filter(kind, 3000), *read;
+    expect_success(write_to(&s, f));
+    loading_begin(&l);
+    for (unsigned number = 1;; number++) {
+        scene("%s, call %u fails", kind->name, number);
+        rewind_stream(&s);
+        s.fail_at = number;
+        errno = 0;
+        int error = read_from(&s, number % 2 ? s.nbytes : 0, &l.options, &read);
+        expect(number > 3 || error); /* header, body, checksums */
+        if (!error)
+            break;
+        expect(error == OWN_ERROR && errno == ENOSPC && s.calls == number);
+        expect_nothing_left(&l);
+    }
+    expect(perhaps_equal(read, f));
+    perhaps_free(read);
+    expect_nothing_left(&l);
+    perhaps_free(f);
+    free(s.bytes);
+}
+
+/* Every byte where a field stands or a table ends; of many alike some. */
+static size_t next_byte(size_t at, size_t nbytes)
+{
+    return at < 300 || at > nbytes - 50 ? at + 1 : at + 61 < nbytes ? at + 61 : nbytes - 1;
+}
+
+TEST_EACH(test_every_end, any_kind)
+{
+    struct stream s = { 0 };
+    struct loading l;
+    perhaps_filter *f = some_filter(kind, 30), *read;
+    expect_success(write_to(&s, f));
+    loading_begin(&l);
+    const size_t whole = s.nbytes;
+    for (size_t end = 0; end < whole; end = next_byte(end, whole))
+        for (unsigned known = 0; known < 3; known++) {
+            scene("%s ends at %zu, known %u", kind->name, end, known);
+            rewind_stream(&s);
+            s.nbytes = end;
+            uint64_t told = known == 0 ? 0 : known == 1 ? end : whole, before = l.ledger.calls;
+            int error = read_from(&s, told, &l.options, &read);
+            bool is_short = known == 1 && end > 0 && end < 8;
+            expect_error(error, is_short ? PERHAPS_ERR_FORMAT : PERHAPS_ERR_DAMAGED);
+            expect(known != 1 || l.ledger.calls - before <= 1); /* a long header */
+            expect_nothing_left(&l);
+        }
+    s.nbytes = whole;
+    rewind_stream(&s);
+    expect_error(read_from(&s, whole + 1, &l.options, &read), PERHAPS_ERR_DAMAGED);
+    expect_nothing_left(&l);
+    perhaps_free(f);
+    free(s.bytes);
+}
+
+TEST_EACH(test_flipped_bits, any_kind)
+{
+    struct stream s = { 0 };
+    struct loading l;
+    perhaps_filter *f = some_filter(kind, 30), *read;
+    expect_success(write_to(&s, f));
+    loading_begin(&l);
+    for (size_t at = 0; at < s.nbytes; at = next_byte(at, s.nbytes)) {
+        uint8_t flip = (uint8_t)(1 << at % 8);
+        scene("%s, byte %zu", kind->name, at);
+        rewind_stream(&s);
+        s.bytes[at] ^= flip;
+        int error = read_from(&s, at % 3 ? s.nbytes : 0, &l.options, &read);
+        s.bytes[at] ^= flip;
+        expect(error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
+               error == PERHAPS_ERR_DAMAGED);
+        expect_nothing_left(&l);
+    }
+    perhaps_free(f);
+    free(s.bytes);
+}
+
+TEST_EACH(test_failing_memory, any_kind)
+{
+    struct stream s = { 0 };
+    struct loading l;
+    perhaps_filter *f = some_filter(kind, 300), *read, *again;
+    expect_success(write_to(&s, f));
+    loading_begin(&l);
+    for (uint64_t number = 1;; number++) {
+        scene("%s, allocation %d fails", kind->name, (int)number);
+        rewind_stream(&s);
+        l.ledger.fail_at = l.ledger.calls + number;
+        int error = read_from(&s, number % 2 ? s.nbytes : 0, &l.options, &read);
+        l.ledger.fail_at = 0;
+        if (!error)
+            break;
+        expect_error(error, PERHAPS_ERR_MEMORY);
+        expect_nothing_left(&l);
+    }
+    struct stream none = { 0 };
+    l.ledger.failing = true;
+    expect_error(write_to(&none, read), PERHAPS_ERR_MEMORY);
+    expect(!none.calls);
+    l.ledger.failing = false;
+    expect_success(write_to(&none, read));
+    expect_success(read_from(&none, 0, NULL, &again));
+    expect(perhaps_equal(again, f));
+    perhaps_free(again);
+    perhaps_free(read);
+    expect_nothing_left(&l);
+    perhaps_free(f);
+    free(none.bytes);
+    free(s.bytes);
+}
+
+/* ---- Headers of an enemy ----------------------------------------------------------------- */
+
+static void put64(uint8_t *at, uint64_t value)
+{
+    memcpy(at, &value, sizeof value);
+}
+
+static void *refuse_much(void *context, size_t nbytes)
+{
+    size_t *most = context;
+    *most = nbytes > *most ? nbytes : *most;
+    return nbytes < 1 << 20 ? calloc(1, (nbytes + 63) / 64 * 64) : NULL;
+}
+
+static void release_it(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    (void)nbytes;
+    free(memory);
+}
+
+/* A header that claims 2^46 bytes, and agrees with itself: where the size is known it is
+ * refused before anything is allocated, and where it is not the allocator can. */
+TEST(test_huge_claims)
+{
+    enum { LINE_NBYTES = 64 };
+    const uint64_t lines = UINT64_C(1) << 40, body = lines * LINE_NBYTES,
+                   pages = body / PERHAPS_PAGE_NBYTES;
+    size_t most = 0;
+    const struct perhaps_allocator allocator = { refuse_much, release_it, &most };
+    const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
+                                                  .allocator = &allocator };
+    struct stream s = { 0 };
+    struct perhaps_options make = { .kind = "blocked", .capacity = 30, .fpr = 0.01 };
+    perhaps_filter *f = make_with(&make), *read;
+    expect_success(write_to(&s, f));
+    put64(s.bytes + AT_FIELDS, lines);
+    put64(s.bytes + AT_BODY_NBYTES, body);
+    put64(s.bytes + AT_TABLE_OFFSET, BODY_OFFSET + body);
+    put64(s.bytes + AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8);
+    reseal_header(s.bytes, s.nbytes);
+    expect_error(read_from(&s, s.nbytes, &options, &read), PERHAPS_ERR_DAMAGED);
+    expect(most == 0);
+    rewind_stream(&s);
+    expect_error(read_from(&s, 0, &options, &read), PERHAPS_ERR_MEMORY);
+    expect(most >= body && s.at == BODY_OFFSET);
+    perhaps_free(f);
+    free(s.bytes);
+}
+
+/* Sizes that overflow when two of them are added. */
+TEST_EACH(test_sizes_that_overflow, any_kind)
+{
+    const size_t places[] = { AT_FILE_NBYTES, AT_TABLE_OFFSET, AT_BODY_OFFSET, AT_BODY_NBYTES };
+    enum { PLACES = sizeof places / sizeof *places };
+    struct stream s = { 0 };
+    perhaps_filter *f = some_filter(kind, 30), *read;
+    expect_success(write_to(&s, f));
+    uint8_t *first = malloc(s.nbytes);
+    expect(first);
+    memcpy(first, s.bytes, s.nbytes);
+    for (unsigned set = 1; set < 1U << PLACES; set++)
+        for (unsigned shift = 0; shift < 4; shift++) {
+            scene("%s, places %x, shift %u", kind->name, set, shift);
+            memcpy(s.bytes, first, s.nbytes);
+            for (unsigned i = 0; i < PLACES; i++)
+                if (set >> i & 1)
+                    put64(s.bytes + places[i], UINT64_MAX >> shift & ~UINT64_C(4095));
+            reseal_header(s.bytes, s.nbytes);
+            rewind_stream(&s);
+            expect_error(read_from(&s, 0, NULL, &read), PERHAPS_ERR_DAMAGED);
+        }
+    perhaps_free(f);
+    free(first);
+    free(s.bytes);
+}
