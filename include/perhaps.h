@@ -123,6 +123,9 @@ enum perhaps_hash {
     PERHAPS_HASH_CUSTOM,   /* the caller's function */
 };
 
+/* "xxh3", "sip", "none" or "custom"; NULL for a number that is no hash. */
+PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
+
 #define PERHAPS_HASH_NBYTES  16
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
 #define PERHAPS_FPR_MIN      1e-15
@@ -135,9 +138,14 @@ enum perhaps_hash {
 typedef void perhaps_hash_function(void *context, const void *key, size_t key_nbytes,
                                    uint8_t hash[PERHAPS_HASH_NBYTES]);
 
-/* Where a filter's memory comes from; used for everything that it owns. */
+/* Where a filter's memory comes from; used for everything that it owns.  The system's own takes
+ * pages that are zero already, and huge ones where there are any. */
 struct perhaps_allocator {
-    void *(*allocate)(void *context, size_t nbytes); /* zeroed, 64-byte aligned; or NULL */
+    /* Returns NULL, or 'nbytes' bytes with any content at any address: the library asks for 64
+     * more than it needs, aligns them itself and sets them to zero. */
+    void *(*allocate)(void *context, size_t nbytes);
+
+    /* Gets exactly what allocate() returned, and the size that it was asked for. */
     void (*release)(void *context, void *memory, size_t nbytes);
     void *context;
 };
@@ -385,6 +393,36 @@ PERHAPS_API int perhaps_remove_many(perhaps_filter *filter, const struct perhaps
 PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,
                                          const struct perhaps_keys *keys, bool *present);
 
+/* Sets counts[i] as perhaps_count() does for each key in order.  Returns 0, or an error of
+ * perhaps_count() for one of them and sets all counts to 0. */
+PERHAPS_API int perhaps_count_many(const perhaps_filter *filter,
+                                   const struct perhaps_keys *keys, uint64_t *counts);
+
+/* ---- Build: all keys first ----------------------------------------------------------- */
+
+typedef struct perhaps_builder perhaps_builder;
+
+/* Begins a filter that gets all its keys before it is asked, as perhaps_create() with the need
+ * PERHAPS_CAN_BUILD: today any kind that can add.  Errors as perhaps_create(), and *builder is
+ * NULL then.  One thread at a time may use a builder. */
+PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
+                                       perhaps_builder **builder);
+
+/* Gives the builder keys, in as many calls as one likes.  A key that comes again is added once;
+ * where 'needs' has PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT every time stores a copy, as
+ * perhaps_add() does.  Returns 0, or an error of perhaps_add(): keys are missing then, and all
+ * later calls return the same error; or PERHAPS_ERR_ARGUMENT once the builder is finished. */
+PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
+                                         const struct perhaps_keys *keys);
+
+/* Returns 0 and sets *filter to the filter of all keys, after which the builder can only be
+ * freed; or sets it to NULL and returns PERHAPS_ERR_ARGUMENT if the builder is finished, or the
+ * error because of which keys are missing. */
+PERHAPS_API int perhaps_builder_finish(perhaps_builder *builder, perhaps_filter **filter);
+
+/* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
+PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);
+
 /* ---- Windows: forgetting --------------------------------------------------------------- */
 
 /* Tells a window the time, in any unit and from any beginning: it forgets what is older than
@@ -442,8 +480,8 @@ struct perhaps_sink {
     void *context;
 };
 
-/* Writes the bytes of the file to a sink, in their order.  Returns 0, PERHAPS_ERR_MEMORY, or the
- * error of the sink, which may have taken a part of them then. */
+/* Writes the bytes of the file to a sink, in their order.  Returns 0, PERHAPS_ERR_MEMORY, or
+ * the error of the sink, which may have taken a part of them then. */
 PERHAPS_API int perhaps_write(const perhaps_filter *filter, const struct perhaps_sink *sink);
 
 enum perhaps_mode {
@@ -502,16 +540,16 @@ struct perhaps_source {
     uint64_t nbytes; /* how many bytes there are in all; 0: not known */
 };
 
-/* Reads what perhaps_write() or perhaps_save() wrote into memory, in its order, and checks every
- * byte.  It reads none behind the last byte of the filter, so that others may follow in one
- * stream.  'options' NULL: PERHAPS_MODE_LOAD, which is the only mode.
+/* Reads what perhaps_write() or perhaps_save() wrote, in its order, and checks every byte.  The
+ * filter lies in memory.  No byte behind its last one is read, so that others may follow.
+ * 'options' NULL: PERHAPS_MODE_LOAD, which is the only mode.
  *
- * The header tells how much memory the filter takes, which is allocated before the body is read.
- * If the source knows how many bytes there are, a header that claims more is refused first.  If
- * it does not, an enemy's header may claim a huge body: the allocator of the options can refuse.
+ * The header tells how much memory the filter takes.  If the source knows how many bytes there
+ * are, a header that claims more is refused before anything is allocated.  If it does not, an
+ * enemy's header may claim a huge body: the allocator of the options can refuse it.
  *
- * Returns 0 and sets *filter; or the error of the source, or an error of perhaps_open(), and sets
- * *filter to NULL. */
+ * Returns 0 and sets *filter; or returns the error of the source or one of perhaps_open(), and
+ * sets *filter to NULL. */
 PERHAPS_API int perhaps_read(const struct perhaps_source *source,
                              const struct perhaps_open_options *options,
                              perhaps_filter **filter);

@@ -232,6 +232,94 @@ TEST_EACH(test_more_than_there_is, any_kind)
     expect(!f);
 }
 
+/* ---- Addresses and bytes as a caller's allocator may return them ------------------------ */
+
+enum { ODD_NBYTES = 3 };
+
+static void *allocate_odd(void *context, size_t nbytes)
+{
+    uint64_t *live_nbytes = context;
+    uint8_t *block = malloc(nbytes + sizeof nbytes + ODD_NBYTES);
+    if (!block)
+        return NULL;
+    *live_nbytes += nbytes;
+    memcpy(block, &nbytes, sizeof nbytes);
+    return memset(block + sizeof nbytes + ODD_NBYTES, 0xa5, nbytes);
+}
+
+static void release_odd(void *context, void *memory, size_t nbytes)
+{
+    uint64_t *live_nbytes = context;
+    size_t asked;
+    uint8_t *block = (uint8_t *)memory - sizeof asked - ODD_NBYTES;
+    memcpy(&asked, block, sizeof asked);
+    expect(asked == nbytes);
+    *live_nbytes -= nbytes;
+    free(block);
+}
+
+/* Nothing that was there shows in the filter. */
+static void expect_same_with(const struct perhaps_options *options,
+                             const struct perhaps_allocator *allocator)
+{
+    struct perhaps_options odd = *options;
+    struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD, .allocator = allocator };
+    size_t count = options->capacity / 2;
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, count);
+    struct path path = temp_path("odd");
+    perhaps_filter *loaded, *copy, *f = make_with(options);
+    odd.allocator = allocator;
+    perhaps_filter *g = make_with(&odd);
+    expect(perhaps_equal(f, g));
+    fill(f, &keys);
+    fill(g, &keys);
+    expect(perhaps_equal(f, g) && stats_of(f).memory_nbytes == stats_of(g).memory_nbytes);
+    expect_success(perhaps_save(g, path.text));
+    expect_success(perhaps_open(path.text, &load, &loaded));
+    expect_success(perhaps_clone(loaded, &copy));
+    expect(perhaps_equal(loaded, f) && perhaps_equal(copy, f));
+    expect_all_found(copy, &keys);
+    perhaps_free(copy);
+    perhaps_free(loaded);
+    perhaps_free(f);
+    perhaps_free(g);
+    free_keys(&keys);
+}
+
+TEST(test_odd_addresses)
+{
+    uint64_t live_nbytes = 0;
+    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes };
+    const uint64_t capacities[] = { 1, 100, 200 * 1000 };
+    EACH_KIND(kind, any_kind)
+        for (size_t i = 0; i < 6; i++) {
+            uint64_t capacity = capacities[i / 2];
+            struct perhaps_options options = options_for(kind, capacity, 0.01, test_seed());
+            options.shared = i % 2 && takes_threads(kind);
+            scene("%s for %d keys, shared: %d", kind->name, (int)capacity, options.shared);
+            expect_same_with(&options, &allocator);
+            expect(live_nbytes == 0);
+        }
+}
+
+TEST(test_odd_addresses_of_layouts)
+{
+    uint64_t live_nbytes = 0;
+    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes };
+    struct perhaps_options options = { .capacity = 1000, .fpr = 0.01, .hashing.seed = 1 };
+    struct perhaps_description description, odd_description;
+    perhaps_layout *layout, *odd;
+    expect_success(perhaps_layout_create(&options, &layout));
+    options.allocator = &allocator;
+    expect_success(perhaps_layout_create(&options, &odd));
+    perhaps_layout_describe(layout, &description);
+    perhaps_layout_describe(odd, &odd_description);
+    expect(!memcmp(&description, &odd_description, sizeof description) && live_nbytes > 0);
+    perhaps_layout_free(layout);
+    perhaps_layout_free(odd);
+    expect(live_nbytes == 0);
+}
+
 /* ---- The system's allocator -------------------------------------------------------------- */
 
 static long mapped_pages(void)

@@ -228,8 +228,8 @@ bool hasher_equal(const struct hasher *a, const struct hasher *b)
     return a->id == b->id && a->seed == b->seed && a->check == b->check;
 }
 
-const char *hasher_name(const struct hasher *hasher)
+const char *perhaps_hash_name(enum perhaps_hash hash)
 {
     static const char *const names[] = { "xxh3", "sip", "none", "custom" };
-    return names[hasher->id];
+    return (unsigned)hash < sizeof names / sizeof *names ? names[hash] : NULL;
 }

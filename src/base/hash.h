@@ -30,7 +30,6 @@ int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t c
                    const struct perhaps_hashing *hashing, bool without_secret);
 
 bool hasher_equal(const struct hasher *a, const struct hasher *b);
-const char *hasher_name(const struct hasher *hasher);
 
 /* Keys of no bytes may lie at NULL, to which even nothing must not be added. */
 static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, size_t index)

@@ -70,18 +70,49 @@ struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *all
     return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
 }
 
+/* A caller's allocator may return any address and any bytes.  It is asked for ALIGNMENT bytes
+ * more; the byte before those that are used tells how far they lie behind its address. */
+enum { ALIGNMENT = 64 };
+
+static void *align_and_zero(uint8_t *memory, size_t nbytes)
+{
+    if (!memory)
+        return NULL;
+    size_t shift = ALIGNMENT - (uintptr_t)memory % ALIGNMENT; /* 1 to ALIGNMENT */
+    memory += shift;
+    memory[-1] = (uint8_t)shift;
+    return memset(memory, 0, nbytes);
+}
+
+static bool is_system(const struct perhaps_allocator *allocator)
+{
+    return allocator->allocate == system_allocate;
+}
+
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
 {
-    if (nbytes > SIZE_MAX)
+    if (nbytes > SIZE_MAX - ALIGNMENT)
         return NULL;
-    return allocator->allocate(allocator->context, (size_t)nbytes);
+    if (is_system(allocator))
+        return system_allocate(NULL, (size_t)nbytes);
+    return align_and_zero(allocator->allocate(allocator->context, (size_t)nbytes + ALIGNMENT),
+                          (size_t)nbytes);
+}
+
+static void release_block(const struct perhaps_allocator *allocator, uint8_t *memory,
+                          size_t nbytes)
+{
+    if (is_system(allocator))
+        system_release(NULL, memory, nbytes);
+    else
+        allocator->release(allocator->context, memory - memory[-1], nbytes + ALIGNMENT);
 }
 
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes)
 {
     int saved = errno;
     if (memory)
-        allocator->release(allocator->context, memory, (size_t)nbytes);
+        release_block(allocator, memory, (size_t)nbytes);
     errno = saved;
 }
 

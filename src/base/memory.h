@@ -8,8 +8,10 @@
  * where the kernel has them, since a query is one random access and a TLB miss doubles it. */
 struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator);
 
-/* Zeroed and aligned to 64 bytes, or NULL.  A release leaves errno alone, and NULL is allowed. */
+/* Zeroed and aligned to 64 bytes, or NULL. */
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
+
+/* Leaves errno alone.  NULL is allowed. */
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
 
 /* How many bytes of this memory lie on huge pages; 0 where the system does not tell. */

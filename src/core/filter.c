@@ -283,20 +283,61 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     return found;
 }
 
-int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
+static int may_count(const perhaps_filter *f)
 {
-    *count = 0;
     if (!f->counts)
         return PERHAPS_ERR_UNSUPPORTED;
-    if (!f->hasher.ready)
-        return PERHAPS_ERR_SECRET;
-    struct keyhash hash;
-    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
-        return PERHAPS_ERR_ARGUMENT;
-    if (f->guard && !f->guard->is_sound(f, &hash))
+    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
+}
+
+static int count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count)
+{
+    if (f->guard && !f->guard->is_sound(f, key))
         return PERHAPS_ERR_DAMAGED;
-    *count = f->kind->count(f, &hash);
+    *count = f->kind->count(f, key);
     return 0;
+}
+
+int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, uint64_t *count)
+{
+    struct keyhash hash;
+    int error = may_count(f);
+    *count = 0;
+    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
+        error = PERHAPS_ERR_ARGUMENT;
+    return error ? error : count_hashed(f, &hash, count);
+}
+
+static int count_all(const perhaps_filter *f, const struct perhaps_keys *keys, uint64_t *counts)
+{
+    struct keyhash ring[BATCH_RING];
+    int error = may_count(f);
+    if (!error && hasher_accepts(&f->hasher, keys) < keys->count)
+        error = PERHAPS_ERR_ARGUMENT;
+    if (error)
+        return error;
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        if (ahead != now)
+            f->kind->prefetch(f, ahead, n);
+        for (size_t i = 0; i < n && !error; i++)
+            error = count_hashed(f, &now[i], &counts[b.done + i]);
+        if (error)
+            return error;
+        b.done += n;
+    }
+    return 0;
+}
+
+int perhaps_count_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                       uint64_t *counts)
+{
+    int error = count_all(f, keys, counts);
+    for (size_t i = 0; error && i < keys->count; i++)
+        counts[i] = 0;
+    return error;
 }
 
 /* ---- Remove ---------------------------------------------------------------------------- */

@@ -41,7 +41,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
     struct fill fill = f->kind->measure(f, SAMPLE_NBYTES);
     uint64_t nbytes = perhaps_memory_nbytes(f);
     *stats = (struct perhaps_stats){
-        .hash = hasher_name(&f->hasher),
+        .hash = perhaps_hash_name(f->hasher.id),
         .keys = counter_get(&f->counters->keys),
         .load = fill.load,
         .memory_nbytes = nbytes,

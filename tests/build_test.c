@@ -1,0 +1,168 @@
+/* build_test.c - filters of keys that are given before any is asked for. */
+#include "support.h"
+
+#include "filter/filter.h"
+
+enum { KEYS = 1000 };
+
+static perhaps_builder *builder_of(const struct perhaps_options *options)
+{
+    perhaps_builder *builder;
+    expect_success(perhaps_builder_create(options, &builder));
+    return builder;
+}
+
+static perhaps_filter *finish(perhaps_builder *builder)
+{
+    perhaps_filter *f;
+    expect_success(perhaps_builder_finish(builder, &f));
+    perhaps_builder_free(builder);
+    return f;
+}
+
+static bool remembers(const struct perhaps_kind *kind)
+{
+    return !forgets(kind);
+}
+
+/* The same as if the keys had been added, each once. */
+TEST_EACH(test_as_added, any_kind)
+{
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
+    perhaps_builder *builder = builder_of(&options);
+    perhaps_filter *added = make_with(&options);
+    scene("%s", kind->name);
+    expect_success(perhaps_add_unless_present_many(added, &keys, NULL, NULL));
+    for (size_t at = 0; at < KEYS; at += 100) {
+        struct perhaps_keys some = some_keys(&keys, at, 100);
+        expect_success(perhaps_builder_add_many(builder, &some));
+        expect_success(perhaps_builder_add_many(builder, &some));
+    }
+    perhaps_filter *f = finish(builder);
+    expect_all_found(f, &keys);
+    expect(forgets(kind) || perhaps_equal(f, added)); /* a window renews what comes again */
+    perhaps_free(f);
+    perhaps_free(added);
+    free_keys(&keys);
+}
+
+static bool can_remove(const struct perhaps_kind *kind)
+{
+    return remembers(kind) && is_able(kind, PERHAPS_CAN_REMOVE);
+}
+
+/* Where copies are asked for every time is one: it is removed as often as it came. */
+TEST_EACH(test_copies, can_remove)
+{
+    struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
+    const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
+    options.needs = PERHAPS_CAN_REMOVE;
+    scene("%s", kind->name);
+    perhaps_builder *builder = builder_of(&options);
+    for (int i = 0; i < 3; i++)
+        expect_success(perhaps_builder_add_many(builder, &key));
+    perhaps_filter *f = finish(builder);
+    for (int i = 0; i < 3; i++) {
+        expect(perhaps_contains(f, "key", 3));
+        expect_success(perhaps_remove(f, "key", 3));
+    }
+    expect(!perhaps_contains(f, "key", 3));
+    perhaps_free(f);
+}
+
+TEST_EACH(test_without_keys, any_kind)
+{
+    struct perhaps_options options = options_for(kind, KEYS, 0.01, test_seed());
+    perhaps_filter *f = finish(builder_of(&options)), *empty = make_with(&options);
+    scene("%s", kind->name);
+    expect(perhaps_equal(f, empty));
+    perhaps_free(f);
+    perhaps_free(empty);
+    perhaps_builder_free(builder_of(&options)); /* which nobody finished */
+    perhaps_builder_free(NULL);
+}
+
+TEST(test_errors)
+{
+    struct perhaps_options options = { .fpr = 0.01 };
+    const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
+    perhaps_builder *builder = (perhaps_builder *)&options;
+    perhaps_filter *f, *none;
+    expect_error(perhaps_builder_create(&options, &builder), PERHAPS_ERR_ARGUMENT);
+    expect(!builder);
+    options.capacity = 10;
+    options.kind = "blocked";
+    options.needs = PERHAPS_CAN_REMOVE;
+    expect_error(perhaps_builder_create(&options, &builder), PERHAPS_ERR_UNSUPPORTED);
+    options.needs = 0;
+    builder = builder_of(&options);
+    expect_success(perhaps_builder_add_many(builder, &key));
+    expect_success(perhaps_builder_finish(builder, &f));
+    none = f;
+    expect_error(perhaps_builder_finish(builder, &none), PERHAPS_ERR_ARGUMENT);
+    expect(!none);
+    expect_error(perhaps_builder_add_many(builder, &key), PERHAPS_ERR_ARGUMENT);
+    perhaps_builder_free(builder);
+    expect(perhaps_contains(f, "key", 3));
+    perhaps_free(f);
+}
+
+/* A builder that lost a key makes no filter. */
+TEST_EACH(test_too_many_keys, gets_full)
+{
+    struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    struct perhaps_keys one = some_keys(&keys, 0, 1);
+    perhaps_builder *builder = builder_of(&options);
+    perhaps_filter *f = (perhaps_filter *)&options;
+    scene("%s", kind->name);
+    int error = perhaps_builder_add_many(builder, &keys);
+    expect(error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_LAYERS);
+    expect_error(perhaps_builder_add_many(builder, &one), error);
+    expect_error(perhaps_builder_finish(builder, &f), error);
+    expect(!f);
+    perhaps_builder_free(builder);
+    free_keys(&keys);
+}
+
+/* All of a builder's life; what it made, or NULL. */
+static int build(const struct perhaps_options *options, const struct perhaps_keys *keys,
+                 perhaps_filter **f)
+{
+    perhaps_builder *builder;
+    int error = perhaps_builder_create(options, &builder);
+    *f = NULL;
+    if (error) {
+        expect(!builder);
+        return error;
+    }
+    error = perhaps_builder_add_many(builder, keys);
+    expect(perhaps_builder_finish(builder, f) == error);
+    perhaps_builder_free(builder);
+    return error;
+}
+
+TEST_EACH(test_failing_memory, any_kind)
+{
+    struct ledger ledger = { 0 };
+    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
+    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, grows(kind) ? KEYS : 100);
+    perhaps_filter *f;
+    options.allocator = &allocator;
+    for (uint64_t number = 1;; number++) {
+        scene("%s, allocation %d fails", kind->name, (int)number);
+        ledger.fail_at = ledger.calls + number;
+        int error = build(&options, &keys, &f);
+        ledger.fail_at = 0;
+        if (!error)
+            break;
+        expect_error(error, PERHAPS_ERR_MEMORY);
+        expect(!f && ledger.live == 0 && ledger.live_nbytes == 0);
+    }
+    expect_all_found(f, &keys);
+    perhaps_free(f);
+    expect(ledger.live == 0 && ledger.live_nbytes == 0);
+    free_keys(&keys);
+}
