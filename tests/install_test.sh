@@ -30,7 +30,7 @@ for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     fish/vendor_completions.d/perhaps.fish; do
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"
 done
-for name in perhaps.h perhaps_cluster.h; do
+for name in perhaps.h perhaps_layout.h perhaps_cluster.h; do
     [ -f "$prefix/include/$name" ] || fail "no header $name"
 done
 for library in libperhaps libperhaps_cluster; do
@@ -41,6 +41,9 @@ for library in libperhaps libperhaps_cluster; do
     others=$(nm -D --defined-only "$libdir/$library.so" | awk '$2 ~ /[A-Z]/ { print $3 }' |
         grep -v -e '^perhaps_' -e '^__asan' -e '^__odr_asan' || true)
     [ -z "$others" ] || fail "$library: exported beside perhaps_*: $others"
+    others=$(nm --defined-only --extern-only "$libdir/$library.a" |
+        awk 'NF == 3 { print $3 }' | grep -v -e '^perhaps_' -e '^__asan' -e '^__odr_asan' || true)
+    [ -z "$others" ] || fail "$library.a: exported beside perhaps_*: $others"
 done
 
 # ---- A program

@@ -1,5 +1,5 @@
-/* kernels_test.c - the loops for every instruction set against plain loops that were written after
- * doc/FORMAT.md, bit for bit. */
+/* kernels_test.c - the loops for every instruction set against plain loops that were written
+ * after doc/FORMAT.md, bit for bit. */
 #include "support.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
  * A .c file defines LOOPS, the name of a file of loops, and includes this one.  In LOOPS a name
  * that is written FOR_CPU(name) is another one for each: name_scalar, name_avx2, ...;
  * CPU_HAS_AVX2 and so on tell what there is.  EACH_CPU(ROW) then lists ROW(scalar), ROW(avx2),
- * ... in the order of enum cpu, for a table of them.  Functions are compiled for their instruction set by
- * attributes: a build needs no flags of its own for any file. */
+ * ... in the order of enum cpu, for a table of them.  Attributes tell the compiler which
+ * instructions a function may use: no file needs flags of its own. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
