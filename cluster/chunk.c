@@ -161,7 +161,8 @@ static void write_other(const struct pass *pass, size_t i, struct resp *out)
     if (i < pass->nwatches)
         partition_strlen(pass->c, pass->layer, pass->watch[i], out);
     else
-        layers_write_question(pass->c, i - pass->nwatches, pass->c->nlayers, out);
+        layers_write_question(pass->c, (enum question)(i - pass->nwatches), pass->c->nlayers,
+                              out);
 }
 
 static void note_lost(struct pass *pass, uint32_t partition)
@@ -173,7 +174,8 @@ static void note_lost(struct pass *pass, uint32_t partition)
 static int take_other(struct pass *pass, size_t i, const struct reply *reply)
 {
     if (i >= pass->nwatches)
-        return layers_take_answer(pass->c, i - pass->nwatches, reply, &pass->changed);
+        return layers_take_answer(pass->c, (enum question)(i - pass->nwatches), reply,
+                                  &pass->changed);
     if (!partition_is_whole(pass->layer, pass->watch[i], reply))
         note_lost(pass, pass->watch[i]);
     return 0;

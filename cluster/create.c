@@ -276,22 +276,29 @@ static void take_back(perhaps_cluster *c)
     handle_end_aside(c, &aside);
 }
 
+static void describe(perhaps_cluster *c, const perhaps_layout *layout,
+                     const struct perhaps_options *options)
+{
+    struct perhaps_description d;
+    perhaps_layout_describe(layout, &d);
+    memset(&c->about, 0, sizeof c->about); /* it is too large to be copied by the stack */
+    c->about.state = STATE_CREATING;
+    c->about.created = (uint64_t)time(NULL);
+    c->about.capacity = options->capacity;
+    c->about.fpr = options->fpr;
+    c->about.factor = factor_of(options);
+    c->about.preference = options->preference;
+    c->about.hash = d.hash;
+    c->about.seed = d.seed;
+    c->about.check = d.check;
+}
+
 int create_from(perhaps_cluster *c, perhaps_layout *layout,
                 const struct perhaps_options *options, uint64_t partitions,
                 int (*fill)(perhaps_cluster *c, void *context), void *context)
 {
-    struct perhaps_description d;
-    perhaps_layout_describe(layout, &d);
     layers_close(c);
-    c->about = (struct description){ .state = STATE_CREATING,
-                                     .created = (uint64_t)time(NULL),
-                                     .capacity = options->capacity,
-                                     .fpr = options->fpr,
-                                     .factor = factor_of(options),
-                                     .preference = options->preference,
-                                     .hash = d.hash,
-                                     .seed = d.seed,
-                                     .check = d.check };
+    describe(c, layout, options);
     int error = make_id(c);
     if (error)
         perhaps_layout_free(layout);

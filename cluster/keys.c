@@ -75,7 +75,7 @@ static void write_reserving(const struct request *request, struct resp *out)
     struct reserving *r = request->context;
     char field[FIELD_NBYTES], number[24];
     if (request->i >= QUESTIONS) {
-        layers_write_question(r->c, request->i - QUESTIONS, r->layer + 1, out);
+        layers_write_question(r->c, (enum question)(request->i - QUESTIONS), r->layer + 1, out);
         return;
     }
     bool repeats = r->nwritten++ && r->change < 0;
@@ -88,7 +88,8 @@ static int take_reserving(const struct request *request, const struct reply *rep
 {
     struct reserving *r = request->context;
     if (request->i >= QUESTIONS)
-        return layers_take_answer(r->c, request->i - QUESTIONS, reply, &r->changed);
+        return layers_take_answer(r->c, (enum question)(request->i - QUESTIONS), reply,
+                                  &r->changed);
     r->counted = true;
     r->keys = reply->number;
     return 0;

@@ -1,7 +1,8 @@
 /* container_fuzz.c - a filter file from anywhere: refused, or safe to use.
  *
- * The bytes are opened as a file and read as a stream, as they are; then with their checksums put right, and then with the size
- * of the file made to agree with what the header says, too: mutations alone would not get past
+ * The bytes are opened as a file and read as a stream, as they are; then with their checksums
+ * put right, and then with the size of the file made to agree with what the header says, too:
+ * mutations alone would not get past
  * these. */
 #include <stdlib.h>
 #include <string.h>
