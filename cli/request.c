@@ -357,18 +357,13 @@ static int write_secret(const char *path, const uint8_t secret[SECRET_NBYTES])
 
 static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
 {
-    static const char *const names[] = {
-        [PERHAPS_HASH_XXH3] = "xxh3", [PERHAPS_HASH_SIP] = "sip", [PERHAPS_HASH_NONE] = "none"
-    };
-    const char *name = settings->hash
-                           ? settings->hash
-                           : names[settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3];
-    size_t i = 0, n = sizeof names / sizeof *names;
-    while (i < n && strcmp(names[i], name) != 0)
-        i++;
-    if (i == n)
+    const enum perhaps_hash usual = settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3;
+    const char *name = settings->hash ? settings->hash : perhaps_hash_name(usual);
+    *hash = PERHAPS_HASH_XXH3;
+    while (*hash < PERHAPS_HASH_CUSTOM && strcmp(perhaps_hash_name(*hash), name) != 0)
+        (*hash)++;
+    if (*hash == PERHAPS_HASH_CUSTOM)
         return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
-    *hash = (enum perhaps_hash)i;
     if (*hash == PERHAPS_HASH_SIP && !settings->key_file)
         return complain("--hash sip: needs a secret, to ask the filter later: give "
                         "--key-file K, which is made if it does not exist");

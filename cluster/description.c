@@ -10,7 +10,6 @@
 static const char version[] = "1";
 
 const char *const state_name[STATES] = { "creating", "ready", "deleting" };
-const char *const hash_name[HASHES] = { "xxh3", "sip", "none", "custom" };
 
 const char description_unfinished[] =
     "somebody was making or deleting it: 'perhaps delete' it if nobody is any more";
@@ -65,7 +64,7 @@ void description_write(const struct description *d, const char *key, struct resp
     put(out, "fpr", fpr);
     put_number(out, "factor", d->factor);
     put_number(out, "preference", d->preference);
-    put(out, "hash", hash_name[d->hash]);
+    put(out, "hash", perhaps_hash_name(d->hash));
     put_number(out, "seed", d->seed);
     put(out, "check", check);
 }
@@ -91,6 +90,15 @@ static unsigned find(const char *const *names, unsigned n, const char *name)
     while (i < n && strcmp(names[i], name) != 0)
         i++;
     return i;
+}
+
+static bool hash_of(const char *text, enum perhaps_hash *hash)
+{
+    const char *name;
+    for (*hash = PERHAPS_HASH_XXH3; (name = perhaps_hash_name(*hash)); (*hash)++)
+        if (strcmp(name, text) == 0)
+            return true;
+    return false;
 }
 
 static bool read_fields(const char *text, struct perhaps_description *d)
@@ -186,8 +194,7 @@ static bool read_field(struct description *d, const char *field, const char *val
     }
     if (strcmp(field, "hash") == 0) {
         *has |= HAS_HASH;
-        d->hash = (enum perhaps_hash)find(hash_name, HASHES, value);
-        return (unsigned)d->hash < HASHES;
+        return hash_of(value, &d->hash);
     }
     if (strcmp(field, "seed") == 0)
         return number_of(value, 10, &d->seed);

@@ -21,8 +21,6 @@ struct layer_description {
 enum state { STATE_CREATING, STATE_READY, STATE_DELETING, STATES };
 extern const char *const state_name[STATES];
 
-enum { HASHES = PERHAPS_HASH_CUSTOM + 1 };
-extern const char *const hash_name[HASHES];
 
 struct description {
     char id[ID_DIGITS + 1]; /* random hex digits: no two filters have the same */

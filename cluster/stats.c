@@ -136,7 +136,7 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
         error = partitions_check_new(c);
     if (error)
         return error;
-    stats->hash = hash_name[c->about.hash];
+    stats->hash = perhaps_hash_name(c->about.hash);
     stats->layers = c->nlayers;
     stats->created = c->about.created;
     stats->load = load_of(&s);
