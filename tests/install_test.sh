@@ -88,6 +88,22 @@ $cc $cflags -o "$root/static" "$root/program.c" \
 readelf -d "$root/static" | grep -q 'libperhaps' && fail "linked dynamically"
 "$root/static" || fail "pkg-config: the static program fails"
 
+# A program's own functions may have any name that does not begin with perhaps_.
+cat >"$root/names.c" <<'C'
+int allocate(int x) { return x; }
+int release(int x) { return allocate(x); }
+C
+# shellcheck disable=SC2046,SC2086
+$cc $cflags -o "$root/names" "$root/program.c" "$root/names.c" \
+    $(pkg-config --static --cflags --libs perhaps | sed 's/-lperhaps/-l:libperhaps.a/') ||
+    fail "a name of the static library is in the way"
+
+# Without any build system.
+# shellcheck disable=SC2086
+$cc $cflags -O1 -I"$source/include" -o "$root/plain" "$root/program.c" \
+    "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm && "$root/plain" ||
+    fail "the sources do not build alone"
+
 # Nobody listens at port 1.
 cat >"$root/client.c" <<'C'
 #include <perhaps_cluster.h>
