@@ -49,6 +49,28 @@ static void release_sparse(void *context, void *memory, size_t nbytes)
 
 static const struct perhaps_allocator sparse = { allocate_sparse, release_sparse, NULL };
 
+/* The library aligns and zeroes what a caller's allocator returns, which would take as much
+ * memory as there are zeros: the large bodies of this test are zeros where they are needed. */
+void *__real_allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
+void *__wrap_allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
+void __real_release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
+void __wrap_release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
+
+void *__wrap_allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
+{
+    return allocator->allocate && nbytes >= four_gib
+               ? allocator->allocate(allocator->context, (size_t)nbytes)
+               : __real_allocate(allocator, nbytes);
+}
+
+void __wrap_release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes)
+{
+    if (allocator->release && memory && nbytes >= four_gib)
+        allocator->release(allocator->context, memory, (size_t)nbytes);
+    else
+        __real_release(allocator, memory, nbytes);
+}
+
 /* Whether there is anything in a stretch of the body, without touching what has no page. */
 static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
 {
