@@ -21,7 +21,6 @@ struct layer_description {
 enum state { STATE_CREATING, STATE_READY, STATE_DELETING, STATES };
 extern const char *const state_name[STATES];
 
-
 struct description {
     char id[ID_DIGITS + 1]; /* random hex digits: no two filters have the same */
     enum state state;
