@@ -103,7 +103,7 @@ struct perhaps_filter {
     struct counters *counters; /* its own, or in a file that is written in place */
     struct counters own_counters;
     bool is_part;         /* of a composite */
-    uint64_t room_until;  /* up to so many keys adds need no look at the rate: see room.c */
+    uint64_t room_until;  /* up to so many keys adds need no look at the rate: see add.c */
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with so many keys it is full, whatever the key limit */
     enum cpu cpu;
