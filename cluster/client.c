@@ -236,6 +236,10 @@ static char *show(const struct address *a, const char *url)
 int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                         perhaps_cluster **cluster)
 {
+    static const uint64_t unused[PERHAPS_RESERVED];
+    *cluster = NULL;
+    if (memcmp(options->reserved, unused, sizeof unused) != 0)
+        return PERHAPS_ERR_ARGUMENT;
     perhaps_cluster *c = *cluster = calloc(1, sizeof *c);
     if (!c)
         return PERHAPS_ERR_MEMORY;

@@ -76,8 +76,8 @@ struct perhaps_cluster_options {
 typedef struct perhaps_cluster perhaps_cluster;
 
 /* Makes a handle, and reaches for no server yet.  Returns 0; PERHAPS_ERR_ADDRESS, and sets
- * *cluster to one that can only tell its problem and be freed; or PERHAPS_ERR_MEMORY and sets
- * it to NULL. */
+ * *cluster to one that can only tell its problem and be freed; or PERHAPS_ERR_MEMORY, or
+ * PERHAPS_ERR_ARGUMENT for reserved members that are not zero, and sets it to NULL. */
 PERHAPS_API int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                                     perhaps_cluster **cluster);
 

@@ -67,7 +67,9 @@ enum { CANNOT_TRY = 77 };
     }                                                                                          \
     static void name##_of(const struct perhaps_kind *kind)
 
+/* The name of a variable cannot stand in parentheses. */
 #define EACH_KIND(kind, which)                                                                 \
+    /* NOLINTNEXTLINE(bugprone-macro-parentheses) */                                           \
     for (const struct perhaps_kind *kind = NULL; (kind = next_kind(kind, which));)
 
 void add_test(const char *name, CMUnitTestFunction function);

@@ -64,7 +64,7 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
 static int check_description(const struct perhaps_description *d,
                              const struct filter_kind **kind, struct geometry *g)
 {
-    if (!d->kind)
+    if (!d->kind || !is_unused(d->reserved))
         return PERHAPS_ERR_ARGUMENT;
     *kind = kind_by_name(d->kind);
     if (!*kind)
