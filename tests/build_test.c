@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "filter/filter.h"
+#include "perhaps_build.h"
 
 enum { KEYS = 1000 };
 

@@ -206,10 +206,10 @@ TEST(test_depths_that_lie)
 
 static uint8_t *flat_body(const perhaps_filter *f)
 {
-    struct walk walk = { 0 };
+    struct body_cursor cursor = { 0 };
     const uint8_t *piece;
     uint8_t *flat = malloc(filter_geometry(f).body_nbytes), *to = flat;
-    for (uint64_t n; (piece = filter_next_piece(f, &walk, &n)); to += n)
+    for (uint64_t n; (piece = filter_next_piece(f, &cursor, &n)); to += n)
         memcpy(to, piece, n);
     expect(to == flat + filter_geometry(f).body_nbytes);
     return flat;

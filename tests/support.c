@@ -268,7 +268,8 @@ bool gets_full(const struct perhaps_kind *kind)
 bool is_able(const struct perhaps_kind *kind, unsigned need)
 {
     const struct composite *composite = kind_by_name(kind->name)->composite;
-    return (kind->abilities | (composite ? composite->lent : 0U) | PERHAPS_CAN_BUILD) & need;
+    return (kind->abilities | (composite ? composite->inherits : 0U) | PERHAPS_CAN_BUILD) &
+           need;
 }
 
 /* Fingerprints end at 32 bits; those of a filter that grows in place are spent as it does. */

@@ -1,5 +1,5 @@
 /* build.c - filters of keys that are given before any is asked for. */
-#include <perhaps.h>
+#include <perhaps_build.h>
 
 #include "../base/memory.h"
 

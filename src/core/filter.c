@@ -132,8 +132,9 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     if (error)
         return error;
     size_t count = hasher_accepts(&f->hasher, keys);
-    struct batch b = f->sync && f->kind->sorts_shared ? batch_begin_sorted(f, keys, count, ring)
-                                                      : batch_begin(f, keys, count, ring);
+    struct batch b = f->writers && f->kind->sorts_shared
+                         ? batch_begin_sorted(f, keys, count, ring)
+                         : batch_begin(f, keys, count, ring);
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;

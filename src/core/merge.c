@@ -53,13 +53,13 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
 /* Of the same length; their pieces may not be. */
 static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
 {
-    struct walk walk = { 0 }, other_walk = { 0 };
+    struct body_cursor a_cursor = { 0 }, b_cursor = { 0 };
     const uint8_t *piece = NULL, *other = NULL;
     for (uint64_t n = 0, m = 0, both;; n -= both, m -= both, piece += both, other += both) {
         if (!n)
-            piece = filter_next_piece(a, &walk, &n);
+            piece = filter_next_piece(a, &a_cursor, &n);
         if (!m)
-            other = filter_next_piece(b, &other_walk, &m);
+            other = filter_next_piece(b, &b_cursor, &m);
         if (!piece || !other)
             return piece == other;
         both = n < m ? n : m;

@@ -30,12 +30,12 @@ static const struct filter_kind *first_that_meets(unsigned needs)
     return next_that_meets(needs, &index);
 }
 
-/* The kind of a composite's parts: as asked, or one that has what the needs among 'lent' ask;
- * NULL for the usual one. */
+/* The kind of a composite's parts: as asked, or one that meets those needs which the composite
+ * has from its parts; NULL for the usual one. */
 static int plan_base(const struct perhaps_options *options, const struct composite *composite,
                      const struct filter_kind **base)
 {
-    unsigned needs = options->needs & composite->lent;
+    unsigned needs = options->needs & composite->inherits;
     *base = options->base ? kind_by_name(options->base)
             : needs       ? first_that_meets(needs)
                           : NULL;
@@ -80,9 +80,9 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
     *kind = kind_by_name(options->kind);
     if (!*kind)
         return PERHAPS_ERR_ARGUMENT;
-    unsigned lent = (*kind)->composite ? (*kind)->composite->lent : 0;
-    return meets(*kind, needs & ~lent) ? plan_kind(options, *kind, g, why)
-                                       : PERHAPS_ERR_UNSUPPORTED;
+    unsigned inherited = (*kind)->composite ? (*kind)->composite->inherits : 0;
+    return meets(*kind, needs & ~inherited) ? plan_kind(options, *kind, g, why)
+                                            : PERHAPS_ERR_UNSUPPORTED;
 }
 
 int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)

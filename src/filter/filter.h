@@ -118,14 +118,17 @@ struct perhaps_filter {
     bool counts;
     enum perhaps_preference preference; /* for memory that it takes later */
     uint8_t limit_lock;                 /* of a shared filter that is nearly full, or grows */
-    void *sync; /* for the writers of a shared filter in memory: sync_nbytes(), or NULL */
+
+    /* What the writers of a shared filter in memory need to agree, of writers_nbytes() bytes;
+     * or NULL. */
+    void *writers;
 };
 
 /* On its way through the body of a filter, wherever its bytes lie. */
-struct walk {
+struct body_cursor {
     uint64_t offset;
-    uint64_t base, index; /* the kind's */
-    uint8_t bytes[1024];  /* for pieces that are made on the way */
+    uint64_t directory, index; /* the kind's */
+    uint8_t bytes[1024];       /* for pieces that are made on the way */
 };
 
 /* ---- What a kind supplies ------------------------------------------------------------- */
@@ -142,7 +145,8 @@ struct grows {
     void (*detach)(perhaps_filter *f);
 
     /* The next bytes of the body, as filter_next_piece(). */
-    const uint8_t *(*next_piece)(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
+    const uint8_t *(*next_piece)(const perhaps_filter *f, struct body_cursor *cursor,
+                                 uint64_t *nbytes);
 
     /* Brings g, a copy of f->geometry, to what it is now. */
     void (*grown)(const perhaps_filter *f, struct geometry *g);
@@ -154,7 +158,7 @@ struct grows {
 /* Kinds that are made of filters of another kind, the base; the body is a line that counts. */
 struct composite {
     unsigned base_field; /* the number of the field that holds the base's id */
-    unsigned lent;       /* abilities that a composite has if its base has */
+    unsigned inherits;   /* abilities that a composite has if its base has */
 
     /* Makes the parts of a new filter.  Returns 0 or an error of perhaps_create(). */
     int (*begin)(perhaps_filter *f, const struct perhaps_options *options);
@@ -258,8 +262,8 @@ struct filter_kind {
     /* Forgets all keys.  NULL: the body is zeroed. */
     void (*clear)(perhaps_filter *f);
 
-    /* The size of f->sync, which is zeroed.  NULL: none is needed. */
-    size_t (*sync_nbytes)(const struct geometry *g);
+    /* The size of f->writers, which is zeroed: locks, or queues.  NULL: none is needed. */
+    size_t (*writers_nbytes)(const struct geometry *g);
 
     /* Whether add() takes BATCH_MOST keys of a shared filter at once, to sort them. */
     bool sorts_shared;
@@ -317,7 +321,8 @@ struct geometry filter_geometry(const perhaps_filter *f);
 
 /* The next bytes of the body in its order, and how many; NULL behind the last.  The walk begins
  * as { 0 }. */
-const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
+                                 uint64_t *nbytes);
 
 /* ---- add.c ----------------------------------------------------------------------------- */
 

@@ -7,9 +7,9 @@
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
-static size_t filter_sync_nbytes(const perhaps_filter *f)
+static size_t filter_writers_nbytes(const perhaps_filter *f)
 {
-    return f->shared && f->kind->sync_nbytes ? f->kind->sync_nbytes(&f->geometry) : 0;
+    return f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
 }
 
 static bool allocate_body(perhaps_filter *f)
@@ -18,8 +18,8 @@ static bool allocate_body(perhaps_filter *f)
     if (nbytes && !(f->body = allocate(&f->allocator, nbytes)))
         return false;
     f->body_nbytes = nbytes;
-    size_t sync_nbytes = filter_sync_nbytes(f);
-    return !sync_nbytes || (f->sync = allocate(&f->allocator, sync_nbytes));
+    size_t writers_nbytes = filter_writers_nbytes(f);
+    return !writers_nbytes || (f->writers = allocate(&f->allocator, writers_nbytes));
 }
 
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
@@ -101,8 +101,8 @@ void perhaps_free(perhaps_filter *f)
         f->mapping.release(f);
     if (f->body_nbytes)
         release(&f->allocator, f->body, f->body_nbytes);
-    if (f->sync)
-        release(&f->allocator, f->sync, filter_sync_nbytes(f));
+    if (f->writers)
+        release(&f->allocator, f->writers, filter_writers_nbytes(f));
     sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
     struct perhaps_allocator allocator = f->allocator;
     release(&allocator, f, sizeof *f);
@@ -118,21 +118,22 @@ struct geometry filter_geometry(const perhaps_filter *f)
     return g;
 }
 
-const uint8_t *filter_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
+const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
+                                 uint64_t *nbytes)
 {
     if (f->kind->grows)
-        return f->kind->grows->next_piece(f, w, nbytes);
-    if (w->offset)
+        return f->kind->grows->next_piece(f, cursor, nbytes);
+    if (cursor->offset)
         return NULL;
-    *nbytes = w->offset = f->geometry.body_nbytes;
+    *nbytes = cursor->offset = f->geometry.body_nbytes;
     return f->body;
 }
 
 static void copy_body(const perhaps_filter *f, uint8_t *to)
 {
-    struct walk w = { 0 };
+    struct body_cursor cursor = { 0 };
     const uint8_t *piece;
-    for (uint64_t n; (piece = filter_next_piece(f, &w, &n)); to += n)
+    for (uint64_t n; (piece = filter_next_piece(f, &cursor, &n)); to += n)
         memcpy(to, piece, n);
 }
 

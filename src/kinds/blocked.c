@@ -89,7 +89,7 @@ static void bind(perhaps_filter *f)
     f->loops = blocked_loops[f->cpu];
     if (!f->shared)
         return;
-    if (f->sync) {
+    if (f->writers) {
         f->loops.add_one = NULL; /* through add() */
     } else {
         f->loops.add = blocked_atomic.add;
@@ -97,7 +97,7 @@ static void bind(perhaps_filter *f)
     }
 }
 
-static size_t sync_nbytes(const struct geometry *g)
+static size_t writers_nbytes(const struct geometry *g)
 {
     return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds do without */
 }
@@ -115,7 +115,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
     bool was_there[BATCH_MOST];
     memset(answer, true, n);
     for (uint64_t part = 0; part < field[PARTS]; part++) {
-        owners_add_lines(f->sync, &lines, keys, n, was_there);
+        owners_add_lines(f->writers, &lines, keys, n, was_there);
         for (size_t i = 0; i < n; i++)
             answer[i] &= was_there[i];
         lines.times = blocked_next_part(lines.times);
@@ -126,7 +126,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    if (!f->sync)
+    if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
     add_sorted(f, keys, n, answer);
     *done = n;
@@ -195,7 +195,7 @@ const struct filter_kind kind_blocked = {
     .measure = measure,
     .rate_with = rate_with,
     .bind = bind,
-    .sync_nbytes = sync_nbytes,
+    .writers_nbytes = writers_nbytes,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,

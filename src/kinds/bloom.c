@@ -137,13 +137,13 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 static void bind(perhaps_filter *f)
 {
     f->loops = bloom_loops[f->cpu];
-    if (f->shared && !f->sync) {
+    if (f->shared && !f->writers) {
         f->loops.add = bloom_atomic.add;
         f->loops.add_one = bloom_atomic.add_one;
     }
 }
 
-static size_t sync_nbytes(const struct geometry *g)
+static size_t writers_nbytes(const struct geometry *g)
 {
     (void)g;
     return sizeof(struct owners);
@@ -152,9 +152,9 @@ static size_t sync_nbytes(const struct geometry *g)
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    if (!f->sync)
+    if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    owners_add_bits(f->sync, f->body, f->geometry.field, keys, n, answer);
+    owners_add_bits(f->writers, f->body, f->geometry.field, keys, n, answer);
     *done = n;
     return 0;
 }
@@ -201,7 +201,7 @@ const struct filter_kind kind_bloom = {
     .measure = measure,
     .rate_with = rate_with,
     .bind = bind,
-    .sync_nbytes = sync_nbytes,
+    .writers_nbytes = writers_nbytes,
     .sorts_shared = true,
     .prefetch = loops_prefetch,
     .contains = loops_contain,

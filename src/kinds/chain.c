@@ -36,7 +36,7 @@ enum { FACTOR_USUAL = 2, FACTOR_MAX = 8 };
 static const double tightening = 0.9;
 
 /* What a chain can do if its base can. */
-enum { lent = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
+enum { inherited = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT };
 
 /* ---- Layers ---------------------------------------------------------------------------- */
 
@@ -324,7 +324,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 
 static const struct composite composite = {
     .base_field = BASE,
-    .lent = lent,
+    .inherits = inherited,
     .begin = begin,
     .attach = attach,
 };

@@ -243,7 +243,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 /* What the threads of a shared filter need. */
 enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 
-struct sync {
+struct line_locks {
     uint32_t begun; /* batches for which the last line may say too many counters in use */
     uint32_t ended; /* and of these, those that have set it right */
     uint8_t lock[]; /* a power of two */
@@ -259,9 +259,9 @@ static uint64_t lock_count(const struct geometry *g)
                                                   : bits);
 }
 
-static size_t sync_nbytes(const struct geometry *g)
+static size_t writers_nbytes(const struct geometry *g)
 {
-    return sizeof(struct sync) + (size_t)lock_count(g);
+    return sizeof(struct line_locks) + (size_t)lock_count(g);
 }
 
 /* The locks of the lines of a few keys, by number; one may be there twice. */
@@ -298,32 +298,32 @@ static void sort_locks(struct locks *l)
 
 static void take_locks(const perhaps_filter *f, struct locks *l)
 {
-    struct sync *sync = f->sync;
+    struct line_locks *locks = f->writers;
     sort_locks(l);
     for (unsigned i = 0; i < l->count; i++)
         if (i == 0 || l->number[i] != l->number[i - 1])
-            lock_take(&sync->lock[l->number[i]]);
+            lock_take(&locks->lock[l->number[i]]);
 }
 
 static void release_locks(const perhaps_filter *f, const struct locks *l)
 {
-    struct sync *sync = f->sync;
+    struct line_locks *locks = f->writers;
     for (unsigned i = 0; i < l->count; i++)
         if (i == 0 || l->number[i] != l->number[i - 1])
-            lock_release(&sync->lock[l->number[i]]);
+            lock_release(&locks->lock[l->number[i]]);
 }
 
 /* Also their locks, which other threads may have had last. */
 static inline __attribute__((always_inline)) void
 prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    const struct sync *sync = f->sync;
+    const struct line_locks *locks = f->writers;
     struct locks l = { 0 };
     loops_prefetch(f, keys, n);
     for (size_t i = 0; i < n; i++)
         add_locks_of(&l, f, keys[i]);
     for (unsigned i = 0; i < l.count; i++)
-        __builtin_prefetch(&sync->lock[l.number[i]], 1, 3);
+        __builtin_prefetch(&locks->lock[l.number[i]], 1, 3);
 }
 
 /* ---- Operations ------------------------------------------------------------------------ */
@@ -346,7 +346,7 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
                             bool *answer, struct count_tally *tally)
 {
     size_t found = 0;
-    if (!f->sync)
+    if (!f->writers)
         return change(f, keys, ahead, n, how, answer, tally);
     size_t most = GROUP_LOCKS / (size_t)f->geometry.field[PARTS];
     for (size_t at = 0, group; at < n; at += group) {
@@ -366,16 +366,16 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
  * given back yet. */
 static void begin_batch(perhaps_filter *f)
 {
-    struct sync *sync = f->sync;
-    if (sync)
-        __atomic_fetch_add(&sync->begun, 1, __ATOMIC_SEQ_CST);
+    struct line_locks *locks = f->writers;
+    if (locks)
+        __atomic_fetch_add(&locks->begun, 1, __ATOMIC_SEQ_CST);
 }
 
 static void end_batch(perhaps_filter *f)
 {
-    struct sync *sync = f->sync;
-    if (sync)
-        __atomic_fetch_add(&sync->ended, 1, __ATOMIC_SEQ_CST);
+    struct line_locks *locks = f->writers;
+    if (locks)
+        __atomic_fetch_add(&locks->ended, 1, __ATOMIC_SEQ_CST);
 }
 
 /* Batches of fewer keys are not worth a reservation. */
@@ -390,7 +390,7 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
     const uint64_t *field = f->geometry.field;
     uint64_t most = n * field[PARTS] * field[LINE_COUNTERS];
     struct count_tally tally = { 0 };
-    if (f->sync && n < RESERVING_KEYS)
+    if (f->writers && n < RESERVING_KEYS)
         return false;
     begin_batch(f);
     bool reserved = reserve(f, most);
@@ -409,7 +409,7 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
 {
     struct locks l = { 0 };
     struct count_tally tally = { 0 };
-    if (f->sync)
+    if (f->writers)
         add_locks_of(&l, f, *key);
     take_locks(f, &l);
     bool room = reserve(f, count_zeros(f, *key));
@@ -425,14 +425,14 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
 static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                    bool *answer)
 {
-    struct sync *sync = f->sync;
+    struct line_locks *locks = f->writers;
     for (;;) {
-        uint32_t ended = sync ? __atomic_load_n(&sync->ended, __ATOMIC_SEQ_CST) : 0;
-        uint32_t begun = sync ? __atomic_load_n(&sync->begun, __ATOMIC_SEQ_CST) : 0;
+        uint32_t ended = locks ? __atomic_load_n(&locks->ended, __ATOMIC_SEQ_CST) : 0;
+        uint32_t begun = locks ? __atomic_load_n(&locks->begun, __ATOMIC_SEQ_CST) : 0;
         if (try_to_add(f, key, how, answer))
             return 0;
-        if (!sync ||
-            (ended == begun && begun == __atomic_load_n(&sync->begun, __ATOMIC_SEQ_CST)))
+        if (!locks ||
+            (ended == begun && begun == __atomic_load_n(&locks->begun, __ATOMIC_SEQ_CST)))
             return PERHAPS_ERR_FULL;
         sched_yield();
     }
@@ -521,7 +521,7 @@ const struct filter_kind kind_counting = {
     .predict = predict,
     .measure = measure,
     .bind = bind,
-    .sync_nbytes = sync_nbytes,
+    .writers_nbytes = writers_nbytes,
     .prefetch = loops_prefetch,
     .contains = loops_contain,
     .reads = lines_reads,

@@ -119,7 +119,7 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 /* What the threads of a shared filter need. */
 enum { LOCK_BUCKETS = 4, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
 
-struct sync {
+struct bucket_locks {
     uint32_t version[CUCKOO_VERSIONS];
     uint8_t lock[]; /* a power of two */
 };
@@ -132,20 +132,20 @@ static uint64_t lock_count(uint64_t nbuckets)
     return n;
 }
 
-static size_t sync_nbytes(const struct geometry *g)
+static size_t writers_nbytes(const struct geometry *g)
 {
-    return sizeof(struct sync) + (size_t)lock_count(g->field[NBUCKETS]);
+    return sizeof(struct bucket_locks) + (size_t)lock_count(g->field[NBUCKETS]);
 }
 
 static struct table table_of(const perhaps_filter *f)
 {
     uint64_t nbuckets = f->geometry.field[NBUCKETS];
     struct table t = table_make(f->body, nbuckets, (unsigned)f->geometry.field[WIDTH], 0);
-    struct sync *sync = f->sync;
-    if (!sync)
+    struct bucket_locks *locks = f->writers;
+    if (!locks)
         return t;
-    t.versions = sync->version;
-    t.locks = sync->lock;
+    t.versions = locks->version;
+    t.locks = locks->lock;
     t.lock_mask = lock_count(nbuckets) - 1;
     return t;
 }
@@ -199,17 +199,17 @@ static int insert(const struct table *t, const struct entry *e, bool unless_pres
 static void bind(perhaps_filter *f)
 {
     f->loops = cuckoo_loops;
-    if (f->sync)
+    if (f->writers)
         f->loops.contains_one = NULL; /* through contains() */
 }
 
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    const struct sync *sync = f->sync;
-    if (!sync)
+    const struct bucket_locks *locks = f->writers;
+    if (!locks)
         return loops_contain(f, keys, ahead, n, answer);
-    return cuckoo_contains_beside(f->body, f->geometry.field, sync->version, keys, ahead, n,
+    return cuckoo_contains_beside(f->body, f->geometry.field, locks->version, keys, ahead, n,
                                   answer);
 }
 
@@ -322,7 +322,7 @@ const struct filter_kind kind_cuckoo = {
     .predict = predict,
     .measure = measure,
     .bind = bind,
-    .sync_nbytes = sync_nbytes,
+    .writers_nbytes = writers_nbytes,
     .prefetch = loops_prefetch,
     .contains = contains,
     .reads = reads,

@@ -146,18 +146,18 @@ static void by_load_set(struct by_load *b, const struct geometry *g, double keys
 /* Goes through the loads outwards from the mode, with weights to one another, until these are
  * negligible: sooner where keys are few, which add little to a rate.  Far beyond the table all
  * lines are full. */
-struct load_walk {
+struct load_cursor {
     double load, mode, weight;
     bool up;
 };
 
-static struct load_walk loads_begin(const struct by_load *b)
+static struct load_cursor loads_begin(const struct by_load *b)
 {
     double mode = b->blocks > 1 ? floor((b->keys + 1) / b->blocks) : b->keys;
-    return (struct load_walk){ .load = mode, .mode = mode, .weight = 1, .up = true };
+    return (struct load_cursor){ .load = mode, .mode = mode, .weight = 1, .up = true };
 }
 
-static bool loads_next(const struct by_load *b, struct load_walk *w)
+static bool loads_next(const struct by_load *b, struct load_cursor *w)
 {
     double odds = 1 / (b->blocks - 1);
     if (b->blocks <= 1 || w->mode > 2 * LOAD_MAX)
@@ -167,7 +167,7 @@ static bool loads_next(const struct by_load *b, struct load_walk *w)
         w->load++;
         if (w->weight > 1e-25)
             return true;
-        *w = (struct load_walk){ .load = w->mode, .weight = 1 };
+        *w = (struct load_cursor){ .load = w->mode, .weight = 1 };
     }
     if (w->load < 1)
         return false;
@@ -197,7 +197,7 @@ struct moments {
 static struct moments block_moments(const struct by_load *b)
 {
     double weight = 0, x = 0, xx = 0, d = 0, dd = 0, xd = 0;
-    struct load_walk w = loads_begin(b);
+    struct load_cursor w = loads_begin(b);
     do {
         double rate = load_rate(b, w.load), spread = load_spread(b, w.load);
         double off = w.load - b->keys / b->blocks;
@@ -290,7 +290,7 @@ static struct tilted tilt(const struct by_load *b, const struct moments *m,
 {
     struct tilted t = { 0 };
     double mean = b->keys / b->blocks;
-    struct load_walk w = loads_begin(b);
+    struct load_cursor w = loads_begin(b);
     do
         tilted_add_load(&t, by, w.weight, load_rate(b, w.load) / m->rate,
                         load_spread(b, w.load), w.load - mean);
@@ -415,8 +415,8 @@ static void trial_begin(struct trial *trial, unsigned marks)
     by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
 }
 
-/* What memory fewer marks may cost, where each of them costs much: 3 %. */
-static const double thrift = 1.03;
+/* How much memory, to the least, may be spent on fewer marks where each costs much. */
+static const double fewer_marks_cost = 1.03;
 
 /* The fewest lines for this number of parts, over all numbers of marks; or, together, the
  * fewest marks that do with hardly more lines.  False if none will do. */
@@ -442,7 +442,7 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
         *g = trial.g;
         g->field[PART_LINES] = lines;
     }
-    uint64_t enough = (uint64_t)((double)best * thrift);
+    uint64_t enough = (uint64_t)((double)best * fewer_marks_cost);
     for (unsigned marks = least; found && g->field[TOGETHER] && marks < g->field[LINE_BITS];
          marks++) {
         uint64_t lines = (trial_begin(&trial, marks), fewest_lines(&trial, enough));

@@ -7,15 +7,15 @@
 /* For shared filters. */
 enum { SEGMENT_LOCKS = 1024 };
 
-struct sync {
+struct segment_locks {
     uint32_t version[CUCKOO_VERSIONS];
     uint8_t lock[SEGMENT_LOCKS];
 };
 
-size_t segments_sync_nbytes(const struct geometry *g)
+size_t segments_writers_nbytes(const struct geometry *g)
 {
     (void)g;
-    return sizeof(struct sync);
+    return sizeof(struct segment_locks);
 }
 
 /* A search for room that goes on for longer costs time with each key that comes before a split,
@@ -245,10 +245,10 @@ int segments_attach(perhaps_filter *f)
     struct state *state = f->state = allocate(&f->allocator, sizeof *state);
     if (!state)
         return PERHAPS_ERR_MEMORY;
-    struct sync *sync = f->sync;
+    struct segment_locks *locks = f->writers;
     state->segments = f->geometry.field[SEGMENTS];
     state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, elastic_field_bits(slot_bits));
-    state->table.versions = sync ? sync->version : NULL;
+    state->table.versions = locks ? locks->version : NULL;
     state->table.search_most = SEGMENT_SEARCH;
     return attach_bases(f);
 }
@@ -307,8 +307,8 @@ struct directory *const *segments_directories(const perhaps_filter *f)
 
 const uint32_t *segments_versions(const perhaps_filter *f)
 {
-    const struct sync *sync = f->sync;
-    return sync ? sync->version : NULL;
+    const struct segment_locks *locks = f->writers;
+    return locks ? locks->version : NULL;
 }
 
 static uint8_t *find_entry(const perhaps_filter *f, unsigned base, uint64_t mark)
@@ -368,15 +368,15 @@ bool segments_unchanged(const perhaps_filter *f, const struct spot *s, uint32_t 
 
 static uint8_t *lock_of(const perhaps_filter *f, const struct spot *s)
 {
-    struct sync *sync = f->sync;
-    return &sync->lock[s->table.salt % SEGMENT_LOCKS];
+    struct segment_locks *locks = f->writers;
+    return &locks->lock[s->table.salt % SEGMENT_LOCKS];
 }
 
 /* The segment may be split while one waits for it. */
 struct spot segments_enter(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_look(f, key);
-    if (!f->sync)
+    if (!f->writers)
         return s;
     lock_take(lock_of(f, &s));
     while (!leads_there(f, &s)) {
@@ -389,7 +389,7 @@ struct spot segments_enter(perhaps_filter *f, const struct keyhash *key)
 
 void segments_leave(perhaps_filter *f, const struct spot *s)
 {
-    if (f->sync)
+    if (f->writers)
         lock_release(lock_of(f, s));
 }
 

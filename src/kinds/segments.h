@@ -132,9 +132,10 @@ int segments_attach(perhaps_filter *f);
 void segments_detach(perhaps_filter *f);
 uint64_t segments_directory_nbytes(unsigned depth);
 uint64_t segments_beyond(const perhaps_filter *f);
-size_t segments_sync_nbytes(const struct geometry *g);
+size_t segments_writers_nbytes(const struct geometry *g);
 void segments_grown(const perhaps_filter *f, struct geometry *g);
-const uint8_t *segments_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes);
+const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
+                                   uint64_t *nbytes);
 
 /* Forgets all keys; then each base has segments of one depth again. */
 void segments_clear(perhaps_filter *f, const unsigned depth[BASES]);

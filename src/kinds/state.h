@@ -1,4 +1,4 @@
-/* state.h - what segments.c and walk.c know of an elastic filter in memory. */
+/* state.h - what segments.c and segments_read.c know of an elastic filter in memory. */
 #ifndef STATE_H
 #define STATE_H
 

@@ -71,7 +71,7 @@ static void fixed64(struct cursor *c, uint64_t expected)
 }
 
 /* The fields behind the magic and version, in the order of doc/FORMAT.md. */
-static void walk_header(struct cursor *c, struct header *h)
+static void header_fields(struct cursor *c, struct header *h)
 {
     uint64_t pages_offset = h->nbytes;
     c->at += CHECKSUM_OFFSET - sizeof h->file_nbytes;
@@ -87,7 +87,7 @@ static void walk_header(struct cursor *c, struct header *h)
         fixed64(c, 0);
 }
 
-static void walk_section(struct cursor *c, struct section *s, uint32_t *kind_id)
+static void section_fields(struct cursor *c, struct section *s, uint32_t *kind_id)
 {
     field32(c, kind_id);
     field32(c, &s->parent);
@@ -189,7 +189,7 @@ static void encode_sections(struct encoder *e, const perhaps_filter *f, uint32_t
     s.body_offset = next_body(e->end);
     if (s.geometry.body_nbytes)
         e->end = s.body_offset + s.geometry.body_nbytes;
-    walk_section(&e->cursor, &s, &kind_id);
+    section_fields(&e->cursor, &s, &kind_id);
     for (size_t i = 0; i < f->parts.count; i++)
         encode_sections(e, f->parts.part[i], number);
 }
@@ -202,7 +202,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     store32(bytes + 8, FORMAT_VERSION);
     store32(bytes + 12, (uint32_t)h.nbytes);
     struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
-    walk_header(&e.cursor, &h);
+    header_fields(&e.cursor, &h);
     encode_sections(&e, f, SECTION_ROOT);
     seal(bytes, h.nbytes);
 }
@@ -244,7 +244,7 @@ static int load_section(const uint8_t *bytes, uint32_t number, struct section *s
     memcpy(copy, bytes + FIXED_NBYTES + (size_t)number * SECTION_NBYTES, sizeof copy);
     struct cursor c = { .at = copy };
     *s = (struct section){ 0 };
-    walk_section(&c, s, &kind_id);
+    section_fields(&c, s, &kind_id);
     s->kind = kind_by_id(kind_id);
     return s->kind ? 0 : PERHAPS_ERR_VERSION;
 }
@@ -268,7 +268,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         return PERHAPS_ERR_DAMAGED;
     memcpy(copy, bytes, sizeof copy);
     struct cursor c = { .at = copy, .as_expected = true };
-    walk_header(&c, h);
+    header_fields(&c, h);
     h->live = container_is_live(bytes);
     error = load_section(bytes, 0, &first);
     if (error || !c.as_expected ||

@@ -68,9 +68,9 @@ static int write_bodies(struct writer *w, const perhaps_filter *f)
     static const uint8_t zeros[HEADER_NBYTES];
     uint64_t nbytes = filter_geometry(f).body_nbytes, past = w->npage % HEADER_NBYTES;
     int error = nbytes && past ? write_pages(w, zeros, HEADER_NBYTES - past) : 0;
-    struct walk walk = { 0 };
+    struct body_cursor cursor = { 0 };
     const uint8_t *piece;
-    for (uint64_t n; !error && (piece = filter_next_piece(f, &walk, &n));)
+    for (uint64_t n; !error && (piece = filter_next_piece(f, &cursor, &n));)
         error = write_pages(w, piece, n);
     for (size_t i = 0; i < f->parts.count && !error; i++)
         error = write_bodies(w, f->parts.part[i]);

@@ -1,59 +1,62 @@
-/* walk.c - through an elastic filter: its body, piece by piece, and its fill. */
+/* segments_read.c - what an elastic filter holds: its body, piece by piece, and its fill. */
 #include <math.h>
 
 #include "../filter/counters.h"
 #include "state.h"
 
 /* The next segment in the order of the body; NULL behind the last. */
-static uint8_t *next_segment(const struct state *state, struct walk *w)
+static uint8_t *next_segment(const struct state *state, struct body_cursor *cursor)
 {
-    while (w->base < BASES) {
+    while (cursor->directory < BASES) {
         const struct directory *directory =
-            __atomic_load_n(&state->directories[w->base], __ATOMIC_ACQUIRE);
-        if (w->index < UINT64_C(1) << directory->depth) {
-            uint8_t *entry = __atomic_load_n(&directory->entry[w->index], __ATOMIC_ACQUIRE);
-            w->index += UINT64_C(1) << (directory->depth - directory_depth(entry));
+            __atomic_load_n(&state->directories[cursor->directory], __ATOMIC_ACQUIRE);
+        if (cursor->index < UINT64_C(1) << directory->depth) {
+            uint8_t *entry =
+                __atomic_load_n(&directory->entry[cursor->index], __ATOMIC_ACQUIRE);
+            cursor->index += UINT64_C(1) << (directory->depth - directory_depth(entry));
             return entry;
         }
-        w->base++;
-        w->index = 0;
+        cursor->directory++;
+        cursor->index = 0;
     }
     return NULL;
 }
 
-static uint64_t fill_depths(const struct state *state, struct walk *w, uint64_t left)
+static uint64_t fill_depths(const struct state *state, struct body_cursor *cursor,
+                            uint64_t left)
 {
-    uint64_t n = left < sizeof w->bytes ? left : sizeof w->bytes;
+    uint64_t n = left < sizeof cursor->bytes ? left : sizeof cursor->bytes;
     for (uint64_t i = 0; i < n; i++) {
-        const uint8_t *entry = next_segment(state, w);
-        w->bytes[i] = entry ? (uint8_t)directory_depth(entry) : 0;
+        const uint8_t *entry = next_segment(state, cursor);
+        cursor->bytes[i] = entry ? (uint8_t)directory_depth(entry) : 0;
     }
     return n;
 }
 
-const uint8_t *segments_next_piece(const perhaps_filter *f, struct walk *w, uint64_t *nbytes)
+const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
+                                   uint64_t *nbytes)
 {
     const struct state *state = f->state;
-    uint64_t segments = segments_offset(state->segments), at = w->offset;
+    uint64_t segments = segments_offset(state->segments), at = cursor->offset;
     uint64_t end = segments_body_nbytes(state->segments, slot_bits_of(f));
-    const uint8_t *piece = w->bytes;
+    const uint8_t *piece = cursor->bytes;
     if (at < DEPTHS_OFFSET) {
         piece = f->body;
         *nbytes = DEPTHS_OFFSET;
     } else if (at < segments) {
-        *nbytes = fill_depths(state, w, segments - at);
+        *nbytes = fill_depths(state, cursor, segments - at);
     } else if (at < end - LINE_NBYTES) {
         if (at == segments)
-            w->base = w->index = 0;
-        piece = directory_segment(next_segment(state, w));
+            cursor->directory = cursor->index = 0;
+        piece = directory_segment(next_segment(state, cursor));
         *nbytes = segment_nbytes(slot_bits_of(f));
     } else if (at < end) {
-        memset(w->bytes, 0, LINE_NBYTES);
+        memset(cursor->bytes, 0, LINE_NBYTES);
         *nbytes = LINE_NBYTES;
     } else {
         return NULL;
     }
-    w->offset += *nbytes;
+    cursor->offset += *nbytes;
     return piece;
 }
 
@@ -88,13 +91,13 @@ struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     enum { SLOWER = 4 }; /* to look at a byte, than of a line */
     const struct state *state = f->state;
-    struct walk w = { 0 };
+    struct body_cursor cursor = { 0 };
     struct sums sums = { 0 };
     uint64_t most = most_nbytes / segment_nbytes(slot_bits_of(f)) / SLOWER + 1;
     uint64_t step = counter_get(&state->segments) / most + 1, number = 0;
-    for (uint8_t *entry; (entry = next_segment(state, &w)); number++)
+    for (uint8_t *entry; (entry = next_segment(state, &cursor)); number++)
         if (number % step == 0)
-            add_segment(state, entry, exp2((double)w.base / (double)BASES), &sums);
+            add_segment(state, entry, exp2((double)cursor.directory / (double)BASES), &sums);
     const struct tally *tally = tally_of(f);
     uint64_t stale = counter_get(&tally->stale);
     return (struct fill){ .load = sums.entries / sums.slots,
