@@ -1,8 +1,9 @@
-/* perhaps_layout.h - filters whose bytes somebody else keeps, such as servers
- * (perhaps_cluster.h): how keys are hashed, where their bits lie, what the rate will be.
+/* perhaps_layout.h - layouts: for filters whose bytes lie elsewhere, such as on servers
+ * (perhaps_cluster.h).
  *
- * A layout is a filter of kind 'blocked' but for its bytes.  Nothing in it changes, so any
- * number of threads may use one. */
+ * A layout is a filter of kind 'blocked' without its bytes.  It hashes keys, and tells where
+ * the bits of a key lie and what the fpr will be; its user sets and reads the bits.  A layout
+ * never changes, so any number of threads may use it at once. */
 #ifndef PERHAPS_LAYOUT_H
 #define PERHAPS_LAYOUT_H
 
@@ -14,7 +15,7 @@ extern "C" {
 
 typedef struct perhaps_layout perhaps_layout;
 
-/* What makes two layouts the same: to be written down, and restored. */
+/* The numbers that define a layout: write them down to restore the layout later. */
 struct perhaps_description {
     const char *kind;
     uint64_t capacity;
@@ -22,85 +23,97 @@ struct perhaps_description {
     uint64_t field[PERHAPS_FIELDS_MAX]; /* as in struct perhaps_plan */
     enum perhaps_hash hash;
     uint64_t seed;  /* xxh3 */
-    uint64_t check; /* tells whether a secret or a function is that of the hash */
+    uint64_t check; /* tells whether a secret or a function belongs to the hash */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Plans one, 'blocked' whatever the options say, with 'together', and with one line a key where
- * that will do.  PERHAPS_CAN_GROW among the needs is the caller's to meet, with one layout a
- * layer.  Errors as perhaps_create(). */
+/* Plans a layout and makes it.  The kind is always 'blocked' and 'together' is always set,
+ * whatever the options say; a key has one line where one line reaches the fpr.  The call
+ * ignores PERHAPS_CAN_GROW in the needs: to grow, the caller makes one layout for each layer
+ * (perhaps_layer_options()).  Returns 0 and sets *layout, to be released with
+ * perhaps_layout_free(); or sets it to NULL and returns an error of perhaps_create(). */
 PERHAPS_API int perhaps_layout_create(const struct perhaps_options *options,
                                       perhaps_layout **layout);
 
-/* The layout of a description, which may come from an enemy: errors as perhaps_open(), and
- * PERHAPS_ERR_LIMIT for numbers that no filter has.  'hashing' gives secret or function; NULL
- * is allowed where none is needed. */
+/* Makes the layout of a description.  Trusts nothing in the description, which may come from an
+ * enemy.  'hashing' gives the secret or the function; it may be NULL where the hash needs
+ * neither.  Returns 0 and sets *layout; or sets it to NULL and returns an error of
+ * perhaps_open(), or PERHAPS_ERR_LIMIT for numbers that no filter has. */
 PERHAPS_API int perhaps_layout_restore(const struct perhaps_description *description,
                                        const struct perhaps_hashing *hashing,
                                        perhaps_layout **layout);
 
-/* The layout of a filter, in which its bytes may be kept elsewhere.  Returns 0,
- * PERHAPS_ERR_UNSUPPORTED for kinds that have none, PERHAPS_ERR_SECRET for a filter that was
- * opened without its secret, or PERHAPS_ERR_MEMORY. */
+/* Makes the layout of a filter, so that the filter's bytes can be kept elsewhere.  Returns 0
+ * and sets *layout; or sets it to NULL and returns PERHAPS_ERR_UNSUPPORTED for a filter that
+ * has no layout, PERHAPS_ERR_SECRET for one that was opened without its secret, or
+ * PERHAPS_ERR_MEMORY. */
 PERHAPS_API int perhaps_layout_of(const perhaps_filter *filter, perhaps_layout **layout);
 
-/* NULL is allowed. */
+/* Releases the layout.  NULL is allowed. */
 PERHAPS_API void perhaps_layout_free(perhaps_layout *layout);
 
+/* Fills in *description, from which perhaps_layout_restore() makes the same layout again. */
 PERHAPS_API void perhaps_layout_describe(const perhaps_layout *layout,
                                          struct perhaps_description *description);
 
-/* What perhaps_plan_for() would tell: the size, the predicted rate; no 'why'. */
+/* Fills in *plan as perhaps_plan_for() would, but without 'why'. */
 PERHAPS_API void perhaps_layout_plan(const perhaps_layout *layout, struct perhaps_plan *plan);
 
-/* As perhaps_hash_many() and perhaps_predict_fpr(). */
+/* Hashes keys as perhaps_hash_many() does. */
 PERHAPS_API int perhaps_layout_hash_many(const perhaps_layout *layout,
                                          const struct perhaps_keys *keys,
                                          struct perhaps_hashed *hashed);
+
+/* Returns the fpr with 'keys' keys, as perhaps_predict_fpr() does. */
 PERHAPS_API double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys);
 
-/* How many different keys set this share of all bits, in expectation. */
+/* Returns how many different keys set the share 'load' of all bits, in expectation.  The result
+ * is finite for any load: 0 for a load of 0 or less; a load of 1 counts as if half a bit were
+ * clear. */
 PERHAPS_API double perhaps_layout_estimate_keys(const perhaps_layout *layout, double load);
 
 #define PERHAPS_LINE_NBYTES 64
-#define PERHAPS_BITS_MAX    128 /* of a key, in all its lines */
+#define PERHAPS_BITS_MAX    128 /* of one key, in all its lines */
 
-/* Where the bits of a key lie. */
+/* Where the bits of a key lie: all in one block of the body. */
 struct perhaps_bits {
-    uint64_t block; /* its lines are the block's, which is its 'nlines' * 64 bytes, one behind
-                       the other in the body */
+    /* The number of the block.  A block is the 'nlines' lines of its keys, one after the other,
+     * so it begins at byte block * nlines * PERHAPS_LINE_NBYTES of the body. */
+    uint64_t block;
     unsigned nlines, nbits;
-    uint16_t bit[PERHAPS_BITS_MAX]; /* of the block, ascending by line: bit i is bit i % 8 of
-                                       its byte i / 8 */
+
+    /* The 'nbits' bits, line by line: number i is bit i % 8 of byte i / 8 of the block. */
+    uint16_t bit[PERHAPS_BITS_MAX];
 };
 
-/* Finds the bits of a key, all different. */
+/* Fills in *bits with the bits of a key, which are all different. */
 PERHAPS_API void perhaps_layout_locate(const perhaps_layout *layout,
                                        const struct perhaps_hashed *key,
                                        struct perhaps_bits *bits);
 
-/* Copies 'nbytes' bytes of the filter's body, from 'offset' on, as they are in a file of it
- * (doc/FORMAT.md), of filters that have a layout.  Returns 0, PERHAPS_ERR_UNSUPPORTED, or
- * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body.  Beside adds of other threads,
- * who may or may not be seen. */
+/* Copies 'nbytes' bytes of the filter's body to 'buffer', from byte 'offset' on.  They are the
+ * bytes of its file (doc/FORMAT.md).  Other threads may add meanwhile; the copy may contain
+ * their keys or not.  Returns 0; PERHAPS_ERR_UNSUPPORTED for a filter that has no layout; or
+ * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body. */
 PERHAPS_API int perhaps_body_read(const perhaps_filter *filter, uint64_t offset, void *buffer,
                                   size_t nbytes);
 
-/* Gives 'nbytes' bytes of a body, from 'offset' on.  Returns 0, or an error that ends the
- * saving. */
+/* Writes 'nbytes' bytes of a body to 'buffer', from byte 'offset' of the body on.  Returns 0,
+ * or an error, which ends the saving. */
 typedef int perhaps_reader(void *context, uint64_t offset, void *buffer, size_t nbytes);
 
-/* Saves as perhaps_save() a filter of that layout, which holds 'keys' keys, and the bytes of
- * which are got, in their order, piece by piece, of at most PERHAPS_PAGE_NBYTES.  Errors as
- * perhaps_save(), those of the reader, and PERHAPS_ERR_ARGUMENT for more than twice the keys
- * that it can hold; the old file is as it was. */
+/* Saves a filter of this layout as perhaps_save() does.  The filter holds 'keys' keys; 'reader'
+ * gives the bytes of its body in order, at most PERHAPS_PAGE_NBYTES a call.  Returns 0; or an
+ * error of perhaps_save(), an error of the reader, or PERHAPS_ERR_ARGUMENT if 'keys' is more
+ * than twice what the filter can hold, and leaves the old file as it was. */
 PERHAPS_API int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys,
                                     perhaps_reader *reader, void *context, const char *path);
 
-/* What a chain with these options makes its layer number 'index' (the oldest is 0) with:
- * capacity, and its share of the fpr.  The rest of *layer is that of *chain.  Returns 0,
- * PERHAPS_ERR_ARGUMENT, PERHAPS_ERR_LAYERS from PERHAPS_LAYERS_MAX on, or PERHAPS_ERR_LIMIT
- * where its share would be under PERHAPS_FPR_MIN: *layer stays as it was. */
+/* Sets *layer to the options with which a chain of the options *chain makes its layer number
+ * 'index'; the oldest layer is 0.  Only the capacity and the fpr differ from *chain.  Returns
+ * 0; or leaves *layer as it was and returns PERHAPS_ERR_ARGUMENT for options that no chain has,
+ * PERHAPS_ERR_LAYERS for an index from PERHAPS_LAYERS_MAX on, or PERHAPS_ERR_LIMIT if the fpr
+ * of the layer would be less than PERHAPS_FPR_MIN. */
 PERHAPS_API int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
                                       struct perhaps_options *layer);
 

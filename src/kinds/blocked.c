@@ -2,16 +2,16 @@
  * Bloom Filters, WEA 2007): all bits of a key lie in one cache line, or in a few.
  *
  *   body = 'parts' parts of 'part_lines' lines of 64 bytes; a key has one line in each part,
- *          so that its lines always differ.  Or, together: part_lines blocks of 'parts' lines;
- *          a key has one block, which is read at once where each read costs much.
+ *          so that its lines always differ.  With the field 'together' set: 'part_lines' blocks
+ *          of 'parts' lines; a key has one block, so that one read fetches all its lines.
  *   line = 16 words of 32 bits; a key sets one bit in each of 'line_bits' words:
  *
  *          word  0 1 2 3 4 5 6 7 8 9 a b c d e f     start 2, stride 5, line_bits 4:
  *                . . x . . . . x . . . . x . . .     words 2, 7, 12 and 17 mod 16 = 1
  *                . x . . . . . . . . . . . . . .
  *
- * Limits: 8 parts, 16 bits a line.  Union is the OR of the bodies.
- * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+ * Limits: 8 parts, 16 bits a line.  The union of two filters is the OR of their bodies.
+ * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,14 +32,16 @@ static double predict(const struct geometry *g, double keys)
     return lines_predict(g, WORD_NBITS, keys);
 }
 
-/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
- * table). */
+/* Returns how many lines a key has by default.  Below each of these rates one more line saves a
+ * tenth of the memory or more (doc/KINDS.md has the table). */
 static unsigned usual_parts(double fpr)
 {
-    const double slack = 1 + 1e-9; /* an fpr of 1e-3 that was computed is one, too */
+    const double slack = 1 + 1e-9; /* so that rounding does not take a computed 1e-3 for less */
     return fpr * slack >= 1e-3 ? 1 : fpr * slack >= 1e-6 ? 2 : 3;
 }
 
+/* Returns how many different keys may be in before the key limit refuses more: the plan keeps
+ * the fpr for that many. */
 static double keys_held(const struct geometry *g)
 {
     return sizing_keys_at_limit(g->capacity, g->fpr);
@@ -90,7 +92,7 @@ static void bind(perhaps_filter *f)
     if (!f->shared)
         return;
     if (f->writers) {
-        f->loops.add_one = NULL; /* through add() */
+        f->loops.add_one = NULL; /* single keys go through add(), which takes the locks */
     } else {
         f->loops.add = blocked_atomic.add;
         f->loops.add_one = blocked_atomic.add_one;
@@ -99,11 +101,12 @@ static void bind(perhaps_filter *f)
 
 static size_t writers_nbytes(const struct geometry *g)
 {
-    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds do without */
+    return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
 }
 
-/* One part after the other, each like a filter of its own: the lines that a key has in several
- * belong to several owners. */
+/* Adds keys in several threads.  Treats each part like a filter of its own, one after the
+ * other: a key's lines in different parts lie in different regions, which have different
+ * locks. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
     const uint64_t *field = f->geometry.field;
@@ -133,10 +136,13 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
+/* perhaps_layout.h promises these to users. */
 _Static_assert(LINE_NBYTES == PERHAPS_LINE_NBYTES, "as the header says");
 _Static_assert(LINES_PARTS_MAX *LINE_WORDS <= PERHAPS_BITS_MAX, "as the header says");
 
 /* ---- Layouts ----------------------------------------------------------------------------- */
+
+/* The operations of struct places, for filters whose bytes lie elsewhere (perhaps_layout.h). */
 
 static bool in_blocks(const struct geometry *g)
 {
@@ -161,8 +167,9 @@ static void locate(const struct geometry *g, struct keyhash key, struct perhaps_
     }
 }
 
-/* Every bit is one of a key's with the same chance, since a walk begins in any word, and apart
- * from what other keys do: so the share that is not set is a power of the number of keys. */
+/* Each bit of the body is one of a key's bits with the same chance, since a walk begins at any
+ * word, and keys are independent.  So the share of clear bits after n keys is (1 - chance)^n,
+ * which is solved for n here. */
 static double keys_from_load(const struct geometry *g, double load)
 {
     double line_nbits = LINE_WORDS * WORD_NBITS;

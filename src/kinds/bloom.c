@@ -4,9 +4,9 @@
  *   body = nbits bits, bit i being bit i mod 8 of byte i / 8; a key sets 'key_bits' of them,
  *          anywhere.
  *
- * Of the kinds that only add it takes the fewest bits, and the most memory accesses.
- * Limits: 64 bits a key.  Union is the OR of the bodies.
- * Invariant: the bits of a key that was added are all set, and no bit is ever cleared. */
+ * Of the kinds that only add, it takes the fewest bits and the most memory accesses.
+ * Limits: 64 bits a key.  The union of two filters is the OR of their bodies.
+ * Invariant: all bits of every added key are set; only perhaps_clear() clears bits. */
 #include "bloom.h"
 
 #include <math.h>
@@ -19,9 +19,11 @@
 
 static const char *const field_names[] = { "nbits", "key_bits", NULL };
 
+/* A plan has whole units of one cache line. */
 enum { KEY_BITS_MAX = 64, UNIT_NBITS = 512 };
 
-/* E[X^k] for a share X of bits set, to the second order in its deviation. */
+/* Returns the mean of X^k, where X is the share of bits set and k the bits of a key, to the
+ * second order in the deviation of X. */
 static double predict(const struct geometry *g, double keys)
 {
     double bits = (double)g->field[KEY_BITS];
@@ -32,7 +34,8 @@ static double predict(const struct geometry *g, double keys)
     return fmin(pow(set.mean, bits) * (1 + bits * (bits - 1) / 2 * relative), 1);
 }
 
-/* What differs from seed to seed is the number of bits that are set. */
+/* Checks whether so many units keep the fpr for all seeds but one in 10^9.  Only the number of
+ * set bits differs from seed to seed, so its mean and SIZING_DEVIATIONS deviations decide. */
 static bool fits(void *context, uint64_t units)
 {
     struct geometry *g = context;
@@ -45,6 +48,8 @@ static bool fits(void *context, uint64_t units)
     return pow(set.mean + SIZING_DEVIATIONS * sqrt(set.variance), bits) <= g->fpr;
 }
 
+/* Tries the textbook number of bits a key, -log2(fpr), and two fewer and more: with the room
+ * that fits() adds, a neighbour sometimes takes less memory. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     (void)options;
@@ -91,7 +96,7 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-/* Of one line; others may be adding. */
+/* Returns how many bits of one line are set.  Other threads may add meanwhile. */
 static unsigned line_set(const uint8_t *line)
 {
     const uint32_t *words = (const void *)line;
@@ -101,7 +106,8 @@ static unsigned line_set(const uint8_t *line)
     return set;
 }
 
-/* Bits beyond the last of the filter, which there are in none that was planned, are not set. */
+/* Returns the share of bits that are set.  If the body ends in bits that belong to no key
+ * (a planned filter has none), they count as clear. */
 static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
 {
     double ones = 0, cells = 0;
@@ -168,6 +174,8 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     }
 }
 
+/* The union holds at least the keys of the larger filter and at most the sum of both: the
+ * estimate from the load is kept between these. */
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
 {
     uint64_t nbytes = f->geometry.body_nbytes;

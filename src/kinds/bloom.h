@@ -1,4 +1,5 @@
-/* bloom.h - classic Bloom filters: where the bits of a key lie, and the loops; union by OR. */
+/* bloom.h - classic Bloom filters: where the bits of a key lie, their loops, and the union of
+ * two Bloom filters. */
 #ifndef BLOOM_H
 #define BLOOM_H
 
@@ -7,7 +8,8 @@
 
 enum { NBITS, KEY_BITS }; /* its fields */
 
-/* The bits of a key: scale64() of place, then of each next place. */
+/* Returns the next place of a key.  The bits of a key are scale64() of its first place, then of
+ * each next one; this is part of the file format (doc/FORMAT.md). */
 static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 {
     return place * ODD_GOLDEN + mark;
@@ -15,11 +17,12 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 
 extern const struct loops bloom_loops[CPU_COUNT];
 
-/* The adds for bodies that others write at the same moment, as blocked_atomic. */
+/* The adds for bodies that other threads or processes write at the same moment; the bits are
+ * set as in blocked_atomic. */
 extern const struct loops bloom_atomic;
 
-/* ORs the other body into f's and estimates how many keys of 'marks' bits each the union
- * holds, from its load. */
+/* ORs the body of 'other' into that of f.  Sets the number of keys of f to an estimate from the
+ * load of the union, where each key has 'marks' bits.  Serves blocked filters, too. */
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks);
 
 #endif

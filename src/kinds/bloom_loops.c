@@ -17,11 +17,11 @@ static void bloom_prefetch(const uint8_t *body, const uint64_t *field,
         prefetch_bits(body, field[NBITS], field[KEY_BITS], keys[i]);
 }
 
-/* Most absent keys fail at one of the first bits: only those are fetched ahead, and the others
- * for the keys that pass. */
+/* Most absent keys fail at one of their first bits.  So only the first two are prefetched for
+ * each key, and the others just for the keys of a chunk that pass these two. */
 enum { FIRST_BITS = 2, CHUNK = 64 };
 
-/* Sets the mask's bit.  Returns it if it was not set before. */
+/* Sets the bit of the mask in a byte.  Returns the mask if the bit was clear before, else 0. */
 typedef unsigned byte_adder(uint8_t *at, unsigned mask);
 
 static ALWAYS_INLINE unsigned byte_add(uint8_t *at, unsigned mask)
@@ -31,6 +31,8 @@ static ALWAYS_INLINE unsigned byte_add(uint8_t *at, unsigned mask)
     return ~byte & mask;
 }
 
+/* Looks first, since most bits of a filled body are set already and an atomic operation is
+ * expensive. */
 static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
 {
     if (__atomic_load_n(at, __ATOMIC_RELAXED) & mask)
@@ -38,6 +40,7 @@ static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
     return ~(unsigned)__atomic_fetch_or(at, (uint8_t)mask, __ATOMIC_RELEASE) & mask;
 }
 
+/* Adds a key.  Returns whether all its bits were set before. */
 static ALWAYS_INLINE bool add_one(uint8_t *body, const uint64_t *field, struct keyhash key,
                                   byte_adder *add)
 {
@@ -73,7 +76,7 @@ static ALWAYS_INLINE size_t add_all(uint8_t *body, const uint64_t *field,
     }
 const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };
 
-/* ---- Beside other writers ---------------------------------------------------------------- */
+/* ---- Adds while others write ------------------------------------------------------------- */
 
 static size_t bloom_add_atomic(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)

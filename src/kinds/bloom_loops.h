@@ -1,5 +1,6 @@
-/* bloom_loops.h - the loops of classic Bloom filters, for one instruction set: included by
- * each_cpu.h.  They are the same for all; shifts by a variable are faster in some. */
+/* bloom_loops.h - the loops of classic Bloom filters, for one instruction set; each_cpu.h
+ * includes it.  The text is the same for all instruction sets, but some of them have faster
+ * shifts by a variable. */
 #ifndef BLOOM_LOOPS_NAMES
 #define BLOOM_LOOPS_NAMES
 #define bits_set           FOR_CPU(bits_set)
@@ -10,7 +11,8 @@
 #define bloom_add_one      FOR_CPU(bloom_add_one)
 #endif
 
-/* Looks at so many bits, with no branch to mispredict, and moves the key behind them. */
+/* Returns whether the next 'bits' bits of a key are all set, and moves *key behind them.  Looks
+ * at all of them, so that there is no branch to mispredict. */
 static ALWAYS_INLINE bool bits_set(const uint8_t *body, uint64_t nbits, uint64_t bits,
                                    struct keyhash *key)
 {
@@ -23,6 +25,7 @@ static ALWAYS_INLINE bool bits_set(const uint8_t *body, uint64_t nbits, uint64_t
     return all;
 }
 
+/* Looks up at most CHUNK keys: first bits of all keys, then the others of those that pass. */
 static inline size_t chunk_contains(const uint8_t *body, uint64_t nbits, uint64_t bits,
                                     const struct keyhash *keys, const struct keyhash *ahead,
                                     size_t n, bool *answer)
@@ -59,7 +62,8 @@ static size_t bloom_contains(const uint8_t *body, const uint64_t *field,
     return found;
 }
 
-/* Stops at the first bit that is not set: nothing was fetched, and every access counts. */
+/* Stops at the first bit that is clear: nothing was prefetched, so each bit may be a cache
+ * miss. */
 static bool bloom_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
     for (uint64_t b = 0; b < field[KEY_BITS]; b++) {
