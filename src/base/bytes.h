@@ -1,6 +1,8 @@
 /* bytes.h - little-endian integers in byte buffers, and 64 x 64 -> 128 bit products.
  *
- * Bodies are little-endian on disk and are used where they lie, so the host must be, too. */
+ * Bodies are little-endian in a file, and the library uses them where they are mapped, without
+ * converting them.  So the host must be little-endian, too.  All loads and stores go through
+ * memcpy(), since the bytes of a header need not be aligned. */
 #ifndef BYTES_H
 #define BYTES_H
 
@@ -39,8 +41,8 @@ static inline void store32(void *p, uint32_t v)
     memcpy(p, &v, sizeof v);
 }
 
-/* How many bits are set.  A loop over it becomes vector instructions, which the compiler's own
- * function would not. */
+/* Returns how many bits of 'word' are set.  The compiler turns a loop over this function into
+ * vector instructions, which it does not do with __builtin_popcount(). */
 static inline uint32_t bits_set32(uint32_t word)
 {
     word -= word >> 1 & UINT32_C(0x55555555);
@@ -48,7 +50,7 @@ static inline uint32_t bits_set32(uint32_t word)
     return ((word + (word >> 4)) & UINT32_C(0x0f0f0f0f)) * UINT32_C(0x01010101) >> 24;
 }
 
-/* A cache line, and the words that it is dealt with in. */
+/* A cache line, and the words of 32 bits in which kinds work on it. */
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
 /* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits
@@ -56,13 +58,15 @@ enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 #define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 #define ODD_PI     UINT64_C(0x243F6A8885A308D3)
 
-/* Maps a uniform 64-bit number to 0 .. range-1, for any range (multiply-shift). */
+/* Maps a uniform 64-bit number to 0 .. range-1 and returns it.  'range' may be any number, not
+ * only a power of two: the result is the upper half of the product (multiply-shift). */
 static inline uint64_t scale64(uint64_t uniform, uint64_t range)
 {
     return (uint64_t)(((unsigned __int128)uniform * range) >> 64);
 }
 
-/* Members that a later version may give a meaning, which this one does not know. */
+/* Returns whether all reserved members of a public struct are zero.  A later version may give
+ * them a meaning, which this version does not know, so callers refuse anything else. */
 static inline bool is_unused(const uint64_t reserved[PERHAPS_RESERVED])
 {
     uint64_t any = 0;
@@ -71,7 +75,7 @@ static inline bool is_unused(const uint64_t reserved[PERHAPS_RESERVED])
     return any == 0;
 }
 
-/* The smallest multiple of 'unit' that is not less than n; unit is a power of two. */
+/* Returns the smallest multiple of 'unit', a power of two, that is not less than n. */
 static inline uint64_t round_up(uint64_t n, uint64_t unit)
 {
     return (n + unit - 1) & ~(unit - 1);

@@ -1,4 +1,4 @@
-/* cpu.c - which instruction set is used on this machine. */
+/* cpu.c - which instruction set the loops use on this machine. */
 #define _GNU_SOURCE 1 /* secure_getenv() */
 #include "cpu.h"
 
@@ -11,7 +11,7 @@ bool cpu_has(enum cpu cpu)
 {
     if (cpu == CPU_SCALAR)
         return true;
-    if (THREAD_SANITIZED) /* it does not understand vectors that are read while words change */
+    if (THREAD_SANITIZED) /* see compiler.h: only the scalar loops run */
         return false;
 #if defined(__x86_64__)
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");

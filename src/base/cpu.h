@@ -1,10 +1,11 @@
-/* cpu.h - the instruction sets that loops are compiled for. */
+/* cpu.h - the instruction sets for which the inner loops of the kinds are compiled. */
 #ifndef CPU_H
 #define CPU_H
 
 #include <stdbool.h>
 
-/* Plain C first, the best last; src/kinds/each_cpu.h lists them in the same order. */
+/* Ordered from plain C to the fastest.  src/kinds/each_cpu.h lists them in the same order,
+ * since the tables of loops are indexed by these numbers. */
 enum cpu {
     CPU_SCALAR,
 #if defined(__x86_64__)
@@ -16,13 +17,14 @@ enum cpu {
     CPU_COUNT
 };
 
-/* Whether this machine has it. */
+/* Returns whether this machine has the instruction set. */
 bool cpu_has(enum cpu cpu);
 
-/* As PERHAPS_CPU of the environment spells it. */
+/* Returns its name, as the environment variable PERHAPS_CPU spells it. */
 const char *cpu_name(enum cpu cpu);
 
-/* The one to use: the last that this machine has, or that which PERHAPS_CPU names. */
+/* Returns the instruction set to use: the one that PERHAPS_CPU names, if this machine has it;
+ * otherwise the fastest that this machine has. */
 enum cpu cpu_choose(void);
 
 #endif

@@ -1,7 +1,7 @@
-/* hash.c - key bytes to 128 bits.
+/* hash.c - hashes the bytes of a key to 128 bits.
  *
- * The first 8 bytes of a hash, little-endian, are the place, the last 8 the mark; for XXH3
- * these are low64 and high64. */
+ * The first 8 bytes of a hash, as a little-endian integer, are its 'place', and the last 8 are
+ * its 'mark'.  For XXH3 these are low64 and high64.  The order is part of the file format. */
 #include "hash.h"
 
 #include <sodium/crypto_shorthash_siphash24.h>
@@ -12,6 +12,7 @@
 #include "bytes.h"
 #include "xxh3.h"
 
+/* hasher_run_all() copies one to the other: hosts are little-endian (bytes.h). */
 _Static_assert(sizeof(struct keyhash) == sizeof(struct perhaps_hashed), "copied as they are");
 
 static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES])
@@ -45,7 +46,8 @@ static struct keyhash hash_custom(const struct hasher *hasher, const void *key, 
     return keyhash_from_bytes(out);
 }
 
-/* Inlined into one loop a hash, so that there is no indirect call for every key. */
+/* Hashes keys first .. first+n-1 with hash().  The compiler inlines this into one loop for each
+ * hash, so that no key costs an indirect call. */
 static inline __attribute__((always_inline)) void
 run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, size_t n,
     struct keyhash *out,
@@ -81,7 +83,8 @@ static void run_integers(const struct hasher *hasher, const uint8_t *packed, siz
     run_packed(packed, 8, n, hasher->seed, out);
 }
 
-/* Keys of the usual lengths are hashed without looking at the length each time. */
+/* Hashes keys by XXH3.  Keys of the usual lengths get loops of their own, in which the length
+ * is a constant and the compiler removes the branches of XXH3 that depend on it. */
 static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
                      size_t n, struct keyhash *out)
 {
@@ -172,15 +175,18 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
     return 0;
 }
 
-/* 16 bytes, so that the hash 'none' takes them, too. */
+/* Returns half of the hash of a fixed text, which tells another seed, secret or function apart.
+ * The text has 16 bytes, so that the hash 'none' takes it, too. */
 static uint64_t check_value(const struct hasher *hasher)
 {
     struct perhaps_keys text = perhaps_keys_packed("perhaps, or not.", 16, 1);
-    struct keyhash h = { 0 }; /* gcc cannot see that every id is dealt with */
+    struct keyhash h = { 0 }; /* gcc does not see that hasher_run() knows every id */
     hasher_run(hasher, &text, 0, 1, &h);
     return h.place;
 }
 
+/* Copies the secret, function and context that the caller gave.  Returns whether they are all
+ * that this hash needs. */
 static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
     if (hashing->secret)

@@ -1,4 +1,4 @@
-/* hash_avx512.c - XXH3-128 of 8 bytes, eight keys at a time. */
+/* hash_avx512.c - XXH3-128 of keys of 8 bytes, eight keys at a time. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 
@@ -10,13 +10,14 @@
 #pragma GCC target("avx512f,avx512dq")
 #endif
 
-/* x xor itself, shifted */
+/* Returns x ^ x >> shift in each lane. */
 static inline __m512i fold(__m512i x, unsigned shift)
 {
     return _mm512_xor_si512(x, _mm512_srli_epi64(x, shift));
 }
 
-/* 64 x 64 -> 128 bits by four products of halves. */
+/* Multiplies each lane of 'a' by b: returns the lower 64 bits of the products and sets *high to
+ * the upper ones.  AVX-512 has no such instruction, so four products of halves are added. */
 static inline __m512i multiply(__m512i a, uint64_t b, __m512i *high)
 {
     const __m512i low_half = _mm512_set1_epi64(0xffffffff);
@@ -33,8 +34,9 @@ static inline __m512i multiply(__m512i a, uint64_t b, __m512i *high)
     return _mm512_or_si512(_mm512_slli_epi64(other, 32), _mm512_and_si512(low, low_half));
 }
 
-/* The steps and numbers of XXH3 for keys of 8 bytes: https://github.com/Cyan4973/xxHash,
- * doc/xxhash_spec.md. */
+/* Returns the place and sets *mark for eight keys.  Steps and numbers are those of XXH3 for 4
+ * to 8 bytes: https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md.  'flip' is what depends
+ * on the seed alone. */
 static inline __m512i xxh3_of_8(__m512i key, uint64_t flip, __m512i *mark)
 {
     __m512i high;
@@ -48,6 +50,8 @@ static inline __m512i xxh3_of_8(__m512i key, uint64_t flip, __m512i *mark)
     return fold(low, 28);
 }
 
+/* Places and marks come in two vectors, and 'out' has them in turn: 'first' and 'second' are
+ * the permutations that interleave the first four and the last four keys. */
 void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out)
 {
     const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);

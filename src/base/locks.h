@@ -1,4 +1,7 @@
-/* locks.h - locks of one byte, held for a few memory accesses. */
+/* locks.h - spin locks of one byte.
+ *
+ * A writer holds one for a few memory accesses.  A shared filter may have many thousands of
+ * them, so they are small.  Zeroed memory is an unlocked lock. */
 #ifndef LOCKS_H
 #define LOCKS_H
 
@@ -6,13 +9,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Takes the lock if it is free, and returns whether it was.  The plain load comes first: while
+ * another thread holds the lock, waiting threads only read its cache line. */
 static inline bool lock_try(uint8_t *lock)
 {
     return !__atomic_load_n(lock, __ATOMIC_RELAXED) &&
            !__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE);
 }
 
-/* The holder may have lost its CPU: after a while ours is offered. */
+/* Waits until the lock is free and takes it.  The thread that holds it may have lost its CPU,
+ * so after PATIENCE tries a waiting thread offers its own. */
 static inline void lock_take(uint8_t *lock)
 {
     enum { PATIENCE = 1000 };

@@ -1,4 +1,4 @@
-/* memory.c - memory of a filter. */
+/* memory.c - the memory of a filter: from the system, or from the caller's allocator. */
 #include "memory.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 
 #define HUGE_PAGE_NBYTES ((size_t)2 << 20)
 
-/* From here on memory is mapped: its pages become zeros one by one, as they are written to, and
- * nobody waits for all of them. */
+/* From this size on the system's allocator maps memory.  The kernel zeroes a mapped page when
+ * it is first written to, so making a large filter does not take the time to zero all of it. */
 #define MAPPED_NBYTES ((size_t)64 << 10)
 
 static void *map_zeros(size_t nbytes)
@@ -21,7 +21,8 @@ static void *map_zeros(size_t nbytes)
     return map == MAP_FAILED ? NULL : map;
 }
 
-/* Maps one huge page more than asked, and gives back what lies outside the alignment. */
+/* Maps memory that begins at a multiple of the size of a huge page, or returns NULL.  To reach
+ * this alignment it maps one huge page more than asked, and unmaps what is too much. */
 static void *allocate_huge_pages(size_t nbytes)
 {
     size_t size = round_up(nbytes, HUGE_PAGE_NBYTES);
@@ -35,7 +36,7 @@ static void *allocate_huge_pages(size_t nbytes)
         munmap(map, before);
     if (before < HUGE_PAGE_NBYTES)
         munmap(map + before + size, HUGE_PAGE_NBYTES - before);
-    madvise(map + before, size, MADV_HUGEPAGE); /* a wish: without it all works, slower */
+    madvise(map + before, size, MADV_HUGEPAGE); /* may fail: small pages work, but slower */
     return map + before;
 }
 
@@ -70,8 +71,9 @@ struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *all
     return (struct perhaps_allocator){ .allocate = system_allocate, .release = system_release };
 }
 
-/* A caller's allocator may return any address and any bytes.  It is asked for ALIGNMENT bytes
- * more; the byte before those that are used tells how far they lie behind its address. */
+/* A caller's allocator may return any address and any bytes.  So the library asks it for
+ * ALIGNMENT bytes more, skips 1 to ALIGNMENT bytes up to an aligned address, and writes into
+ * the byte before that address how many it skipped. */
 enum { ALIGNMENT = 64 };
 
 static void *align_and_zero(uint8_t *memory, size_t nbytes)
@@ -116,8 +118,8 @@ void release(const struct perhaps_allocator *allocator, void *memory, uint64_t n
     errno = saved;
 }
 
-/* The sizes of the huge pages in one mapping are told
- * in lines like "AnonHugePages: 2048 kB". */
+/* Returns how many bytes on huge pages a line of /proc/self/smaps tells of, such as
+ * "AnonHugePages: 2048 kB"; 0 for other lines. */
 static uint64_t huge_pages_in_line(const char *line)
 {
     static const char *const names[] = { "AnonHugePages:", "ShmemPmdMapped:",
@@ -149,5 +151,5 @@ uint64_t huge_nbytes(const void *memory, uint64_t nbytes)
     if (maps)
         fclose(maps);
     errno = saved;
-    return sum < nbytes ? sum : nbytes; /* mappings side by side are told as one */
+    return sum < nbytes ? sum : nbytes; /* the kernel may join a neighbour to this mapping */
 }

@@ -1,20 +1,24 @@
-/* memory.h - memory of a filter. */
+/* memory.h - the memory of a filter: from the system, or from the caller's allocator. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
 #include <perhaps.h>
 
-/* The caller's allocator, or the system's: zeroed pages for what is large, on huge pages
- * where the kernel has them, since a query is one random access and a TLB miss doubles it. */
+/* Returns the caller's allocator, or if that is NULL the system's.  The latter maps large
+ * blocks as zeroed pages, and asks the kernel for huge ones: a query is one random memory
+ * access, and a TLB miss doubles its time. */
 struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *allocator);
 
-/* Zeroed and aligned to 64 bytes, or NULL. */
+/* Returns 'nbytes' bytes, zeroed and aligned to 64 bytes (a cache line); or NULL if there is
+ * not enough memory. */
 void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 
-/* Leaves errno alone.  NULL is allowed. */
+/* Releases what allocate() returned for 'nbytes' bytes.  NULL is allowed.  Leaves errno alone,
+ * since it often runs on the way out of a function that failed. */
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
 
-/* How many bytes of this memory lie on huge pages; 0 where the system does not tell. */
+/* Returns how many bytes of this memory lie on huge pages; 0 if the system does not tell.
+ * Reads /proc/self/smaps, which takes milliseconds in a large process. */
 uint64_t huge_nbytes(const void *memory, uint64_t nbytes);
 
 #endif

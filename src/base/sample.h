@@ -1,26 +1,29 @@
-/* sample.h - an even sample of a body: all of a small one, 64 pieces of a large one. */
+/* sample.h - an even sample of a body: all of a small body, 64 pieces of a large one.
+ *
+ *     for (struct sample s = sample_begin(body_nbytes, most_nbytes); sample_next(&s);)
+ *         look at the bytes s.offset .. s.end-1 of the body */
 #ifndef SAMPLE_H
 #define SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Set by sample_next(): the bytes 'offset' .. 'end' of the body are in the sample. */
 struct sample {
-    uint64_t offset;
-    uint64_t end;
+    uint64_t offset; /* this piece, set by sample_next(), begins here */
+    uint64_t end;    /* and ends before this byte */
     uint64_t piece_nbytes;
-    uint64_t step;
-    uint64_t next;
+    uint64_t step; /* from the beginning of a piece to that of the next */
+    uint64_t next; /* where the next piece begins */
     uint64_t body_nbytes;
 };
 
-/* What perhaps_stats_of() reads of a body. */
+/* How many bytes of a body perhaps_stats_of() reads. */
 #define SAMPLE_NBYTES ((uint64_t)1 << 20)
 
 enum { SAMPLE_PIECES = 64, SAMPLE_PIECE_MIN = 4096 };
 
-/* Of 'most_nbytes', or 4096, at most; multiples of 64 bytes. */
+/* Begins a sample of at most 'most_nbytes' bytes, or of 4096 if that is more.  The pieces of a
+ * sampled body begin at multiples of 64 bytes, so that they consist of whole lines. */
 static inline struct sample sample_begin(uint64_t body_nbytes, uint64_t most_nbytes)
 {
     struct sample s = { .body_nbytes = body_nbytes, .piece_nbytes = body_nbytes | 1 };
@@ -35,6 +38,7 @@ static inline struct sample sample_begin(uint64_t body_nbytes, uint64_t most_nby
     return s;
 }
 
+/* Goes on to the next piece.  Returns false if there is none. */
 static inline bool sample_next(struct sample *s)
 {
     if (s->next >= s->body_nbytes)

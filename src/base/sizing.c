@@ -1,4 +1,4 @@
-/* sizing.c - how many cells, so that the rate is kept. */
+/* sizing.c - how many cells a filter needs to keep the fpr that was asked. */
 #include "sizing.h"
 
 #include <math.h>
@@ -6,7 +6,7 @@
 bool sizing_in_range(uint64_t capacity, double fpr)
 {
     return capacity >= 1 && capacity <= PERHAPS_CAPACITY_MAX && fpr >= PERHAPS_FPR_MIN &&
-           fpr < 1; /* false for NaN */
+           fpr < 1; /* an fpr that is NaN fails these comparisons, too */
 }
 
 uint64_t sizing_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
@@ -34,7 +34,8 @@ uint64_t sizing_smallest_from(uint64_t least, uint64_t good,
     return good;
 }
 
-/* Balls in bins; the variance is that of the number of empty bins (its Poisson limit). */
+/* Balls in bins.  The mean is exact; the variance is that of the number of empty bins in its
+ * Poisson limit. */
 struct occupancy sizing_occupancy(double cells, double marks)
 {
     if (cells <= 1)
@@ -44,6 +45,7 @@ struct occupancy sizing_occupancy(double cells, double marks)
     return (struct occupancy){ .mean = 1 - empty, .variance = fmax(variance, 0) };
 }
 
+/* The inverse of load = 1 - exp(-keys * marks / cells). */
 double sizing_keys_from_load(double cells, double marks, double load)
 {
     return -log1p(-load) * cells / marks;
@@ -61,8 +63,10 @@ bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr)
     return fmin(used, (double)capacity) <= (double)sizing_one_mark_limit(cells, fpr);
 }
 
-/* How many keys are taken for present, of 'capacity', is over by so many at most, and under by
- * as many: the rate rises at least as the keys do, so half of the last rate is its mean. */
+/* Of 'capacity' different keys, some are taken for present when they are added.  Returns by how
+ * many their number differs from its expectation at most, in either direction.  The fpr rises
+ * at least in proportion to the keys, so its mean over all adds is at most half of the last
+ * one: at most capacity * fpr / 2 keys are expected to be taken for present. */
 static double missing_slack(uint64_t capacity, double fpr)
 {
     double most = (double)capacity * fpr / 2;
@@ -74,7 +78,8 @@ double sizing_keys_at_limit(uint64_t capacity, double fpr)
     return (double)capacity + missing_slack(capacity, fpr) / (1 - fpr);
 }
 
-/* The integral of the rate over the keys, by Simpson's rule. */
+/* Returns how many of 'keys' different keys are expected to be taken for present when they are
+ * added: the integral of the fpr over the keys, by Simpson's rule. */
 static double missing_keys(double keys, double (*rate)(void *context, double keys),
                            void *context)
 {
@@ -90,7 +95,7 @@ static double missing_keys(double keys, double (*rate)(void *context, double key
 double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
                           void *context)
 {
-    double good = 0, bad = ceil(most); /* whole numbers, so that the middle is between them */
+    double good = 0, bad = ceil(most); /* whole numbers, so that 'middle' lies between them */
     if (rate(context, most) <= fpr)
         return most;
     while (bad - good > 1 && bad - good > 1e-9 * bad) {
@@ -106,6 +111,7 @@ double sizing_keys_within(double fpr, double most, double (*rate)(void *context,
 uint64_t sizing_key_limit(uint64_t capacity, double fpr,
                           double (*rate)(void *context, double keys), void *context)
 {
+    /* A geometry that plan() chose keeps the fpr with this many keys; another one may not. */
     double planned = sizing_keys_at_limit(capacity, fpr);
     double keys = sizing_keys_within(fpr, planned, rate, context);
     if (keys < planned)

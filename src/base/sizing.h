@@ -1,59 +1,72 @@
-/* sizing.h - the mathematics of sizing: how many cells, so that the rate is kept. */
+/* sizing.h - the mathematics of sizing: how many cells a filter needs to keep the fpr that was
+ * asked.
+ *
+ * A cell is a bit or a counter; a key marks some cells.  doc/KINDS.md has the derivations. */
 #ifndef SIZING_H
 #define SIZING_H
 
 #include <perhaps.h>
 
-/* The key limit of a filter in which copies cost nothing, or that grows: no counter comes to
- * it, and sums of a few do not overflow. */
+/* The key limit of a filter in which copies cost nothing, or that grows.  No counter reaches
+ * it, and sums of a few such limits do not overflow. */
 #define KEYS_UNLIMITED (UINT64_MAX / 4)
 
-/* Whether capacity and fpr are in their ranges. */
+/* Returns whether capacity and fpr are in the ranges that perhaps.h states. */
 bool sizing_in_range(uint64_t capacity, double fpr);
 
-/* A filter is sized so that of 10^9 seeds not one gives a rate above the asked one, or refuses
- * one of 'capacity' keys.  So many deviations from the mean are allowed for, where what differs
- * is a sum of many small things. */
+/* A filter is sized so that less than one hash seed in 10^9 gives an fpr above the asked one,
+ * or refuses one of 'capacity' different keys.  Where what differs from seed to seed is a sum
+ * of many small numbers, a plan allows for this many standard deviations from its mean. */
 #define SIZING_DEVIATIONS 6.5
 
-/* From this rate on one mark a key takes about the least memory there is.  Then a rate is a
- * share of cells in use, and kept by counting them. */
+/* From this fpr on, keys with one mark each take about as little memory as is possible.  The
+ * fpr is then the share of cells in use, and a filter keeps it by counting these cells. */
 #define ONE_MARK_FPR 0.3
+
+/* Returns whether, with one mark a key, so many cells take 'capacity' keys at this fpr. */
 bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr);
+
+/* Returns how many of the cells may be in use at this fpr, with one mark a key. */
 uint64_t sizing_one_mark_limit(double cells, double fpr);
 
-/* With more marks, the number of different keys that may be in before as many as the key limit
- * have been counted: the rate must be kept with so many. */
+/* Returns how many different keys may have been added, with several marks a key, when the count
+ * of keys reaches the key limit (see sizing_key_limit()): more than the limit, since some were
+ * taken for present and not counted.  A plan must keep the fpr with this many. */
 double sizing_keys_at_limit(uint64_t capacity, double fpr);
 
-/* The smallest value in 1 .. most that fits (fits() is false below some value and true from
- * it on); 0 if none does. */
+/* Returns the smallest value in 1 .. most that fits, or 0 if none does.  fits() is false below
+ * some value and true from it on. */
 uint64_t sizing_smallest(uint64_t most, bool (*fits)(void *context, uint64_t value),
                          void *context);
 
-/* The same in least .. good, of which 'good' fits. */
+/* Returns the smallest value in least .. good that fits, where 'good' is known to fit. */
 uint64_t sizing_smallest_from(uint64_t least, uint64_t good,
                               bool (*fits)(void *context, uint64_t value), void *context);
 
-/* The share of 'cells' that 'marks' random marks leave set: mean and variance. */
+/* A share of cells that are in use, over all hash seeds. */
 struct occupancy {
     double mean;
     double variance;
 };
+
+/* Returns which share of 'cells' is in use after 'marks' marks at random cells. */
 struct occupancy sizing_occupancy(double cells, double marks);
 
-/* How many keys of 'marks' marks each left this share of 'cells' set; 'load' < 1. */
+/* Returns how many keys of 'marks' marks each leave the share 'load' of 'cells' in use, in
+ * expectation.  0 <= load < 1. */
 double sizing_keys_from_load(double cells, double marks, double load);
 
-/* How many keys may set a bit before adds are refused.  Keys that are taken for present set
- * none, and cannot be told from repeats: of 'capacity' different keys so many are missing from
- * the count as the rate, on the way there, adds up to.  That differs from seed to seed: a few
- * more are allowed, for which sizing_keys_at_limit() has made room.  In a geometry that nobody
- * planned fewer, so that the rate is expected to be kept. */
+/* Returns the key limit: how many keys that set a bit may be added before adds are refused.  A
+ * key that is taken for present sets no bit, and cannot be told from a repeat, so it is not
+ * counted.  Of 'capacity' different keys, the expected number of such keys is the integral of
+ * the fpr from 0 to 'capacity' keys.  The actual number differs from seed to seed, so the limit
+ * allows a few more, for which sizing_keys_at_limit() has made room.  If the geometry does not
+ * keep the fpr with that many keys, because no plan() chose it, the limit is lower, so that the
+ * fpr is kept in expectation.  rate() returns the fpr with a number of keys. */
 uint64_t sizing_key_limit(uint64_t capacity, double fpr,
                           double (*rate)(void *context, double keys), void *context);
 
-/* The most keys, of 'most' at most, with which the rate is at most fpr. */
+/* Returns the largest number of keys, up to 'most', with which rate() is at most fpr. */
 double sizing_keys_within(double fpr, double most, double (*rate)(void *context, double keys),
                           void *context);
 

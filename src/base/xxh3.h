@@ -1,4 +1,4 @@
-/* xxh3.h - XXH3-128 where it is called: no function call for a key. */
+/* xxh3.h - XXH3-128, inlined into its callers so that hashing a key is no function call. */
 #ifndef XXH3_H
 #define XXH3_H
 
