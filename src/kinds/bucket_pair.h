@@ -1,11 +1,12 @@
-/* bucket_pair.h - whether an entry is in one of its two buckets: for the loops. */
+/* bucket_pair.h - checks whether an entry is in one of its two buckets: for the loops of cuckoo
+ * and elastic filters. */
 #ifndef BUCKET_PAIR_H
 #define BUCKET_PAIR_H
 
 #include "buckets.h"
 
-/* A bucket may straddle two cache lines, unless it divides one: both its first and its last
- * byte are fetched. */
+/* Prefetches the first and the last byte of a bucket: it may straddle two cache lines, unless
+ * its size divides that of a line. */
 static ALWAYS_INLINE void prefetch_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
@@ -22,8 +23,10 @@ static ALWAYS_INLINE void prefetch_buckets(const uint8_t *body, uint64_t nbucket
     prefetch_bucket(body, e.second, width);
 }
 
-/* The four lanes of a bucket at once: nonzero if one of them equals the fingerprint, which
- * 'copies' holds in each lane.  Bits above the lanes only borrow upwards. */
+/* Compares the four lanes of a bucket with a fingerprint at once.  'copies' holds the
+ * fingerprint in each lane, 'ones' a one.  Returns nonzero if at least one lane equals it: a
+ * zero lane of the difference is one whose top bit a subtraction of one sets.  Bits above the
+ * lanes may be anything, since a subtraction borrows upwards only. */
 static inline uint64_t lanes_match(uint64_t bucket, uint64_t copies, uint64_t ones,
                                    unsigned width)
 {
@@ -31,6 +34,7 @@ static inline uint64_t lanes_match(uint64_t bucket, uint64_t copies, uint64_t on
     return (difference - ones) & ~difference & (ones << (width - 1));
 }
 
+/* For slots of up to 16 bits: a bucket is one word of 64 bits. */
 static ALWAYS_INLINE bool narrow_has(const uint8_t *body, unsigned width, struct entry e)
 {
     uint64_t ones = cuckoo_lanes(width), copies = e.fingerprint * ones;
@@ -38,6 +42,7 @@ static ALWAYS_INLINE bool narrow_has(const uint8_t *body, unsigned width, struct
             lanes_match(cuckoo_load_bucket(body, e.second, width), copies, ones, width)) != 0;
 }
 
+/* The same for slots of 17 to 32 bits: a bucket is one word of 128 bits. */
 static ALWAYS_INLINE unsigned __int128 wide_lanes_match(unsigned __int128 bucket,
                                                         unsigned __int128 copies,
                                                         unsigned __int128 ones, unsigned width)
@@ -57,13 +62,15 @@ static ALWAYS_INLINE bool wide_has(const uint8_t *body, unsigned width, struct e
             wide_lanes_match(other, copies, ones, width)) != 0;
 }
 
+/* Returns whether the fingerprint of an entry lies in one of its two buckets. */
 static ALWAYS_INLINE bool bucket_pair_has(const uint8_t *body, unsigned width, struct entry e)
 {
     return width <= NARROW_MAX ? narrow_has(body, width, e) : wide_has(body, width, e);
 }
 
-/* Beside writers: what was not found may have been moved meanwhile; then the version of the two
- * buckets has changed. */
+/* The same while other threads write.  An entry that was not found may have moved between the
+ * two buckets meanwhile.  Then the version of the pair has changed, and the reader looks again;
+ * it never waits for a lock. */
 static ALWAYS_INLINE bool has_beside(const uint8_t *body, unsigned width, struct entry e,
                                      const uint32_t *versions)
 {

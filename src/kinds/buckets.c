@@ -1,4 +1,7 @@
-/* buckets.c - slots, locks, and making room by moving entries. */
+/* buckets.c - tables of buckets: their slots, their locks, and making room by moving entries.
+ *
+ * Invariant: an entry lies in one of its two buckets.  A move writes the new place before it
+ * clears the old one, so that readers always find the entry in one of them. */
 #include "buckets.h"
 
 #include "../base/locks.h"
@@ -38,7 +41,8 @@ void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET
     }
 }
 
-/* The one writer of these buckets changes a slot. */
+/* Writes a slot.  In a shared table the caller holds the lock of the bucket; other writers may
+ * change other slots in the same words, so the slot is changed atomically. */
 static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint32_t entry)
 {
     if (t->versions)
@@ -49,8 +53,9 @@ static void slot_set(const struct table *t, uint64_t bucket, unsigned slot, uint
         cuckoo_set_slot(t->body, bucket, slot, t->width, entry);
 }
 
-/* The first of four lanes of t->width bits that equals the entry, or BUCKET_SLOTS: the lowest
- * lane that a subtraction of one in each lane turns over is a zero of the difference. */
+/* Returns the first of four lanes of t->width bits that equals the entry, or BUCKET_SLOTS.  A
+ * subtraction of one from each lane of the difference turns over the lanes that are zero, and
+ * possibly, by a borrow, lanes above: so the lowest lane that turns over is a true zero. */
 static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
 {
     uint64_t difference = word ^ entry * t->ones;
@@ -62,7 +67,7 @@ static unsigned lanes_find(const struct table *t, uint64_t word, uint32_t entry)
            (unsigned)(lowest >> 3 * t->width != 0);
 }
 
-/* The same for slots of up to 32 bits. */
+/* The same for slots of 17 to 32 bits. */
 static unsigned wide_lanes_find(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     unsigned w = t->width;
@@ -105,6 +110,7 @@ void table_unlock(const struct table *t, uint64_t a, uint64_t b)
         lock_release(table_lock_of(t, b));
 }
 
+/* The version changes first: a reader that misses the entry must see that it has changed. */
 void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other)
 {
     if (t->versions)
@@ -114,17 +120,19 @@ void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t
 
 /* ---- Making room ----------------------------------------------------------------------- */
 
-/* The buckets that the search reached, in order: the two of the pair, and then those that the
- * entries of each lead to, four by four. */
+/* A breadth-first search for a free slot.  Step i of it looks at bucket[i].  The first two
+ * steps are the pair of the new entry; then each step has led to four more, the other buckets
+ * of its four entries.  So the array is the queue of the search and its tree at once. */
 struct search {
     uint64_t bucket[SEARCH_MOST];
-    unsigned end; /* the step whose bucket has a free slot */
-    unsigned free_slot;
+    unsigned end;       /* the step whose bucket has a free slot */
+    unsigned free_slot; /* that slot */
 };
 
 enum { FIRST_STEPS = 2 };
 
-/* The step, and the slot of its bucket, whose entry led to a step behind the first. */
+/* Return the step that led to step 'at' (which is not one of the first two), and the slot of
+ * the entry in its bucket that did. */
 static unsigned parent_of(unsigned at)
 {
     return (at - FIRST_STEPS) / BUCKET_SLOTS;
@@ -135,6 +143,7 @@ static unsigned slot_of(unsigned at)
     return (at - FIRST_STEPS) % BUCKET_SLOTS;
 }
 
+/* Returns whether the bucket of a step has a free slot, and makes it the end of the search. */
 static bool ends_at(const struct table *t, struct search *s, unsigned at)
 {
     s->end = at;
@@ -142,8 +151,8 @@ static bool ends_at(const struct table *t, struct search *s, unsigned at)
     return s->free_slot < BUCKET_SLOTS;
 }
 
-/* Goes on from a step to the four that its entries lead to.  Returns how many steps there are.
- */
+/* Appends the four steps that the entries of a step lead to, as far as there is room.  Returns
+ * how many steps there are then. */
 static unsigned branch(const struct table *t, struct search *s, unsigned at, unsigned count)
 {
     uint32_t entry[BUCKET_SLOTS];
@@ -156,13 +165,15 @@ static unsigned branch(const struct table *t, struct search *s, unsigned at, uns
     return count;
 }
 
-/* Buckets are on their way into the cache while so many others are looked at. */
+/* A bucket is prefetched when it is queued, and comes into the cache while the search looks at
+ * this many others. */
 enum { SEARCH_AHEAD = 8 };
 
-/* Looks for the nearest bucket with a free slot, breadth first: the steps are its own queue.  A
- * bucket is looked at SEARCH_AHEAD steps after it was queued, long before its own entries are
- * followed: three of four never are.  The search is bounded, since crafted keys can make all
- * roads lead back. */
+/* Looks for the nearest bucket with a free slot, breadth first.  Checks a bucket for a free
+ * slot SEARCH_AHEAD steps after it was queued, long before it follows the bucket's entries:
+ * three of four buckets are never followed.  Returns false if no bucket within
+ * t->search_most steps has a free slot.  The bound is needed, since crafted keys can make all
+ * paths lead back to the same buckets. */
 static bool find_path(const struct table *t, const struct pair *pair, struct search *s)
 {
     s->bucket[0] = pair->first;
@@ -177,8 +188,8 @@ static bool find_path(const struct table *t, const struct pair *pair, struct sea
     return false;
 }
 
-/* Moves the entry in a slot to a free slot of its other bucket.  false: it, or the free slot,
- * is not there any more: another thread was quicker. */
+/* Moves the entry in a slot to a free slot of its other bucket.  Returns false, and changes
+ * nothing, if another thread has meanwhile moved the entry or taken the free slot. */
 static bool move_entry(const struct table *t, uint64_t from, unsigned slot, uint64_t to,
                        unsigned free_slot)
 {
@@ -194,8 +205,8 @@ static bool move_entry(const struct table *t, uint64_t from, unsigned slot, uint
     return as_planned;
 }
 
-/* Other threads have written most of the locks and versions last: all of a path's are fetched
- * from their caches at once. */
+/* Prefetches all locks and versions of a path at once: most of them lie in the caches of the
+ * threads that wrote them last. */
 static ALWAYS_INLINE void prefetch_path(const struct table *t, const struct search *s)
 {
     for (unsigned at = s->end; t->locks && at >= FIRST_STEPS; at = parent_of(at)) {
@@ -206,10 +217,10 @@ static ALWAYS_INLINE void prefetch_path(const struct table *t, const struct sear
     }
 }
 
-/* Moves entries along a path into the free slot at its end, the last one first, so that no
- * entry is ever absent; then one of the new entry's buckets has a free slot, unless other
- * threads came between.  No bucket is twice on a path: the search would have found the end from
- * the first time on. */
+/* Moves the entries along a path towards the free slot at its end, the last one first, so that
+ * no entry is ever absent.  Then one bucket of the pair has a free slot, unless another thread
+ * has taken it; the caller tries again.  No bucket is twice on a path: the search would have
+ * gone on from its first occurrence, which is the shorter way. */
 bool table_make_room(const struct table *t, const struct pair *pair)
 {
     struct search s;
@@ -225,8 +236,8 @@ bool table_make_room(const struct table *t, const struct pair *pair)
     return true;
 }
 
-/* The emptier keeps both from filling up early: slots are taken in order, so that is the one
- * with the lower free slot. */
+/* Taking the emptier bucket keeps both from filling up early.  Slots are taken in order, so the
+ * emptier is the one whose first free slot is lower. */
 bool table_put(const struct table *t, const struct pair *pair, uint32_t entry)
 {
     unsigned in_first = table_find(t, pair->first, 0);

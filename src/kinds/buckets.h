@@ -1,5 +1,5 @@
-/* buckets.h - a table of buckets of 4 slots, in which an entry may lie in two of them: what
- * cuckoo filters of every kind share. */
+/* buckets.h - a table of buckets of 4 slots, where an entry lies in one of two buckets.  Cuckoo
+ * filters are one such table; elastic filters have one in each segment. */
 #ifndef BUCKETS_H
 #define BUCKETS_H
 
@@ -11,16 +11,17 @@
 enum { NBUCKETS, WIDTH }; /* its fields */
 enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32, NARROW_MAX = 16 };
 
-/* 1 .. 2^width - 1; 0 is the empty slot. */
+/* Returns 1 .. 2^width - 1, since 0 stands for an empty slot. */
 static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
 {
     return (uint32_t)(1 + scale64(mark, (UINT64_C(1) << width) - 1));
 }
 
-/* The other bucket of a fingerprint that lies in 'bucket': its own inverse, for any even
- * number of buckets; the sum of the two is odd, so they always differ.  The sum must not be
- * linear in the fingerprint: chains of moves would come back to few buckets, and a filter with
- * short fingerprints would be full too early. */
+/* Returns the other bucket of a fingerprint that lies in 'bucket'.  The fingerprint gives the
+ * sum of its two buckets modulo nbuckets, so the function is its own inverse for any even
+ * number of buckets.  The sum is odd, so the two always differ.  It must not be linear in the
+ * fingerprint: otherwise chains of moves would come back to the same few buckets, and a filter
+ * with short fingerprints would be full too early. */
 static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint,
                                            uint64_t nbuckets)
 {
@@ -30,7 +31,7 @@ static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint
     return sum - bucket + (sum < bucket ? nbuckets : 0);
 }
 
-/* An entry of a key: its fingerprint and its two buckets. */
+/* What a key stores: a fingerprint, in one of two buckets. */
 struct entry {
     uint32_t fingerprint;
     uint64_t first;
@@ -46,7 +47,9 @@ static ALWAYS_INLINE struct entry cuckoo_entry(struct keyhash key, uint64_t nbuc
     return e;
 }
 
-/* The pair of buckets of an entry has one of so many versions, the same from both sides. */
+/* Versions tell readers that an entry may have moved.  A writer counts up the version of a pair
+ * of buckets before it clears a slot of the pair; readers compare it before and after.  All
+ * pairs share this many versions.  The sum gives the same version from both buckets. */
 enum { CUCKOO_VERSIONS = 4096 };
 
 static inline uint64_t cuckoo_version(uint64_t a, uint64_t b)
@@ -54,8 +57,9 @@ static inline uint64_t cuckoo_version(uint64_t a, uint64_t b)
     return (a + b) % CUCKOO_VERSIONS;
 }
 
-/* 8 bytes from any address, also beside writers: they may be half old and half new, but no bit
- * of a slot that stays is changed by writers of others. */
+/* Loads 8 bytes from any address.  Other threads may write meanwhile: then some bytes are old
+ * and some new, but a slot that nobody changes is always read right, since writers of other
+ * slots do not touch its bits.  ThreadSanitizer needs to see atomic loads of aligned words. */
 static inline uint64_t cuckoo_load(const uint8_t *at)
 {
 #if THREAD_SANITIZED
@@ -68,16 +72,17 @@ static inline uint64_t cuckoo_load(const uint8_t *at)
 #endif
 }
 
-/* Four slots of up to 16 bits, in the low bits of one unaligned load: a bucket begins at a
- * multiple of 4 bits, and of 8 where it is 64 bits long. */
+/* Returns the four slots of a bucket, of up to 16 bits each, in the low bits; the bits above
+ * them are anything.  One load is enough: a bucket begins at a multiple of 4 bits, and at one
+ * of 8 if it is 64 bits long. */
 static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
     return cuckoo_load(body + (bit >> 3)) >> (bit & 7);
 }
 
-/* Four slots of up to 32 bits.  It may reach 8 bytes beyond the last bucket:
- * the body has room. */
+/* The same for slots of up to 32 bits.  The loads may reach 8 bytes beyond the last bucket; the
+ * body has room for that. */
 static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uint64_t bucket,
                                                         unsigned width)
 {
@@ -87,7 +92,7 @@ static inline unsigned __int128 cuckoo_load_wide_bucket(const uint8_t *body, uin
     return (low | high << 64) >> (bit & 7);
 }
 
-/* A one in each of the four lanes of a bucket of slots of up to 16 bits. */
+/* Returns a one in each of the four lanes of a bucket; for slots of up to 16 bits. */
 static inline uint64_t cuckoo_lanes(unsigned width)
 {
     return UINT64_C(1) | UINT64_C(1) << width | UINT64_C(1) << 2 * width |
@@ -102,8 +107,8 @@ static inline uint32_t cuckoo_slot(const uint8_t *body, uint64_t bucket, unsigne
     return (uint32_t)(cuckoo_load(body + (bit >> 3)) >> (bit & 7) & mask);
 }
 
-/* Flips those bits of a slot that 'change' has, in aligned words, of which other writers may
- * change other slots. */
+/* Flips those bits of a slot that are set in 'change'.  Works atomically on aligned words,
+ * since other threads may change other slots in the same words. */
 static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                       unsigned width, uint32_t change)
 {
@@ -115,7 +120,7 @@ static inline void cuckoo_change_slot(uint8_t *body, uint64_t bucket, unsigned s
         __atomic_fetch_xor(word + 1, (uint64_t)change >> (64 - shift), __ATOMIC_RELEASE);
 }
 
-/* Sets the slots of an empty bucket, of up to 16 bits each. */
+/* Sets all four slots of an empty bucket at once; for slots of up to 16 bits. */
 static inline void cuckoo_fill_bucket(uint8_t *body, uint64_t bucket, unsigned width,
                                       uint64_t slots)
 {
@@ -124,7 +129,8 @@ static inline void cuckoo_fill_bucket(uint8_t *body, uint64_t bucket, unsigned w
     store64(at, load64(at) | slots << (bit & 7));
 }
 
-/* For one thread; of up to 16 bits, without touching what lies behind a bucket of 64. */
+/* Writes a slot of up to 16 bits, for one thread.  Loads from the beginning of the bucket, so
+ * that it touches no byte behind a bucket of 64 bits. */
 static inline void cuckoo_set_narrow_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                           unsigned width, uint32_t fingerprint)
 {
@@ -135,7 +141,7 @@ static inline void cuckoo_set_narrow_slot(uint8_t *body, uint64_t bucket, unsign
     store64(at, (load64(at) & ~mask) | (uint64_t)fingerprint << shift);
 }
 
-/* For one thread. */
+/* Writes a slot of up to 32 bits, for one thread. */
 static inline void cuckoo_set_slot(uint8_t *body, uint64_t bucket, unsigned slot,
                                    unsigned width, uint32_t fingerprint)
 {
@@ -146,11 +152,12 @@ static inline void cuckoo_set_slot(uint8_t *body, uint64_t bucket, unsigned slot
     store64(at, others | (uint64_t)fingerprint << (bit & 7));
 }
 
-/* The segments of elastic filters are tables of one size, whose entries end in a tail. */
+/* The segments of elastic filters are tables of one size.  The top bits of an entry, its tail,
+ * give its other bucket. */
 enum { SEGMENT_BUCKETS = 512, TAIL_BITS = 6 };
 
-/* The other bucket of a tail that lies in 'bucket': as cuckoo_other_bucket() has it, whose sums
- * for so many buckets these are. */
+/* Returns the other bucket of a tail that lies in 'bucket'.  The table holds the sums that
+ * cuckoo_other_bucket() computes for 512 buckets, one for each tail. */
 static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
 {
     static const uint16_t sums[1U << TAIL_BITS] = {
@@ -168,8 +175,8 @@ static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
 
 extern const struct loops cuckoo_loops; /* its adds are in cuckoo.c */
 
-/* As contains() of the loops, beside writers, who count up a version of an entry's two buckets
- * before they clear one of its slots. */
+/* Does what contains() of the loops does while other threads write.  'versions' are the
+ * CUCKOO_VERSIONS versions that the writers count up. */
 size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
                               const uint32_t *versions, const struct keyhash *keys,
                               const struct keyhash *ahead, size_t n, bool *answer);
@@ -179,47 +186,52 @@ size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
 /* How many buckets a search for room looks at, at most. */
 enum { SEARCH_MOST = 1024 };
 
-/* What the operations work on, taken apart once per call. */
+/* A table of buckets as the operations need it: made from a filter at the beginning of a
+ * call. */
 struct table {
     uint8_t *body;
     uint64_t nbuckets;
-    unsigned width;      /* bits a slot */
-    unsigned tail_shift; /* what an entry has above these bits gives its other bucket */
-    unsigned search_most;
-    uint64_t ones;      /* a one in each of four lanes of up to 16 bits */
-    bool straddles;     /* a bucket may lie in two cache lines */
-    uint32_t *versions; /* CUCKOO_VERSIONS for those who ask meanwhile; NULL: one thread */
-    uint64_t salt;      /* tells apart tables with the same versions */
-    uint8_t *locks;     /* a power of two; NULL: nobody else writes */
+    unsigned width;       /* bits a slot */
+    unsigned tail_shift;  /* segments: how far to shift an entry to get its tail; else 0 */
+    unsigned search_most; /* the number of buckets that a search for room looks at */
+    uint64_t ones;        /* a one in each of four lanes; 0 for slots of more than 16 bits */
+    bool straddles;       /* a bucket may lie in two cache lines */
+    uint32_t *versions;   /* CUCKOO_VERSIONS, for concurrent readers; NULL: one thread only */
+    uint64_t salt;        /* tables that share the versions differ in this */
+    uint8_t *locks;       /* lock_mask + 1 locks, a power of two; NULL: nobody else writes */
     uint64_t lock_mask;
 };
 
-/* For one thread; to be shared, set versions and locks. */
+/* Returns a table for one thread; for several threads the caller sets versions and locks. */
 struct table table_make(uint8_t *body, uint64_t nbuckets, unsigned width, unsigned tail_shift);
 
-/* Where an entry may lie. */
+/* The two buckets in which an entry may lie. */
 struct pair {
     uint64_t first;
     uint64_t second;
 };
 
+/* Read one slot, or all four slots of a bucket; 0 is an empty slot. */
 uint32_t table_get(const struct table *t, uint64_t bucket, unsigned slot);
 void table_get_all(const struct table *t, uint64_t bucket, uint32_t entry[BUCKET_SLOTS]);
 
-/* The first slot that holds the entry (0: that is empty), or BUCKET_SLOTS. */
+/* Returns the first slot of the bucket that holds 'entry', or BUCKET_SLOTS if none does.  An
+ * entry of 0 finds the first empty slot. */
 unsigned table_find(const struct table *t, uint64_t bucket, uint32_t entry);
 
-/* Clears a slot of one of the two buckets of its entry. */
+/* Clears a slot of 'bucket'.  'other' is the other bucket of the entry in the slot. */
 void table_clear(const struct table *t, uint64_t bucket, unsigned slot, uint64_t other);
 
-/* Puts an entry into the emptier of its buckets.  false: both are full. */
+/* Puts an entry into the emptier of its two buckets.  Returns false, and changes nothing, if
+ * both are full. */
 bool table_put(const struct table *t, const struct pair *pair, uint32_t entry);
 
-/* Moves entries to their other buckets, so that one of the pair gets a free slot (which another
- * thread may then take).  false: there is no way; nothing was changed. */
+/* Moves entries to their other buckets, so that a bucket of the pair gets a free slot; another
+ * thread may then take that slot.  Takes the table's locks itself: the caller holds none.
+ * Returns false, and changes nothing, if the search finds no way. */
 bool table_make_room(const struct table *t, const struct pair *pair);
 
-/* The other bucket of an entry (in an empty slot's place: any). */
+/* Returns the other bucket of an entry that lies in 'bucket'; for an empty slot, any bucket. */
 static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint32_t entry)
 {
     if (t->tail_shift) /* of a segment */
@@ -227,7 +239,7 @@ static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint3
     return cuckoo_other_bucket(bucket, entry, t->nbuckets);
 }
 
-/* Of an entry that lies in one of the two buckets: the same from both. */
+/* Returns the version of a pair of buckets, whichever of them is 'a'. */
 static inline uint32_t *table_version(const struct table *t, uint64_t a, uint64_t b)
 {
     return &t->versions[cuckoo_version(a, b + t->salt)];
@@ -238,11 +250,12 @@ static inline uint8_t *table_lock_of(const struct table *t, uint64_t bucket)
     return &t->locks[bucket & t->lock_mask];
 }
 
-/* In the order of the locks, so that no two writers wait for each other. */
+/* Lock and unlock two buckets.  Locks are taken in the order of their addresses, so that no two
+ * writers wait for each other.  Do nothing in a table of one thread. */
 void table_lock(const struct table *t, uint64_t a, uint64_t b);
 void table_unlock(const struct table *t, uint64_t a, uint64_t b);
 
-/* What a writer will need.  A bucket may straddle two cache lines, unless it divides one. */
+/* Prefetches what a writer of the bucket will need: its cache lines and its lock. */
 static ALWAYS_INLINE void table_prefetch(const struct table *t, uint64_t bucket)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * t->width);

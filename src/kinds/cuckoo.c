@@ -4,21 +4,22 @@
  *   body   = nbuckets buckets, then 8 bytes of room for the last load
  *   bucket = 4 slots of 'width' bits, bucket b beginning at bit 4 * width * b; 0 = empty
  *
- * An entry is the fingerprint of a key; it lies in one of two buckets, each of which follows
+ * An entry is the fingerprint of a key.  It lies in one of two buckets, each of which follows
  * from the other and the fingerprint: second = c(fingerprint) - first mod nbuckets.  That is
- * its own inverse for any number of buckets (an XOR needs a power of two), so an entry moves
- * without its key.  c is odd and nbuckets even, so the two buckets always differ.
+ * its own inverse for any number of buckets (an XOR needs a power of two), so an entry can move
+ * although its key is not known.  c is odd and nbuckets is even, so the two buckets always
+ * differ.
  *
- * Every add stores a copy: the filter is a multiset, from which what was added can be removed.
- * An add plans the moves that make room (breadth first, without writing) and then commits
- * them from the empty slot backwards: a failed add has changed nothing.
+ * Every add stores a copy: the filter is a multiset, from which added keys can be removed.  An
+ * add first plans the moves that make room (breadth first, without writing) and then makes them
+ * from the empty slot backwards: a failed add has changed nothing.
  *
- * Many threads.  Who writes a bucket holds its lock (one of many, taken in order); buckets
- * share words, which are therefore changed atomically.  Before a slot is cleared, by a removal
- * or because its entry has been copied to the other bucket, a version that belongs to the pair
- * of buckets is counted up.  Who asks reads the version, both buckets, and the version again:
- * it can have missed an entry, by reading its new place too early and the old one too late,
- * only if the version has changed, and then asks again.  It never waits.
+ * Many threads.  A writer of a bucket holds its lock (one of many, taken in order).  Buckets
+ * share words, so words are changed atomically.  A slot is cleared by a removal, or because its
+ * entry has been copied to the other bucket; before that, the writer counts up the version of
+ * the pair of buckets.  A reader reads the version, both buckets, and the version again.  It
+ * can miss an entry only if it reads the new place too early and the old place too late; then
+ * the version has changed, and it looks again.  Readers never wait.
  *
  * Limits: 4 to 32 bits a fingerprint; 8 copies of a key.
  * Invariant: each entry lies in one of its two buckets. */
@@ -33,8 +34,8 @@ static const char *const field_names[] = { "nbuckets", "fingerprint_bits", NULL 
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
-/* The different (bucket pair, fingerprint) there can be: an absent key is taken for present
- * if its own is occupied. */
+/* Returns how many different combinations of a bucket pair and a fingerprint there are.  An
+ * absent key is "perhaps there" if its combination is occupied. */
 static double pair_count(const struct geometry *g)
 {
     return (double)g->field[NBUCKETS] / 2 * (exp2((double)g->field[WIDTH]) - 1);
@@ -45,16 +46,17 @@ static double predict(const struct geometry *g, double keys)
     return sizing_occupancy(pair_count(g), keys).mean;
 }
 
-/* With so many entries the rate is kept even if no two are the same. */
+/* Returns how many entries keep the fpr even if all of them differ. */
 static double distinct_limit(const struct geometry *g)
 {
     return floor(g->fpr * pair_count(g));
 }
 
-/* Load at which adds are sure to find room: the search reaches .955 at every width (.963 from
- * 7 bits on).  A small table can be crowded by chance, so it gets slots to spare, and
- * fingerprints long enough to spread its keys over all pairs of buckets: of 1.6 million tables
- * for 9 to 33 keys, and 60,000 for 1000 and more, none was full too early. */
+/* The load up to which adds are sure to find room: the search reaches .955 at every width
+ * (.963 from 7 bits on).  A small table can be crowded by chance.  So it gets slots to spare
+ * (plan_buckets()), and fingerprints that are long enough to spread its keys over all pairs of
+ * buckets (SMALL_WIDTH).  Of 1.6 million tables for 9 to 33 keys, and 60,000 for 1000 and more,
+ * none was full too early. */
 static const double planned_load = 0.94;
 enum { SMALL_CAPACITY = 10000, SMALL_WIDTH = 8 };
 
@@ -65,7 +67,8 @@ static uint64_t plan_buckets(uint64_t capacity)
     return 2 * pairs;
 }
 
-/* How many of the pairs are expected to be given nine keys or more, which is one too many. */
+/* Returns how many combinations of bucket pair and fingerprint are expected to get nine keys or
+ * more: one more than fit into the two buckets. */
 static double crowded_pairs(const struct geometry *g)
 {
     const double ninth = 362880; /* 9! */
@@ -104,7 +107,8 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
-/* From the number of entries, most of which differ. */
+/* Computes both from the number of entries, as if all of them differed: the fpr is a little
+ * lower if some are copies. */
 static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     (void)most_nbytes;
@@ -116,7 +120,8 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 /* ---- Many threads ---------------------------------------------------------------------- */
 
-/* What the threads of a shared filter need. */
+/* What the threads of a shared filter need: versions, and a lock for every LOCK_BUCKETS buckets
+ * within these limits. */
 enum { LOCK_BUCKETS = 4, LOCKS_MIN = 64, LOCKS_MAX = 1 << 20 };
 
 struct bucket_locks {
@@ -176,7 +181,9 @@ static unsigned copies_of(const struct table *t, const struct entry *e)
            bucket_count(t, e->second, e->fingerprint);
 }
 
-/* *was_present is only looked at, and set, with 'unless_present'. */
+/* Adds an entry; with 'unless_present', only if it is not there yet.  Sets *was_present to
+ * whether it was there; without 'unless_present', to false.  Returns 0, PERHAPS_ERR_COPIES or
+ * PERHAPS_ERR_FULL.  Tries again if other threads take the room that it has made. */
 static int insert(const struct table *t, const struct entry *e, bool unless_present,
                   bool *was_present)
 {
@@ -200,7 +207,7 @@ static void bind(perhaps_filter *f)
 {
     f->loops = cuckoo_loops;
     if (f->writers)
-        f->loops.contains_one = NULL; /* through contains() */
+        f->loops.contains_one = NULL; /* single keys go through contains() */
 }
 
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
@@ -245,6 +252,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
+/* Removes one copy of an entry whose buckets are locked.  Returns whether there was one. */
 static bool remove_one(const struct table *t, const struct entry *e)
 {
     unsigned slot = table_find(t, e->first, e->fingerprint);
@@ -274,6 +282,8 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
+/* Counts again if an entry may have moved meanwhile, which could count it twice or not at
+ * all. */
 static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 {
     struct table t = table_of(f);
@@ -290,6 +300,8 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
     return copies;
 }
 
+/* Inserts each entry of the other table: a bucket and a fingerprint give the other bucket, so
+ * no key is needed.  f is a copy (core/merge.c), which the caller drops after a failure. */
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     struct table to = table_of(f), from = table_of(other);

@@ -1,4 +1,5 @@
-/* cuckoo_loops.c - the loops that ask cuckoo filters: one text for every instruction set. */
+/* cuckoo_loops.c - the loops that query cuckoo filters.  They are the same for every
+ * instruction set; adds and removals are in cuckoo.c. */
 #include "bucket_pair.h"
 
 static void cuckoo_prefetch(const uint8_t *body, const uint64_t *field,
@@ -8,7 +9,7 @@ static void cuckoo_prefetch(const uint8_t *body, const uint64_t *field,
         prefetch_buckets(body, field[NBUCKETS], (unsigned)field[WIDTH], keys[i]);
 }
 
-/* 'versions' is NULL where nobody writes. */
+/* Queries n keys.  'versions' is NULL if nobody writes meanwhile. */
 static ALWAYS_INLINE size_t contains_at_width(const uint8_t *body, uint64_t nbuckets,
                                               unsigned width, const uint32_t *versions,
                                               const struct keyhash *keys,
@@ -26,7 +27,7 @@ static ALWAYS_INLINE size_t contains_at_width(const uint8_t *body, uint64_t nbuc
     return found;
 }
 
-/* Slots of up to 16 bits have a loop each, in which shifts are by numbers: 8 % faster. */
+/* Each width up to 16 bits has a loop of its own, where shifts are by constants: 8 % faster. */
 static size_t cuckoo_contains(const uint8_t *body, const uint64_t *field,
                               const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                               bool *answer)
