@@ -1,13 +1,13 @@
-/* add.c - hashed keys into a filter, never beyond its key limit, and counted.
+/* add.c - adds hashed keys to a filter and counts them, never beyond its key limit.
  *
- * At every moment at which a filter takes keys its rate is at most what was asked.  The key
- * limit sees to it for all seeds but one in 10^9, if keys are what they seem: different, and
- * not crafted to meet in few lines.  In small filters, where it costs little, the rate is
- * looked at as well: at a number of keys it is computed from the bits, and how many keys can be
- * added before it has to be again.
+ * Invariant: as long as a filter accepts keys, its fpr is at most what was asked.  The key
+ * limit keeps this for all hash seeds but one in 10^9, provided that the keys are different and
+ * that nobody has crafted them to meet in few lines.  A small filter, where it costs little,
+ * also computes its fpr from its bits at certain numbers of keys, and from the fpr how many
+ * keys it can take before it must compute it again ('room_until').
  *
- * Parts of a composite are not looked at.  Crafted keys would make a layer full that has hardly
- * any, and the chain would have to refuse all keys, or to grow for a few. */
+ * Parts of a composite do not compute their fpr.  Crafted keys would fill a layer that holds
+ * hardly any keys, and the chain would then have to refuse all keys, or to grow for a few. */
 #include <math.h>
 
 #include "../base/locks.h"
@@ -15,7 +15,8 @@
 
 /* ---- Room ------------------------------------------------------------------------------ */
 
-/* At most 256 lines, which are computed in 50 us: a millisecond while a filter is filled. */
+/* A filter is small up to this size.  These are 256 lines, whose fpr takes 50 us to compute:
+ * one millisecond in all while the filter is filled. */
 enum { LOOKED_AT_NBYTES = 16 << 10 };
 
 static bool is_looked_at(const perhaps_filter *f)
@@ -30,10 +31,14 @@ void filter_reset_room(perhaps_filter *f)
     f->room_until = is_looked_at(f) ? limit / 2 : limit;
 }
 
-/* A rate of Bloom filters rises at most as the power of the keys that is the number of a key's
- * bits, of which no plan takes more than 'steps'.  So it may be known to be kept up to the
- * limit.  If not, half of the way to that is taken, or a third of the way to the asked rate:
- * where one line has much of the rate it may rise by more than the mean. */
+/* Returns at how many keys the fpr must be computed again, when it is 'rate' with 'keys' keys.
+ *
+ * With k bits a key the fpr of a Bloom filter rises at most with the k-th power of the number
+ * of keys, and no plan takes a k above 'steps'.  If this shows that the fpr is kept up to the
+ * key limit, the limit is the answer.  Otherwise the answer is half of the way to the limit, or
+ * a third of the way (on a logarithmic scale) to where the fpr may reach the asked one,
+ * whichever comes first.  Not more than a third, since the fpr may rise by more than its mean
+ * where one line causes much of it. */
 static uint64_t next_look(const perhaps_filter *f, uint64_t keys, double rate)
 {
     const double share = 1.0 / 3, steps = -1.25 * log2(f->geometry.fpr) + 1;
@@ -63,8 +68,8 @@ bool filter_has_room(perhaps_filter *f, const struct keyhash *key)
 
 /* ---- Add and remove --------------------------------------------------------------------- */
 
-/* Adds one key.  What is there already is added where that changes nothing, also at the limit;
- * only what is not is counted before. */
+/* Counts and adds one key.  A key that is there already, in a kind that stores no copies,
+ * changes nothing: adding it succeeds even at the limit, and is not counted. */
 static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                        bool *answer)
 {
@@ -72,7 +77,7 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     size_t added;
     if (!stores_copies && f->kind->contains(f, key, key, 1, answer))
         return 0;
-    do /* other processes count, too */
+    do /* until it is counted: other processes may take the room meanwhile */
         if (!filter_has_room(f, key))
             return PERHAPS_ERR_FULL;
     while (!reserve_keys(f, 1, 0));
@@ -82,8 +87,9 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
     return error;
 }
 
-/* One thread at a time: of several that add one key none shall take the last place and another
- * be refused. */
+/* Counts and adds one key near the limit; in a shared filter one thread at a time.  Otherwise,
+ * of several threads that add the same key, one could take the last room and another be
+ * refused. */
 static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                           bool *answer)
 {
@@ -103,10 +109,12 @@ static size_t count_true(const bool *answer, size_t n)
     return count;
 }
 
-/* Near the limit of a shared filter keys are added one by one, so that none is refused because
- * of room that others have reserved and will not need. */
+/* Within this many keys of the limit, keys are added to a shared filter one by one.  Otherwise
+ * one could be refused because of room that other threads have reserved and will not need. */
 enum { SHARED_MARGIN = 4 * BATCH_MOST };
 
+/* Counts keys before it adds them, so that no two threads pass the limit together, and then
+ * takes back the count of those that were there already. */
 int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
@@ -136,7 +144,7 @@ size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
-/* ---- What the loops of a kind do alone -------------------------------------------------- */
+/* ---- Operations in which the loops of a kind do all the work ---------------------------- */
 
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
@@ -152,7 +160,7 @@ size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
 int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
               size_t n, bool unless_present, bool *answer, size_t *done)
 {
-    (void)unless_present; /* adding what is there changes nothing */
+    (void)unless_present; /* adding a key that is there changes nothing */
     f->loops.add(f->body, f->geometry.field, keys, ahead, n, answer);
     *done = n;
     return 0;

@@ -1,4 +1,7 @@
-/* counters.h - counting in a filter that other threads may be counting in. */
+/* counters.h - counting in a filter in which other threads may be counting, too.
+ *
+ * Only the number matters, not its order with other memory accesses, so relaxed atomics do.  A
+ * filter that is not shared counts plainly and pays nothing. */
 #ifndef COUNTERS_H
 #define COUNTERS_H
 
@@ -17,7 +20,8 @@ static inline void counter_add(const perhaps_filter *f, uint64_t *counter, uint6
         *counter += n;
 }
 
-/* Takes n, or what there is: a file's counter may be wrong. */
+/* Subtracts n from a counter, or sets it to 0 if it is smaller: one from a file may be
+ * wrong. */
 static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
 {
     uint64_t now = counter_get(counter), then;
@@ -31,8 +35,9 @@ static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint
         *counter = then;
 }
 
-/* Counts up to n keys more before they are added, all of them or, for a filter of one thread,
- * as many as there is room for.  Returns how many. */
+/* Counts up to n keys before they are added, and returns how many it counted.  A filter that is
+ * not shared counts as many as may be added without a look at its fpr.  A shared filter counts
+ * all n if there is room for them and for 'margin' more; otherwise none. */
 static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
 {
     uint64_t *counter = &f->counters->keys;

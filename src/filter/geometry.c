@@ -1,4 +1,4 @@
-/* geometry.c - the numbers that give a body its meaning: planned, checked, described. */
+/* geometry.c - plans, checks and describes the numbers that give a body its meaning. */
 #include "filter.h"
 
 int geometry_check(const struct filter_kind *kind, struct geometry *g)

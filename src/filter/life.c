@@ -1,4 +1,4 @@
-/* life.c - making, copying, clearing and releasing filters. */
+/* life.c - makes, copies, clears and releases filters. */
 #include <sodium/utils.h>
 #include <string.h>
 
@@ -7,11 +7,14 @@
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
+/* Returns the size of f->writers; 0 if there are none. */
 static size_t filter_writers_nbytes(const perhaps_filter *f)
 {
     return f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
 }
 
+/* Allocates the body, and what writers of a shared filter need.  Returns false if there is not
+ * enough memory; perhaps_free() then releases the rest. */
 static bool allocate_body(perhaps_filter *f)
 {
     uint64_t nbytes = f->geometry.body_nbytes;
@@ -61,7 +64,7 @@ int filter_attach(perhaps_filter *f)
                              : 0;
 }
 
-/* Releases what could not be made whole, and passes the error on. */
+/* Releases the filter and sets *filter to NULL if there was an error.  Returns the error. */
 static int abandon(perhaps_filter **filter, int error)
 {
     if (error) {
@@ -129,6 +132,7 @@ const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cu
     return f->body;
 }
 
+/* Copies the body to one array, wherever its pieces lie. */
 static void copy_body(const perhaps_filter *f, uint8_t *to)
 {
     struct body_cursor cursor = { 0 };
@@ -137,6 +141,7 @@ static void copy_body(const perhaps_filter *f, uint8_t *to)
         memcpy(to, piece, n);
 }
 
+/* Copies the parts.  Returns 0 or an error; 'copy' owns those that were copied before it. */
 static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
 {
     int error = 0;

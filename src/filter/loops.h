@@ -1,15 +1,17 @@
 /* loops.h - the inner loops of a kind, for one instruction set.
  *
- * A loop sees pointers and integers, never a filter.  The contract of all of them:
- * - 'field' is the geometry of the kind, in the order of its field_names; any that passed the
- *   kind's set_geometry(), with any body, is memory-safe.
- * - 'keys' are n hashes to deal with, in order; 'ahead' are n hashes of keys that come later:
- *   while it works on keys[i] it prefetches what ahead[i] will need.  The caller
- *   passes ahead == keys where none comes later.
- * - It reads and writes the body only, and answers as the scalar one does, bit for bit.
- * - answer[i] is written for every i < n: whether the key is there; for adds, whether it was
- *   there before.
- * - A body that others may write meanwhile is read word by word: each is old or new. */
+ * A loop sees pointers and integers, never a filter.  The contract of all loops:
+ * - 'field' is the geometry of the kind, in the order of its field_names.  It has passed the
+ *   kind's set_geometry(); the body may contain any bytes, and the loop is memory-safe.
+ * - 'keys' are n hashes to work on, in order.  'ahead' are n hashes of keys that come later:
+ *   while the loop works on keys[i], it prefetches what ahead[i] will need.  If no keys come
+ *   later, the caller passes ahead == keys.
+ * - A loop reads and writes only the body.  It gives the same answers, and leaves the same bits,
+ *   as the scalar loop.
+ * - It sets answer[i] for every i < n: to whether the key is perhaps there, or, if it adds, to
+ *   whether the key was there before.
+ * - If other threads may write the body meanwhile, a loop reads it in aligned words, so that
+ *   each word is the old or the new one. */
 #ifndef LOOPS_H
 #define LOOPS_H
 
@@ -18,8 +20,10 @@
 #include "../base/cpu.h"
 #include "../base/keyhash.h"
 
-/* Of one kind.  'contains' and 'add' return how many answers are true.  The _one forms, which
- * must do with few instructions to overlap with the next call, return the answer. */
+/* The loops of one kind for one instruction set.  'contains' and 'add' return how many answers
+ * are true.  The _one forms return the answer for their key; they must do with few
+ * instructions, so that the CPU can overlap the memory access of one call with the next
+ * call. */
 struct loops {
     void (*prefetch)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
                      size_t n);
