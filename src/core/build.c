@@ -1,19 +1,20 @@
-/* build.c - filters of keys that are given before any is asked for. */
+/* build.c - makes a filter of keys that are all given before the first query. */
 #include <perhaps_build.h>
 
 #include "../base/memory.h"
 
-/* What kinds need that are built at once will be kept here; all that there are today take keys
- * as they come. */
+/* All kinds of today take keys as they come, so a builder adds them to a filter at once.  A
+ * kind that needs all keys together would collect them here. */
 struct perhaps_builder {
-    perhaps_filter *filter; /* NULL: finished */
+    perhaps_filter *filter; /* NULL: perhaps_builder_finish() has given it away */
     struct perhaps_allocator allocator;
     bool stores_copies;
-    int error; /* the first, after which keys are missing */
+    int error; /* the first one: since then keys are missing */
 };
 
-/* Where keys can be removed or counted each add is one copy: a key that was dropped because of
- * another one's entry would go with that. */
+/* Returns whether each add must store a copy: yes if keys will be removed or counted.
+ * Otherwise a key that was dropped, because another key has an equal entry, would be lost when
+ * that other key is removed. */
 static bool wants_copies(unsigned needs)
 {
     return needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);

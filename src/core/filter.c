@@ -1,4 +1,8 @@
-/* filter.c - the public calls: check, hash, forward. */
+/* filter.c - the public calls: they check their arguments, hash the keys, and call the kind.
+ *
+ * The _many calls work on a ring of hashes; HACKING.md ("Batches: the ring") explains why.  The
+ * calls for one key have a short path for the usual case, and NOINLINE functions for all
+ * others. */
 #include "../filter/filter.h"
 
 #include "../base/compiler.h"
@@ -22,7 +26,7 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     return filter_new(kind, &g, &hasher, options, filter);
 }
 
-/* ---- Hashing ahead --------------------------------------------------------------------- */
+/* ---- Hash ------------------------------------------------------------------------------ */
 
 int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
                       struct perhaps_hashed *hashed)
@@ -32,15 +36,17 @@ int perhaps_hash_many(const perhaps_filter *f, const struct perhaps_keys *keys,
 
 /* ---- Batches --------------------------------------------------------------------------- */
 
-/* Hashes keys into a ring, BATCH_AHEAD before they are dealt with; or, to be sorted, BATCH_MOST
- * at once and none ahead. */
+/* Many keys on their way to the kind.  They are hashed into a ring, 'step' keys at a time, and
+ * are handed to the kind 'ahead' keys later.  For a kind that sorts keys 'step' is BATCH_MOST
+ * and 'ahead' is 0.
+ * Invariant: done <= hashed <= count, and hashed - done <= ring_size. */
 struct batch {
     const perhaps_filter *f;
     const struct perhaps_keys *keys;
     size_t step, ahead, ring_size;
-    size_t count;  /* of the keys, how many the hash accepts */
-    size_t hashed; /* of these, how many are in the ring or were */
-    size_t done;   /* and have been dealt with */
+    size_t count;  /* how many of the keys the hash accepts */
+    size_t hashed; /* how many keys have been hashed */
+    size_t done;   /* how many keys the kind has worked on; the caller advances it */
     struct keyhash *ring;
 };
 
@@ -49,6 +55,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Hashes up to 'most' more keys into the ring.  Steps divide the ring, so that none wraps. */
 static void batch_hash(struct batch *b, size_t most)
 {
     size_t n = smaller(most, b->count - b->hashed);
@@ -56,6 +63,7 @@ static void batch_hash(struct batch *b, size_t most)
     b->hashed += n;
 }
 
+/* Begins a batch: hashes the first BATCH_AHEAD keys and prefetches what they will need. */
 static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_keys *keys,
                                 size_t count, struct keyhash ring[BATCH_RING])
 {
@@ -71,6 +79,7 @@ static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_ke
     return b;
 }
 
+/* Begins a batch for a kind that sorts keys, and so prefetches in an order of its own. */
 static struct batch batch_begin_sorted(const perhaps_filter *f, const struct perhaps_keys *keys,
                                        size_t count, struct keyhash ring[BATCH_MOST])
 {
@@ -82,7 +91,8 @@ static struct batch batch_begin_sorted(const perhaps_filter *f, const struct per
                            .ring = ring };
 }
 
-/* The next step's keys, and the same number ahead.  Returns how many. */
+/* Sets *keys to the hashes of the next step, and *ahead to as many hashes of later keys; or to
+ * the same hashes near the end, where their lines have been prefetched.  Returns how many. */
 static size_t batch_next(struct batch *b, const struct keyhash **keys,
                          const struct keyhash **ahead)
 {
@@ -96,6 +106,7 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
 
 /* ---- Add ------------------------------------------------------------------------------- */
 
+/* Returns 0 if keys of this filter may be changed, or the error of a call that tries. */
 static int may_change(const perhaps_filter *f)
 {
     if (f->read_only)
@@ -108,6 +119,7 @@ static int may_add(const perhaps_filter *f)
     return f->kind->add ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
 }
 
+/* Adds hashed keys and counts a failed add.  Contract as filter_add_hashed(). */
 static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
@@ -165,6 +177,8 @@ static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
     return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
 }
 
+/* Adds one hashed key: at once by the loop for one key, if the filter is not shared and there
+ * is room without a look at the fpr. */
 static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool unless_present,
                                  bool *answer)
 {
@@ -186,7 +200,7 @@ static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_n
     return error ? error : add_one_hashed(f, hash, unless_present, answer);
 }
 
-/* As perhaps_contains(). */
+/* Adds one key.  Integers have a path of their own: perhaps_contains() tells why. */
 static inline int add_one(perhaps_filter *f, const void *key, size_t key_nbytes,
                           bool unless_present, bool *answer)
 {
@@ -211,6 +225,7 @@ int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t k
 
 /* ---- Ask ------------------------------------------------------------------------------- */
 
+/* Asks the kind, through the guard if pages must be checked first. */
 static size_t ask(const perhaps_filter *f, const struct keyhash *keys,
                   const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -237,13 +252,14 @@ static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
 {
     struct keyhash hash;
     if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
-        return !f->hasher.ready; /* nothing is certain; or it could not have been added */
+        return !f->hasher.ready; /* no secret: perhaps; a wrong length: it was never added */
     return contains_hashed(f, hash);
 }
 
-/* The fewer instructions the more calls overlap, each of which waits for memory: a CPU looks a
- * few hundred of them ahead.  So the most frequent keys, integers, have a path of their own, on
- * which nothing is kept on the stack. */
+/* A call waits for memory, and meanwhile the CPU executes later calls, as far as it can look
+ * ahead: a few hundred instructions.  So the fewer instructions a call takes, the more calls
+ * overlap.  Integers, the most frequent keys, have a path of their own, without a stack
+ * frame. */
 bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
     if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t))
@@ -251,7 +267,8 @@ bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbyte
     return contains_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed));
 }
 
-/* For what a batch cannot hash: no secret, or keys of a length that the hash refuses. */
+/* Asks for each key alone, where a batch cannot hash the keys: the secret is missing, or the
+ * hash refuses the length of a key. */
 static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_keys *keys,
                                   bool *present)
 {
@@ -284,6 +301,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     return found;
 }
 
+/* Returns 0 if this filter can tell counts, or the error of a call that asks for one. */
 static int may_count(const perhaps_filter *f)
 {
     if (!f->counts)
@@ -309,6 +327,8 @@ int perhaps_count(const perhaps_filter *f, const void *key, size_t key_nbytes, u
     return error ? error : count_hashed(f, &hash, count);
 }
 
+/* Sets the counts of keys until there is an error.  count() of a kind takes one key and does
+ * not prefetch, so this loop prefetches the keys ahead. */
 static int count_all(const perhaps_filter *f, const struct perhaps_keys *keys, uint64_t *counts)
 {
     struct keyhash ring[BATCH_RING];

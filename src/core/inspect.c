@@ -22,8 +22,9 @@ uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
     return nbytes;
 }
 
-/* The rate at capacity takes a millisecond to compute: this is done once.  Threads that ask for
- * it at the same time all compute the same. */
+/* Returns the fpr that is predicted at capacity.  It takes a millisecond to compute, so this is
+ * done once and kept in the filter.  Threads that call at the same time all compute the same
+ * number, so it does not matter which of them stores it. */
 static double predicted_at_capacity(const perhaps_filter *f)
 {
     double *kept = (double *)&f->fpr_predicted, fpr;

@@ -1,16 +1,19 @@
-/* kinds.c - the registry: one row a kind, in order of preference. */
+/* kinds.c - the registry: one row for each kind, in order of preference.
+ *
+ * A plan takes the first kind that meets the needs and reaches the fpr and the size.  This
+ * table is the only place that names all kinds. */
 #include <string.h>
 
 #include "../kinds/kinds.h"
 #include "plan.h"
 
 static const struct filter_kind *const kinds[] = {
-    &kind_blocked,  /* adds and asks */
-    &kind_cuckoo,   /* removes */
-    &kind_bloom,    /* the fewest bits */
-    &kind_elastic,  /* grows, removes */
-    &kind_chain,    /* grows, at any rate */
-    &kind_counting, /* counts beyond 8 */
+    &kind_blocked,  /* only adds: one memory access a key */
+    &kind_cuckoo,   /* can remove */
+    &kind_bloom,    /* only adds: the fewest bits of those */
+    &kind_elastic,  /* grows, can remove */
+    &kind_chain,    /* grows, at any fpr */
+    &kind_counting, /* counts more than 8 copies */
     &kind_window,   /* forgets */
 };
 

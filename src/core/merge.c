@@ -1,9 +1,10 @@
-/* merge.c - two filters: equality and union. */
+/* merge.c - compares two filters, and makes the union of two. */
 #include <string.h>
 
 #include "../base/sample.h"
 #include "../filter/filter.h"
 
+/* Returns whether a key has its bits or fingerprint at the same place in both filters. */
 static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 {
     struct geometry g = filter_geometry(a), other = filter_geometry(b);
@@ -12,7 +13,8 @@ static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
            !memcmp(g.field, other.field, sizeof g.field);
 }
 
-/* By exchange; or by a copy into a file, which is where it is. */
+/* Gives the body of 'from' to 'f': by exchanging the two bodies, or, if the body of 'f' is
+ * mapped from a file and so must stay where it is, by copying. */
 static void take_body(perhaps_filter *f, perhaps_filter *from)
 {
     if (f->mapping.file) {
@@ -34,7 +36,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;
-    perhaps_filter *both; /* a copy, so that a failure leaves no trace */
+    perhaps_filter *both; /* a copy, so that 'f' stays unchanged on failure */
     int error = perhaps_clone(f, &both);
     if (error)
         return error;
@@ -50,7 +52,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     return error;
 }
 
-/* Of the same length; their pieces may not be. */
+/* Compares two bodies of the same length, whose pieces may have different lengths. */
 static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
 {
     struct body_cursor a_cursor = { 0 }, b_cursor = { 0 };

@@ -1,4 +1,4 @@
-/* plan.c - needs, capacity and rate to kind and geometry. */
+/* plan.c - chooses kind and geometry for the needs, the capacity and the fpr of a user. */
 #include "plan.h"
 
 #include <math.h>
@@ -7,14 +7,15 @@
 #include "../base/bytes.h"
 #include "../base/sizing.h"
 
-/* PERHAPS_CAN_BUILD is what the caller promises, not what the kind must have: a kind that also
- * takes later keys serves it. */
+/* Returns whether the kind meets the needs.  PERHAPS_CAN_BUILD does not count: with it the
+ * caller promises that no key comes later, and a kind that takes later keys will do, too. */
 static bool meets(const struct filter_kind *kind, unsigned needs)
 {
     return !(needs & ~(unsigned)PERHAPS_CAN_BUILD & ~kind->about.abilities);
 }
 
-/* The first from *index on; sets it behind that. */
+/* Returns the first kind from *index on that meets the needs, and sets *index to the kind after
+ * it; returns NULL if there is none. */
 static const struct filter_kind *next_that_meets(unsigned needs, size_t *index)
 {
     const struct filter_kind *kind;
@@ -30,8 +31,9 @@ static const struct filter_kind *first_that_meets(unsigned needs)
     return next_that_meets(needs, &index);
 }
 
-/* The kind of a composite's parts: as asked, or one that meets those needs which the composite
- * has from its parts; NULL for the usual one. */
+/* Sets *base to the kind of a composite's parts: the one that the options name, or the first
+ * one that meets the needs which a composite meets only if its parts do; or NULL, which stands
+ * for the usual one.  Returns 0, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_UNSUPPORTED. */
 static int plan_base(const struct perhaps_options *options, const struct composite *composite,
                      const struct filter_kind **base)
 {
@@ -52,7 +54,7 @@ static int plan_kind(const struct perhaps_options *options, const struct filter_
     return error ? error : geometry_plan(kind, options, g, why);
 }
 
-/* The first that meets the needs and reaches the rate and size. */
+/* Plans the first kind that meets the needs and reaches the fpr and the size. */
 static int plan_any(const struct perhaps_options *options, unsigned needs,
                     const struct filter_kind **kind, struct geometry *g, char *why)
 {

@@ -1,21 +1,21 @@
-/* plan.h - which kind, and the registry of them. */
+/* plan.h - the choice of a kind, and the registry of all kinds. */
 #ifndef PLAN_H
 #define PLAN_H
 
 #include "../filter/filter.h"
 
-/* Checks the options, chooses the kind and its geometry.  Returns 0 or the errors of
- * perhaps_plan_for(). */
+/* Checks the options, chooses a kind and its geometry, and writes to why[160] one line that
+ * explains the choice.  Returns 0 or an error of perhaps_plan_for(). */
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why);
 
-/* The registry: NULL where there is none. */
+/* Return a kind of the registry, or NULL if it has none with this id, name or index. */
 const struct filter_kind *kind_by_id(uint32_t id);
 const struct filter_kind *kind_by_name(const char *name);
 const struct filter_kind *kind_by_index(size_t index);
 
-/* Checks the fields of a geometry that comes from outside, such as a file: as geometry_check(),
- * but finds the base of a composite first. */
+/* Checks and completes a geometry that comes from outside, such as a file.  Finds the base of a
+ * composite by its id, and then does what geometry_check() does, with the same errors. */
 int kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 
 #endif

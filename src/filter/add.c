@@ -88,8 +88,7 @@ static int add_counted(perhaps_filter *f, const struct keyhash *key, bool unless
 }
 
 /* Counts and adds one key near the limit; in a shared filter one thread at a time.  Otherwise,
- * of several threads that add the same key, one could take the last room and another be
- * refused. */
+ * if several threads add the same key, one could take the last room and another be refused. */
 static int add_near_limit(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                           bool *answer)
 {

@@ -20,8 +20,7 @@ static inline void counter_add(const perhaps_filter *f, uint64_t *counter, uint6
         *counter += n;
 }
 
-/* Subtracts n from a counter, or sets it to 0 if it is smaller: one from a file may be
- * wrong. */
+/* Subtracts n from a counter, or sets it to 0 if it is less: one from a file may be wrong. */
 static inline void counter_take(const perhaps_filter *f, uint64_t *counter, uint64_t n)
 {
     uint64_t now = counter_get(counter), then;

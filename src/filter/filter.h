@@ -134,8 +134,8 @@ struct perhaps_filter {
     void *writers;
 };
 
-/* A position in the body of a filter, whose bytes need not lie in one array.  { 0 } is the
- * beginning. */
+/* A position in the body of a filter, whose bytes need not lie in one array.  { 0 } at
+ * first. */
 struct body_cursor {
     uint64_t offset;
     uint64_t directory, index; /* for the kind's use */
@@ -167,7 +167,7 @@ struct grows {
     uint64_t (*beyond_nbytes)(const perhaps_filter *f);
 };
 
-/* Kinds that consist of filters of another kind, the base.  Their own body is one line of
+/* Kinds that consist of filters of another kind, the base.  Their body is a line of
  * counters. */
 struct composite {
     unsigned base_field; /* the number of the field that holds the base's id */
@@ -229,8 +229,7 @@ struct filter_kind {
     double (*predict)(const struct geometry *g, double keys);
 
     /* Returns load, fpr and so on, computed from the actual body.  Reads about 'most_nbytes'
-     * bytes: a larger body is sampled.  The result is exact for a body of at most a 16th of
-     * that. */
+     * bytes: a larger body is sampled.  Exact for a body of at most a 16th of that. */
     struct fill (*measure)(const perhaps_filter *f, uint64_t most_nbytes);
 
     /* Prefetches what contains() will read for these keys. */
@@ -276,9 +275,8 @@ struct filter_kind {
      * the line of plan() stays. */
     void (*explain)(const struct geometry *g, char *why);
 
-    /* Returns the fpr that a small filter would have with this key more: the exact one, or an
-     * upper bound if it is far below the asked one.  NULL: the key limit alone keeps the
-     * fpr. */
+    /* Returns the fpr that a small filter would have with this key more, or an upper bound if
+     * that is far below the asked fpr.  NULL: the key limit alone keeps the fpr. */
     double (*rate_with)(const perhaps_filter *f, const struct keyhash *key);
 
     /* Forgets all keys.  NULL: the caller sets the body to zero. */
@@ -327,8 +325,8 @@ unsigned kind_field_count(const struct filter_kind *kind);
 
 /* Makes a filter of this kind with a geometry that was checked.  'with_body' gives it an empty
  * body; otherwise it gets one later, from a mapped file.  When body and parts are there, the
- * caller completes it by filter_attach().  Returns 0; or PERHAPS_ERR_MEMORY, and sets *filter
- * to NULL. */
+ * caller completes it by filter_attach().  Returns 0; or sets *filter to NULL and returns
+ * PERHAPS_ERR_MEMORY. */
 int filter_make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 bool with_body, bool shared, perhaps_filter **filter);
@@ -366,8 +364,8 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done);
 
-/* Removes n hashed keys and subtracts them from the count.  Its contract is that of remove() of
- * the kind. */
+/* Removes n hashed keys and subtracts them from the count.  Contract as remove() of the
+ * kind. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
 

@@ -6,8 +6,8 @@
  * - 'keys' are n hashes to work on, in order.  'ahead' are n hashes of keys that come later:
  *   while the loop works on keys[i], it prefetches what ahead[i] will need.  If no keys come
  *   later, the caller passes ahead == keys.
- * - A loop reads and writes only the body.  It gives the same answers, and leaves the same bits,
- *   as the scalar loop.
+ * - A loop reads and writes only the body.  Its answers and the bits that it leaves are those
+ *   of the scalar loop.
  * - It sets answer[i] for every i < n: to whether the key is perhaps there, or, if it adds, to
  *   whether the key was there before.
  * - If other threads may write the body meanwhile, a loop reads it in aligned words, so that
@@ -21,9 +21,8 @@
 #include "../base/keyhash.h"
 
 /* The loops of one kind for one instruction set.  'contains' and 'add' return how many answers
- * are true.  The _one forms return the answer for their key; they must do with few
- * instructions, so that the CPU can overlap the memory access of one call with the next
- * call. */
+ * are true.  The _one forms return the answer for their key.  They must take few instructions,
+ * so that the CPU can overlap the memory accesses of several calls. */
 struct loops {
     void (*prefetch)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
                      size_t n);
