@@ -6,24 +6,26 @@
  *   segment = 512 buckets of 4 slots; both buckets of a key lie in one segment
  *   slot    = tail (6 bits) | field: head bits of the key, a one, zeros;  0 = empty
  *
- * The first bits of a key's mark lead to its segment: as many as the segment is deep.  The head
- * bits in a slot are those that follow.  A full segment is split into two: the top bit of each
- * field says to which its entry goes, and is shifted out; bucket and slot stay.
+ * The first bits of a key's mark lead to its segment; the depth of the segment is the number of
+ * these bits.  The bits that follow are the head bits in the slot.  When a segment is full it
+ * is split into two: the top bit of each field says to which half the entry goes, and is then
+ * shifted out.  The entry keeps its bucket and its slot.
  *
  *   field at depth 3:  b3 b4 b5 b6 1        a later key's field at depth 4:  b4 b5 b6 b7 1
  *   after a split:     b4 b5 b6 1  0        what is asked for there:         b4 b5 b6 b7
  *
- * An entry matches if the tails are the same and its head bits are those of the key.  When they
- * are all spent (field 1 0 0 ..) an entry goes to both halves.  New keys always come with all
- * bits, so half of the entries are as sharp as on the first day, and the rate grows by half of
- * itself each time that the keys double.
+ * An entry matches a key if its tail and its head bits are those of the key.  An entry whose
+ * head bits are all spent (field 1 0 0 ..) goes to both halves.  New keys always come with all
+ * head bits, so half of the entries have all of them, and each time that the number of keys
+ * doubles the fpr grows by half of what it was at first.
  *
- * Memory grows by pages.  'Bases', 16 trees of segments with unequal shares of the keys, see to
- * it that segments are split evenly over time.
+ * Memory grows page by page.  There are 16 trees of segments, the bases, with unequal shares of
+ * the keys.  So the segments of different bases become full at different times, and splits come
+ * evenly over time.
  *
  * Limits: slots of 12 to 32 bits; 8 copies of a key; depth 31.
- * Invariant: each entry lies in one of its two buckets,
- * in each segment that its bits lead to. */
+ * Invariant: each entry lies in one of its two buckets, in each segment that its bits lead
+ * to. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,43 +36,47 @@
 
 static const char *const field_names[] = { "slot_bits", "fpr_until", "segments", NULL };
 
-/* Load at which segments are split, measured: see doc/KINDS.md. */
+/* The load at which segments are split; measured, see doc/KINDS.md. */
 static const double split_load = 0.96;
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
+/* Returns the share of all keys that a base gets: the shares grow by 2^(1/16) from base to
+ * base. */
 static double base_share(unsigned base)
 {
     const double bases = BASES;
     return exp2((base + 1) / bases) - exp2(base / bases);
 }
 
-/* How deep the segments of a base are that hold so many keys of it. */
+/* Returns how deep the segments of a base must be to hold 'keys' keys at this load. */
 static unsigned depth_for(double keys, double load)
 {
     double segments = keys / (load * (double)SEGMENT_SLOTS);
     return segments > 1 ? (unsigned)ceil(log2(segments)) : 0;
 }
 
-/* A new filter has room for its capacity without a split.  Segments that are nearly full by
- * then would be, if they came a deviation more. */
+/* Returns the depth of a base's segments in a new filter.  The filter must hold its capacity
+ * without a split.  It is planned for less than the load of a split, since some segments get
+ * more keys than the mean. */
 static unsigned first_depth(const struct geometry *g, unsigned base)
 {
     const double first_load = 0.9;
     return depth_for((double)g->capacity * base_share(base), first_load);
 }
 
-/* The chance that one entry with 'head' bits matches an absent key in its segment: one of 64
- * tails, one of 256 pairs of buckets for each, and the head. */
+/* Returns the chance that an entry with all its head bits matches an absent key of the same
+ * segment: the key has its tail, one of 64, its pair of buckets, one of 256, and its head. */
 static double match_chance(const struct geometry *g)
 {
     unsigned head = elastic_field_bits((unsigned)g->field[SLOT_BITS]) - 1;
     return exp2(-(double)(TAIL_BITS + head)) * 2 / (double)SEGMENT_BUCKETS;
 }
 
-/* Each time that a segment is split its entries are half as many and half as sharp: what was in
- * it before counts as much in each half as in the whole.  So a segment that was split d times
- * counts what it holds, and half of what a full one does for each split. */
+/* Returns the fpr in the segments of a base.  A split leaves each half with half of the
+ * entries, and each of these has one head bit less and matches twice as often: so the old
+ * entries add as much to the fpr as before.  A segment of d splits therefore has the fpr of the
+ * entries that it holds, and for each split half the fpr of a full segment. */
 static double base_rate(const struct geometry *g, unsigned base, double keys)
 {
     const double full = split_load * (double)SEGMENT_SLOTS;
@@ -89,14 +95,17 @@ static double predict(const struct geometry *g, double keys)
     return -expm1(-sum);
 }
 
-/* What a key adds to the rate goes with the share of the keys that its segment has: those of a
- * filter differ by a quarter, and none has more than the mean and a half. */
+/* Checks whether the fpr is kept with 'keys' keys, for all seeds but one in 10^9.  The fpr
+ * differs from seed to seed because segments get different shares of the keys.  The shares
+ * differ by a quarter, and none is more than one and a half times the mean; these two bound the
+ * margin. */
 static bool keeps_rate(const struct geometry *g, double keys)
 {
     double more = fmin(SIZING_DEVIATIONS / 4 / sqrt(keys), 0.5);
     return predict(g, keys) * (1 + more) <= g->fpr;
 }
 
+/* Returns up to how many keys the fpr is kept if the options do not say. */
 static uint64_t usual_limit(uint64_t capacity)
 {
     const unsigned doublings = 20;
@@ -183,14 +192,16 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                                           segments_versions(f), keys, ahead, n, answer);
 }
 
-/* The entries of the pair that match: how many, and which of them has the most head bits. */
+/* The entries in a key's pair of buckets that match the key. */
 struct matches {
     unsigned count;
-    uint32_t longest; /* 0: none */
-    uint64_t bucket;  /* where that is */
+    uint32_t longest; /* the one with the most head bits; 0: none matches */
+    uint64_t bucket;  /* where 'longest' lies */
     unsigned slot;
 };
 
+/* The lowest one of an entry ends its head bits: the lower it is, the more head bits there
+ * are. */
 static struct matches find_matches(const struct spot *s)
 {
     struct matches m = { 0 };
@@ -212,8 +223,8 @@ static struct matches find_matches(const struct spot *s)
     return m;
 }
 
-/* With the segment to itself.  PERHAPS_OK, PERHAPS_ERR_FULL if it must be split, or
- * PERHAPS_ERR_COPIES. */
+/* Adds an entry to a segment that no other thread writes.  Returns 0, PERHAPS_ERR_FULL if the
+ * segment must be split, or PERHAPS_ERR_COPIES. */
 static int insert_here(const struct spot *s, bool unless_present, bool *was_present)
 {
     *was_present = unless_present && find_matches(s).count > 0;
@@ -226,6 +237,8 @@ static int insert_here(const struct spot *s, bool unless_present, bool *was_pres
     return 0;
 }
 
+/* Adds a key, and splits its segment as often as needed: all entries may go to the same
+ * half. */
 static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_present,
                   bool *was_present)
 {
@@ -243,8 +256,9 @@ static int insert(perhaps_filter *f, const struct keyhash *key, bool unless_pres
     } while (true);
 }
 
-/* To ask by a kernel first is quicker; what it has not found nobody else adds meanwhile, or it
- * is looked for again. */
+/* With 'unless_present' the loops look for a key first, since they are fast.  A filter of one
+ * thread then adds the key without another look; in a shared filter another thread may have
+ * added it meanwhile, so insert() looks again. */
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
@@ -262,8 +276,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return 0;
 }
 
-/* The longest match: a shorter one may be another key's, and covers, too, what the longer one
- * covered. */
+/* Removes the longest match, even if it was added for another key: a shorter match then still
+ * stands for that key, so no key is lost (doc/KINDS.md).  Returns whether there was a match. */
 static bool remove_one(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_enter(f, key);
@@ -290,7 +304,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
-/* An entry that is moved meanwhile is found by asking again. */
+/* Counts again if another thread has moved an entry or split the segment meanwhile. */
 static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 {
     for (;;) {

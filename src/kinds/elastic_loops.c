@@ -1,8 +1,9 @@
-/* elastic_loops.c - the loops that ask elastic filters, for each instruction set. */
+/* elastic_loops.c - the loops that query elastic filters, for each instruction set.  Adds and
+ * removals are in elastic.c. */
 #include "bucket_pair.h"
 #include "segments.h"
 
-/* The eight slots that an entry may lie in, each in a lane. */
+/* The eight slots of a pair of buckets, one in each lane. */
 typedef uint16_t narrow_lanes __attribute__((vector_size(16)));
 typedef uint32_t wide_lanes __attribute__((vector_size(32)));
 
@@ -11,6 +12,8 @@ static ALWAYS_INLINE uint8_t *directory_entry(const struct directory *directory,
     return directory->entry[directory_index(mark, directory->depth)];
 }
 
+/* Prefetches the two buckets of a key.  Reads the directory atomically, since another thread
+ * may replace it. */
 static ALWAYS_INLINE void prefetch_pair(struct directory *const *directories, unsigned width,
                                         struct keyhash key)
 {
@@ -31,8 +34,9 @@ static void elastic_prefetch(struct directory *const *directories, unsigned slot
 }
 
 #if defined(__x86_64__)
-/* How four slots of 17 to 32 bits are moved to 64 bits each: the bytes of each, and by how many
- * bits these are shifted then.  A bucket begins with a byte, or in the middle of one. */
+/* How to spread four slots of 17 to 32 bits to 64 bits each: which bytes each slot lies in (for
+ * a byte shuffle; -1 gives a zero), and by how many bits to shift these right.  A bucket begins
+ * at a byte or in the middle of one: 'odd' below. */
 struct spreading {
     int8_t byte[32];
     uint64_t bit[4];

@@ -1,5 +1,8 @@
-/* elastic_loops.h - the loops that ask elastic filters, for one instruction set: included by
- * each_cpu.h. */
+/* elastic_loops.h - the loops that query elastic filters, for one instruction set; each_cpu.h
+ * includes it.
+ *
+ * All loops compare the eight slots of a pair of buckets with elastic_matches(), one slot in
+ * each lane of a vector. */
 #ifndef ELASTIC_LOOPS_NAMES
 #define ELASTIC_LOOPS_NAMES
 #define spread              FOR_CPU(spread)
@@ -15,7 +18,7 @@
 #define elastic_contains    FOR_CPU(elastic_contains)
 #endif
 
-/* Four slots of up to 16 bits, each to 16 bits. */
+/* Spreads four slots of up to 16 bits to 16 bits each. */
 static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 {
     uint64_t mask = (UINT64_C(1) << width) - 1;
@@ -29,6 +32,7 @@ static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 #endif
 }
 
+/* Returns whether any bit of 'nbytes' bytes is set. */
 static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
 {
     uint64_t word[sizeof(wide_lanes) / sizeof(uint64_t)], any = 0;
@@ -44,7 +48,8 @@ static ALWAYS_INLINE bool any_lane(const void *lanes, size_t nbytes)
     return any != 0;
 }
 
-/* elastic_matches() in all lanes. */
+/* Returns whether one of the eight slots matches; 'full' is what a new entry of the key would
+ * be.  For slots of up to 16 bits. */
 static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned width,
                                              uint64_t first, uint64_t second, uint32_t full)
 {
@@ -58,7 +63,8 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
 }
 
 #if CPU_HAS_AVX2
-/* Four slots of 17 to 32 bits, each to 64 bits. */
+/* Compares the four slots of a bucket, of 17 to 32 bits each, with the key.  Returns all ones
+ * in the lanes of 64 bits whose slots match. */
 static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
                                           unsigned width, __m256i key)
 {
@@ -102,6 +108,8 @@ static ALWAYS_INLINE bool wide_segment_has(const uint8_t *segment, unsigned widt
 
 #endif
 
+/* Returns whether the segment that a directory entry leads to has the key, whose buckets are
+ * 'first' and 'second'. */
 static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct keyhash key,
                                       uint64_t first, uint64_t second)
 {
@@ -111,9 +119,10 @@ static ALWAYS_INLINE bool segment_has(uint8_t *entry, unsigned width, struct key
                                : wide_segment_has(segment, width, first, second, full);
 }
 
-/* Beside writers.  What was not found may have been moved to its other bucket meanwhile: then
- * the version of the two has changed; or its segment may have been split: then the directory
- * has. */
+/* Returns whether a key is in, while other threads write.  If it is not found, another thread
+ * may have moved its entry to the other bucket: then the version of the pair has changed.  Or
+ * it may have split the segment: then the directory, or its entry, has changed.  In both cases
+ * the reader looks again; it never waits for a lock. */
 static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories, unsigned width,
                                            struct keyhash key, const uint32_t *versions)
 {
@@ -137,6 +146,7 @@ static ALWAYS_INLINE bool key_is_in_beside(struct directory *const *directories,
     }
 }
 
+/* The same while nobody writes. */
 static ALWAYS_INLINE bool key_is_in(struct directory *const *directories, unsigned width,
                                     struct keyhash key)
 {
@@ -162,11 +172,12 @@ static ALWAYS_INLINE size_t elastic_contains_at(struct directory *const *directo
     return found;
 }
 
+/* The compiler inlines the loop at each call, with what is known of the width there. */
 static size_t elastic_contains(struct directory *const *directories, unsigned slot_bits,
                                const uint32_t *versions, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-    if (slot_bits == NARROW_MAX) /* the widest that fits a lane is the fastest, and common */
+    if (slot_bits == NARROW_MAX) /* fastest, since a slot fills its lane; and common */
         return versions
                    ? elastic_contains_at(directories, NARROW_MAX, versions, keys, ahead, n,
                                          answer)

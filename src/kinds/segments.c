@@ -1,10 +1,14 @@
-/* segments.c - the pages of an elastic filter. */
+/* segments.c - the segments of an elastic filter: memory, directories and splits.
+ *
+ * Many threads.  A writer holds the lock of the segment that it changes, and the filter's
+ * limit_lock while it splits.  Readers take no lock: they look again if the directory entry or
+ * a version has changed. */
 #include "../base/locks.h"
 #include "../base/memory.h"
 #include "../filter/counters.h"
 #include "state.h"
 
-/* For shared filters. */
+/* What the threads of a shared filter need.  Segments share the locks. */
 enum { SEGMENT_LOCKS = 1024 };
 
 struct segment_locks {
@@ -18,9 +22,9 @@ size_t segments_writers_nbytes(const struct geometry *g)
     return sizeof(struct segment_locks);
 }
 
-/* A search for room that goes on for longer costs time with each key that comes before a split,
- * and saves little memory: 1024 steps take twice the time of 256 and 1 % less memory
- * (doc/KINDS.md). */
+/* How many buckets a search for room looks at before the segment is split.  Longer searches
+ * slow down the last adds before a split, and save little: 1024 steps take twice the time of
+ * 256, and 1 % less memory (doc/KINDS.md). */
 enum { SEGMENT_SEARCH = 256 };
 
 /* ---- Sizes ----------------------------------------------------------------------------- */
@@ -52,6 +56,7 @@ uint64_t segments_directory_nbytes(unsigned depth)
     return sizeof(struct directory) + (sizeof(uint8_t *) << depth);
 }
 
+/* Returns a new directory, whose entries are not set yet; NULL if there is no memory. */
 static struct directory *make_directory(perhaps_filter *f, unsigned depth)
 {
     struct state *state = f->state;
@@ -72,7 +77,8 @@ static void release_directory(perhaps_filter *f, struct directory *directory)
     release(&f->allocator, directory, segments_directory_nbytes(directory->room));
 }
 
-/* Makes memory that counts already the filter's, to be released with it. */
+/* Has the filter release 'memory' when it is released or cleared.  state->nbytes counts the
+ * memory already.  Returns false, and does nothing, if there is no memory for the list. */
 static bool keep_block(perhaps_filter *f, void *memory, uint64_t nbytes)
 {
     struct state *state = f->state;
@@ -96,10 +102,12 @@ static void release_blocks(perhaps_filter *f)
     }
 }
 
-/* Segments come in blocks of a 64th of what there is, so that little of them lies idle; when
- * that is a huge page they are that large and no larger.  One asks in half of the time then,
- * and one add in 700,000 waits while the system makes zeros of it (0.3 ms).  Who prefers speed
- * has them from 16 MiB on; who prefers few bits, and no pauses, has none. */
+/* New segments are allocated in blocks of a 64th of the segments that there are, so that little
+ * memory lies idle; at least 16 segments, at most 1 MiB.  When a 64th is as large as a huge
+ * page (2 MiB), a block is one huge page: on these a query takes half the time, but one add in
+ * 700,000 waits while the system zeroes a page (0.3 ms).  PERHAPS_PREFER_FAST takes huge pages
+ * from a body of 16 MiB on.  PERHAPS_PREFER_COMPACT takes none: it wants few bits and no
+ * pauses. */
 enum {
     BLOCK_MIN = 16,
     BLOCK_SHARE = 64,
@@ -108,6 +116,8 @@ enum {
     HUGE_NBYTES = 2 << 20
 };
 
+/* Returns the size of the next block, for segments of 'each' bytes and 'behind' bytes after the
+ * last one. */
 static uint64_t block_nbytes(const perhaps_filter *f, uint64_t each, uint64_t behind)
 {
     const struct state *state = f->state;
@@ -123,6 +133,7 @@ static bool add_segments(perhaps_filter *f)
 {
     struct state *state = f->state;
     unsigned slot_bits = slot_bits_of(f);
+    /* loads of the last slots reach beyond the segment, except for slots of 16 bits */
     uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES; /* its reads end with it */
     uint64_t each = segment_nbytes(slot_bits), nbytes = block_nbytes(f, each, behind);
     void *memory = allocate(&f->allocator, nbytes);
@@ -136,7 +147,8 @@ static bool add_segments(perhaps_filter *f)
     return true;
 }
 
-/* Sees to it that there are two segments to take. */
+/* Makes sure that a split can take two segments: state->spare and a fresh one.  Returns false
+ * if there is no memory. */
 static bool prepare_two(perhaps_filter *f)
 {
     struct state *state = f->state;
@@ -161,8 +173,9 @@ static uint8_t *take_fresh(perhaps_filter *f)
 
 /* ---- From a body ----------------------------------------------------------------------- */
 
-/* Goes through the depths of a base's segments, which tile what they lead to.  Sets *depth to
- * the largest, and *count.  false: they do not tile it. */
+/* Reads the depths of the segments of one base, which must cover all marks exactly once.  Sets
+ * *depth to the largest depth and *count to the number of segments.  Returns false if they do
+ * not cover all marks, or if there are more than 'left'. */
 static bool read_depths(const uint8_t *depths, uint64_t left, unsigned *depth, uint64_t *count)
 {
     uint64_t end = UINT64_C(1) << DEPTH_MAX, at = 0;
@@ -180,7 +193,8 @@ static bool read_depths(const uint8_t *depths, uint64_t left, unsigned *depth, u
     return at == end;
 }
 
-/* A directory has at most so many entries for each segment; for honest keys they are 4. */
+/* A directory may have this many entries for each segment; with keys that nobody crafted it has
+ * about 4.  The limit keeps crafted keys and files from taking much memory. */
 enum { ENTRIES_MAX = 16 };
 
 static bool directory_fits(unsigned depth, uint64_t segments)
@@ -188,8 +202,9 @@ static bool directory_fits(unsigned depth, uint64_t segments)
     return UINT64_C(1) << depth <= ENTRIES_MAX * segments;
 }
 
-/* The depths may lie in a file that somebody writes meanwhile: each is looked at once more, and
- * nothing is written beyond the directory.  false: they are not what they were. */
+/* Sets the entries of a directory.  The depths may lie in a file that somebody changes after
+ * read_depths() has checked them: so each is checked once more, and nothing is written beyond
+ * the directory.  Returns false if they have changed. */
 static bool fill_directory(struct directory *directory, const uint8_t *depths, uint64_t count,
                            uint8_t *segments, uint64_t nbytes)
 {
@@ -205,6 +220,8 @@ static bool fill_directory(struct directory *directory, const uint8_t *depths, u
     return at == end;
 }
 
+/* Makes the directory of one base, whose segments begin at 'segments'.  Returns 0,
+ * PERHAPS_ERR_DAMAGED or PERHAPS_ERR_MEMORY; the caller releases what was made. */
 static int attach_base(perhaps_filter *f, unsigned base, const uint8_t *depths, uint64_t left,
                        uint8_t *segments)
 {
@@ -263,7 +280,8 @@ void segments_detach(perhaps_filter *f)
     f->state = NULL;
 }
 
-/* How many segments a new filter has; or none, if this one, from an enemy's file, has fewer. */
+/* Returns how many segments a new filter has; or 0 if this filter, which may come from an
+ * enemy's file, has no room for that many. */
 static uint64_t first_segments(const perhaps_filter *f, const unsigned depth[BASES])
 {
     const struct state *state = f->state;
@@ -276,6 +294,8 @@ static uint64_t first_segments(const perhaps_filter *f, const unsigned depth[BAS
     return n <= f->geometry.field[SEGMENTS] ? n : 0;
 }
 
+/* Goes back to the segments in the body, and releases all others.  A filter that has too few
+ * segments in its body for the depths of a new filter gets one segment a base. */
 void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
 {
     struct state *state = f->state;
@@ -293,7 +313,7 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
             directory->entry[i] = segment + directory->depth;
     }
     state->spare = NULL;
-    state->fresh = segment; /* what else the body has */
+    state->fresh = segment; /* the other segments of the body are free for splits */
     state->nfresh = f->geometry.field[SEGMENTS] - state->segments;
 }
 
@@ -311,6 +331,7 @@ const uint32_t *segments_versions(const perhaps_filter *f)
     return locks ? locks->version : NULL;
 }
 
+/* Returns the directory entry that a mark leads to. */
 static uint8_t *find_entry(const perhaps_filter *f, unsigned base, uint64_t mark)
 {
     const struct state *state = f->state;
@@ -345,6 +366,7 @@ void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *r
     reads_add(reads, s.segment, segment_nbytes(slot_bits_of(f)));
 }
 
+/* Returns whether the directory still leads from the key to the segment of the spot. */
 static bool leads_there(const perhaps_filter *f, const struct spot *s)
 {
     return find_entry(f, s->base, s->key.mark) == s->segment + s->depth;
@@ -372,7 +394,8 @@ static uint8_t *lock_of(const perhaps_filter *f, const struct spot *s)
     return &locks->lock[s->table.salt % SEGMENT_LOCKS];
 }
 
-/* The segment may be split while one waits for it. */
+/* Another thread may split the segment while this one waits for its lock: then it looks the key
+ * up again. */
 struct spot segments_enter(perhaps_filter *f, const struct keyhash *key)
 {
     struct spot s = segments_look(f, key);
@@ -400,8 +423,9 @@ void segments_count_stale(perhaps_filter *f)
 
 /* ---- Splitting ------------------------------------------------------------------------- */
 
-/* Twice as many entries, the same segments.  Who asks may look into the old one for as long as
- * there is a filter. */
+/* Doubles the number of entries of a base's directory; the segments stay.  In a shared filter
+ * readers may still use the old directory, so it is kept until the filter is released.  Returns
+ * 0; or changes nothing and returns PERHAPS_ERR_FULL or PERHAPS_ERR_MEMORY. */
 static int double_directory(perhaps_filter *f, unsigned base)
 {
     struct state *state = f->state;
@@ -424,17 +448,19 @@ static int double_directory(perhaps_filter *f, unsigned base)
     return 0;
 }
 
-/* A segment that honest keys have filled has at least this load: its search for room goes on to
- * .95 and more. */
+/* A segment with fewer entries is not full: with keys that nobody crafted, the search finds
+ * room up to a load of .95 or more. */
 enum { FULL_SLOTS = SEGMENT_SLOTS * 4 / 5 };
 
-/* The two halves of a segment, before others see them: zeros to begin with. */
+/* The two halves of a segment, which are made before other threads see them.  They begin as
+ * zeros. */
 struct halves {
     _Alignas(LINE_NBYTES) uint8_t of[2][SEGMENT_SLOTS * SLOT_MAX / 8 + LINE_NBYTES];
     uint64_t duplicates;
 };
 
-/* What becomes of an entry in each half: there, or 0. */
+/* Sets half[0] and half[1] to what becomes of an entry in each half: the entry without its top
+ * head bit, or 0.  An entry without head bits goes to both, and counts as a duplicate. */
 static ALWAYS_INLINE void share_entry(uint32_t entry, unsigned width, uint32_t half[2],
                                       struct halves *h)
 {
@@ -459,7 +485,7 @@ static void share_bucket(const struct table *t, struct halves *h, uint64_t bucke
     }
 }
 
-/* The same for slots of up to 16 bits, of which a bucket is read and written at once. */
+/* The same for slots of up to 16 bits: reads and writes a whole bucket at once. */
 static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halves *h,
                                               uint64_t bucket, unsigned width)
 {
@@ -474,6 +500,7 @@ static ALWAYS_INLINE void share_narrow_bucket(const struct table *t, struct halv
     cuckoo_fill_bucket(h->of[1], bucket, width, of[1]);
 }
 
+/* Fills both halves from a segment. */
 static void share_out(const struct table *t, struct halves *h)
 {
     for (uint64_t bucket = 0; bucket < SEGMENT_BUCKETS; bucket++)
@@ -485,7 +512,9 @@ static void share_out(const struct table *t, struct halves *h)
             share_bucket(t, h, bucket);
 }
 
-/* One who asks may still be reading what the segment was. */
+/* Copies a half to a segment.  In a shared filter the segment may be an old one that a reader
+ * has not left yet: so its words are written atomically, and the reader finds afterwards that
+ * the directory has changed. */
 static void write_segment(const perhaps_filter *f, uint8_t *segment, const uint8_t *half)
 {
     uint64_t *to = (uint64_t *)(void *)segment, nbytes = segment_nbytes(slot_bits_of(f));
@@ -497,7 +526,7 @@ static void write_segment(const perhaps_filter *f, uint8_t *segment, const uint8
         __atomic_store_n(&to[i], load64(half + i * sizeof *to), __ATOMIC_RELAXED);
 }
 
-/* Has the entries that led to the old segment lead to its halves. */
+/* Makes the directory entries that led to the old segment lead to its two halves. */
 static void publish(struct directory *directory, const struct spot *s, uint8_t *const half[2])
 {
     unsigned depth = s->depth + 1;
@@ -508,6 +537,9 @@ static void publish(struct directory *directory, const struct spot *s, uint8_t *
             __atomic_store_n(&directory->entry[at++], half[side] + depth, __ATOMIC_RELEASE);
 }
 
+/* Puts the two halves in place of a segment, which becomes the spare one for the next split.
+ * Returns 0; or an error of segments_split(), and then the filter holds the same entries as
+ * before. */
 static int split(perhaps_filter *f, const struct spot *s, const struct halves *h)
 {
     struct state *state = f->state;

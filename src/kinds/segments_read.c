@@ -1,10 +1,12 @@
-/* segments_read.c - what an elastic filter holds: its body, piece by piece, and its fill. */
+/* segments_read.c - reads an elastic filter as a whole: its body, piece by piece, and its
+ * fill. */
 #include <math.h>
 
 #include "../filter/counters.h"
 #include "state.h"
 
-/* The next segment in the order of the body; NULL behind the last. */
+/* Returns the directory entry of the next segment, in the order of the body; NULL behind the
+ * last. */
 static uint8_t *next_segment(const struct state *state, struct body_cursor *cursor)
 {
     while (cursor->directory < BASES) {
@@ -22,6 +24,8 @@ static uint8_t *next_segment(const struct state *state, struct body_cursor *curs
     return NULL;
 }
 
+/* Fills the cursor's bytes with the next depths, and zeros behind the last.  Returns how many
+ * bytes these are: at most 'left'. */
 static uint64_t fill_depths(const struct state *state, struct body_cursor *cursor,
                             uint64_t left)
 {
@@ -60,10 +64,12 @@ const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *
     return piece;
 }
 
+/* Sums over the segments that are measured.  The weight of a segment is proportional to the
+ * share of all keys whose queries look there. */
 struct sums {
     double weight;  /* of the segments: the share of the keys that look there */
-    double spent;   /* the sum over their entries of 2^(head bits that are spent), weighted */
-    double entries; /* not weighted */
+    double spent;   /* over all entries: 2^(spent head bits) times the weight */
+    double entries; /* not weighted, as are 'slots' */
     double slots;
 };
 
@@ -86,10 +92,10 @@ static void add_segment(const struct state *state, uint8_t *entry, double share,
     sums->slots += (double)SEGMENT_SLOTS;
 }
 
-/* Looks at every segment of a small filter, at some evenly of a large one. */
+/* Looks at every segment of a small filter, and at every n-th of a large one. */
 struct fill segments_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
-    enum { SLOWER = 4 }; /* to look at a byte, than of a line */
+    enum { SLOWER = 4 }; /* how many times as long a byte takes as in lines_measure() */
     const struct state *state = f->state;
     struct body_cursor cursor = { 0 };
     struct sums sums = { 0 };

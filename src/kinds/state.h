@@ -1,10 +1,10 @@
-/* state.h - what segments.c and segments_read.c know of an elastic filter in memory. */
+/* state.h - the state of an elastic filter in memory, for segments.c and segments_read.c. */
 #ifndef STATE_H
 #define STATE_H
 
 #include "segments.h"
 
-/* Memory beyond the body, to be released with the filter. */
+/* Memory outside the body that is released with the filter; a list. */
 struct block {
     struct block *next;
     void *memory;
@@ -14,19 +14,19 @@ struct block {
 struct state {
     struct directory *directories[BASES];
     uint64_t base_segments[BASES];
-    uint64_t segments;  /* that directories lead to */
-    uint64_t nbytes;    /* of blocks and directories */
-    struct table table; /* of any segment, but for its place */
-    uint8_t *spare;     /* a segment that none leads to any more, or NULL */
-    uint8_t *fresh;     /* segments that none led to yet, one behind the other */
-    uint64_t nfresh;    /* how many */
+    uint64_t segments;  /* how many segments the directories lead to */
+    uint64_t nbytes;    /* the size of all blocks and directories */
+    struct table table; /* the table of a segment, without its body and salt */
+    uint8_t *spare;     /* a segment to which no directory leads any more, or NULL */
+    uint8_t *fresh;     /* unused segments, one after the other in memory */
+    uint64_t nfresh;    /* how many there are at 'fresh' */
     struct block *blocks;
 };
 
-/* What the body counts. */
+/* The counters in the body. */
 struct tally {
-    uint64_t duplicates; /* entries that splits copied to both halves */
-    uint64_t stale;      /* of which one was removed */
+    uint64_t duplicates; /* entries that splits have copied to both halves */
+    uint64_t stale;      /* removals of entries that may have such copies */
 };
 
 static inline uint64_t segment_nbytes(unsigned slot_bits)
