@@ -1,4 +1,5 @@
-/* lines.c - the mathematics of kinds whose keys have cache lines of their own. */
+/* lines.c - fpr and plan of filters whose keys have cache lines of their own.  doc/KINDS.md
+ * gives the formulas and what was measured against them. */
 #include "lines.h"
 
 #include <math.h>
@@ -15,11 +16,14 @@ bool lines_in_range(const struct geometry *g)
            g->field[TOGETHER] <= (parts > 1);
 }
 
+/* Checks whether a key has a single mark.  Then the fpr is simply the share of marked cells,
+ * which sizing.h deals with. */
 static bool lines_have_one_mark(const struct geometry *g)
 {
     return g->field[PARTS] == 1 && g->field[LINE_BITS] == 1;
 }
 
+/* Returns how many cells all parts have. */
 static double lines_cells(const struct geometry *g, unsigned cells)
 {
     return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)(WORDS * cells);
@@ -32,9 +36,11 @@ uint64_t lines_nbytes(const struct geometry *g)
 
 /* ---- The rate: a mixture over the number of keys in a line --------------------------- */
 
-/* Loads from here on are taken as full lines. */
+/* The load of a line is the number of its keys.  A line of this load or more counts as full:
+ * its fpr is 1. */
 enum { LOAD_MAX = 512 };
 
+/* Returns the binomial coefficient. */
 static double choose(unsigned n, unsigned k)
 {
     double c = 1;
@@ -43,7 +49,7 @@ static double choose(unsigned n, unsigned k)
     return c;
 }
 
-/* The chance that one key leaves t given cells, in t given words, unmarked. */
+/* Returns the chance that one key leaves t given cells, in t different words, unmarked. */
 static double chance_untouched(unsigned t, unsigned marks, unsigned cells)
 {
     double sum = 0;
@@ -53,8 +59,9 @@ static double chance_untouched(unsigned t, unsigned marks, unsigned cells)
     return sum / choose(WORDS, marks);
 }
 
-/* rate[i] = the chance that all cells of another key are marked in a line of i keys, by
- * inclusion and exclusion over those that are not, if a key's words were any subset. */
+/* Sets rate[i] to the fpr of a line of i keys: the chance that all cells of another key are
+ * marked.  Uses inclusion and exclusion over the cells that are not marked, and takes the words
+ * of a key for a random subset of the 16. */
 static void fill_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
 {
     for (unsigned i = 0; i < LOAD_MAX; i++)
@@ -71,19 +78,21 @@ static void fill_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cell
         rate[i] = fmin(fmax(rate[i], 0), 1);
 }
 
+/* Returns the word of step i of a walk, for walks 0 to WALKS - 1. */
 static unsigned walk_word(unsigned walk, unsigned i)
 {
     return (walk % WORDS + i * (2 * (walk / WORDS) + 1)) % WORDS;
 }
 
-/* With more marks than this the words' structure adds less than a fifth of a percent. */
+/* With more marks than this, the refinement below adds less than a fifth of a percent. */
 enum { MARKS_REFINED = 12 };
 
-/* A key's words are a progression, not any subset, so that two keys share all or none of them
- * a little more often: 1 % more false positives at a rate of 1e-3, and worth having right.
- * Inclusion and exclusion again, over each subset of the words 0 .. marks-1 of the key that is
- * asked (every key can be turned into that one, and all others with it).  Above a rate of .3
- * it does not matter. */
+/* Refines the rates.  The words of a key are a progression, not a random subset, so two keys
+ * share all or none of them a little more often.  At an fpr of 1e-3 that makes 1 % more false
+ * positives: enough to break the promise, if it were left out.  Uses inclusion and exclusion
+ * again, now over each subset of the words 0 .. marks-1 of the key that is asked.  (Every key
+ * can be turned into that one, and all others with it.)  Rates above .3 stay, since there it
+ * does not matter. */
 static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned cells)
 {
     double missed[WORDS + 1];
@@ -109,19 +118,20 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
         rate[i] = fmax(rate[i], 0);
 }
 
-/* What is known of blocks by their load: the rate, and how much it differs from block to block
- * of that load, as the standard deviation of its logarithm. */
+/* The fpr of a block by its load. */
 struct by_load {
-    double rate[LOAD_MAX];
-    double spread[LOAD_MAX];
-    double keys, blocks; /* of a part: loads are from Binomial(keys, 1/blocks) */
+    double rate[LOAD_MAX];   /* the mean over all blocks of this load */
+    double spread[LOAD_MAX]; /* the standard deviation of the logarithm of their fprs */
+    double keys, blocks;     /* of one part: the load of a block is Binomial(keys, 1/blocks) */
 };
 
-/* The lines of a block have the same keys, but each of these its own marks in each of them.
- * The rates of blocks of one load differ as the number of cells in use does, which is that of
- * bins in use.  (Simulated for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: true to 5 %
- * from 8 keys on, and the tails are a little lighter than a logarithmic normal
- * distribution's.) */
+/* Fills in the rates and their spread.  All lines of a block have the same keys, but a key has
+ * different marks in each line: so the rate of a block is the product of the rates of its
+ * lines.  Blocks of one load differ because they have different numbers of marked cells, and
+ * these differ as the numbers of occupied bins do when balls are thrown at random.  (Simulated
+ * for 2 to 16 marks and 4 to 60 keys, 200,000 lines each: the spread is true to 5 % from 8 keys
+ * on, and the tails are a little lighter than those of a logarithmic normal distribution.)
+ * Without 'refined' the rates are a little too low, and take much less time. */
 static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned cells,
                          bool refined)
 {
@@ -137,15 +147,17 @@ static void by_load_fill(struct by_load *b, const struct geometry *g, unsigned c
     }
 }
 
+/* Sets how many keys there are, from which the distribution of loads follows. */
 static void by_load_set(struct by_load *b, const struct geometry *g, double keys)
 {
     b->keys = floor(fmin(keys, 0x1p60));
     b->blocks = (double)g->field[PART_LINES];
 }
 
-/* Goes through the loads outwards from the mode, with weights to one another, until these are
- * negligible: sooner where keys are few, which add little to a rate.  Far beyond the table all
- * lines are full. */
+/* Goes through the loads from the most frequent one, the mode: first upwards, then downwards,
+ * until the weights are negligible.  Downwards it stops sooner, since blocks of few keys add
+ * little to the fpr.  A weight is the frequency of a load divided by that of the mode.  If the
+ * mode lies far beyond the table, all blocks are full and the mode alone is enough. */
 struct load_cursor {
     double load, mode, weight;
     bool up;
@@ -186,11 +198,15 @@ static double load_spread(const struct by_load *b, double load)
     return load < (double)LOAD_MAX ? b->spread[(unsigned)load] : 0;
 }
 
-/* Of the blocks of a part, over all seeds. */
+/* How the fpr of a block is distributed, over all blocks of a part and all seeds. */
 struct moments {
-    double rate;     /* mean */
+    double rate; /* the mean */
+
+    /* The variance in units of rate^2, without the part that is linear in the load.  That part
+     * does not change the mean over all blocks, since their loads sum up to the keys. */
     double variance; /* of that, in units of rate^2, but for what goes with the load: all loads
-                        together are the keys */
+
+    /* The slope of the linear part: by which share of 'rate' the fpr grows with each key. */
     double per_key;  /* what does, for each key more */
 };
 
@@ -228,27 +244,29 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys)
 
 /* ---- The rate of all filters but one in 10^9 ------------------------------------------- */
 
-/* A distribution in which a block of rate x, in units of the mean, and a load that is off the
- * mean by d, is e^(theta x + eta d) times as frequent as it is. */
+/* Chernoff's bound tilts the distribution of the blocks.  Let x be the fpr of a block in units
+ * of the mean, and d the difference of its load from the mean load.  The tilt makes such a
+ * block e^(theta x + eta d) times as frequent. */
 struct tilt {
     double theta, eta;
-    double most; /* x: one block that has more takes the mean of all over the limit alone */
+    double most; /* larger x count as this: one such block alone brings the mean to the limit */
 };
 
-/* Sums over the loads. */
+/* Sums over all loads. */
 struct tilted {
-    double weight;   /* before */
-    double less_one; /* of what the factor is over 1 */
-    double x, xx, d, dd, xd;
+    double weight;           /* of the weights before the tilt */
+    double less_one;         /* of the weights times (factor of the tilt - 1) */
+    double x, xx, d, dd, xd; /* of the tilted weights times x, x^2, d, d^2, x d */
 };
 
-/* Quicker than expm1(), and as good here. */
+/* Returns e^x - 1: quicker than expm1(), and precise enough here. */
 static double exp_less_one(double x)
 {
     return fabs(x) < 1e-2 ? x * (1 + x / 2 * (1 + x / 3 * (1 + x / 4 * (1 + x / 5))))
                           : exp(x) - 1;
 }
 
+/* Adds blocks of fpr x, load difference d, and this weight. */
 static void tilted_add(struct tilted *t, const struct tilt *by, double weight, double x,
                        double d)
 {
@@ -263,8 +281,9 @@ static void tilted_add(struct tilted *t, const struct tilt *by, double weight, d
     t->xd += w * x * d;
 }
 
-/* Blocks of one load: a normal distribution of log x, by its density at whole deviations, which
- * is true to eight digits; or, where that hardly matters, at one deviation up and down. */
+/* Adds the blocks of one load, whose log x has a normal distribution.  Where the spread hardly
+ * matters, adds half of them one deviation above and half one below.  Else sums over the
+ * density at whole deviations from -3 to 6, which is true to eight digits. */
 static void tilted_add_load(struct tilted *t, const struct tilt *by, double weight, double x,
                             double spread, double d)
 {
@@ -285,6 +304,7 @@ static void tilted_add_load(struct tilted *t, const struct tilt *by, double weig
     }
 }
 
+/* Returns the sums over all loads. */
 static struct tilted tilt(const struct by_load *b, const struct moments *m,
                           const struct tilt *by)
 {
@@ -298,7 +318,8 @@ static struct tilted tilt(const struct by_load *b, const struct moments *m,
     return t;
 }
 
-/* With an eta that keeps the mean load about where it was. */
+/* Does the same with an eta that leaves the mean load about where it was: the loads of all
+ * blocks sum up to the keys, so the mean cannot change. */
 static struct tilted tilt_with_loads(const struct by_load *b, const struct moments *m,
                                      double theta, double most)
 {
@@ -315,9 +336,9 @@ static struct tilted tilt_with_loads(const struct by_load *b, const struct momen
     return t;
 }
 
-/* At least about -log of the share of seeds with which the mean rate of all blocks is over
- * 'most': Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
- * and eta give a bound; the search for the best theta ends where one is 'enough'. */
+/* Returns a lower bound of -log(share of seeds whose mean fpr over all blocks is above 'most').
+ * This is Chernoff's bound, under the condition that the loads sum up to the keys.  Every theta
+ * and eta give a valid bound; the search for the best theta ends when the bound is 'enough'. */
 static double log_chance_over(const struct by_load *b, const struct moments *m, double most,
                               double enough)
 {
@@ -343,15 +364,17 @@ static double log_chance_over(const struct by_load *b, const struct moments *m, 
     return best;
 }
 
-/* Whether the product of the mean rates of all parts, and five deviations, are at most fpr. */
+/* Checks quickly whether the fpr may be kept: whether the product of the mean rates of all
+ * parts, plus five deviations, is at most fpr. */
 static bool may_keep_rate(const struct by_load *b, double parts, double fpr)
 {
     struct moments m = block_moments(b);
     return pow(m.rate, parts) * (1 + 5 * sqrt(m.variance * parts / b->blocks)) <= fpr;
 }
 
-/* Whether it is but for one seed in 10^9.  The parts are independent: most often it is over
- * that because all of them are a little larger, or one of them is. */
+/* Checks whether the fpr is kept for all seeds but one in 10^9.  The parts are independent.  If
+ * their product is too large, then most often because all of them are a little too large, or
+ * because one of them is: the bound is taken for both cases. */
 static bool keeps_rate(const struct by_load *b, double parts, double fpr)
 {
     const double enough = 9 * M_LN10;
@@ -366,6 +389,7 @@ static bool keeps_rate(const struct by_load *b, double parts, double fpr)
 
 /* ---- Plan ------------------------------------------------------------------------------ */
 
+/* A geometry that the plan tries. */
 struct trial {
     struct geometry g;
     unsigned cells;
@@ -373,6 +397,7 @@ struct trial {
     struct by_load by_load;
 };
 
+/* Sets the lines of a part, and checks with 'keeps' whether the fpr is kept. */
 static bool try_lines(struct trial *trial, uint64_t part_lines,
                       bool (*keeps)(const struct by_load *b, double parts, double fpr))
 {
@@ -394,7 +419,9 @@ static bool fits(void *context, uint64_t part_lines)
     return try_lines(context, part_lines, keeps_rate);
 }
 
-/* The fewest lines that fit, of 'most' at most, or 0: a little more than may. */
+/* Returns the fewest lines in a part that keep the fpr, or 0 if 'most' lines do not.  The quick
+ * may_fit() gives a number a little below; from there the search goes up in growing steps until
+ * lines fit, and then looks for the fewest in the last step. */
 static uint64_t fewest_lines(struct trial *trial, uint64_t most)
 {
     uint64_t least = sizing_smallest(most, may_fit, trial), step = least / 64 + 1;
@@ -409,17 +436,20 @@ static uint64_t fewest_lines(struct trial *trial, uint64_t most)
     return 0;
 }
 
+/* Begins to try another number of marks. */
 static void trial_begin(struct trial *trial, unsigned marks)
 {
     trial->g.field[LINE_BITS] = marks;
     by_load_fill(&trial->by_load, &trial->g, trial->cells, true);
 }
 
-/* How much memory, to the least, may be spent on fewer marks where each costs much. */
+/* With TOGETHER the plan may take this many times the least memory to set fewer marks: each bit
+ * that is set costs time on a disk or server. */
 static const double fewer_marks_cost = 1.03;
 
-/* The fewest lines for this number of parts, over all numbers of marks; or, together, the
- * fewest marks that do with hardly more lines.  False if none will do. */
+/* Finds the number of marks that needs the fewest lines, with this number of parts.  With
+ * TOGETHER, finds the fewest marks that need hardly more lines.  Returns false, and leaves g as
+ * it was, if no number of marks reaches the fpr. */
 static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
                        double (*keys)(const struct geometry *g))
 {
@@ -455,12 +485,14 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
     return found;
 }
 
-/* A small filter has few lines, whose rates differ much, so that all together may be far from
- * the mean: there more lines a key, which are in the cache anyway, can save a lot.  Lines that
- * lie together differ more, and one read fetches them all.  But one line stays one, and can be
- * kept elsewhere as it is. */
+/* Up to these capacities lines_plan() tries more lines a key than usual.  A small filter has
+ * few lines, whose fprs differ much, so the mean of a filter may be far from that of all
+ * filters; more lines a key are in the cache anyway, and can save much memory.  With TOGETHER
+ * the blocks differ more, and one read fetches all lines: so the limit is higher.  A key that
+ * has one line keeps one: such a filter has a layout (perhaps_layout.h). */
 enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
 
+/* Returns the memory, weighted: a line more for each key must save this factor. */
 static double cost(const struct geometry *g)
 {
     double line_more = g->field[TOGETHER] ? 1.04 : 1.12; /* is worth so much memory */
@@ -485,6 +517,7 @@ int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
     return 0;
 }
 
+/* Returns the mean fpr of the trial's geometry with 'keys' keys. */
 static double rate_at(void *context, double keys)
 {
     struct trial *trial = context;
@@ -492,7 +525,7 @@ static double rate_at(void *context, double keys)
     return pow(block_moments(&trial->by_load).rate, lines_separate_parts(&trial->g));
 }
 
-/* The quick formula is good enough here. */
+/* Rates that are not refined are good enough here. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells)
 {
     struct trial trial = { .g = *g, .cells = cells };

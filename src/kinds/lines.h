@@ -1,14 +1,13 @@
-/* lines.h - what kinds share whose keys have one cache line in each of a few parts of the body,
- * and mark there one cell in each of several of its 16 words: rate, plan and fill.
+/* lines.h - what blocked and counting filters share: fpr, plan, fill, and loops.
  *
- * A word has 'cells' cells: bits, or counters that take several bits each.  The fields are
- * those of blocked: PART_LINES, PARTS, and LINE_BITS, the marks of a key in
- * a line.
+ * The body has a few parts, and a key has one cache line in each part.  In each of its lines a
+ * key marks one cell in each of several of the 16 words.  A word has 'cells' cells: bits, or
+ * counters of several bits.  Both kinds have the same fields: PART_LINES, PARTS, and LINE_BITS,
+ * which is the number of marks of a key in a line.
  *
- * With field TOGETHER the lines of a key are one block instead, that of number 'place' of
- * part_lines blocks of 'parts' lines: read at once, and a little more often wrong, since a
- * block that many keys have is full in all its lines.  Kinds that have no such field have 0
- * there. */
+ * With field TOGETHER the body is PART_LINES blocks of PARTS lines instead, and the lines of a
+ * key are one block.  One read fetches them all.  The fpr is a little higher, since a block
+ * that got many keys is full in all its lines.  Kinds without this field have 0 there. */
 #ifndef LINES_H
 #define LINES_H
 
@@ -19,27 +18,29 @@
 
 enum { PART_LINES, PARTS, LINE_BITS, TOGETHER }; /* its fields */
 
-/* The key's line in each part: the n-th from the hash multiplied n times. */
+/* Returns the hash that gives the line of a key in the next part, and its marks there. */
 static inline struct keyhash blocked_next_part(struct keyhash key)
 {
     return (struct keyhash){ .place = key.place * ODD_GOLDEN, .mark = key.mark * ODD_PI };
 }
 
+/* Returns where in its part the line of a key begins, in bytes. */
 static inline uint64_t blocked_line_offset(struct keyhash key, uint64_t part_lines)
 {
     return scale64(key.place, part_lines) * LINE_NBYTES;
 }
 
-/* The first of its lines if they lie together, one behind the other: in a block of as many as a
- * key has.  Their marks are those of the parts. */
+/* With TOGETHER: returns where in the body the block of a key begins, in bytes.  The marks in
+ * the n-th line of the block are those that the key would have in the n-th part. */
 static inline uint64_t blocked_block_offset(struct keyhash key, uint64_t blocks,
                                             uint64_t block_lines)
 {
     return scale64(key.place, blocks) * block_lines * LINE_NBYTES;
 }
 
-/* The bits of a key in a line: an odd stride walks through the 16 words without meeting one
- * twice; one bit in each, by multiplying with a constant of its own. */
+/* The walk of a key through a line gives its bits: it begins at a word and goes on by an odd
+ * stride, which meets none of the 16 words twice.  Step i sets one bit in its word: the bit
+ * comes from the key's factor times the constant of step i. */
 struct blocked_walk {
     uint32_t factor;
     unsigned word;
@@ -55,29 +56,32 @@ static inline struct blocked_walk blocked_walk_start(uint64_t mark)
     };
 }
 
-/* The fractional parts of the square roots of the first 16 primes, made odd. */
+/* The constants of the steps: the fractional parts of the square roots of the first 16 primes,
+ * made odd. */
 static const uint32_t blocked_factors[LINE_WORDS] = {
     0x6A09E667, 0xBB67AE85, 0x3C6EF373, 0xA54FF53B, 0x510E527F, 0x9B05688D,
     0x1F83D9AB, 0x5BE0CD19, 0xCBBB9D5D, 0x629A292B, 0x9159015B, 0x152FECD9,
     0x67332667, 0x8EB44A87, 0xDB0C2E0D, 0x47B5481D,
 };
 
+/* Returns which bit of its word step i sets: 0 to 31. */
 static inline unsigned blocked_bit(uint32_t factor, unsigned i)
 {
     return (factor * blocked_factors[i]) >> 27;
 }
 
-/* A blocked filter's lines and walks, the fields the same; but a word is 8 counters of 4 bits,
- * and a key has one of them where it would have one of 32 bits. */
+/* A counting filter has the lines, walks and fields of a blocked one.  But a word is 8 counters
+ * of 4 bits, and a step of the walk gives one of these instead of one of 32 bits. */
 enum { COUNTER_NBITS = 4, COUNTER_MAX = 15, WORD_COUNTERS = WORD_NBITS / COUNTER_NBITS };
 
-/* Behind the last line of the last part: how many counters are not zero, how many are at
- * COUNTER_MAX; two of the numbers of one more line. */
+/* A counting filter has one more line behind the last part.  The first number there is how many
+ * counters are not zero, the second how many are at COUNTER_MAX. */
 enum { COUNTERS_USED, COUNTERS_FULL };
 
-/* Shifts up to 31 that are shifts to a counter. */
+/* A mask that turns the number of a bit into that of the first bit of its counter. */
 enum { COUNTER_SHIFTS = WORD_NBITS - COUNTER_NBITS };
 
+/* Returns by how many bits the counter of step i is shifted in its word. */
 static inline unsigned counting_shift(uint32_t factor, unsigned i)
 {
     return blocked_bit(factor, i) & COUNTER_SHIFTS;
@@ -85,21 +89,21 @@ static inline unsigned counting_shift(uint32_t factor, unsigned i)
 
 /* ---- The loops -------------------------------------------------------------------------- */
 
-/* What is done to the counters of a key. */
+/* How the counters of a key change.  Counters at COUNTER_MAX always stay there. */
 enum count_change {
     COUNT_UP,
-    COUNT_UP_ABSENT, /* unless none of them is zero */
-    COUNT_DOWN,      /* unless one of them is zero; those at their end stay there */
+    COUNT_UP_ABSENT, /* up, but only if one of them is zero: the key is not there */
+    COUNT_DOWN,      /* down, but only if none of them is zero */
 };
 
-/* What came of it. */
+/* How many counters have changed in ways that the last line of the body counts. */
 struct count_tally {
-    uint64_t turned; /* counters that were zero and are not, or that have become zero */
-    uint64_t filled; /* counters that have come to their end */
+    uint64_t turned; /* up: counters that are zero no more; down: that have become zero */
+    uint64_t filled; /* counters that have come to COUNTER_MAX */
 };
 
-/* Counts the counters of keys up or down.  answer[i]: whether the key was there; of keys that
- * are counted up anyway, false.  Adds to *tally.  Returns how many answers are true. */
+/* Changes the counters of n keys, and adds to *tally.  answer[i] tells whether key i was there;
+ * with COUNT_UP it is always false.  Returns how many answers are true. */
 typedef size_t counting_changer(uint8_t *body, const uint64_t *field,
                                 const struct keyhash *keys, const struct keyhash *ahead,
                                 size_t n, enum count_change change, bool *answer,
@@ -107,23 +111,26 @@ typedef size_t counting_changer(uint8_t *body, const uint64_t *field,
 
 extern const struct loops blocked_loops[CPU_COUNT];
 extern const struct loops counting_loops[CPU_COUNT]; /* its adds and removals: */
+
+/* The adds and removals of counting filters. */
 extern counting_changer *const counting_change[CPU_COUNT];
 
-/* The adds of blocked for bodies that others write at the same moment: each word is set
- * atomically, and only if a bit in it is missing, since an atomic operation costs as much as
- * ten others.  Of two who add one key at once at least one is told that it was not there. */
+/* The adds of blocked filters for bodies that other threads or processes write at the same
+ * moment.  A bit is set by an atomic operation, and only if it is clear, since such an
+ * operation costs as much as ten others.  If two threads add one new key at once, at least one
+ * of them is told that it was not there. */
 extern const struct loops blocked_atomic;
 
 /* ---- Rate, plan and fill ---------------------------------------------------------------- */
 
 enum { LINES_PARTS_MAX = 8, WORDS = LINE_WORDS };
 
-/* The words that keys choose: 16 starts by 4 strides (a stride and its negative give the same
- * sets). */
+/* How many different sets of words keys choose: 16 starts by 4 strides.  (There are 8 strides,
+ * but a stride and its negative give the same sets.) */
 enum { WALKS = WORDS * 4 };
 
-/* How many lines of a key, one behind the other, are shared by the same keys; and how often it
- * has so many. */
+/* Lines that always have the same keys are one block here: all lines of a key with TOGETHER,
+ * else a single line.  Return how many lines a block has, and how many blocks a key has. */
 static inline unsigned lines_of_block(const struct geometry *g)
 {
     return g->field[TOGETHER] ? (unsigned)g->field[PARTS] : 1;
@@ -134,34 +141,36 @@ static inline unsigned lines_separate_parts(const struct geometry *g)
     return g->field[TOGETHER] ? 1 : (unsigned)g->field[PARTS];
 }
 
-/* Whether the fields, which may be anybody's, are in their ranges. */
+/* Checks whether the fields are in their ranges.  They may come from an enemy's file. */
 bool lines_in_range(const struct geometry *g);
 
-/* Of all parts, of a geometry that is in range. */
+/* Returns the size of all parts in bytes.  The geometry is in range. */
 uint64_t lines_nbytes(const struct geometry *g);
 
-/* The rate when 'keys' different keys are in. */
+/* Returns the fpr with 'keys' different keys, the mean over all seeds. */
 double lines_predict(const struct geometry *g, unsigned cells, double keys);
 
-/* Chooses the fewest lines, in this number of parts as the preference changes it, or in the
- * next that will do, with which g->fpr is kept when keys(g) keys are in; if they lie together,
- * 3 % more for fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
+/* Sets the fields to the fewest lines with which g->fpr is kept when keys(g) keys are in, for
+ * all seeds but one in 10^9.  'parts' is the usual number of parts: the preference may change
+ * it, and it grows until the fpr can be reached.  With TOGETHER the plan takes up to 3 % more
+ * memory to set fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
-/* sizing_key_limit(), where a key that finds all its cells marked is not counted. */
+/* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
+ * whose cells were all marked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
-/* The most keys, of 'most' at most, with which the rate is expected to be kept. */
+/* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */
 double lines_keys_within(const struct geometry *g, unsigned cells, double most);
 
-/* Load and fpr, as measure() of a kind. */
+/* Does what measure() of a kind does. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);
 
-/* As rate_with() of a kind; the cells are bits. */
+/* Does what rate_with() of a kind does, for cells that are bits. */
 double lines_rate_with(const perhaps_filter *f, struct keyhash key);
 
-/* As reads() of a kind. */
+/* Does what reads() of a kind does. */
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
 #endif
