@@ -1,8 +1,9 @@
-/* lines_avx2.h - a line of 16 words is two vectors of 8. */
+/* lines_avx2.h - AVX2: a line of 16 words is two vectors of 8.  lines_loops.h tells what is
+ * defined here. */
 struct line_rule {
-    __m256i low_factors; /* of steps 0 to 7 */
-    __m256i high_factors;
-    __m256i bits;
+    __m256i low_factors;  /* the constants of steps 0 to 7 */
+    __m256i high_factors; /* of steps 8 to 15 */
+    __m256i bits;         /* the number of steps, in each lane */
 };
 
 static inline struct line_rule line_rule(unsigned bits)
@@ -13,8 +14,9 @@ static inline struct line_rule line_rule(unsigned bits)
                                .bits = _mm256_set1_epi32((int)bits) };
 }
 
-/* The key's bits in the 8 words to which 'steps' belong: the steps pick each word's constant,
- * and a shift by as many, of 'shifts', makes the bit. */
+/* Returns the key's bits in the 8 words to which 'steps' belong.  The step of each word picks
+ * its constant; factor times constant gives the shift that makes the bit, of which only the
+ * bits in 'shifts' count.  A word whose step the walk does not reach gets no bit. */
 static ALWAYS_INLINE __m256i half_mask(const uint8_t *steps, __m256i factor,
                                        const struct line_rule *rule, int shifts)
 {

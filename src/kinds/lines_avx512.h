@@ -1,7 +1,8 @@
-/* lines_avx512.h - a line of 16 words is one vector. */
+/* lines_avx512.h - AVX-512: a line of 16 words is one vector.  lines_loops.h tells what is
+ * defined here. */
 struct line_rule {
-    __m512i factors;
-    __m512i bits;
+    __m512i factors; /* the constants of steps 0 to 15 */
+    __m512i bits;    /* the number of steps, in each lane */
 };
 
 static inline struct line_rule line_rule(unsigned bits)
@@ -10,8 +11,9 @@ static inline struct line_rule line_rule(unsigned bits)
                                .bits = _mm512_set1_epi32((int)bits) };
 }
 
-/* The key's bit in each word that its walk comes to: the steps, permuted into the order of the
- * words, pick each word's constant, and a shift by as many, of 'shifts', makes the bit. */
+/* Returns the key's bits.  The step of each word picks its constant; factor times constant
+ * gives the shift that makes the bit, of which only the bits in 'shifts' count.  A word whose
+ * step the walk does not reach gets no bit. */
 static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *rule, int shifts)
 {
     __m512i step =
@@ -25,6 +27,7 @@ static ALWAYS_INLINE __m512i line_mask(uint64_t mark, const struct line_rule *ru
                                    _mm512_set1_epi32(1), shift);
 }
 
+/* Returns whether the line has all bits of the mask. */
 static ALWAYS_INLINE bool lacks_none(__m512i line, __m512i mask)
 {
     __m512i missing = _mm512_andnot_si512(line, mask);

@@ -1,11 +1,12 @@
-/* lines_fill.c - what the lines of a filter hold, and the rate that follows. */
+/* lines_fill.c - the fill of blocked and counting filters, and the fpr that follows from it. */
 #include <math.h>
 
 #include "../base/sample.h"
 #include "lines.h"
 
-/* product[j] = load[j] * ... * load[j + n-1], for the 16 windows of n in 32 numbers: by
- * doubling windows, and joining those that n's binary digits ask for. */
+/* Sets product[j] to load[j] * ... * load[j + n-1] for the first 16 windows of n numbers.
+ * Computes the products of windows of 1, 2, 4, ... numbers, and joins those that add up to n.
+ * Overwrites load[]. */
 static void window_products(float load[2 * WORDS], unsigned n, float product[WORDS])
 {
     unsigned joined = 0;
@@ -22,7 +23,7 @@ static void window_products(float load[2 * WORDS], unsigned n, float product[WOR
     }
 }
 
-/* One cache line of a filter, read once: others may be adding. */
+/* A copy of one cache line: each word is read only once, since other threads may add. */
 struct line {
     uint32_t word[WORDS];
 };
@@ -36,7 +37,7 @@ static struct line line_read(const uint8_t *at)
     return line;
 }
 
-/* How many cells of each word are marked: bits, or counters that are not zero. */
+/* Counts the marked cells of each word: set bits, or counters that are not zero. */
 static void line_marked(const struct line *line, unsigned cells, uint32_t marked[WORDS])
 {
     for (unsigned w = 0; w < WORDS; w++) {
@@ -49,8 +50,8 @@ static void line_marked(const struct line *line, unsigned cells, uint32_t marked
     }
 }
 
-/* The chance that a random key's cells are all marked: over all walks, the product of the loads
- * of its words. */
+/* Returns the fpr of a line: the chance that all cells of a random key are marked.  That is the
+ * mean over all walks of the product of the loads of their words. */
 static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned cells)
 {
     float load[WORDS], sum = 0;
@@ -67,6 +68,7 @@ static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned c
     return (double)sum / (double)WALKS;
 }
 
+/* Returns how many cells of the line are marked. */
 static unsigned line_count(const uint32_t marked[WORDS])
 {
     unsigned count = 0;
@@ -75,17 +77,21 @@ static unsigned line_count(const uint32_t marked[WORDS])
     return count;
 }
 
-/* What is measured of a part.  The exact rate of a line takes ten times as long as a guess from
- * how many cells it has marked: so all lines that are looked at are guessed, and of large
- * bodies only some are computed, to see by what factor the guess is off. */
+/* A survey of blocks.  To compute the fpr of a line takes ten times as long as to guess it from
+ * the number of its marked cells.  So the fpr of every block is guessed.  In large bodies only
+ * some of the blocks are computed, too; they show by which factor the guesses are wrong. */
 struct survey {
     const struct geometry *g;
-    unsigned cells, marks, lines;
-    double marked, blocks;
+    unsigned cells, marks, lines; /* cells of a word, marks of a line, lines of a block */
+    double marked, blocks;        /* of all blocks surveyed: their marked cells, their number */
+
+    /* For each part, sums over its blocks: the guesses; the guesses for the blocks that were
+     * computed as well; the computed fprs; and the number of blocks. */
     double guess[LINES_PARTS_MAX], guess_both[LINES_PARTS_MAX], exact[LINES_PARTS_MAX],
         count[LINES_PARTS_MAX];
 };
 
+/* Returns x^n: quicker than pow() for small whole n. */
 static double power(double x, unsigned n)
 {
     double result = 1;
@@ -98,6 +104,7 @@ static double power(double x, unsigned n)
     return result;
 }
 
+/* Adds a block of a part to the survey; with 'exact', computes its fpr, too. */
 static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
 {
     double guess = 1, rate = 1;
@@ -128,6 +135,7 @@ static void survey_begin(struct survey *s, const struct geometry *g, unsigned ce
                           .lines = lines_of_block(g) };
 }
 
+/* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its parts. */
 static struct fill survey_end(const struct survey *s)
 {
     struct fill fill = { .fpr = 1 };
@@ -141,7 +149,7 @@ static struct fill survey_end(const struct survey *s)
 
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
 {
-    enum { GUESSED = 16 }; /* blocks for each that is computed */
+    enum { GUESSED = 16 }; /* in a large body one of so many blocks is computed */
     const struct geometry *g = &f->geometry;
     struct survey s;
     survey_begin(&s, g, cells);
@@ -165,7 +173,8 @@ static void mark_line(struct line *line, uint64_t mark, unsigned marks)
     }
 }
 
-/* With the bits of one key more, which is not added. */
+/* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
+ * blocks with its bits set, and changes nothing. */
 static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
 {
     struct line copy[LINES_PARTS_MAX];
@@ -190,7 +199,8 @@ static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bo
     return survey_end(&s).fpr;
 }
 
-/* The guess is within a third of the rate, but where keys were crafted. */
+/* A guess is within a third of the true fpr, except where keys were crafted.  So twice the
+ * guess is a bound; only if that is too high is the fpr computed. */
 double lines_rate_with(const perhaps_filter *f, struct keyhash key)
 {
     double most = 2 * surveyed_rate_with(f, key, false);

@@ -1,9 +1,11 @@
 /* lines_loops.c - the loops of blocked and counting filters, for each instruction set. */
 #include "lines.h"
 
+/* 16 starts by 8 odd strides. */
 enum { WALK_COUNT = 128 };
 
-/* The cube of an odd number is its inverse modulo 16. */
+/* At which step a walk comes to a word: (word - start) / stride modulo 16.  The inverse of an
+ * odd number modulo 16 is its cube. */
 #define STEP(start, stride, word)                                                              \
     (((word) + 16U - (start)) * (stride) * (stride) * (stride) % LINE_WORDS)
 
@@ -20,8 +22,8 @@ enum { WALK_COUNT = 128 };
     STEPS(start, 1), STEPS(start, 3),  STEPS(start, 5),  STEPS(start, 7), \
     STEPS(start, 9), STEPS(start, 11), STEPS(start, 13), STEPS(start, 15)
 
-/* The walks through a line, turned round: for each walk, and for each word of the line, at
- * which step the walk comes to that word. */
+/* All walks through a line, inverted: for each walk and each word of the line, at which step
+ * the walk comes to that word.  The vector loops deal with all words at once and need this. */
 static const uint8_t blocked_steps[WALK_COUNT][LINE_WORDS] __attribute__((aligned(64))) = {
     STRIDES(0),  STRIDES(1),  STRIDES(2),  STRIDES(3),
     STRIDES(4),  STRIDES(5),  STRIDES(6),  STRIDES(7),
@@ -30,7 +32,8 @@ static const uint8_t blocked_steps[WALK_COUNT][LINE_WORDS] __attribute__((aligne
 };
 /* clang-format on */
 
-/* The start and the stride of the walk are neighbours in the mark. */
+/* Returns the steps of a key's walk.  Start and stride are adjacent bits of the mark, so they
+ * give the row of the table at once. */
 static inline const uint8_t *blocked_steps_of(uint64_t mark)
 {
     return blocked_steps[(mark >> 25) & (WALK_COUNT - 1)];
@@ -38,8 +41,8 @@ static inline const uint8_t *blocked_steps_of(uint64_t mark)
 
 /* ---- Where the lines are ----------------------------------------------------------------- */
 
-/* Where the lines of keys lie: one in each part, or together.  The loops are inlined with what
- * the caller knows of it, so that none looks at it for each key. */
+/* Where the lines of a key lie: one in each part, or together in a block.  Each caller of the
+ * inlined loops makes this from what it knows, so that no loop checks it again for each key. */
 struct line_places {
     uint64_t part_lines;
     uint64_t parts;
@@ -70,13 +73,15 @@ static ALWAYS_INLINE struct line_places places_of(const uint64_t *field)
                                  .together = field[TOGETHER] != 0 };
 }
 
+/* Returns where in the body the first line of a key begins, in bytes. */
 static ALWAYS_INLINE uint64_t first_line_offset(struct keyhash key, struct line_places at)
 {
     return at.together ? blocked_block_offset(key, at.part_lines, at.parts)
                        : blocked_line_offset(key, at.part_lines);
 }
 
-/* From line 'part' of a key, which is now the key of the next part, to that. */
+/* Returns where line number 'part' of a key begins.  'offset' is where the line before begins;
+ * 'key' has gone on to this part by blocked_next_part(). */
 static ALWAYS_INLINE uint64_t next_line_offset(uint64_t offset, struct keyhash key,
                                                struct line_places at, uint64_t part)
 {
@@ -128,8 +133,9 @@ const struct loops counting_loops[CPU_COUNT] = { EACH_CPU(COUNTING_ROW) };
 #define CHANGE_ROW(cpu) counting_changes_##cpu
 counting_changer *const counting_change[CPU_COUNT] = { EACH_CPU(CHANGE_ROW) };
 
-/* ---- Beside other writers ---------------------------------------------------------------- */
+/* ---- Adds while others write ------------------------------------------------------------- */
 
+/* Sets the bits of a key in a line.  Returns whether all of them were set before. */
 static ALWAYS_INLINE bool add_atomically(uint8_t *line, uint64_t mark, uint64_t bits)
 {
     uint32_t *words = (void *)line;

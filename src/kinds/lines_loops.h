@@ -1,23 +1,24 @@
-/* lines_loops.h - the loops of blocked and counting filters, for one instruction set: included
- * by each_cpu.h.
+/* lines_loops.h - the loops of blocked and counting filters, for one instruction set.
+ * each_cpu.h includes it.
  *
- * A file of the instruction set says, for a line that is aligned to 64 bytes:
+ * For each instruction set a file of its own (lines_avx2.h, ...) defines, for a line that is
+ * aligned to 64 bytes:
  *   struct line_rule                      what is the same for all keys
- *   struct line_rule line_rule(bits)
- *   bool line_has(line, mark, &rule)      whether the key's bits are all set
- *   bool line_add(line, mark, &rule)      sets them; whether they were all set before
- * and where it has vectors:
+ *   struct line_rule line_rule(bits)      returns it, for 'bits' marks of a key in a line
+ *   bool line_has(line, mark, &rule)      returns whether the key's bits are all set
+ *   bool line_add(line, mark, &rule)      sets them; returns whether all were set before
+ * and if it has vectors:
  *   words                                 a vector of u32
- *   bool some_lane(words)                 whether one is set
+ *   bool some_lane(words)                 returns whether any bit is set
  *   void line_ones(mark, &rule, words ones[LINE_VECTORS])
- *                                         a one at the lowest bit of each of the key's counters
- * and where it has none, for a line of counters:
- *   bool counters_have(line, mark, &rule) whether none of the key's counters is zero
+ *                                         sets the lowest bit of each of the key's counters
+ * and if it has none, for a line of counters:
+ *   bool counters_have(line, mark, &rule) returns whether none of the key's counters is zero
  *   struct line_tally                     what happened to counters, in any form
  *   void line_tally_end(&line_tally, &tally)
  *                                         adds it to a struct count_tally
  *   void line_count(line, mark, &rule, up, moves, &line_tally)
- *                                         counts them up or down by one, if 'moves' */
+ *                                         counts them up or down by one if 'moves' is true */
 #ifndef LINES_LOOPS_NAMES
 #define LINES_LOOPS_NAMES
 #define line_rule             FOR_CPU(line_rule)
@@ -69,24 +70,26 @@
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
 /* ---- A line of counters as vectors of any width: one text for every instruction set ------ */
 
-/* How many make a line. */
+/* How many vectors make a line. */
 #define LINE_VECTORS (LINE_NBYTES / sizeof(words))
 
-/* Others may be writing: what follows must look at one value.  (A compiler would load again
- * what it needs twice, and find bits of 1 and of 2 that make 0.) */
+/* Loads a vector exactly once, since other threads may write meanwhile.  Without 'volatile' the
+ * compiler may load it twice: if a counter goes from 1 to 2 in between, the low bit of the
+ * second value and the high bit of the first look like 0. */
 static ALWAYS_INLINE words load_once(const words *at)
 {
     return *(const volatile words *)at;
 }
 
-/* At the lowest bit of each counter, whether it is zero; other bits are anything. */
+/* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
+ * anything. */
 static ALWAYS_INLINE words counters_zero(words counters)
 {
     words pairs = counters | counters >> 1;
     return ~(pairs | pairs >> 2);
 }
 
-/* The same: whether it is below its end. */
+/* Returns in the same way whether each counter is less than COUNTER_MAX. */
 static ALWAYS_INLINE words counters_can_move(words counters)
 {
     words pairs = counters & counters >> 1;
@@ -104,7 +107,7 @@ static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
     return !some_lane(missing);
 }
 
-/* In each lane a sum of its own: they are added up once a batch. */
+/* A sum in each lane; the lanes are added up once a batch. */
 struct line_tally {
     words turned;
     words filled;
@@ -137,7 +140,7 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
         words one = ones[i] & counters_can_move(before) & mask;
         words after = up ? before + one : before - one;
         at[i] = after;
-        /* a comparison that is true gives -1 */
+        /* a true comparison gives -1 in its lane, hence the subtractions */
         tally->turned -= (words)((one & counters_zero(up ? before : after)) != 0);
         if (up)
             tally->filled -= (words)((one & ~counters_can_move(after)) != 0);
@@ -147,9 +150,11 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
 
 /* ---- Blocked ---------------------------------------------------------------------------- */
 
-/* line_has(), or another question of this form. */
+/* Is line_has() or counters_have(). */
 typedef bool line_test(const uint8_t *line, uint64_t mark, const struct line_rule *rule);
 
+/* Returns whether all lines of a key have it.  Looks at all of them, since a branch on each
+ * answer would often be mispredicted. */
 static ALWAYS_INLINE bool lines_have(const uint8_t *body, struct line_places at,
                                      const struct line_rule *rule, struct keyhash key,
                                      line_test *has)
@@ -166,6 +171,7 @@ static ALWAYS_INLINE bool lines_have(const uint8_t *body, struct line_places at,
     return all;
 }
 
+/* Sets the bits of a key in all its lines.  Returns whether all were set before. */
 static ALWAYS_INLINE bool lines_add(uint8_t *body, struct line_places at,
                                     const struct line_rule *rule, struct keyhash key)
 {
@@ -224,7 +230,8 @@ static ALWAYS_INLINE bool add_one_in(uint8_t *body, struct line_places at, unsig
     return lines_add(body, at, &rule, key);
 }
 
-/* One loop for filters of one line a key, which are most, and two for those of several. */
+/* There is one loop for filters with one line a key, which are most filters, and two for those
+ * with several: apart and together. */
 static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
                                const struct keyhash *keys, const struct keyhash *ahead,
                                size_t n, bool *answer)
@@ -267,6 +274,7 @@ static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash
 
 /* ---- Counting --------------------------------------------------------------------------- */
 
+/* Counts the counters of a key in all its lines up or down, if 'moves' is true. */
 static ALWAYS_INLINE void lines_count(uint8_t *body, struct line_places at,
                                       const struct line_rule *rule, struct keyhash key, bool up,
                                       bool moves, struct line_tally *tally)
@@ -279,7 +287,8 @@ static ALWAYS_INLINE void lines_count(uint8_t *body, struct line_places at,
     }
 }
 
-/* A key that does not move its counters writes them as they are: that is no branch. */
+/* Changes the counters of n keys: see counting_changer.  For a key whose counters do not change
+ * it writes them back as they are, which avoids a branch that would be mispredicted. */
 static ALWAYS_INLINE size_t change_in_parts(uint8_t *body, const uint64_t *field,
                                             const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n,
@@ -305,7 +314,7 @@ static size_t counting_changes(uint8_t *body, const uint64_t *field, const struc
                                const struct keyhash *ahead, size_t n, enum count_change change,
                                bool *answer, struct count_tally *tally)
 {
-    switch (change) { /* so that each is inlined with what is done */
+    switch (change) { /* each call is inlined with a constant */
     case COUNT_UP:
         return change_in_parts(body, field, keys, ahead, n, COUNT_UP, answer, tally);
     case COUNT_UP_ABSENT:

@@ -1,7 +1,8 @@
-/* lines_neon.h - a line of 16 words is four vectors of 4. */
+/* lines_neon.h - NEON: a line of 16 words is four vectors of 4.  lines_loops.h tells what is
+ * defined here. */
 struct line_rule {
-    uint8x16x4_t factors; /* a table of 64 bytes */
-    uint32x4_t bits;
+    uint8x16x4_t factors; /* the constants of steps 0 to 15, as a table of 64 bytes */
+    uint32x4_t bits;      /* the number of steps, in each lane */
 };
 
 static inline struct line_rule line_rule(unsigned bits)
@@ -10,8 +11,10 @@ static inline struct line_rule line_rule(unsigned bits)
                                .bits = vdupq_n_u32(bits) };
 }
 
-/* The key's bits in the 4 words to which 'step' belongs: the steps pick each word's constant
- * from the table, byte by byte, and a shift by as many, of 'shifts', makes the bit. */
+/* Returns the key's bits in the 4 words to which 'step' belongs.  The step of each word picks
+ * its constant from the table, byte by byte; factor times constant gives the shift that makes
+ * the bit, of which only the bits in 'shifts' count.  A word whose step the walk does not reach
+ * gets no bit. */
 static ALWAYS_INLINE uint32x4_t quarter_mask(uint32x4_t step, uint32x4_t factor,
                                              const struct line_rule *rule, uint32_t shifts)
 {
@@ -26,6 +29,7 @@ static ALWAYS_INLINE uint32x4_t quarter_mask(uint32x4_t step, uint32x4_t factor,
     return vshlq_u32(one, vreinterpretq_s32_u32(shift));
 }
 
+/* Sets mask[] to the key's bits in all 16 words. */
 static ALWAYS_INLINE void line_mask(uint64_t mark, const struct line_rule *rule,
                                     uint32_t shifts, uint32x4_t mask[4])
 {

@@ -1,4 +1,5 @@
-/* owners.c - a batch sorted by region, and dealt with region by region. */
+/* owners.c - adds for many writers: sorts a batch of keys by region, and adds them region by
+ * region. */
 #include "owners.h"
 
 #include <sched.h>
@@ -7,17 +8,23 @@
 #include "bloom.h"
 #include "lines.h"
 
-/* Places are the numbers of lines, or of bits. */
+/* A place is the number of a line (blocked) or of a bit (bloom).  A batch has at most this many
+ * places. */
 enum { PLACES_MAX = 1024 };
 
+/* In which order the places of a batch are dealt with: turn by turn, where a turn has all
+ * places of one region. */
 struct order {
-    unsigned shift;                        /* from place to region */
-    unsigned first;                        /* region of which the turn comes first */
-    uint16_t start[REGIONS + 1];           /* of each turn's places */
+    unsigned shift;              /* place >> shift is the region */
+    unsigned first;              /* the region whose turn comes first */
+    uint16_t start[REGIONS + 1]; /* turn t has at[start[t]] to at[start[t + 1] - 1] */
+
+    /* The indices of the places, sorted by turn.  The last one is repeated, for prefetching
+     * ahead of the end. */
     uint16_t at[PLACES_MAX + BATCH_AHEAD]; /* sorted: indices of places; then the last again */
 };
 
-/* Whole places to a region, and no more regions than there are. */
+/* Returns the smallest shift that gives at most REGIONS regions, each of whole places. */
 static unsigned region_shift(uint64_t range)
 {
     unsigned shift = 0;
@@ -26,12 +33,14 @@ static unsigned region_shift(uint64_t range)
     return shift;
 }
 
+/* Fills in the order of n places, by a counting sort. */
 static void sort_places(struct order *o, const uint64_t *place, size_t n, uint64_t range)
 {
     uint8_t turn[PLACES_MAX];
     uint16_t next[REGIONS] = { 0 };
     o->shift = region_shift(range);
-    /* threads begin at different places: their stacks lie apart */
+    /* Threads should begin with different regions.  The address of 'o' differs from thread to
+     * thread, since it lies on their stacks. */
     o->first = (unsigned)((uint64_t)(uintptr_t)o * ODD_GOLDEN >> 32) % REGIONS;
     for (size_t i = 0; i < n; i++) {
         turn[i] = (uint8_t)(((place[i] >> o->shift) + REGIONS - o->first) % REGIONS);
@@ -48,7 +57,7 @@ static void sort_places(struct order *o, const uint64_t *place, size_t n, uint64
         o->at[n + i] = o->at[n - 1];
 }
 
-/* Adds what has the numbers from .. to-1 in the order. */
+/* Adds what the order has at the numbers from .. to-1.  The lock of its region is held. */
 typedef void add_turn(void *context, size_t from, size_t to);
 
 static uint8_t *lock_of(struct owners *owners, const struct order *o, unsigned turn)
@@ -56,7 +65,8 @@ static uint8_t *lock_of(struct owners *owners, const struct order *o, unsigned t
     return &owners->region[(turn + o->first) % REGIONS].lock;
 }
 
-/* Turns whose region another writer has come later. */
+/* Calls add() for each turn with the lock of its region.  If another writer holds a lock, the
+ * turn is left for later: writers wait only when all regions that are left are taken. */
 static void take_turns(struct owners *owners, const struct order *o, add_turn *add,
                        void *context)
 {
@@ -69,7 +79,7 @@ static void take_turns(struct owners *owners, const struct order *o, add_turn *a
             unsigned t = (unsigned)__builtin_ctz(left);
             uint8_t *lock = lock_of(owners, o, t);
             uint32_t behind = left & (left - 1);
-            if (behind) /* another thread had it last: it comes while we work */
+            if (behind) /* the next lock probably lies in another core's cache */
                 __builtin_prefetch(lock_of(owners, o, (unsigned)__builtin_ctz(behind)), 1, 3);
             if (!lock_try(lock))
                 continue;
@@ -84,18 +94,21 @@ static void take_turns(struct owners *owners, const struct order *o, add_turn *a
 
 /* ---- Lines ------------------------------------------------------------------------------- */
 
+/* The keys of a batch and their answers, in the order of the turns. */
 struct lines {
     const struct owned_lines *of;
     struct keyhash keys[BATCH_MOST + BATCH_AHEAD]; /* in order */
     bool answer[BATCH_MOST];
 };
 
+/* Returns the hash of a key for this body. */
 static struct keyhash key_of(const struct owned_lines *lines, struct keyhash key)
 {
     return (struct keyhash){ .place = key.place * lines->times.place,
                              .mark = key.mark * lines->times.mark };
 }
 
+/* Returns the number of a key's line. */
 static uint64_t line_of(const struct owned_lines *lines, struct keyhash key)
 {
     return scale64(key_of(lines, key).place, lines->field[PART_LINES]);
@@ -109,6 +122,7 @@ static void add_lines(void *context, size_t from, size_t to)
                       l->answer + from);
 }
 
+/* Adds a single key: no need to sort. */
 static void add_one_line(struct owners *owners, const struct owned_lines *lines,
                          struct keyhash key, bool *answer)
 {
@@ -129,7 +143,8 @@ static void sort_keys(struct order *o, const struct owned_lines *lines,
     sort_places(o, place, n, lines->field[PART_LINES]);
 }
 
-/* Apart from the sorting, so that not both are on the stack. */
+/* Adds the keys in their order.  Not inlined, so that its arrays and those of the sorting are
+ * not on the stack at the same time. */
 static __attribute__((noinline)) void add_in_order(struct owners *owners, const struct order *o,
                                                    const struct owned_lines *lines,
                                                    const struct keyhash *keys, size_t n,
@@ -160,12 +175,13 @@ void owners_add_lines(struct owners *owners, const struct owned_lines *lines,
 
 /* ---- Bits -------------------------------------------------------------------------------- */
 
+/* The bits of a batch of keys. */
 struct bits {
     const struct order *order;
     uint8_t *body;
     bool *answer;
     uint64_t place[PLACES_MAX];
-    uint16_t key[PLACES_MAX]; /* whose bit it is */
+    uint16_t key[PLACES_MAX]; /* the index of the key that has this bit */
 };
 
 static ALWAYS_INLINE void prefetch_bit(const struct bits *b, size_t number)
@@ -187,6 +203,7 @@ static void add_bits(void *context, size_t from, size_t to)
     }
 }
 
+/* Adds as many keys as have at most PLACES_MAX bits. */
 static void add_some(struct owners *owners, uint8_t *body, const uint64_t *field,
                      const struct keyhash *keys, size_t n, bool *answer)
 {
@@ -207,7 +224,7 @@ static void add_some(struct owners *owners, uint8_t *body, const uint64_t *field
             place = bloom_next_place(place, keys[i].mark);
         }
     }
-    /* a region begins with a byte, since no two may write one */
+    /* regions begin at whole bytes, since two threads must not write one byte */
     sort_places(&o, b.place, count, round_up(field[NBITS], 8 * REGIONS));
     for (size_t i = 0; i < BATCH_AHEAD && i < count; i++)
         prefetch_bit(&b, i);

@@ -1,9 +1,10 @@
-/* owners.h - many writers, and at each moment one owner a region.
+/* owners.h - many writers on one body, where each region has one owner at a time.
  *
- * A body is cut into regions with a lock each.  A writer sorts a batch of keys by region, and
- * adds those of a region while it holds its lock, as if it were alone.  So a lock is taken once
- * for dozens of keys, where an atomic operation for every bit would make adds three times
- * slower, and a lock for every line would be on its way between the cores most of the time. */
+ * A body is divided into regions, each with a lock.  A writer sorts a batch of keys by region.
+ * Then it adds the keys of one region after the other, and holds the lock of the region
+ * meanwhile, so it can write as if it were alone.  So it takes one lock for dozens of keys.  An
+ * atomic operation for every bit would make adds three times slower, and a lock for every line
+ * would travel between the caches of the cores most of the time. */
 #ifndef OWNERS_H
 #define OWNERS_H
 
@@ -18,8 +19,8 @@ struct owners {
     } region[REGIONS];
 };
 
-/* A body of field[PART_LINES] lines, of which each key has one: that of its hash multiplied by
- * 'times'. */
+/* A body of field[PART_LINES] lines, where each key has one line: the one that its hash,
+ * multiplied by 'times', gives. */
 struct owned_lines {
     const struct loops *loops; /* for one writer */
     uint8_t *body;
@@ -27,11 +28,12 @@ struct owned_lines {
     struct keyhash times;
 };
 
-/* Adds n keys, BATCH_MOST at most; answer[i] tells whether it was there before. */
+/* Adds n keys, at most BATCH_MOST.  Sets answer[i] to whether key i was there before. */
 void owners_add_lines(struct owners *owners, const struct owned_lines *lines,
                       const struct keyhash *keys, size_t n, bool *answer);
 
-/* The same for a body of field[NBITS] bits, of which each key has field[KEY_BITS] anywhere. */
+/* Does the same for a body of field[NBITS] bits, where each key has field[KEY_BITS] bits
+ * anywhere. */
 void owners_add_bits(struct owners *owners, uint8_t *body, const uint64_t *field,
                      const struct keyhash *keys, size_t n, bool *answer);
 
