@@ -1,23 +1,24 @@
 /* chain.c - scalable filter (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom Filters, IPL
  * 2007), over any kind that adds and does not grow.
  *
- *   parts = layers, the oldest first; layer i is planned for capacity * factor^i keys, at the
- *           rate p (1 - r) r^i with r = .9: all together stay under p, however many there are
+ *   parts = layers, the oldest first; layer i is planned for capacity * factor^i keys, with the
+ *           fpr p (1 - r) r^i where r = .9: these sum up to at most p, however many there are
  *   body  = one line: the number of removals that left a stale entry
  *
  *   layer 0   layer 1          layer 2                          a new key goes to the newest;
  *   [xxxxxxxx][xxxxxxxxxxxxxxx][xxxxxxxxxxx                 ]   one that is full stays as it is
  *
- * A series that falls slowly costs little: the tenth layer has 1.5 bits a key more than the
- * first one, where halving (r = .5) would take 13 bits more.  The first one pays log2(1/(1-r))
- * = 3.3 bits, and is small.
+ * A series that falls slowly costs little: the tenth layer takes 1.5 bits a key more than the
+ * first one, where halving (r = .5) would take 13 bits more.  The first layer pays
+ * log2(1/(1-r)) = 3.3 bits a key, but it is small.
  *
- * A key is absent only if every layer says so.  So a removal that finds the key in several
- * layers does not know which of them has it, and which has another key's entry in its place: it
- * takes none, and no key is lost.  Without the keys the layers cannot be put together again.
+ * A key is absent only if every layer says so.  A removal may find the key in several layers:
+ * one of them has the key, the others have an entry of another key that looks the same, and
+ * nothing tells which is which.  So it removes nothing, and no key is lost; the entry is stale.
+ * The layers cannot be merged into one without the keys.
  *
  * Limits: PERHAPS_LAYERS_MAX layers.
- * Invariant: a key was added to one of the layers. */
+ * Invariant: each key was added to one of the layers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,9 +31,10 @@
 #include "parts.h"
 
 static const char *const field_names[] = { "factor", "base", "preference", NULL };
-enum { FACTOR, BASE, PREFERENCE }; /* a kind's id; enum perhaps_preference + 1 */
+enum { FACTOR, BASE, PREFERENCE }; /* BASE: a kind's id; PREFERENCE: the enum's value + 1 */
 enum { FACTOR_USUAL = 2, FACTOR_MAX = 8 };
 
+/* The fpr of a layer, divided by that of the layer before it. */
 static const double tightening = 0.9;
 
 /* What a chain can do if its base can. */
@@ -45,7 +47,7 @@ static unsigned factor_of(const struct perhaps_options *options)
     return options->chain.factor ? options->chain.factor : FACTOR_USUAL;
 }
 
-/* Those of a layer; the kind's usual ones but for the preference. */
+/* Returns the options of a layer: the base's defaults, with the preference of the chain. */
 static struct perhaps_options layer_options(const struct geometry *g)
 {
     unsigned preference = (unsigned)g->field[PREFERENCE] - 1;
@@ -87,6 +89,7 @@ int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
     return 0;
 }
 
+/* Appends a new, empty layer.  Returns 0 or an error, and then changes nothing. */
 static int append_layer(perhaps_filter *f)
 {
     struct geometry layer;
@@ -102,14 +105,17 @@ static perhaps_filter *newest(const perhaps_filter *f)
     return f->parts.part[parts_count(f) - 1];
 }
 
-/* A layer is full when it holds what it was planned for; where crafted keys, or copies of one,
- * find no room long before, more memory is no help. */
+/* Returns whether a layer that refuses keys is really used up.  If it holds less than half of
+ * its capacity, crafted keys or copies of one key have filled it, and more memory would not
+ * help. */
 static bool is_spent(const perhaps_filter *layer)
 {
     return counter_get(&layer->counters->keys) >= layer->geometry.capacity / 2;
 }
 
-/* Other threads add to 'full', and find it so, too. */
+/* Appends a layer after 'full' has refused a key.  Other threads may find 'full' full at the
+ * same time: only the first of them appends.  Returns 0 or an error of append_layer(), or
+ * PERHAPS_ERR_FULL. */
 static int grow(perhaps_filter *f, const perhaps_filter *full)
 {
     if (!is_spent(full))
@@ -124,6 +130,7 @@ static int grow(perhaps_filter *f, const perhaps_filter *full)
 
 /* ---- Plan ------------------------------------------------------------------------------ */
 
+/* Checks whether a chain can have layers of this kind. */
 static bool may_be_base(const struct filter_kind *kind)
 {
     return kind && kind->add && !kind->composite && !(kind->about.abilities & PERHAPS_CAN_GROW);
@@ -149,13 +156,12 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return error;
 }
 
-/* What becomes of it after a growth of 1,000 times: a smaller factor is less memory at worst,
- * and more layers. */
+/* A number with one digit behind the point, as text. */
 struct tenths {
     char text[24];
 };
 
-/* With a point, whatever the program's locale. */
+/* Writes a point whatever the program's locale is, which "%.1f" would not. */
 static struct tenths tenths(double x)
 {
     struct tenths t;
@@ -164,6 +170,8 @@ static struct tenths tenths(double x)
     return t;
 }
 
+/* Tells what becomes of the chain when it has grown 1,000 times.  A smaller factor takes less
+ * memory at worst, and makes more layers. */
 static void explain(const struct geometry *g, char *why)
 {
     const double grown = 1000 * (double)g->capacity;
@@ -199,6 +207,7 @@ static int set_geometry(struct geometry *g)
     return 0;
 }
 
+/* All layers but the newest hold their capacity. */
 static double predict(const struct geometry *g, double keys)
 {
     double all = 0;
@@ -252,7 +261,8 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return parts_contain(f, parts_count(f), keys, ahead, n, answer);
 }
 
-/* Adds what the layers up to the newest do not have; or, to store copies, all. */
+/* Adds keys to the newest layer, until it is full: then appends a layer and returns 0 with
+ * *done < n.  A key that an older layer has is not added again, unless its copies count. */
 static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                     size_t n, bool unless_present, bool *answer, size_t *done)
 {
@@ -281,7 +291,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     return error;
 }
 
-/* How many layers have it, and in *layer one of them. */
+/* Returns how many layers have the key, and sets *layer to one of them. */
 static unsigned find_layers(const perhaps_filter *f, const struct keyhash *key,
                             perhaps_filter **layer)
 {

@@ -1,26 +1,27 @@
 /* counting.c - counting Bloom filter (Fan, Cao, Almeida, Broder: Summary Cache, SIGCOMM 1998
- * and ToN 2000), blocked: a counter where blocked.c has a bit, so that keys can be removed and
- * copies counted.
+ * and ToN 2000), blocked: it has a counter where blocked.c has a bit, so that keys can be
+ * removed and copies counted.
  *
  *   body = 'parts' parts of 'part_lines' lines of 64 bytes, and one line more
  *   line = 16 words of 8 counters of 4 bits; a key has one counter in each of 'line_counters'
  *          words, along the walk of blocked.c
  *   last line = how many counters are not zero, how many are at 15, zeros
  *
- * An add counts the key's counters up, a removal down.  A counter that comes to 15 stays there,
- * since it no longer knows how many it stands for.
+ * An add counts the key's counters up, a removal counts them down.  A counter that reaches 15
+ * stays there, since nobody knows any more how many copies it stands for.
  *
- * The rate depends on how many counters are in use, not on how many copies are stored: a copy
- * of a key that is there costs nothing.  So what is limited is that number, to what 'capacity'
- * different keys take.
+ * The fpr depends on how many counters are in use (not zero), not on how many copies are
+ * stored: another copy of a key takes no new counter.  So the filter limits the number of
+ * counters in use, to what 'capacity' different keys take.
  *
- * Many threads.  Who writes the lines of a key holds their locks (bytes, one for several lines,
- * taken in order); who asks reads without.  Near the limit each key takes its share of the
- * number before it is added; far from it a batch reserves what it may need, and gives back the
- * rest.
+ * Many threads.  A writer holds the locks of the lines of its keys (bytes, one for several
+ * lines, taken in order).  Readers take no lock.  Far from the limit, a batch reserves all
+ * counters that it may need, and gives back the rest afterwards.  Near the limit each key
+ * reserves what it needs before it is added.
  *
  * Limits: 8 parts, 16 counters a line.
- * Invariant: a counter is 15, or no lower than the copies of the keys that it belongs to. */
+ * Invariant: a counter is 15, or at least the number of copies of the keys that it belongs
+ * to. */
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -43,12 +44,13 @@ static double predict(const struct geometry *g, double keys)
     return lines_predict(g, WORD_COUNTERS, keys);
 }
 
+/* Returns how many counters all parts have. */
 static double all_counters(const struct geometry *g)
 {
     return (double)g->field[PART_LINES] * (double)g->field[PARTS] * (double)CELLS;
 }
 
-/* The chance that a key leaves a counter of a part alone, as a logarithm. */
+/* Returns the logarithm of the chance that a key does not have a given counter of a part. */
 static double log_alone(const struct geometry *g)
 {
     const double cells = CELLS;
@@ -56,13 +58,14 @@ static double log_alone(const struct geometry *g)
     return log1p(-chance);
 }
 
-/* How many counters may be in use: the expectation for 'capacity' different keys and a few
- * deviations, so that none of these is refused by chance.
+/* Returns how many counters may be in use: the expectation for 'capacity' different keys, plus
+ * SIZING_DEVIATIONS deviations, so that none of these keys is refused by chance.
  *
- * The deviation has two causes.  In a line of i keys q^i of the counters are zero, q = 1 -
- * marks/cells, and i differs from line to line; that part of this which goes with i itself
- * cancels out, since the sum of all i is the number of keys.  And with a given i the number of
- * zeros in a line differs as the number of empty bins does. */
+ * The deviation has two causes.  First, in a line of i keys the share q^i of the counters is
+ * zero, with q = 1 - marks/cells, and i differs from line to line ('between' below).  The part
+ * of this that is linear in i cancels out, since the sum of all i is the number of keys.
+ * Second, lines with the same i have different numbers of zeros, as random balls leave
+ * different numbers of bins empty ('within'). */
 static uint64_t counters_limit(const struct geometry *g)
 {
     const double cells = CELLS;
@@ -77,14 +80,17 @@ static uint64_t counters_limit(const struct geometry *g)
     return (uint64_t)fmin(ceil(limit), fmin(all_counters(g), 0x1p63));
 }
 
-/* How many different keys take as many counters as are allowed. */
+/* Returns how many different keys take as many counters as are allowed: the plan keeps the fpr
+ * for that many. */
 static double keys_at_limit(const struct geometry *g)
 {
     double share = (double)counters_limit(g) / all_counters(g);
     return share < 1 ? ceil(log1p(-share) / log_alone(g)) : 1e18;
 }
 
-/* With one counter a key the rate is the share that is in use. */
+/* Returns how many counters may be in use in a geometry that may come from anywhere: the limit
+ * above, or fewer if the fpr would not be kept.  With one counter a key the fpr is the share of
+ * counters in use. */
 static uint64_t counters_within(const struct geometry *g)
 {
     double most = keys_at_limit(g);
@@ -97,8 +103,8 @@ static uint64_t counters_within(const struct geometry *g)
     return keys < most ? (uint64_t)(-expm1(keys * log_alone(g)) * all_counters(g)) : limit;
 }
 
-/* Below these rates one more line saves a tenth of the memory and more (doc/KINDS.md has the
- * table). */
+/* Returns how many lines a key has by default.  Below each of these rates one more line saves a
+ * tenth of the memory or more (doc/KINDS.md has the table). */
 static unsigned usual_parts(double fpr)
 {
     static const double least[] = { 1e-2, 1e-4, 1e-8 };
@@ -135,12 +141,14 @@ static int set_geometry(struct geometry *g)
 
 /* ---- The last line --------------------------------------------------------------------- */
 
+/* Returns the numbers in the last line: COUNTERS_USED and COUNTERS_FULL. */
 static uint64_t *totals_of(const perhaps_filter *f)
 {
     return (uint64_t *)(void *)(f->body + lines_nbytes(&f->geometry));
 }
 
-/* Takes so many counters into use, or none of them.  A file may have said anything. */
+/* Reserves n counters if the limit allows it, and returns whether it did; n = 0 always
+ * succeeds.  The number in use may come from a file and be anything, even above the limit. */
 static bool reserve(perhaps_filter *f, uint64_t n)
 {
     uint64_t *used = &totals_of(f)[COUNTERS_USED];
@@ -155,8 +163,9 @@ static bool reserve(perhaps_filter *f, uint64_t n)
     return true;
 }
 
-/* Without a branch that depends on n, which for a single add is known only when its line has
- * come from memory: calls would not overlap. */
+/* Gives back n reserved counters.  A filter of one thread has no branch here that depends on n:
+ * after a single add n is known only when its line has come from memory, and a branch would
+ * keep the next call from overlapping with this one. */
 static void give_back(perhaps_filter *f, uint64_t n)
 {
     uint64_t *used = &totals_of(f)[COUNTERS_USED];
@@ -174,7 +183,8 @@ static void note_filled(perhaps_filter *f, uint64_t n)
 
 /* ---- Fill ------------------------------------------------------------------------------ */
 
-/* A one at the lowest bit of each counter that is not zero, and that is at its end. */
+/* The lowest bit of each of 16 counters.  The two functions return it set for counters that are
+ * not zero, and for those that are at COUNTER_MAX. */
 static const uint64_t lowest_bits = UINT64_C(0x1111111111111111);
 
 static uint64_t counters_used(uint64_t counters)
@@ -198,7 +208,7 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 /* ---- The counters of a key ------------------------------------------------------------- */
 
-/* Writes them to counter[]; returns how many. */
+/* Writes the values of a key's counters to counter[].  Returns how many there are. */
 static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
                               uint8_t counter[LINES_PARTS_MAX * LINE_WORDS])
 {
@@ -244,12 +254,14 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 
 struct line_locks {
+    /* How many batches have begun and ended.  While one is under way, the last line may say
+     * more counters in use than there are. */
     uint32_t begun; /* batches for which the last line may say too many counters in use */
     uint32_t ended; /* and of these, those that have set it right */
-    uint8_t lock[]; /* a power of two */
+    uint8_t lock[]; /* lock_count(), a power of two */
 };
 
-/* At least one a line, up to a million. */
+/* Returns how many locks there are: at least one for each line, but at most a million. */
 static uint64_t lock_count(const struct geometry *g)
 {
     uint64_t lines = g->field[PART_LINES] * g->field[PARTS];
@@ -264,7 +276,7 @@ static size_t writers_nbytes(const struct geometry *g)
     return sizeof(struct line_locks) + (size_t)lock_count(g);
 }
 
-/* The locks of the lines of a few keys, by number; one may be there twice. */
+/* The numbers of the locks of a few keys' lines; the same number may occur twice. */
 enum { GROUP_LOCKS = LINES_PARTS_MAX };
 
 struct locks {
@@ -282,8 +294,8 @@ static void add_locks_of(struct locks *l, const perhaps_filter *f, struct keyhas
     }
 }
 
-/* In order, so that no two writers wait for each other.  Each finds its place by comparison
- * with all, which takes no branch. */
+/* Sorts the numbers: locks are taken in order, so that no two writers wait for each other.
+ * Finds the place of each by comparing it with all, which needs no branch. */
 static void sort_locks(struct locks *l)
 {
     struct locks sorted = { .count = l->count };
@@ -313,7 +325,7 @@ static void release_locks(const perhaps_filter *f, const struct locks *l)
             lock_release(&locks->lock[l->number[i]]);
 }
 
-/* Also their locks, which other threads may have had last. */
+/* Prefetches the lines of keys, and their locks, which may lie in other cores' caches. */
 static inline __attribute__((always_inline)) void
 prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
@@ -333,6 +345,7 @@ static void bind(perhaps_filter *f)
     f->loops = counting_loops[f->cpu];
 }
 
+/* Changes the counters of n keys, as counting_changer; takes no lock. */
 static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, enum count_change how, bool *answer, struct count_tally *tally)
 {
@@ -340,7 +353,8 @@ static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct
                                    tally);
 }
 
-/* Where others may write, a few at a time under the locks of all their lines. */
+/* Does the same in a filter that may be shared: there it changes a few keys at a time, and
+ * holds the locks of all their lines meanwhile. */
 static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, enum count_change how,
                             bool *answer, struct count_tally *tally)
@@ -362,8 +376,8 @@ static size_t change_locked(perhaps_filter *f, const struct keyhash *keys,
     return found;
 }
 
-/* From here on counters may be reserved that are not needed, or have become zero and are not
- * given back yet. */
+/* From begin_batch() to end_batch() more counters may count as used than are: reserved ones
+ * that are not needed, and those that have become zero but are not given back yet. */
 static void begin_batch(perhaps_filter *f)
 {
     struct line_locks *locks = f->writers;
@@ -381,8 +395,8 @@ static void end_batch(perhaps_filter *f)
 /* Batches of fewer keys are not worth a reservation. */
 enum { RESERVING_KEYS = 8 };
 
-/* Adds all keys, if they find room whatever counters they need; else none,
- * and returns false. */
+/* Adds all keys and returns true if there is room even if each needs all its counters.  Else
+ * returns false, and has added none. */
 static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, enum count_change how,
                          bool *answer)
@@ -403,7 +417,7 @@ static bool add_reserved(perhaps_filter *f, const struct keyhash *keys,
     return reserved;
 }
 
-/* Adds a key if the counters that it needs are to be had. */
+/* Adds a key if there is room for the counters that it needs.  Returns whether there was. */
 static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                        bool *answer)
 {
@@ -420,8 +434,8 @@ static bool try_to_add(perhaps_filter *f, const struct keyhash *key, enum count_
     return room;
 }
 
-/* No key is refused because of a batch that has counters to give back:
- * then it is waited for. */
+/* Adds a key.  Returns 0 or PERHAPS_ERR_FULL.  A batch of another thread may hold counters that
+ * it will give back: so a key is refused only if no batch was under way during the try. */
 static int add_one(perhaps_filter *f, const struct keyhash *key, enum count_change how,
                    bool *answer)
 {
@@ -470,7 +484,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
 /* The lower half of each byte. */
 static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
 
-/* Of bytes that are a counter each: the sums, up to a counter's end. */
+/* Returns the sums of counters that have a byte each; a sum is at most COUNTER_MAX. */
 static uint64_t add_in_bytes(uint64_t a, uint64_t b)
 {
     uint64_t sum = a + b;
@@ -486,7 +500,7 @@ static uint64_t add_counters(uint64_t a, uint64_t b)
     return low | high << COUNTER_NBITS;
 }
 
-/* Their number does not wrap, whatever a file said. */
+/* Adds to the number of keys.  It does not wrap, whatever a file said. */
 static void add_keys(perhaps_filter *f, uint64_t more)
 {
     uint64_t limit = f->geometry.key_limit, keys = f->counters->keys;
@@ -494,6 +508,8 @@ static void add_keys(perhaps_filter *f, uint64_t more)
     f->counters->keys = keys + (more < room ? more : room);
 }
 
+/* Adds the counters of the two filters.  f is a copy (core/merge.c), which the caller drops
+ * after a failure. */
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint64_t *totals = totals_of(f), used = 0, full = 0;

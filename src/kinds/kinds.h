@@ -1,4 +1,4 @@
-/* kinds.h - every kind there is, for the registry alone. */
+/* kinds.h - all kinds, for the registry (core/kinds.c) and for kinds with a default base. */
 #ifndef KINDS_H
 #define KINDS_H
 

@@ -1,4 +1,4 @@
-/* parts.c - filters made of filters. */
+/* parts.c - filters that are made of other filters: planning, adding and asking their parts. */
 #include "parts.h"
 
 #include <string.h>
@@ -21,6 +21,7 @@ int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
     return fpr < PERHAPS_FPR_MIN ? PERHAPS_ERR_LIMIT : geometry_plan(base, &part, g, why);
 }
 
+/* A part keeps the fpr by its key limit alone (filter/add.c). */
 static void parts_mark(perhaps_filter *part)
 {
     part->is_part = true;
@@ -97,7 +98,7 @@ int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n
     for (size_t i = 0, at = 0; i < n; i++) {
         if (answer[i])
             continue;
-        if (at == added) { /* this one met the error */
+        if (at == added) { /* key i met the error */
             *done = i;
             break;
         }

@@ -1,8 +1,8 @@
-/* window.c - a filter that forgets: generations of any other kind, of which the oldest is
- * dropped.
+/* window.c - a filter that forgets: it consists of generations, which are filters of any other
+ * kind, and drops the oldest as a whole.
  *
  *   parts = G generations, the oldest first; each is planned for 1/(G-1) of the window's keys,
- *           at a rate of which G together stay under the asked one
+ *           with an fpr such that G of them together stay below that of the window
  *   body  = one line: whether the time is known, and when the newest generation began
  *
  *    oldest                     newest
@@ -10,10 +10,11 @@
  *                                          generation says so
  *   [xxxxxxx][xxxxxxx][xxxxxxx][       ]   rotated: the oldest is emptied to be the newest
  *
- * With a period of W/(G-1) between rotations a key is remembered for W at least (it came just
- * before one, and is dropped G-1 periods later) and for W + W/(G-1) at most.
+ * With a period of W/(G-1) between rotations, a key is remembered for at least W (if it came
+ * just before a rotation, it is dropped G-1 periods later) and for at most W + W/(G-1).
  *
- * Limits: 2 to 64 generations; no removals; one thread at a time may write. */
+ * Limits: 2 to 64 generations; no removals; a window cannot be shared.
+ * Invariant: there are always G generations. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,10 +30,10 @@ static const char *const field_names[] = { "generations", "base", "period_keys",
 enum { GENERATIONS, BASE, PERIOD_KEYS, PERIOD_TIME }; /* BASE: a kind's id; periods 0: none */
 enum { GENERATIONS_USUAL = 5, GENERATIONS_MAX = PARTS_MOST };
 
-/* What the body holds. */
+/* What the body holds, for windows that go by time. */
 struct clock {
-    uint64_t is_set;
-    uint64_t began;
+    uint64_t is_set; /* perhaps_advance() was called */
+    uint64_t began;  /* when the newest generation began, in the caller's units */
 };
 
 static perhaps_filter *newest(const perhaps_filter *f)
@@ -47,6 +48,7 @@ static struct clock *clock_of(const perhaps_filter *f)
 
 /* ---- Plan ------------------------------------------------------------------------------ */
 
+/* Checks whether a window can have generations of this kind. */
 static bool may_be_base(const struct filter_kind *kind)
 {
     return kind && kind->add && kind != &kind_window;
@@ -57,12 +59,14 @@ static uint64_t divide_up(uint64_t n, uint64_t by)
     return n / by + (n % by != 0);
 }
 
-/* Of each generation, so that one of them errs with the probability p. */
+/* Returns the fpr of a generation: with it, the chance that any of G errs is the fpr of g. */
 static double generation_fpr(const struct geometry *g)
 {
     return -expm1(log1p(-g->fpr) / (double)g->field[GENERATIONS]);
 }
 
+/* Sets *generation to the geometry of a generation: for the keys that it gets before the next
+ * rotation. */
 static int plan_generation(const struct geometry *g, const struct perhaps_options *options,
                            struct geometry *generation)
 {
@@ -129,6 +133,7 @@ static void clear(perhaps_filter *f)
     *clock_of(f) = (struct clock){ 0 };
 }
 
+/* Takes the keys for evenly spread over G-1 generations, and all G for equally full. */
 static double predict(const struct geometry *g, double keys)
 {
     struct perhaps_options options = { .preference = PERHAPS_PREFER_BALANCED };
@@ -148,8 +153,7 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return parts_contain(f, f->parts.count, keys, ahead, n, answer);
 }
 
-/* The newest generation becomes the oldest but G-2 others; the oldest is emptied to be the
- * newest. */
+/* Empties the oldest generation, which becomes the newest; the others grow older by one. */
 static void rotate(perhaps_filter *f)
 {
     perhaps_filter **part = f->parts.part, *oldest = part[0];
@@ -160,6 +164,8 @@ static void rotate(perhaps_filter *f)
     perhaps_clear(oldest);
 }
 
+/* Rotates as often as periods have passed, but not more often than there are generations: then
+ * all keys are forgotten already. */
 static int advance(perhaps_filter *f, uint64_t now)
 {
     struct clock *clock = clock_of(f);
@@ -177,13 +183,14 @@ static int advance(perhaps_filter *f, uint64_t now)
     return 0;
 }
 
-/* How many of n keys may go to the newest generation before it is time for another: at least
- * one, which it may refuse. */
+/* Returns how many of n keys may go to the newest generation before the next rotation; rotates
+ * first if it is time.  Returns at least 1 for n > 0; the generation may refuse that key. */
 static size_t room(perhaps_filter *f, size_t n)
 {
     uint64_t period = f->geometry.field[PERIOD_KEYS], limit = newest(f)->geometry.key_limit;
     if (!period)
         return n;
+    /* keys that are "perhaps there" are not counted, so the key limit may be less */
     if (period > limit && limit > 0) /* keys taken for present are not counted */
         period = limit;
     if (newest(f)->counters->keys >= period)
@@ -192,7 +199,9 @@ static size_t room(perhaps_filter *f, size_t n)
     return left < n ? (size_t)left : n;
 }
 
-/* A generation stores no copies: from a window nothing is removed. */
+/* Adds keys to the newest generation.  With 'unless_present', leaves out those that an older
+ * generation has.  Otherwise these are added again: they are remembered for longer.  Copies are
+ * never stored, since nothing is removed from a window. */
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
