@@ -1,4 +1,4 @@
-/* error.c - error numbers in English. */
+/* perhaps.c - the version, and error numbers in English. */
 #include <perhaps.h>
 #include <perhaps_cluster.h>
 

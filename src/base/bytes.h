@@ -53,8 +53,8 @@ static inline uint32_t bits_set32(uint32_t word)
 /* A cache line, and the words of 32 bits in which kinds work on it. */
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
-/* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits
- * of pi. */
+/* Odd multipliers without structure: 2^64 divided by the golden ratio, and the
+ * first digits of pi. */
 #define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 #define ODD_PI     UINT64_C(0x243F6A8885A308D3)
 

@@ -1,8 +1,8 @@
 /* filter.c - the public calls: they check their arguments, hash the keys, and call the kind.
  *
- * The _many calls work on a ring of hashes; HACKING.md ("Batches: the ring") explains why.  The
- * calls for one key have a short path for the usual case, and NOINLINE functions for all
- * others. */
+ * The _many calls work on a ring of hashes; HACKING.md ("Batches: the ring") explains
+ * why.  The calls for one key have a short path for the usual case, and NOINLINE
+ * functions for all others. */
 #include "../filter/filter.h"
 
 #include "../base/compiler.h"
@@ -256,10 +256,10 @@ static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
     return contains_hashed(f, hash);
 }
 
-/* A call waits for memory, and meanwhile the CPU executes later calls, as far as it can look
- * ahead: a few hundred instructions.  So the fewer instructions a call takes, the more calls
- * overlap.  Integers, the most frequent keys, have a path of their own, without a stack
- * frame. */
+/* A call waits for memory, and meanwhile the CPU executes later calls, as far as it can
+ * look ahead: a few hundred instructions.  So the fewer instructions a call takes, the
+ * more calls overlap.  Integers, the most frequent keys, have a path of their own, without
+ * a stack frame. */
 bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
     if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t))

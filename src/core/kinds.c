@@ -1,7 +1,7 @@
 /* kinds.c - the registry: one row for each kind, in order of preference.
  *
- * A plan takes the first kind that meets the needs and reaches the fpr and the size.  This
- * table is the only place that names all kinds. */
+ * A plan takes the first kind that meets the needs and reaches the fpr and the size.  All that
+ * goes over the kinds, such as command line and tests, goes over this table. */
 #include <string.h>
 
 #include "../kinds/kinds.h"

@@ -45,8 +45,8 @@ struct fill {
     uint64_t stale;
 };
 
-/* What a filter counts, as the members of perhaps_stats with these names.  A file has them in
- * this order. */
+/* What a filter counts, as the members of perhaps_stats with these names.  A file has them
+ * in this order. */
 struct counters {
     uint64_t keys;
     uint64_t failed_adds;
@@ -134,8 +134,8 @@ struct perhaps_filter {
     void *writers;
 };
 
-/* A position in the body of a filter, whose bytes need not lie in one array.  { 0 } at
- * first. */
+/* A position in the body of a filter, whose bytes need not lie in one array.
+ * { 0 } at first. */
 struct body_cursor {
     uint64_t offset;
     uint64_t directory, index; /* for the kind's use */
@@ -167,8 +167,8 @@ struct grows {
     uint64_t (*beyond_nbytes)(const perhaps_filter *f);
 };
 
-/* Kinds that consist of filters of another kind, the base.  Their body is a line of
- * counters. */
+/* Kinds that consist of filters of another kind, the base.  Their body is a
+ * line of counters. */
 struct composite {
     unsigned base_field; /* the number of the field that holds the base's id */
     unsigned inherits;   /* abilities that a composite has if its base has them */
@@ -364,8 +364,8 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done);
 
-/* Removes n hashed keys and subtracts them from the count.  Contract as remove() of the
- * kind. */
+/* Removes n hashed keys and subtracts them from the count.  Contract as
+ * remove() of the kind. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
 

@@ -1,8 +1,8 @@
-/* elsewhere.c - layouts: filters whose bytes somebody else keeps.
+/* layout.c - layouts: filters whose bytes somebody else keeps.
  *
- * A layout is a filter but for its body and counters: (kind, geometry, hash).  A description,
- * which may come from an enemy's server as a header may come from an enemy's file, ends in the
- * same two validators: the kind's set_geometry() and hasher_restore(). */
+ * A layout is a filter without body and counters: (kind, geometry, hash).  A description of one
+ * may come from an enemy's server, just as a header may come from an enemy's file.  The same
+ * two validators check both: the kind's set_geometry() and hasher_restore(). */
 #include <math.h>
 #include <sodium/utils.h>
 #include <string.h>
@@ -22,6 +22,7 @@ struct perhaps_layout {
 
 /* ---- Making ---------------------------------------------------------------------------- */
 
+/* Makes a layout.  Returns 0; or PERHAPS_ERR_MEMORY, and sets *layout to NULL. */
 static int make(const struct filter_kind *kind, const struct geometry *g,
                 const struct hasher *hasher, const struct perhaps_allocator *allocator,
                 perhaps_layout **layout)
@@ -35,11 +36,13 @@ static int make(const struct filter_kind *kind, const struct geometry *g,
     return 0;
 }
 
+/* Returns whether filters of this kind with this geometry have a layout. */
 static bool has_layout(const struct filter_kind *kind, const struct geometry *g)
 {
     return kind->places && kind->places->in_blocks(g);
 }
 
+/* The lines of a key lie together, so that one request to one server reaches all its bits. */
 int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout **layout)
 {
     const struct filter_kind *kind;
@@ -60,7 +63,8 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     return error ? error : make(kind, &g, &hasher, options->allocator, layout);
 }
 
-/* As a section of a file is checked. */
+/* Checks a description as store/container.c checks a section of a file, and sets
+ * kind and geometry. */
 static int check_description(const struct perhaps_description *d,
                              const struct filter_kind **kind, struct geometry *g)
 {
@@ -149,7 +153,8 @@ double perhaps_layout_predict_fpr(const perhaps_layout *layout, uint64_t keys)
     return layout->kind->predict(&layout->geometry, (double)keys);
 }
 
-/* Where no bit is left the last may have been set long ago: half of one is taken for free. */
+/* If all bits are set, any larger number of keys would explain it.  The estimate then takes
+ * half a bit for free, so that it stays finite. */
 double perhaps_layout_estimate_keys(const perhaps_layout *layout, double load)
 {
     double most = 1 - 0.5 / (8.0 * (double)layout->geometry.body_nbytes);
@@ -166,9 +171,10 @@ void perhaps_layout_locate(const perhaps_layout *layout, const struct perhaps_ha
     layout->kind->places->locate(&layout->geometry, hash, bits);
 }
 
-/* ---- The bytes of a filter that has them ------------------------------------------------- */
+/* ---- The bytes of a filter in memory ----------------------------------------------------- */
 
-/* Others may be adding: each byte is read as it was or is, in words where that can be. */
+/* Copies bytes of a body while other threads may be adding.  Each byte is the old or the new
+ * one: they are read atomically, in aligned words where possible. */
 static void copy_beside(uint8_t *to, const uint8_t *from, size_t nbytes)
 {
     while (nbytes) {
@@ -197,7 +203,7 @@ int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, si
     return 0;
 }
 
-/* ---- The bytes of one that has not ------------------------------------------------------- */
+/* ---- Saving a filter whose bytes somebody else keeps ------------------------------------- */
 
 int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_reader *reader,
                         void *context, const char *path)

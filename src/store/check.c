@@ -1,5 +1,5 @@
-/* check.c - the pages of a mapped file, each compared with its checksum before the first answer
- * that is read from it. */
+/* check.c - checks the pages of a mapped file: each page is compared with its checksum before
+ * the first answer is read from it. */
 #include "check.h"
 
 #include "../base/memory.h"
@@ -9,8 +9,8 @@ enum { UNREAD, SOUND, DAMAGED, UNSURE };
 
 struct checked {
     uint64_t count;
-    uint8_t unsure;  /* somebody began to write the file in place: no page has a checksum */
-    uint8_t state[]; /* of each page; UNSURE is not kept */
+    uint8_t unsure;  /* a process began to write the file in place: its checksums are void */
+    uint8_t state[]; /* of each page: UNREAD, SOUND or DAMAGED */
 };
 
 static uint64_t checked_nbytes(uint64_t count)
@@ -20,8 +20,10 @@ static uint64_t checked_nbytes(uint64_t count)
 
 /* ---- Pages ------------------------------------------------------------------------------ */
 
-/* A page that is wrong may have been written to in place a moment ago: the second look is one
- * at a file that was not live between. */
+/* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
+ * while the file is live, a process is writing it in place, and nothing is certain.  If the
+ * file is not live, it may have been so until a moment ago, so the page is compared once more:
+ * the file was then not live between the two comparisons. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
     uint64_t at = page * PAGE_NBYTES;
@@ -36,7 +38,8 @@ static uint8_t look_at(const struct mapping *m, uint64_t page)
     return DAMAGED;
 }
 
-/* Two threads may look at one page at once. */
+/* Returns whether a page is sound, and looks at it if nobody has yet.  Two threads may look at
+ * one page at once: both find the same. */
 static bool page_is_sound(const perhaps_filter *f, uint64_t page)
 {
     struct checked *checked = f->checked;
@@ -53,7 +56,8 @@ static bool page_is_sound(const perhaps_filter *f, uint64_t page)
 
 /* ---- Keys ------------------------------------------------------------------------------- */
 
-/* 'root' is mapped, and 'f' is it or one of its parts. */
+/* Returns whether all pages are sound from which the answer of 'f' for a key is read.  'f' is
+ * the mapped filter 'root' or one of its parts. */
 static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *f,
                               const struct keyhash *key)
 {
@@ -77,6 +81,8 @@ static bool is_sound(const perhaps_filter *f, const struct keyhash *key)
     return reads_sound_pages(f, f, key);
 }
 
+/* Asks the kind for all keys at once, and then corrects the answers of keys on damaged pages,
+ * since these are rare. */
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -103,7 +109,7 @@ int check_begin(perhaps_filter *f)
         return PERHAPS_ERR_MEMORY;
     f->checked->count = count;
     f->guard = &guard;
-    f->loops.contains_one = NULL; /* through the guard's */
+    f->loops.contains_one = NULL; /* so that calls for one key go through the guard, too */
     return 0;
 }
 

@@ -4,8 +4,11 @@
 
 #include "../filter/filter.h"
 
-/* Has the pages of a mapped filter checked from now on.  Returns 0 or PERHAPS_ERR_MEMORY. */
+/* Sets the guard of a mapped filter, which from now on checks each page before its first use.
+ * Returns 0 or PERHAPS_ERR_MEMORY. */
 int check_begin(perhaps_filter *f);
+
+/* Releases what check_begin() allocated, if it was called. */
 void check_end(perhaps_filter *f);
 
 #endif

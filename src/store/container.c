@@ -10,31 +10,32 @@
 #include "../base/sizing.h"
 #include "../core/plan.h"
 
-/* The first byte is no text, the last ones break when line ends are converted (as PNG's). */
+/* As in PNG, the first byte occurs in no text, and the last ones change if a program
+ * converts line ends. */
 static const uint8_t magic[MAGIC_NBYTES] = { 0x89, 'p', 'e', 'r', 'h', '\r', '\n', 0x1a };
 
 enum {
     FEATURES_OFFSET = 16,
     CHECKSUM_OFFSET = 32,
     SECTIONS_OFFSET = 40,
-    FIXED_NBYTES = 120, /* then the sections */
+    FIXED_NBYTES = 120, /* the header without its sections, which come next */
     SECTION_NBYTES = 160,
 };
 
-/* The features there are. */
+/* The known bits of the features: a file with any other is of a later version. */
 enum { FEATURE_LIVE = 1 };
 
-/* No file is larger than that, and sums of two offsets in one do not overflow. */
+/* No file is larger than this.  Sums of two offsets in a file do not overflow. */
 #define FILE_NBYTES_MOST (UINT64_C(1) << 62)
 
 /* ---- One list of fields for both directions --------------------------------------------- */
 
-/* Walks through the header: a field is stored, or loaded, or (where its value is given by the
- * format) compared. */
+/* Walks through the header, and stores or loads one field after the other.  One list of fields
+ * serves writing and reading, so that the two cannot differ. */
 struct cursor {
     uint8_t *at;
     bool storing;
-    bool as_expected;
+    bool as_expected; /* loading: fields with a fixed value have had it so far */
 };
 
 static void field64(struct cursor *c, uint64_t *value)
@@ -63,6 +64,7 @@ static void field_double(struct cursor *c, double *value)
     memcpy(value, &bits, sizeof bits);
 }
 
+/* A field whose value the format fixes. */
 static void fixed64(struct cursor *c, uint64_t expected)
 {
     uint64_t value = expected;
@@ -107,7 +109,8 @@ bool container_is_live(const uint8_t *bytes)
     return load64(bytes + FEATURES_OFFSET) & FEATURE_LIVE;
 }
 
-/* A live file's counters change all the time and are left out. */
+/* Returns the checksum of a header, computed as if the field for it were 0.  The counters of a
+ * live file change all the time, so they count as 0, too. */
 static uint64_t header_checksum(const uint8_t *bytes, uint64_t nbytes)
 {
     uint8_t first[HEADER_NBYTES];
@@ -122,6 +125,7 @@ static uint64_t header_checksum(const uint8_t *bytes, uint64_t nbytes)
     return XXH3_64bits_digest(&state);
 }
 
+/* Writes the checksum into a header. */
 static void seal(uint8_t *bytes, uint64_t nbytes)
 {
     store64(bytes + CHECKSUM_OFFSET, header_checksum(bytes, nbytes));
@@ -134,7 +138,8 @@ static uint64_t header_nbytes(uint32_t sections)
     return round_up(FIXED_NBYTES + (uint64_t)sections * SECTION_NBYTES, HEADER_NBYTES);
 }
 
-/* A body begins at a multiple of the system's pages, to be mapped. */
+/* Returns where a body begins after one that ends at 'end': at a multiple of 4096 bytes, the
+ * usual page of the system, so that it can be mapped. */
 static uint64_t next_body(uint64_t end)
 {
     return round_up(end, HEADER_NBYTES);
@@ -148,7 +153,8 @@ static uint32_t count_sections(const perhaps_filter *f)
     return n;
 }
 
-/* Where the last body ends, if the first begins from 'at' on. */
+/* Returns where the last body of a filter and its parts ends, if the one
+ * before ends at 'at'. */
 static uint64_t bodies_end(const perhaps_filter *f, uint64_t at)
 {
     uint64_t nbytes = filter_geometry(f).body_nbytes;
@@ -177,9 +183,10 @@ void container_plan(const perhaps_filter *f, struct header *h)
 struct encoder {
     struct cursor cursor;
     uint32_t number; /* of the next section */
-    uint64_t end;    /* of the last body */
+    uint64_t end;    /* where the last body ends */
 };
 
+/* Writes the section of a filter, and behind it those of its parts. */
 static void encode_sections(struct encoder *e, const perhaps_filter *f, uint32_t parent)
 {
     struct section s = { .parent = parent,
@@ -228,7 +235,7 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
     if (load32(bytes + 8) != FORMAT_VERSION)
         return PERHAPS_ERR_DAMAGED;
     if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)FEATURE_LIVE)
-        return PERHAPS_ERR_VERSION; /* an unknown one may change all that follows */
+        return PERHAPS_ERR_VERSION; /* an unknown feature may change all that follows */
     uint32_t sections = load32(bytes + SECTIONS_OFFSET);
     *nbytes = load32(bytes + 12);
     if (sections < 1 || sections > SECTIONS_MOST || *nbytes != header_nbytes(sections) ||
@@ -237,6 +244,7 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
     return 0;
 }
 
+/* Reads section 'number' as it is, and checks only its kind. */
 static int load_section(const uint8_t *bytes, uint32_t number, struct section *s)
 {
     uint8_t copy[SECTION_NBYTES];
@@ -274,7 +282,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     if (error || !c.as_expected ||
         !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
                   bytes + h->nbytes))
-        return PERHAPS_ERR_VERSION; /* intact, so it was meant: by a later version */
+        return PERHAPS_ERR_VERSION; /* the checksum is right: a later version wrote this */
     if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;
     if (h->file_nbytes != file_nbytes && file_nbytes != NBYTES_UNKNOWN)
@@ -287,12 +295,12 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
 
 /* ---- Sections --------------------------------------------------------------------------- */
 
-/* On its way through them. */
+/* The sections of a file while they are checked one after the other. */
 struct sections {
     struct section *section;
-    uint64_t end; /* of the last body */
+    uint64_t end; /* where the last body ends */
     uint32_t ndistinct;
-    uint32_t distinct[PARTS_MOST]; /* sections whose geometries differ: the first ones */
+    uint32_t distinct[PARTS_MOST]; /* the first sections that had a new geometry each */
 };
 
 static bool same_fields(const struct section *a, const struct section *b)
@@ -302,8 +310,9 @@ static bool same_fields(const struct section *a, const struct section *b)
            !memcmp(g->field, h->field, sizeof g->field);
 }
 
-/* To derive a geometry takes up to a millisecond.  The generations of a window have the same
- * ones, over and over. */
+/* Checks and completes the geometry of a section.  This takes up to a millisecond, and all
+ * generations of a window have the same geometry, so it is copied from an earlier section with
+ * the same fields. */
 static int derive(struct sections *all, uint32_t number, struct geometry *g)
 {
     for (uint32_t i = 0; i < all->ndistinct; i++) {
@@ -318,7 +327,8 @@ static int derive(struct sections *all, uint32_t number, struct geometry *g)
     return kind_set_geometry(all->section[number].kind, g);
 }
 
-/* The body is derived from the fields: the file must agree with what they say. */
+/* Checks the fields of a section.  They determine the size of the body, so the size that the
+ * file gives must agree. */
 static int check_geometry(struct sections *all, uint32_t number)
 {
     struct section *s = &all->section[number];
@@ -336,8 +346,9 @@ static int check_geometry(struct sections *all, uint32_t number)
     return 0;
 }
 
-/* The first section is the filter; parts come behind what they are parts of, and have parts
- * themselves only if they are the first's: so nothing is nested deeper than that. */
+/* Returns whether the parent of a section is allowed.  The first section is the filter.  A part
+ * comes behind the composite to which it belongs.  A part may be a composite itself only if it
+ * belongs to the first section: so composites are nested at most two deep. */
 static bool parent_agrees(const struct sections *all, uint32_t number)
 {
     const struct section *s = &all->section[number];
@@ -347,7 +358,7 @@ static bool parent_agrees(const struct sections *all, uint32_t number)
            (!s->kind->composite || s->parent == 0);
 }
 
-/* Checks one section, whose body begins behind the last. */
+/* Checks one section, whose body must begin where the one before ends. */
 static int check_section(struct sections *all, uint32_t number, uint64_t table_offset)
 {
     const struct section *s = &all->section[number];
@@ -390,7 +401,7 @@ uint64_t container_table_nbytes(uint64_t nbytes)
     return (container_page_count(nbytes) + 1) * sizeof(uint64_t);
 }
 
-/* Seeded with the page's number: exchanged pages are found, too. */
+/* The seed is the number of the page, so that exchanged pages are found, too. */
 static uint64_t page_checksum(uint64_t number, const uint8_t *page, uint64_t nbytes)
 {
     return XXH3_64bits_withSeed(page, (size_t)nbytes, number);

@@ -1,102 +1,121 @@
-/* container.h - the header of a filter file, in memory and as bytes; doc/FORMAT.md is its
- * specification.  Nothing here reads or writes a file. */
+/* container.h - the header of a filter file, as a struct and as bytes, and the checksums of its
+ * pages.  doc/FORMAT.md is the specification.  Nothing here reads or writes a file.
+ *
+ *     header           HEADER_NBYTES or a multiple: fixed fields, then one section for each
+ *                      filter: the filter itself and its parts
+ *     pages            the bodies of all sections, cut into pages of PAGE_NBYTES
+ *     checksum table   one number for each page, and one for the table */
 #ifndef CONTAINER_H
 #define CONTAINER_H
 
 #include "../filter/filter.h"
 
 enum {
-    HEADER_NBYTES = 4096, /* of a file of up to 24 sections; of more, a multiple of that */
+    HEADER_NBYTES = 4096, /* with up to 24 sections; with more, the header is a multiple */
     SECTIONS_MOST = 8192,
-    SECTION_ROOT = 0xffffffff, /* the parent of the first */
+    SECTION_ROOT = 0xffffffff, /* the parent of the first section */
     FORMAT_VERSION = 1,
     PAGE_NBYTES = PERHAPS_PAGE_NBYTES,
     MAGIC_NBYTES = 8,
 };
 
-/* The size of a file that is not known. */
+/* Stands for the size of a file if it is not known. */
 #define NBYTES_UNKNOWN UINT64_MAX
 
 struct header {
-    uint64_t nbytes; /* of itself; the pages begin behind it */
+    uint64_t nbytes; /* the size of the header: the pages begin behind it */
     uint64_t file_nbytes;
-    uint64_t table_offset;
-    uint32_t sections;
+    uint64_t table_offset; /* where the pages end and the checksum table begins */
+    uint32_t sections;     /* how many there are */
     uint32_t hash_id;
     uint64_t hash_seed;
     uint64_t hash_check;
-    bool live; /* being written in place: the counters change, the checksums are void */
+    bool live; /* processes write it in place: counters change, checksums are void */
 };
 
-/* Of the bodies, which are divided into pages. */
+/* Returns how many bytes all pages have. */
 static inline uint64_t header_pages_nbytes(const struct header *h)
 {
     return h->table_offset - h->nbytes;
 }
 
-/* Of the page that begins at 'at', where they end at 'end'. */
+/* Returns the size of the page that begins at 'at', if the last page ends at 'end'. */
 static inline uint64_t page_nbytes(uint64_t end, uint64_t at)
 {
     return end - at < PAGE_NBYTES ? end - at : PAGE_NBYTES;
 }
 
-/* A filter, or a part of one. */
+/* What the header says of a filter, or of a part of one. */
 struct section {
     const struct filter_kind *kind;
-    uint32_t parent;
+    uint32_t parent; /* the number of the section whose part this is, or SECTION_ROOT */
     struct geometry geometry;
     struct counters counters;
     uint64_t body_offset;
 };
 
-/* Whether a filter can hold so many: half of it is looked at, since the limit is computed, and
- * others may compute it a little differently. */
+/* Returns whether a filter may hold so many keys.  It allows twice the key limit: the limit is
+ * computed in floating point, and another version or machine may get a slightly larger one. */
 static inline bool section_may_hold(const struct geometry *g, uint64_t keys)
 {
     return keys / 2 <= g->key_limit;
 }
 
-/* Where a live file's counters lie. */
+/* Where in the file the counters of the first section lie, which live files count in. */
 enum { COUNTERS_OFFSET = 144 };
 
 /* Lays out the file of a filter and its parts. */
 void container_plan(const perhaps_filter *f, struct header *header);
 
-/* Writes header->nbytes bytes, checksum included. */
+/* Writes the header as header->nbytes bytes, with its checksum. */
 void container_encode(const perhaps_filter *f, const struct header *header, uint8_t *bytes);
 
-/* Whether these header bytes, which were sound once, are now a live file's. */
+/* Returns whether the header in these bytes is now that of a live file.  For a mapped file,
+ * whose header was sound when it was opened. */
 bool container_is_live(const uint8_t *bytes);
 
-/* Makes the sound header of a file with one section a live file's. */
+/* Changes the sound header of a file with one section to that of a live file. */
 void container_mark_live(uint8_t bytes[HEADER_NBYTES]);
 
-/* Whether this is the beginning of a filter file. */
+/* Returns whether these bytes begin a filter file. */
 bool container_has_magic(const uint8_t bytes[MAGIC_NBYTES]);
 
-/* Looks at the beginning of a file that has the magic, for the size of its header.  Returns 0,
- * PERHAPS_ERR_VERSION or PERHAPS_ERR_DAMAGED.  'file_nbytes' may be NBYTES_UNKNOWN, here and
- * below. */
+/* Sets *nbytes to the size of the header in a file that begins with these bytes and has the
+ * magic.  Returns 0, PERHAPS_ERR_VERSION or PERHAPS_ERR_DAMAGED.  'file_nbytes' may be
+ * NBYTES_UNKNOWN, here and below. */
 int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
                       uint64_t *nbytes);
 
-/* Reads a header, of as many bytes as container_measure() said, that container_encode() wrote,
- * or an enemy did.  Returns 0 or an error as container_measure(). */
+/* Reads a header of as many bytes as container_measure() found.  An enemy may have written it.
+ * Returns 0 or an error of container_measure(). */
 int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *header);
 
-/* Reads the sections of such a header.  After success every offset lies in the file and all
- * sections are sound: their geometry is their kind's.  Returns 0 or an error as there. */
+/* Reads the sections of such a header.  After success every offset lies in the file, and the
+ * kind of each section has accepted its geometry.  Returns 0 or an error of
+ * container_measure(). */
 int container_sections(const uint8_t *bytes, const struct header *header,
                        struct section *sections);
 
-/* The checksum table for 'nbytes' of pages: a number for each page, then one for the table. */
+/* ---- The checksum table for 'nbytes' bytes of pages -------------------------------------- */
+
+/* Returns how many pages these are. */
 uint64_t container_page_count(uint64_t nbytes);
+
+/* Returns the size of the table: 8 bytes for each page, and 8 for the table itself. */
 uint64_t container_table_nbytes(uint64_t nbytes);
+
+/* Writes the checksum of page 'number', which has 'nbytes' bytes, into the table. */
 void container_fill_entry(uint8_t *table, uint64_t number, const uint8_t *page,
                           uint64_t nbytes);
+
+/* Returns whether page 'number', which has 'nbytes' bytes, has the checksum in the table. */
 bool container_page_intact(const uint8_t *table, uint64_t number, const uint8_t *page,
                            uint64_t nbytes);
+
+/* Writes the checksum of a table whose other entries are filled. */
 void container_seal_table(uint8_t *table, uint64_t nbytes);
+
+/* Returns whether the checksum of the table is right. */
 bool container_table_intact(const uint8_t *table, uint64_t nbytes);
 
 #endif

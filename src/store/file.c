@@ -1,7 +1,7 @@
 /* file.c - open files as sinks and sources. */
 #include "file.h"
 
-/* One call writes or reads at most this; Linux itself stops at 2 GiB. */
+/* One system call is asked for at most this much.  Linux itself stops at 2 GiB. */
 #define CHUNK_NBYTES ((size_t)1 << 30)
 
 static size_t chunk(size_t nbytes)

@@ -11,6 +11,7 @@
 #include "file.h"
 #include "read.h"
 
+/* Takes or releases a lock as flock() does.  Returns 0 or PERHAPS_ERR_IO (errno). */
 static int lock(int fd, int how)
 {
     while (flock(fd, how))
@@ -19,8 +20,8 @@ static int lock(int fd, int how)
     return 0;
 }
 
-/* The header is smaller than a disk's sector that is written at once, and is on the disk before
- * a bit of the body changes. */
+/* Writes the header and waits until it is on the disk.  It is no larger than what a disk writes
+ * at once, so a crash leaves the old or the new one. */
 static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
 {
     if (pwrite(fd, bytes, HEADER_NBYTES, 0) != HEADER_NBYTES || fdatasync(fd))
@@ -28,7 +29,8 @@ static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
     return 0;
 }
 
-/* Looks whether the file is marked, and marks it if that is wanted. */
+/* Sets *is_live to whether the header has the mark 'live', and adds the mark if it has none and
+ * 'mark' is true.  Returns 0 or an error of perhaps_open(). */
 static int look(const perhaps_filter *f, int fd, bool mark, bool *is_live)
 {
     struct head head;
@@ -52,8 +54,10 @@ static int wait_a_moment(void)
     return 0;
 }
 
-/* A lock cannot be widened at once: it is given up and taken again, and between the two another
- * may do the same.  So the header is looked at again each time. */
+/* Takes the shared lock on a file that has the mark, and sets the mark if it is missing.  Only
+ * the holder of the exclusive lock may set it.  flock() cannot turn one lock into the other in
+ * one step: it releases the first and takes the second, and another process may come between.
+ * So this loop reads the header again under each lock. */
 static int lock_and_mark(const perhaps_filter *f, int fd)
 {
     for (;;) {
@@ -76,7 +80,7 @@ static int lock_and_mark(const perhaps_filter *f, int fd)
 int live_begin(perhaps_filter *f, int fd)
 {
     struct mapping *m = &f->mapping;
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* the lock is of both */
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0); /* 'fd' and 'own' share one lock */
     if (own < 0)
         return PERHAPS_ERR_IO;
     int error = lock_and_mark(f, own);
@@ -89,11 +93,14 @@ int live_begin(perhaps_filter *f, int fd)
     return 0;
 }
 
+/* Writes all changes of the mapped file to the disk.  Returns whether that worked. */
 static bool on_disk(const struct mapping *m)
 {
     return !msync(m->file, m->file_nbytes, MS_SYNC);
 }
 
+/* Writes the checksum table, and then a header without the mark.  The order matters: after a
+ * crash between the two the mark is still there, and says that the table is void. */
 static void write_checksums(perhaps_filter *f)
 {
     struct header header;
@@ -104,7 +111,7 @@ static void write_checksums(perhaps_filter *f)
     for (uint64_t at = 0, number = 0; at < nbytes; at += PAGE_NBYTES, number++)
         container_fill_entry(table, number, pages + at, page_nbytes(nbytes, at));
     container_seal_table(table, nbytes);
-    if (!on_disk(m)) /* then the mark may stay: nothing is lost */
+    if (!on_disk(m)) /* the mark stays, and nothing is lost: the next process tries again */
         return;
     container_plan(f, &header);
     container_encode(f, &header, bytes);
@@ -114,8 +121,8 @@ static void write_checksums(perhaps_filter *f)
 void live_end(perhaps_filter *f)
 {
     if (!lock(f->mapping.fd, LOCK_EX | LOCK_NB))
-        write_checksums(f);       /* nobody else has it open */
-    lock(f->mapping.fd, LOCK_UN); /* a child that was forked may have it open for ever */
+        write_checksums(f);       /* no other process has the file open in this mode */
+    lock(f->mapping.fd, LOCK_UN); /* close() would not: a forked child may keep the file open */
 }
 
 int perhaps_sync(perhaps_filter *f)

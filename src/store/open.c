@@ -1,4 +1,4 @@
-/* open.c - files into filters: mapped, or read. */
+/* open.c - opens filter files: maps them, or reads them into memory. */
 #define _GNU_SOURCE 1
 #include "file.h"
 
@@ -17,10 +17,12 @@
 
 /* ---- Open ------------------------------------------------------------------------------- */
 
+/* Opens a regular file that is not empty.  The caller closes *fd, also on an error, unless
+ * it is negative. */
 static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbytes)
 {
     struct stat st;
-    /* without O_NONBLOCK a pipe that has no writer would hang us */
+    /* without O_NONBLOCK this call would wait for ever on a pipe that has no writer */
     *fd = open(path, (in_place ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0)
         return PERHAPS_ERR_IO;
@@ -36,13 +38,13 @@ static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbyt
 
 /* ---- Map -------------------------------------------------------------------------------- */
 
-/* The last who wrote it in place gives it its checksums. */
+/* Releases a mapping: the 'release' of struct mapping. */
 static void release_mapping(perhaps_filter *f)
 {
     struct mapping *m = &f->mapping;
     bool in_place = m->fd >= 0;
     int saved = errno;
-    if (in_place && m->process == getpid()) /* a child that was forked has not opened it */
+    if (in_place && m->process == getpid()) /* a forked child has not opened the file */
         live_end(f);
     check_end(f);
     munmap(m->file, m->file_nbytes);
@@ -56,7 +58,8 @@ static int fd_of(const struct reading *r)
     return *(const int *)r->source->context;
 }
 
-/* Maps the file; the bodies are where they lie. */
+/* Maps the file.  The bodies of the filter and its parts are used where they lie in it.  The
+ * mapping belongs to the filter from the moment it is there, and so does its release. */
 static int map_bodies(struct reading *r)
 {
     const struct header *h = &r->head.header;
@@ -79,6 +82,7 @@ static int map_bodies(struct reading *r)
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
+/* Compares all pages with their checksums.  Returns 0 or PERHAPS_ERR_DAMAGED. */
 static int check_pages(const struct mapping *m, struct perhaps_verdict *verdict)
 {
     const uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
@@ -94,9 +98,10 @@ static int check_pages(const struct mapping *m, struct perhaps_verdict *verdict)
     return verdict->damaged ? PERHAPS_ERR_DAMAGED : 0;
 }
 
-/* A hole in the file, or a block that a copy shares with it, takes room on the disk when it is
- * first written to; where there is none then, the process dies of SIGBUS.  Not every file
- * system can reserve it. */
+/* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
+ * with a copy, takes new room when it is first written to; if the disk is full by then, the
+ * process dies of SIGBUS.  Returns 0, also if the file system cannot reserve room; or
+ * PERHAPS_ERR_IO (errno). */
 static int reserve_blocks(int fd, uint64_t nbytes)
 {
     enum { UNSHARE_RANGE = 0x40 }; /* FALLOC_FL_UNSHARE_RANGE, which musl does not have */
@@ -112,7 +117,8 @@ static int reserve_blocks(int fd, uint64_t nbytes)
     return 0;
 }
 
-/* Once it is written in place, its checksums tell nothing: they are looked at before. */
+/* Maps a file to write it in place.  Checks all pages before that, if no other process is
+ * writing them: from then on their checksums are void. */
 static int map_in_place(struct reading *r)
 {
     const struct header *h = &r->head.header;
@@ -125,6 +131,7 @@ static int map_in_place(struct reading *r)
     return error ? error : live_begin(r->made[0], fd_of(r));
 }
 
+/* Reads the header from an open file, and fills the bodies as the mode says. */
 static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
                    perhaps_filter **filter)
 {
@@ -158,7 +165,7 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-/* The first bytes of a file, zeros where there are none. */
+/* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
 static void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -170,8 +177,9 @@ static void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
     close(fd);
 }
 
-/* A file whose mark 'live' is set or taken away at this very moment looks damaged.  One that
- * does so while its header stays as it is, is. */
+/* A file looks damaged if another process sets or removes its mark 'live' at this very moment.
+ * So a file that looks damaged is opened again.  If it looks damaged once more while its header
+ * did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {
@@ -193,6 +201,8 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
     return error;
 }
 
+/* Looks for the mark 'live' only after it has compared the pages: a process may have set it
+ * meanwhile, and then the checksums were void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
 {
     const struct mapping *m = &f->mapping;

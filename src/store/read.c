@@ -1,8 +1,8 @@
-/* read.c - bytes that come in one after the other into filters.
+/* read.c - makes filters from bytes that come in one after the other.
  *
- * Nothing is read twice, and no byte behind the last one: the bytes may come from a pipe, and
- * others may follow.  The checksums of the pages stand behind them, so those of the pages that
- * come are kept until then. */
+ * The bytes may come from a pipe, and others may follow.  So no byte is read twice, and none
+ * behind the last byte of the filter.  The checksum table comes after the pages: so the
+ * checksums of the pages are computed while they come in, and are compared at the end. */
 #include "read.h"
 
 #include <string.h>
@@ -17,7 +17,9 @@ static int take(const struct perhaps_source *source, uint8_t *bytes, uint64_t nb
 
 /* ---- Headers ---------------------------------------------------------------------------- */
 
-/* What is too short to be one is told from what is another thing. */
+/* Reads the first page of the header.  Returns 0; PERHAPS_ERR_FORMAT if it does not begin as a
+ * filter file does, and so is something else; PERHAPS_ERR_DAMAGED if it does, but is too short;
+ * or an error of the source. */
 static int read_first_page(const struct perhaps_source *source, uint64_t source_nbytes,
                            uint8_t page[HEADER_NBYTES])
 {
@@ -62,7 +64,8 @@ void head_release(struct head *head, const struct perhaps_allocator *allocator)
 
 /* ---- Bodies ----------------------------------------------------------------------------- */
 
-/* Copies what of these bytes of the file, from 'at' on, belongs to the body of a section. */
+/* Copies to the body of 'f', which lies at 'offset' in the file, its share of these bytes,
+ * which lie at 'at' in the file.  They may share none. */
 static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes, uint64_t at,
                        uint64_t nbytes)
 {
@@ -73,7 +76,7 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
         memcpy(f->body + (from - offset), bytes + (from - at), end - from);
 }
 
-/* Reads the pages, and hands their bytes to the bodies and their checksums to the table. */
+/* Reads the pages, copies their bytes to the bodies, and computes their checksum table. */
 static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTES])
 {
     const struct header *h = &r->head.header;
@@ -98,7 +101,8 @@ static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTE
     return 0;
 }
 
-/* Reads the table of checksums and compares it with that of the pages that came. */
+/* Reads the checksum table and compares it with that of the pages that came in.  The table of a
+ * live file is void, so a difference is no damage there. */
 static int read_table(struct reading *r, const uint8_t *table, uint8_t page[PAGE_NBYTES])
 {
     uint64_t nbytes = container_table_nbytes(header_pages_nbytes(&r->head.header)), n;
@@ -130,6 +134,7 @@ int read_bodies(struct reading *r)
 
 /* ---- Filters ---------------------------------------------------------------------------- */
 
+/* Makes the filter of a section, and gives it to its parent, which was made before. */
 static int make_section(struct reading *r, uint32_t number)
 {
     const struct section *s = &r->sections[number];
@@ -154,7 +159,8 @@ static int make_section(struct reading *r, uint32_t number)
     return 0;
 }
 
-/* Parts come behind what they are parts of, and are complete before it. */
+/* Makes all filters, fills their bodies, and completes them, the last first: parts come behind
+ * their composite in the file, and must be complete before it. */
 static int make_all(struct reading *r, int (*fill)(struct reading *r))
 {
     uint32_t count = r->head.header.sections;
@@ -168,7 +174,8 @@ static int make_all(struct reading *r, int (*fill)(struct reading *r))
     return error;
 }
 
-/* Whether a filter of these sections can be had as the options ask. */
+/* Checks whether the filter can be opened as the options ask.  Returns 0 or
+ * PERHAPS_ERR_UNSUPPORTED. */
 static int check_options(const struct reading *r)
 {
     const struct perhaps_open_options *options = r->options;
@@ -176,11 +183,11 @@ static int check_options(const struct reading *r)
     if (in_place && !(r->sections->kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_UNSUPPORTED;
     if (options->check && (r->head.header.live || in_place))
-        return PERHAPS_ERR_UNSUPPORTED; /* it has no checksums, or soon will not */
+        return PERHAPS_ERR_UNSUPPORTED; /* the checksums are void, or soon will be */
     return 0;
 }
 
-/* With the secret or function of its hash. */
+/* Checks the sections, sets up the hash, and makes the filter. */
 static int read_sections(struct reading *r, int (*fill)(struct reading *r),
                          perhaps_filter **filter)
 {
@@ -200,6 +207,7 @@ static int read_sections(struct reading *r, int (*fill)(struct reading *r),
     return error;
 }
 
+/* Allocates room for the sections while the filter is made: a file may have thousands. */
 static int read_behind_header(struct reading *r, int (*fill)(struct reading *r),
                               perhaps_filter **filter)
 {

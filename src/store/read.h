@@ -1,24 +1,24 @@
-/* read.h - bytes that come in one after the other into filters. */
+/* read.h - makes filters from bytes that come in one after the other. */
 #ifndef READ_H
 #define READ_H
 
 #include "container.h"
 
-/* A header: its bytes, and what they say. */
+/* The header of a file: its bytes, and what they say. */
 struct head {
     struct header header;
-    uint8_t *bytes; /* 'page', or 'nbytes' allocated ones */
-    uint64_t nbytes;
+    uint8_t *bytes;  /* 'page', or allocated if the header is larger */
+    uint64_t nbytes; /* how many bytes were allocated */
     uint8_t page[HEADER_NBYTES];
 };
 
-/* Reads and checks it.  Returns 0 or an error of perhaps_read(); release it after either. */
+/* Reads and checks a header.  Returns 0 or an error of perhaps_read(); either way the caller
+ * calls head_release(). */
 int head_read(const struct perhaps_source *source, const struct perhaps_allocator *allocator,
               struct head *head);
 void head_release(struct head *head, const struct perhaps_allocator *allocator);
 
-/* Bytes on their way to a filter.  Its sections are filters; all but the first belong to their
- * parents. */
+/* A filter while it is read. */
 struct reading {
     const struct perhaps_source *source;
     const struct perhaps_open_options *options;
@@ -26,16 +26,16 @@ struct reading {
     struct head head;
     struct hasher hasher;
     struct section *sections;
-    perhaps_filter **made; /* of each of them */
+    perhaps_filter **made; /* the filter of each section; its parent owns it, but the first */
 };
 
-/* Reads the header, makes the filter and its parts, and has 'fill' give all of them their
- * bodies: it returns 0 or an error, too.  Returns as perhaps_open(). */
+/* Reads the header, makes the filter and its parts, and calls fill(), which gives all of them
+ * their bodies and returns 0 or an error.  Returns 0 or an error of perhaps_open(). */
 int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
                 int (*fill)(struct reading *r), perhaps_filter **filter);
 
-/* A 'fill': reads the bodies, which have memory of their own, and compares every page with its
- * checksum. */
+/* A fill() for bodies in allocated memory: reads them from the source, and compares every page
+ * with its checksum. */
 int read_bodies(struct reading *r);
 
 #endif

@@ -1,4 +1,7 @@
-/* save.c - filters into files. */
+/* save.c - saves filters to files.
+ *
+ * A filter is written to a draft beside its target, synced, and then renamed, so that at every
+ * moment the old or the new file is there as a whole. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +19,7 @@
 /* What is saved, and how. */
 struct saving {
     const struct content *content;
-    bool fresh; /* nothing is replaced */
+    bool fresh; /* fails if the target exists, instead of replacing it */
 };
 
 static int write_to(const struct saving *s, int fd)
@@ -25,13 +28,14 @@ static int write_to(const struct saving *s, int fd)
     return content_write(s->content, &sink);
 }
 
-/* A file that does not have its name yet. */
+/* A file in the folder of the target, on its way to the target's name. */
 struct draft {
-    int fd;
+    int fd; /* negative: not open */
     char folder[PATH_MAX];
-    char name[PATH_MAX]; /* "": nameless (O_TMPFILE), gone if we die */
+    char name[PATH_MAX]; /* "": nameless (O_TMPFILE): gone if the process dies */
 };
 
+/* Closes and removes a draft, and leaves errno alone.  Returns PERHAPS_ERR_IO. */
 static int draft_failed(struct draft *draft)
 {
     int saved = errno;
@@ -43,7 +47,7 @@ static int draft_failed(struct draft *draft)
     return PERHAPS_ERR_IO;
 }
 
-/* Writes a name beside the target that hardly anything has. */
+/* Makes up a name beside the target.  It is random, so hardly any file has it already. */
 static int draft_invent_name(struct draft *draft, const char *target)
 {
     uint32_t random;
@@ -51,7 +55,7 @@ static int draft_invent_name(struct draft *draft, const char *target)
     base = base ? base + 1 : target;
     if (getentropy(&random, sizeof random))
         return PERHAPS_ERR_IO;
-    /* a name may have 255 bytes: a long one keeps room for the suffix */
+    /* a name may have 255 bytes, so a long one is cut to leave room for the suffix */
     int n = snprintf(draft->name, sizeof draft->name, "%s/.%.200s.%08x", draft->folder, base,
                      (unsigned)random);
     if (n >= 0 && (size_t)n < sizeof draft->name)
@@ -62,12 +66,14 @@ static int draft_invent_name(struct draft *draft, const char *target)
 
 enum { PROC_PATH_NBYTES = 64 };
 
+/* Writes the path by which /proc names an open file, with or without a name. */
 static void write_proc_path(char path[PROC_PATH_NBYTES], int fd)
 {
     snprintf(path, PROC_PATH_NBYTES, "/proc/self/fd/%d", fd);
 }
 
-/* Links a nameless draft to a name, or creates a file of that name. */
+/* Gives a draft a name beside the target: links the nameless file to it, or creates a file if
+ * none is open yet. */
 static int draft_take_name(struct draft *draft, const char *target)
 {
     char self[PROC_PATH_NBYTES];
@@ -86,12 +92,12 @@ static int draft_take_name(struct draft *draft, const char *target)
         if (errno != EEXIST)
             break;
     }
-    draft->name[0] = '\0'; /* not ours to remove */
+    draft->name[0] = '\0'; /* a file of that name is not ours, and must not be removed */
     return PERHAPS_ERR_IO;
 }
 
-/* A file without a name gets one through /proc, which a container may lack: better to know
- * before the filter is written. */
+/* Opens a file without a name, or returns -1.  Such a file gets its name through /proc, which a
+ * container may lack, so this fails (EOPNOTSUPP) before the filter is written. */
 static int open_nameless(const char *folder)
 {
     char self[PROC_PATH_NBYTES];
@@ -106,6 +112,7 @@ static int open_nameless(const char *folder)
     return -1;
 }
 
+/* Opens a draft: a nameless file, or a named one where the system has no nameless files. */
 static int draft_open(struct draft *draft, const char *target)
 {
     *draft = (struct draft){ .fd = -1 };
@@ -123,9 +130,10 @@ static int draft_open(struct draft *draft, const char *target)
         return 0;
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
         return PERHAPS_ERR_IO;
-    return draft_take_name(draft, target); /* there are no nameless files here */
+    return draft_take_name(draft, target); /* this file system has no nameless files */
 }
 
+/* Renames the draft to the target, which may exist. */
 static int draft_replace(struct draft *draft, const char *target)
 {
     if (!*draft->name && draft_take_name(draft, target))
@@ -133,7 +141,8 @@ static int draft_replace(struct draft *draft, const char *target)
     return rename(draft->name, target) ? PERHAPS_ERR_IO : 0;
 }
 
-/* Fails if there is a file of that name.  Some file systems have no hard links. */
+/* Gives the draft the target's name; fails with EEXIST if a file has it.  A hard link does this
+ * in one step.  Some file systems have none, and there a rename that replaces nothing does. */
 static int draft_publish(struct draft *draft, const char *target)
 {
     char self[PROC_PATH_NBYTES];
@@ -148,6 +157,7 @@ static int draft_publish(struct draft *draft, const char *target)
     return PERHAPS_ERR_IO;
 }
 
+/* Waits until the new name is on the disk.  EINVAL: this file system cannot sync a folder. */
 static int sync_folder(const char *folder)
 {
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -158,14 +168,15 @@ static int sync_folder(const char *folder)
     return error;
 }
 
-/* Writes, syncs, gives it its name, syncs the folder.  'old' is what is replaced, or NULL. */
+/* Writes the draft, syncs it, gives it the target's name, and syncs the folder.  'old'
+ * describes the file that is replaced, or is NULL. */
 static int save_beside(const struct saving *s, const char *target, const struct stat *old)
 {
     struct draft draft;
     if (draft_open(&draft, target))
         return draft_failed(&draft);
     if (old) {
-        /* the owner is kept where we may; the mode last, since chown clears bits of it */
+        /* keeps the owner if that is permitted; the mode comes last: chown clears bits of it */
         if (fchown(draft.fd, old->st_uid, old->st_gid) && errno != EPERM)
             return draft_failed(&draft);
         if (fchmod(draft.fd, old->st_mode & 07777))
@@ -183,7 +194,7 @@ static int save_beside(const struct saving *s, const char *target, const struct 
     return sync_folder(draft.folder);
 }
 
-/* Devices and pipes are written to, never replaced. */
+/* Writes to a device or pipe, which must not be replaced.  Some of them cannot be synced. */
 static int save_into(const struct saving *s, const char *path)
 {
     int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -196,12 +207,14 @@ static int save_into(const struct saving *s, const char *path)
     return error;
 }
 
-/* What a symbolic link names, not the link: also where that is nothing yet. */
+/* Sets 'target' to the path to which a symbolic link leads, so that the file is replaced
+ * and not the link.  The link may lead to a file that does not exist yet.  Other paths
+ * stay as they are. */
 static int follow_links(const char *path, char target[PATH_MAX])
 {
     enum { LINKS_MAX = 40 }; /* as Linux itself */
     char link[PATH_MAX];
-    memcpy(target, path, strlen(path) + 1); /* fits: stat() has taken it */
+    memcpy(target, path, strlen(path) + 1); /* fits: stat() did not refuse it as too long */
     for (int i = 0; i < LINKS_MAX; i++) {
         ssize_t nbytes = readlink(target, link, sizeof link);
         if (nbytes < 0)
@@ -219,6 +232,7 @@ static int follow_links(const char *path, char target[PATH_MAX])
     return PERHAPS_ERR_IO;
 }
 
+/* Finds out what is at 'path', and saves beside it or into it. */
 static int save_at(const struct saving *s, const char *path)
 {
     struct stat old;
@@ -238,7 +252,7 @@ static int save_at(const struct saving *s, const char *path)
     }
     if (!S_ISREG(old.st_mode))
         return save_into(s, path);
-    if (access(path, W_OK)) /* a rename would need the folder's permission only */
+    if (access(path, W_OK)) /* a rename alone would replace a file that is write-protected */
         return PERHAPS_ERR_IO;
     if (follow_links(path, target))
         return PERHAPS_ERR_IO;

@@ -1,10 +1,11 @@
-/* save.h - filters into files, for those whose bytes are elsewhere. */
+/* save.h - saves to files, also filters whose bytes somebody else keeps. */
 #ifndef SAVE_H
 #define SAVE_H
 
 #include "write.h"
 
-/* As perhaps_save(), and errors of the content's reader. */
+/* Saves to 'path' as perhaps_save() does.  Returns 0, or an error of perhaps_save() or of the
+ * content's reader. */
 int content_save(const struct content *content, const char *path);
 
 #endif

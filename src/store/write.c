@@ -1,17 +1,18 @@
-/* write.c - filters into bytes that go out one after the other. */
+/* write.c - writes filters as bytes that go out one after the other. */
 #include "write.h"
 
 #include <string.h>
 
 #include "../base/memory.h"
 
-/* Bytes on their way out, checksums of their pages on their way into the table. */
+/* The pages on their way out.  A page goes to the sink, and its checksum into the table,
+ * when it is full. */
 struct writer {
     const struct perhaps_sink *sink;
-    uint64_t npage;  /* bytes of the page that is not full */
-    uint64_t number; /* of that page */
-    uint8_t *table;
-    uint8_t *page; /* PAGE_NBYTES of them */
+    uint64_t npage;  /* how many bytes are in 'page' */
+    uint64_t number; /* the number of the next page that goes out */
+    uint8_t *table;  /* the checksum table, filled so far */
+    uint8_t *page;   /* room for PAGE_NBYTES bytes: a page that is not full yet */
 };
 
 static int put(const struct perhaps_sink *sink, const uint8_t *bytes, uint64_t nbytes)
@@ -19,6 +20,7 @@ static int put(const struct perhaps_sink *sink, const uint8_t *bytes, uint64_t n
     return sink->write(sink->context, bytes, (size_t)nbytes);
 }
 
+/* Writes one page and enters its checksum. */
 static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
 {
     container_fill_entry(w->table, w->number, page, nbytes);
@@ -26,6 +28,7 @@ static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
     return put(w->sink, page, nbytes);
 }
 
+/* Writes bytes of bodies.  Whole pages go out from where they lie; the rest is collected. */
 static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
 {
     int error = 0;
@@ -48,7 +51,8 @@ static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
     return error;
 }
 
-/* A body that comes from elsewhere is the only one, and begins with a page. */
+/* Writes a body whose bytes a reader gives.  Such a filter has no parts, so its body begins
+ * with the first page. */
 static int write_read(struct writer *w, const struct content *c)
 {
     uint64_t nbytes = c->f->geometry.body_nbytes;
@@ -62,7 +66,7 @@ static int write_read(struct writer *w, const struct content *c)
     return error;
 }
 
-/* The bodies of a filter and its parts, each beginning at a multiple of HEADER_NBYTES. */
+/* Writes the bodies of a filter and its parts, each from a multiple of HEADER_NBYTES on. */
 static int write_bodies(struct writer *w, const perhaps_filter *f)
 {
     static const uint8_t zeros[HEADER_NBYTES];
@@ -77,6 +81,7 @@ static int write_bodies(struct writer *w, const perhaps_filter *f)
     return error;
 }
 
+/* Writes the pages and the checksum table. */
 static int write_behind_header(struct writer *w, const struct content *c, uint64_t nbytes)
 {
     int error = c->reader ? write_read(w, c) : write_bodies(w, c->f);
