@@ -1,5 +1,6 @@
-/* address_fuzz.c - addresses as anybody writes them: refused with a line, or read as what
- * address.h says, and the same again when they are written out. */
+/* address_fuzz.c - fuzzes address_read() with any text.  The text is refused with a line that
+ * tells the problem.  Or it is read; then all values are in the ranges that address.h gives,
+ * and the address has the same values when it is written out and read again. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +21,7 @@ static bool is_one_of(char c, const char *set)
     return c && strchr(set, c);
 }
 
+/* Checks that all values are in their ranges. */
 static void check_address(const struct address *a)
 {
     size_t nbytes = strlen(a->name);
@@ -38,7 +40,7 @@ static void check_address(const struct address *a)
     check(a->replicas_given || !a->replicas);
 }
 
-/* Every byte as a %-code. */
+/* Writes each byte of the text as a %-code.  Returns the end of what it wrote. */
 static char *encode(char *to, const char *text)
 {
     for (; *text; text++)
@@ -46,6 +48,8 @@ static char *encode(char *to, const char *text)
     return to;
 }
 
+/* Returns the address as text, to be freed; 'nbytes' is the length of the text that it was read
+ * from. */
 static char *write_out(const struct address *a, size_t nbytes)
 {
     char *url = malloc(3 * nbytes + 500), *to = url;

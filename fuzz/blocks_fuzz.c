@@ -1,5 +1,5 @@
-/* blocks_fuzz.c - a file of keys, packed or not, cut into blocks and these into records: every
- * byte comes, once, in order. */
+/* blocks_fuzz.c - fuzzes the reading of key files, compressed or not.  The command line cuts a
+ * file into blocks and a block into records: every byte comes exactly once, and in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +10,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-/* May be, by its first byte: as gzip, zstd, xz, bzip2, zip and lz4 have it, or a filter. */
+/* Returns whether the file may be compressed or a filter, by its first byte: that of gzip,
+ * zstd, xz, bzip2, zip, lz4, or a filter file.  Then its bytes need not come as they are. */
 static bool is_packed(const uint8_t *data, size_t nbytes)
 {
     static const uint8_t first[] = { 0x1f, 0x28, 0xfd, 'B', 'P', 0x04, 0x89 };
     return nbytes > 0 && (memchr(first, *data, sizeof first) || *data >> 4 == 5);
 }
 
-/* The last record gets its delimiter, if it came without. */
+/* Checks that a block has the bytes of the file from 'at' on, and ends with a delimiter: the
+ * reader appends one to the file if it is missing. */
 static void check_block(const struct block *block, const uint8_t *data, size_t nbytes,
                         size_t at, char delimiter)
 {
@@ -28,7 +30,8 @@ static void check_block(const struct block *block, const uint8_t *data, size_t n
         abort();
 }
 
-/* Record behind record, each ending at the next delimiter. */
+/* Checks that the records of a block lie one after the other, and that each ends at the next
+ * delimiter. */
 static void check_records(struct block *block, char delimiter)
 {
     struct key_form form = { .end = delimiter };
@@ -71,7 +74,8 @@ static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char del
     reader_close(reader);
 }
 
-/* The first byte says which delimiter, and whether --raw; the rest is the file. */
+/* The first byte of the input gives the delimiter and whether to read as with --raw; the rest
+ * is the file. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
 {
     char path[64];

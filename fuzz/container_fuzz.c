@@ -1,9 +1,9 @@
-/* container_fuzz.c - a filter file from anywhere: refused, or safe to use.
+/* container_fuzz.c - fuzzes the opening of filter files: any bytes are refused, or give a
+ * filter that is safe to use.
  *
- * The bytes are opened as a file and read as a stream, as they are; then with their checksums
- * put right, and then with the size of the file made to agree with what the header says, too:
- * mutations alone would not get past
- * these. */
+ * The bytes are opened as a file and read as a stream: first as they are, then with their
+ * checksums corrected, and then with all sizes and offsets made to agree with the header, too.
+ * Random mutations alone would almost never get past these checks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
 enum { BODY_MAX = 1 << 16, FILE_MAX = BODY_OFFSET + BODY_MAX + 64, SECTIONS_MAX = 24 };
 
-/* Bytes that are read one after the other, and how many there still are. */
+/* What is left of the bytes that a source gives. */
 struct stream {
     const uint8_t *at;
     size_t left;
@@ -31,7 +31,7 @@ static int read_stream(void *context, void *bytes, size_t nbytes)
     return 0;
 }
 
-/* A header may claim what it likes. */
+/* Refuses large sizes: if a source does not tell its size, a header may claim a huge body. */
 static void *allocate_little(void *context, size_t nbytes)
 {
     (void)context;
@@ -45,6 +45,7 @@ static void release_it(void *context, void *memory, size_t nbytes)
     free(memory);
 }
 
+/* Reads the bytes as a stream, with and without telling its size. */
 static void read_and_use(const uint8_t *file, size_t nbytes)
 {
     const struct perhaps_allocator little = { .allocate = allocate_little,
@@ -63,6 +64,8 @@ static void read_and_use(const uint8_t *file, size_t nbytes)
     }
 }
 
+/* Opens the bytes in all ways: mapped, loaded, and mapped without the secret; then reads
+ * them. */
 static void open_and_use(const uint8_t *file, size_t nbytes)
 {
     for (int way = 0; way < 3; way++) {
@@ -89,7 +92,8 @@ static void write_field(uint8_t *file, size_t at, uint64_t value)
     memcpy(file + at, &value, sizeof value);
 }
 
-/* The size of a section's body that follows from its fields, if it is one to be tried. */
+/* Sets *body_nbytes to the size of a section's body, which follows from its fields.  Returns
+ * false if the kind is unknown, the fields are refused, or the body is too large to try. */
 static bool derive_body(const uint8_t *file, size_t section, uint64_t *body_nbytes)
 {
     const struct filter_kind *kind =
@@ -105,8 +109,8 @@ static bool derive_body(const uint8_t *file, size_t section, uint64_t *body_nbyt
     return true;
 }
 
-/* Makes all sizes and places agree, with what bytes there are for the bodies.  Returns the
- * file's size, or 0. */
+/* Writes sizes and offsets that agree with the fields of all sections; the bodies are the bytes
+ * that happen to lie there.  Returns the size of the file, or 0 if that is not possible. */
 static size_t fit(uint8_t file[FILE_MAX])
 {
     uint64_t sections = read_field(file, AT_SECTIONS, 4), end = BODY_OFFSET, body;

@@ -1,5 +1,6 @@
-/* numbers_fuzz.c - numbers and times as people write them: read without rounding, or not at
- * all. */
+/* numbers_fuzz.c - fuzzes the reading of numbers, shares, durations and times on the command
+ * line.  A text that is refused leaves the variable as it was; a whole number that is accepted
+ * is read exactly. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes);
 
-/* 1,234,567 without its commas is read as the same number again. */
+/* Checks that a number that is printed as 1,234,567 is read again as the same number without
+ * the commas.  The other printing functions must only be safe. */
 static void check_number(uint64_t n)
 {
     struct text text = grouped(n);

@@ -1,4 +1,6 @@
-/* replay.c - runs every fuzzer over its corpus: fuzz_replay CORPUS. */
+/* replay.c - runs every fuzzer over its corpus: 'fuzz_replay CORPUS', where the folder CORPUS
+ * has a folder for each fuzzer.  The ordinary tests run this, so that a compiler without a
+ * fuzzer finds old bugs that come back. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdint.h>
@@ -19,6 +21,7 @@ static const struct {
     { "replies_fuzz", replies_fuzz },
 };
 
+/* Returns 0, or -1 if the file cannot be read.  A fuzzer that finds a bug aborts. */
 static int run_file(fuzzer *run, const char *path)
 {
     struct stat st;
@@ -35,7 +38,7 @@ static int run_file(fuzzer *run, const char *path)
     return error;
 }
 
-/* Returns how many files were run, or -1. */
+/* Returns how many files it ran, or -1 if a file or the folder cannot be read. */
 static int run_folder(fuzzer *run, const char *folder)
 {
     int n = 0;

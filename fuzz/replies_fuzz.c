@@ -1,5 +1,7 @@
-/* replies_fuzz.c - what a server may answer: an error that asks for something, the slots of a
- * cluster, the config of Redisson's filter in four lines. */
+/* replies_fuzz.c - fuzzes the reading of replies, which a server may make up.  The input is
+ * read as the text of an error (a redirection, for example); as a reply, which is taken for the
+ * slots of a cluster and for the description of a filter; and as the config of a filter of
+ * Redisson, in lines. */
 #include <hiredis.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -26,6 +28,7 @@ static void check_host(const char *host)
         check(*host > 32 && *host < 127);
 }
 
+/* A redirection has a slot and a server; all other errors have neither. */
 static void read_error(const char *bytes, size_t nbytes)
 {
     struct redirection r;
@@ -42,7 +45,8 @@ static void read_error(const char *bytes, size_t nbytes)
 
 /* ---- The description of a filter ------------------------------------------------------ */
 
-/* Whatever is not refused has a layout, or is refused by the library. */
+/* Checks a layer that the description gives: the library refuses its layout, or the bits of a
+ * key lie within the body. */
 static void check_layer(const struct layer_description *layer)
 {
     struct perhaps_hashed key = { { 1, 2, 3, 4, 5, 6, 7, 8 } };
@@ -70,6 +74,8 @@ static void read_description(const redisReply *reply)
 
 /* ---- The slots of a cluster ------------------------------------------------------------- */
 
+/* Checks that all numbers in a map lead to nodes that exist, and that each node is a master or
+ * the replica of one. */
 static void check_map(const struct slot_map *map)
 {
     size_t masters = 0, replicas = 0;
@@ -113,7 +119,8 @@ static void read_slots(const redisReply *reply)
 static redisReplyObjectFunctions functions;
 static void *(*create_array)(const redisReadTask *task, element_count elements);
 
-/* hiredis takes memory for as many as are announced; a reader that has none ends there. */
+/* hiredis allocates as many elements as a reply announces, which may be billions.  Returning
+ * NULL makes it refuse the reply. */
 static void *create_small_array(const redisReadTask *task, element_count elements)
 {
     return elements > 20000 ? NULL : create_array(task, elements);
@@ -158,6 +165,7 @@ static void check_config(const struct redisson *config)
         check(bits[i] < config->nbits);
 }
 
+/* Reads the input as the values of the config, one a line. */
 static void read_config(const char *bytes, size_t nbytes)
 {
     struct redisson_value values[REDISSON_FIELDS] = { { 0 } };
