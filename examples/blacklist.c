@@ -1,7 +1,7 @@
-/* blacklist.c - addresses and senders that a mail server refuses.
- * Shows: keys of several sorts in one filter (a letter in front tells them apart); a kind that
- * can remove; a secret hash, since those who are refused choose the keys; a filter that one
- * process saves and others map.  The rate is low enough that removals can be trusted.
+/* blacklist.c - a list of addresses and senders that a mail server refuses.
+ * Shows: keys of several sorts in one filter (their first byte tells them apart); a kind that
+ * can remove; a hash with a secret, since the senders of spam choose the keys; a filter that
+ * one process saves and others map.  The fpr is so low that removals can be trusted.
  * Run: build/examples/blacklist   (returns 0 if all answers are as they must be) */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -18,7 +18,8 @@ static void expect(bool holds, const char *what)
     failures += !holds;
 }
 
-/* '4' and 4 bytes, '6' and 16 bytes, or '@' and the sender in lower case. */
+/* Returns the key of an address or sender, whose bytes it writes to 'room': '4' and 4 bytes,
+ * '6' and 16 bytes, or '@' and the sender in lower case. */
 static struct perhaps_key key_of(const char *text, uint8_t room[256])
 {
     if (inet_pton(AF_INET, text, room + 1) == 1)

@@ -1,7 +1,7 @@
-/* crawler.c - asks before it fetches: a filter of the URLs it has met, in place of the URLs.
- * The web is a made-up one, in which each page links to eight others.
- * Shows: perhaps_add_unless_present(), which asks and adds in one call, and what false
- * positives cost here: pages that are skipped and were never fetched.
+/* crawler.c - a web crawler that keeps a filter of the URLs that it has met, not the URLs.
+ * The web is made up: each page links to eight others.
+ * Shows: perhaps_add_unless_present(), which asks and adds in one call; what false positives
+ * cost here: pages that are skipped, although they were never fetched.
  * Run: build/examples/crawler   (returns 0 if none was fetched twice and few were skipped) */
 #include <perhaps.h>
 #include <stdio.h>
@@ -12,12 +12,13 @@ static const double fpr = 0.001;
 
 struct crawl {
     perhaps_filter *met;
-    uint32_t *frontier; /* pages to fetch, in the order they were met */
+    uint32_t *frontier; /* pages to fetch, in the order in which they were met */
     size_t nfrontier;
-    uint8_t *fetches; /* of each page: the truth */
+    uint8_t *fetches; /* how often each page was fetched: the truth */
     unsigned fetched_twice;
 };
 
+/* Returns the page to which a link of a page leads: a random one, always the same. */
 static uint32_t link_of(uint32_t page, uint32_t link)
 {
     uint64_t x = (page * (uint64_t)LINKS + link + 1) * UINT64_C(0x9E3779B97F4A7C15);
@@ -47,7 +48,7 @@ static int fetch(struct crawl *crawl, uint32_t page)
     return error;
 }
 
-/* Pages that a fetched page links to, yet were never fetched. */
+/* Returns how many pages were never fetched although a fetched page links to them. */
 static unsigned count_skipped(struct crawl *crawl)
 {
     unsigned skipped = 0;

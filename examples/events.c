@@ -1,6 +1,6 @@
-/* events.c - drops the repeats from a stream of events, one a line, as they come.
- * Shows: perhaps_add_unless_present_many(), which asks for a batch of keys of any length and
- * adds them in one pass.  The rate is one in a million: each false positive is an event lost.
+/* events.c - drops repeated events from a stream, as they come in, one on each line.
+ * Shows: perhaps_add_unless_present_many(), which asks for many keys of any length and adds
+ * them in one pass.  The fpr is one in a million, since each false positive loses an event.
  * Run: build/examples/events -    reads standard input, prints each event the first time
  *      build/examples/events      makes up events; returns 0 if each came through once */
 #include <perhaps.h>
@@ -10,7 +10,8 @@
 
 enum { CAPACITY = 1000000, BATCH = 1000, MADE_UP = 300000, LATER = 700 };
 
-/* Puts an event into *text, of *room bytes; returns its length, or -1 at the end. */
+/* Writes an event to *text, which has room for *room bytes and is enlarged where needed.
+ * Returns its length, or -1 at the end. */
 typedef ssize_t source(char **text, size_t *room);
 
 static ssize_t read_event(char **text, size_t *room)
@@ -19,7 +20,8 @@ static ssize_t read_event(char **text, size_t *room)
     return length > 0 && (*text)[length - 1] == '\n' ? length - 1 : length;
 }
 
-/* Events 0, 1, 2 ...; in every other turn the one of LATER events ago again, or event 0. */
+/* Makes up events 0, 1, 2 ...  In every other turn it repeats the event of LATER events ago, or
+ * event 0 if there is none. */
 static ssize_t make_event(char **text, size_t *room)
 {
     static int turn;
@@ -31,6 +33,7 @@ static ssize_t make_event(char **text, size_t *room)
     return snprintf(*text, *room, "sensor %d: %d", event % 97, event);
 }
 
+/* Reads up to BATCH events.  Returns how many; their bytes are valid until the next call. */
 static size_t fill(struct perhaps_key event[BATCH], source *next)
 {
     static char *text[BATCH];
@@ -44,7 +47,8 @@ static size_t fill(struct perhaps_key event[BATCH], source *next)
     return count;
 }
 
-/* Returns 0 or an error.  *kept: how many events came through. */
+/* Adds all events to the filter, and prints each one that is new, if 'print'.  Adds to *kept
+ * how many were new.  Returns 0 or an error. */
 static int drop_repeats(perhaps_filter *seen, source *next, bool print, size_t *kept)
 {
     struct perhaps_key event[BATCH];

@@ -1,5 +1,6 @@
-/* hashed.c - keys that the caller hashes, in two ways.
- * PERHAPS_HASH_NONE: the keys are hashes that a program has already, as of files in a backup.
+/* hashed.c - two ways for a program to hash the keys itself.
+ * PERHAPS_HASH_NONE: the keys are hashes that the program has already, such as those of blocks
+ * in a backup.
  * PERHAPS_HASH_CUSTOM: the filter calls the program's own function, here one that ignores case.
  * Run: build/examples/hashed   (returns 0 if all answers are as they must be) */
 #include <ctype.h>
@@ -9,7 +10,8 @@
 
 enum { BLOCKS = 100000, ALLOWED = 150 }; /* 100 false positives are expected at most */
 
-/* One step of two sums of 64 bits.  A program that has SHA-256 would take half of that. */
+/* Adds a byte to two sums of 64 bits each.  A program that has SHA-256 would take 16 bytes of
+ * that instead. */
 static void hash_byte(uint64_t half[2], int byte)
 {
     half[0] = (half[0] + (unsigned)byte + 1) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -17,10 +19,10 @@ static void hash_byte(uint64_t half[2], int byte)
     half[0] ^= half[1] >> 29;
 }
 
-/* What PERHAPS_HASH_CUSTOM calls. */
+/* Hashes a key without regard to case.  PERHAPS_HASH_CUSTOM calls it. */
 static void hash_caseless(void *context, const void *key, size_t key_nbytes, uint8_t hash[16])
 {
-    (void)context; /* whatever the function needs */
+    (void)context; /* could be anything that the function needs */
     uint64_t half[2] = { 0 };
     for (size_t i = 0; i < key_nbytes; i++)
         hash_byte(half, tolower(((const uint8_t *)key)[i]));
@@ -28,7 +30,7 @@ static void hash_caseless(void *context, const void *key, size_t key_nbytes, uin
     memcpy(hash, half, sizeof half);
 }
 
-/* The hash of a block of a file: "block 4711" here. */
+/* Returns the hash of a block of a file; the block is a text such as "block 4711" here. */
 static const uint8_t *hash_of_block(unsigned number)
 {
     static uint8_t hash[16];

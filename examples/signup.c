@@ -1,8 +1,9 @@
-/* signup.c - is this e-mail address taken?
- * "Certainly free" is answered at once; only "perhaps" asks the database (made up here), so
- * that most sign-ups never wait for it.  No address that is taken is ever called free.
- * Shows: what a false positive costs (one question too many); a secret hash, since strangers
- * choose the keys.
+/* signup.c - tells whether an e-mail address is taken.
+ * If the filter says "certainly not taken", the answer is there at once.  Only if it says
+ * "perhaps", the program asks the database (made up here).  So most sign-ups never wait for it,
+ * and no taken address is ever called free.
+ * Shows: what a false positive costs (one needless question to the database); a hash with a
+ * secret, since strangers choose the keys.
  * Run: build/examples/signup   (returns 0 if no taken address was called free) */
 #include <perhaps.h>
 #include <stdio.h>
@@ -15,13 +16,13 @@ struct shop {
     unsigned database_questions;
 };
 
-/* User u's address; those from USERS on have not signed up. */
+/* Writes the address of user u, and returns its length.  Users from USERS on are new. */
 static size_t address_of(unsigned u, char text[64])
 {
     return (size_t)snprintf(text, 64, "user.%u@%s.example", u, u % 3 ? "mail" : "post");
 }
 
-/* Stands for a query over the network: it is always right, and slow. */
+/* Stands for a query over the network, which is always right, but slow. */
 static bool database_has(struct shop *shop, const char *address)
 {
     unsigned u;

@@ -10,7 +10,7 @@
 #include <libpq-fe.h>
 #endif
 
-/* Both databases understand them. */
+/* SQL that both databases understand; the queries in the order of enum query. */
 static const char create_table[] = "CREATE TABLE IF NOT EXISTS users (email TEXT PRIMARY KEY)";
 static const char *const queries[QUERIES] = {
     [FIND] = "SELECT email FROM users WHERE email = $1",
@@ -31,7 +31,8 @@ struct database {
 #endif
 };
 
-/* There is room for the next power of two.  'emails' may be NULL. */
+/* Appends a copy of an address to 'emails', which may be NULL.  The array always has room for a
+ * power of two of addresses. */
 static void keep(struct perhaps_keys *emails, const char *email)
 {
     if (!emails)
@@ -51,14 +52,15 @@ static void sqlite_fail(const struct database *d)
     errx(2, "database %s: %s", d->where, sqlite3_errmsg(d->sqlite));
 }
 
-/* In the journal mode "wal" readers do not wait for writers.  Where two processes set it at
- * once one may fail: it is set then.  A table that is there already keeps its mode. */
+/* Sets the journal mode "wal", in which readers do not wait for writers, when it makes the
+ * table.  If two processes set it at once, one may fail, but then the other has set it.  A
+ * table that is there already keeps its mode. */
 static void sqlite_open(struct database *d, bool create)
 {
     int flags = SQLITE_OPEN_READWRITE | (create ? SQLITE_OPEN_CREATE : 0);
     if (sqlite3_open_v2(d->where, &d->sqlite, flags, NULL))
         sqlite_fail(d);
-    sqlite3_busy_timeout(d->sqlite, 30000); /* milliseconds: another process writes */
+    sqlite3_busy_timeout(d->sqlite, 30000); /* milliseconds, while another process writes */
     if (create && sqlite3_exec(d->sqlite, "SELECT 1 FROM users LIMIT 0", NULL, NULL, NULL)) {
         sqlite3_exec(d->sqlite, "PRAGMA journal_mode = wal", NULL, NULL, NULL);
         if (sqlite3_exec(d->sqlite, create_table, NULL, NULL, NULL))
@@ -66,7 +68,7 @@ static void sqlite_open(struct database *d, bool create)
     }
     sqlite3_exec(d->sqlite, "PRAGMA synchronous = normal; PRAGMA cache_size = -65536", NULL,
                  NULL, NULL);
-    for (int i = 0; i < QUERIES; i++) /* INSERT fails unless the addresses are UNIQUE */
+    for (int i = 0; i < QUERIES; i++) /* INSERT fails here unless addresses are UNIQUE */
         if (sqlite3_prepare_v2(d->sqlite, queries[i], -1, &d->statement[i], NULL))
             sqlite_fail(d);
 }
@@ -87,7 +89,7 @@ static size_t sqlite_query(struct database *d, enum query query, const char *val
 }
 
 #ifdef WITH_POSTGRES
-/* Prints the first line of what the server says, but not the URL, which may hold a password. */
+/* Prints the first line of the server's message, but not the URL, which may hold a password. */
 static void postgres_fail(const struct database *d)
 {
     const char *message = PQerrorMessage(d->postgres);
@@ -108,7 +110,8 @@ static size_t postgres_query(struct database *d, const char *sql, const char *va
     return (size_t)count;
 }
 
-/* Where two processes create the table at once one may fail: it is there then. */
+/* If two processes create the table at once, one may fail.  It is there then, so the second
+ * attempt succeeds. */
 static void postgres_open(struct database *d, bool create)
 {
     d->postgres = PQconnectdb(d->where);

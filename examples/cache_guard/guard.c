@@ -6,9 +6,10 @@
 
 #include "cache_guard.h"
 
-/* How long a look-up waits for servers, and how long after that none of them is asked. */
+/* How long a look-up waits for servers, and for how long after that they are not asked. */
 enum { PATIENCE_MS = 2000, SILENCE_S = 1 };
 
+/* Says what is wrong, and ends the program. */
 static void fail(const struct guard *guard, int error)
 {
     if (guard->cluster)
@@ -19,7 +20,9 @@ static void fail(const struct guard *guard, int error)
     errx(2, "guard %s: %s", guard->where, perhaps_strerror(error));
 }
 
-/* All processes that open the file in this mode write to it. */
+/* Opens the file to write it in place, together with other processes.  If several
+ * processes find that it does not exist, each makes one, and perhaps_save_new() decides
+ * which one stays. */
 static int open_file(struct guard *guard, bool create)
 {
     struct perhaps_open_options live = { .mode = PERHAPS_MODE_LIVE,
@@ -38,6 +41,8 @@ static int open_file(struct guard *guard, bool create)
     return perhaps_open(guard->where, &live, &guard->filter);
 }
 
+/* Opens the filter on the servers.  If another process is just making it, waits for that for up
+ * to ten seconds. */
 static int open_on_servers(struct guard *guard, bool create)
 {
     const struct timespec moment = { .tv_nsec = 100000000 };
@@ -93,8 +98,8 @@ bool guard_ask(struct guard *guard, const struct perhaps_keys *emails, bool *per
     return false;
 }
 
-/* An address that cannot be added ends the program: nobody may get one that the guard does not
- * know. */
+/* If an address cannot be added the program ends: no user may get an address that the guard
+ * does not know. */
 void guard_add(struct guard *guard, const struct perhaps_keys *emails, bool *were_there)
 {
     int error = guard->filter

@@ -1,5 +1,5 @@
 /* main.c - cache_guard: a filter in front of a cache and a database of users.
- * The heart of it is is_user() and sign_up().  README.md tells the rest.
+ * The functions to read first are is_user() and sign_up().  README.md explains the rest.
  * Run: build/examples/cache_guard   (returns 0 if the guard denied no user and did its work) */
 #include <err.h>
 #include <math.h>
@@ -29,7 +29,8 @@ static double fpr = 0.001, capacity = 2e6, nusers = 1e6, nlookups = 1e6;
 static struct guard guard = { .where = "memory" };
 static struct database *database;
 
-/* Before anything is asked, so that it does not matter how the guard fell behind. */
+/* Adds all users of the database to the guard, and returns them.  This is done before the guard
+ * is asked, so that it does not matter whether the guard had lost some. */
 static struct perhaps_keys add_all_users(void)
 {
     struct perhaps_keys users = { 0 };
@@ -42,11 +43,12 @@ static struct perhaps_keys add_all_users(void)
 
 enum { CACHE_PLACES = 20000, ABSENT_PERCENT = 90 };
 
-/* Asked "is this a user?".  A question about nobody that reaches the database is needless. */
+/* A service that answers "is this a user?", and counts where the answers came from.  A question
+ * that reaches the database is needless if the address is no user's. */
 struct service {
     const char *name;
     bool is_guarded;
-    bool caches_nobody; /* the cache keeps the answer "nobody", too */
+    bool caches_nobody; /* the cache also keeps answers that say: no user */
     size_t from_cache, to_database, needless, unanswered, wrong;
     struct entry {
         char *email;
@@ -54,7 +56,8 @@ struct service {
     } cache[CACHE_PLACES];
 };
 
-/* Each address has one place, where the newest stays. */
+/* Returns the place of an address in the cache.  Several addresses share a place, and the
+ * newest one stays there. */
 static struct entry *cache_place(struct service *service, const char *email)
 {
     uint64_t sum = 0;
@@ -70,9 +73,9 @@ static bool is_user(struct service *service, const char *email)
     struct entry *entry = cache_place(service, email);
     bool perhaps = true;
     if (service->is_guarded && !guard_ask(&guard, &keys, &perhaps))
-        service->unanswered++; /* then the database is asked, as if there were no guard */
+        service->unanswered++; /* cache and database are asked, as if there were no guard */
     if (!perhaps)
-        return false; /* certainly: neither cache nor database is asked */
+        return false; /* certainly no user: neither cache nor database is asked */
     if (entry->email && strcmp(entry->email, email) == 0) {
         service->from_cache++;
         return entry->is_user;
@@ -87,8 +90,9 @@ static bool is_user(struct service *service, const char *email)
     return exists;
 }
 
-/* All services are asked the same.  Half of the questions about users are about one in 64 of
- * them; hardly an address that nobody has comes twice, as when somebody tries them out. */
+/* Asks a service all questions, which are the same for all services.  Half of the questions
+ * about users are about one in 64 of them.  The other addresses hardly ever repeat, as if
+ * somebody tried out addresses at random. */
 static void ask(struct service *service, const struct perhaps_keys *users)
 {
     unsigned short state[3] = { 1, 2, 3 };
@@ -112,8 +116,9 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Returns whether all answers were true and the guard did its work: by chance alone it does not
- * let through twice what it may and 50 more. */
+/* Asks a service, and prints what it did.  Returns whether all answers were true and the
+ * guard did its work: it may by chance let through more than the fpr says, but not twice as
+ * many and 50 more. */
 static bool measure(struct service *service, const struct perhaps_keys *users)
 {
     double start_s = now_s(), limit = nlookups;
@@ -153,12 +158,12 @@ static bool look_ups(void)
 
 /* ---- Sign-ups: the guard, then the database ---------------------------------------------- */
 
-/* Gives the address away unless it is taken, and tells who decided that.  The order counts,
- * since the process may die between the two changes:
- *     database first   the address is taken, and the guard says for ever: certainly free;
- *     guard first      the address is free, and the guard says: perhaps taken.  Then the
- *                      database is asked, which knows better.
- * Two processes may both find an address free: both insert it, and UNIQUE decides. */
+/* Gives the address away unless it is taken.  Returns the answer, and what decided it.  The
+ * order of the two changes matters, since the process may die between them:
+ *     database first   the address is taken, but the guard says for ever: certainly free;
+ *     guard first      the address is free, but the guard says: perhaps taken.  Then the
+ *                      program asks the database, which knows better.
+ * Two processes may both find an address free.  Then both insert it, and UNIQUE decides. */
 static const char *sign_up(const char *email)
 {
     struct perhaps_key key = { email, strlen(email) };
@@ -172,7 +177,8 @@ static const char *sign_up(const char *email)
     return perhaps_taken ? "free\tdatabase" : "free\tguard";
 }
 
-/* Guard and database must see the same bytes: if Anna@x is to be anna@x, make it so here. */
+/* Returns whether this looks like an address.  Guard and database must see the same bytes: if
+ * Anna@x and anna@x are one address to you, change it to lower case here. */
 static bool is_email(const char *text)
 {
     static const char characters[] =
@@ -234,7 +240,7 @@ static bool check(void)
     struct perhaps_keys users = { 0 };
     size_t count = database_query(database, USERS, NULL, &users), ndenied = 0;
     bool *perhaps = calloc(count + 1, sizeof *perhaps);
-    guard.silent_until_s = 0; /* it is asked, whether it answered before or not */
+    guard.silent_until_s = 0; /* asks the guard even if it did not answer a moment ago */
     if (!perhaps || !guard_ask(&guard, &users, perhaps))
         errx(2, "the guard could not be checked");
     for (size_t i = 0; i < count; i++)
@@ -258,8 +264,8 @@ int main(int argc, char **argv)
     if (is_shared && (!secret || strlen(secret) != 16))
         errx(2, "GUARD_SECRET in the environment: wanted are 16 characters");
 
-    /* Strangers choose the addresses, and cannot work out which ones pass a secret hash.  In
-     * memory the library draws the secret. */
+    /* Strangers choose the addresses.  A hash with a secret keeps them from working out which
+     * addresses pass.  For a guard in memory the library draws the secret. */
     guard.options.hashing.hash = PERHAPS_HASH_SIP;
     guard.options.hashing.secret = is_shared ? (const uint8_t *)secret : NULL;
     guard.options.capacity = (uint64_t)capacity;
