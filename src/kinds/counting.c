@@ -256,8 +256,8 @@ enum { LOCK_BITS_MIN = 6, LOCK_BITS_MAX = 20 };
 struct line_locks {
     /* How many batches have begun and ended.  While one is under way, the last line may say
      * more counters in use than there are. */
-    uint32_t begun; /* batches for which the last line may say too many counters in use */
-    uint32_t ended; /* and of these, those that have set it right */
+    uint32_t begun;
+    uint32_t ended;
     uint8_t lock[]; /* lock_count(), a power of two */
 };
 

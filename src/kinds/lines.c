@@ -204,10 +204,10 @@ struct moments {
 
     /* The variance in units of rate^2, without the part that is linear in the load.  That part
      * does not change the mean over all blocks, since their loads sum up to the keys. */
-    double variance; /* of that, in units of rate^2, but for what goes with the load: all loads
+    double variance;
 
     /* The slope of the linear part: by which share of 'rate' the fpr grows with each key. */
-    double per_key;  /* what does, for each key more */
+    double per_key;
 };
 
 static struct moments block_moments(const struct by_load *b)
@@ -495,7 +495,7 @@ enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
 /* Returns the memory, weighted: a line more for each key must save this factor. */
 static double cost(const struct geometry *g)
 {
-    double line_more = g->field[TOGETHER] ? 1.04 : 1.12; /* is worth so much memory */
+    double line_more = g->field[TOGETHER] ? 1.04 : 1.12;
     return (double)lines_nbytes(g) * pow(line_more, (double)g->field[PARTS]);
 }
 

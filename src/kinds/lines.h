@@ -110,7 +110,7 @@ typedef size_t counting_changer(uint8_t *body, const uint64_t *field,
                                 struct count_tally *tally);
 
 extern const struct loops blocked_loops[CPU_COUNT];
-extern const struct loops counting_loops[CPU_COUNT]; /* its adds and removals: */
+extern const struct loops counting_loops[CPU_COUNT];
 
 /* The adds and removals of counting filters. */
 extern counting_changer *const counting_change[CPU_COUNT];

@@ -21,7 +21,7 @@ struct order {
 
     /* The indices of the places, sorted by turn.  The last one is repeated, for prefetching
      * ahead of the end. */
-    uint16_t at[PLACES_MAX + BATCH_AHEAD]; /* sorted: indices of places; then the last again */
+    uint16_t at[PLACES_MAX + BATCH_AHEAD];
 };
 
 /* Returns the smallest shift that gives at most REGIONS regions, each of whole places. */
@@ -97,7 +97,7 @@ static void take_turns(struct owners *owners, const struct order *o, add_turn *a
 /* The keys of a batch and their answers, in the order of the turns. */
 struct lines {
     const struct owned_lines *of;
-    struct keyhash keys[BATCH_MOST + BATCH_AHEAD]; /* in order */
+    struct keyhash keys[BATCH_MOST + BATCH_AHEAD];
     bool answer[BATCH_MOST];
 };
 

@@ -134,7 +134,7 @@ static bool add_segments(perhaps_filter *f)
     struct state *state = f->state;
     unsigned slot_bits = slot_bits_of(f);
     /* loads of the last slots reach beyond the segment, except for slots of 16 bits */
-    uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES; /* its reads end with it */
+    uint64_t behind = slot_bits == NARROW_MAX ? 0 : LINE_NBYTES;
     uint64_t each = segment_nbytes(slot_bits), nbytes = block_nbytes(f, each, behind);
     void *memory = allocate(&f->allocator, nbytes);
     if (!memory || !keep_block(f, memory, nbytes)) {

@@ -67,7 +67,7 @@ const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *
 /* Sums over the segments that are measured.  The weight of a segment is proportional to the
  * share of all keys whose queries look there. */
 struct sums {
-    double weight;  /* of the segments: the share of the keys that look there */
+    double weight;
     double spent;   /* over all entries: 2^(spent head bits) times the weight */
     double entries; /* not weighted, as are 'slots' */
     double slots;

@@ -191,7 +191,7 @@ static size_t room(perhaps_filter *f, size_t n)
     if (!period)
         return n;
     /* keys that are "perhaps there" are not counted, so the key limit may be less */
-    if (period > limit && limit > 0) /* keys taken for present are not counted */
+    if (period > limit && limit > 0)
         period = limit;
     if (newest(f)->counters->keys >= period)
         rotate(f);
