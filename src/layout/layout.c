@@ -11,7 +11,7 @@
 #include "../base/memory.h"
 #include "../base/sizing.h"
 #include "../core/plan.h"
-#include "../store/save.h"
+#include "../store/store.h"
 
 struct perhaps_layout {
     const struct filter_kind *kind;

@@ -1,9 +1,8 @@
 /* check.c - checks the pages of a mapped file: each page is compared with its checksum before
  * the first answer is read from it. */
-#include "check.h"
 
 #include "../base/memory.h"
-#include "container.h"
+#include "store.h"
 
 enum { UNREAD, SOUND, DAMAGED, UNSURE };
 

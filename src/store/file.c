@@ -1,5 +1,5 @@
 /* file.c - open files as sinks and sources. */
-#include "file.h"
+#include "store.h"
 
 /* One system call is asked for at most this much.  Linux itself stops at 2 GiB. */
 #define CHUNK_NBYTES ((size_t)1 << 30)

@@ -1,5 +1,10 @@
-/* live.c - files that several processes write in place. */
-#include "live.h"
+/* live.c - files that several processes write in place.
+ *
+ * Each process holds a shared lock (flock) on the file as long as it has the file open.  The
+ * first process marks the file 'live' in its header: the mark says that the checksums of the
+ * pages are void, and that all processes count in the counters of the file.  The last process
+ * to close the file is the only one that can get an exclusive lock: it writes the checksums and
+ * removes the mark.  After a crash the mark stays until a process has done that. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "read.h"
+#include "store.h"
 
 /* Takes or releases a lock as flock() does.  Returns 0 or PERHAPS_ERR_IO (errno). */
 static int lock(int fd, int how)

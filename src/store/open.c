@@ -1,6 +1,5 @@
 /* open.c - opens filter files: maps them, or reads them into memory. */
 #define _GNU_SOURCE 1
-#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,9 +10,7 @@
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
-#include "check.h"
-#include "live.h"
-#include "read.h"
+#include "store.h"
 
 /* ---- Open ------------------------------------------------------------------------------- */
 

@@ -3,12 +3,12 @@
  * The bytes may come from a pipe, and others may follow.  So no byte is read twice, and none
  * behind the last byte of the filter.  The checksum table comes after the pages: so the
  * checksums of the pages are computed while they come in, and are compared at the end. */
-#include "read.h"
 
 #include <string.h>
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
+#include "store.h"
 
 static int take(const struct perhaps_source *source, uint8_t *bytes, uint64_t nbytes)
 {

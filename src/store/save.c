@@ -13,8 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "file.h"
-#include "save.h"
+#include "store.h"
 
 /* What is saved, and how. */
 struct saving {

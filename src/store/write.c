@@ -1,9 +1,9 @@
 /* write.c - writes filters as bytes that go out one after the other. */
-#include "write.h"
 
 #include <string.h>
 
 #include "../base/memory.h"
+#include "store.h"
 
 /* The pages on their way out.  A page goes to the sink, and its checksum into the table,
  * when it is full. */

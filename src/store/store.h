@@ -1,0 +1,102 @@
+/* store.h - what the files of this folder offer each other: filters as bytes that go out one
+ * after the other and come in so, as files, and as files that are mapped. */
+#ifndef STORE_H
+#define STORE_H
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "container.h"
+
+/* ---- file.c ---------------------------------------------------------------------------- */
+
+static inline void close_keeping_errno(int fd)
+{
+    int saved = errno;
+    close(fd);
+    errno = saved;
+}
+
+/* Return a sink or source for an open descriptor, which the caller keeps and closes; 'fd' must
+ * stay valid as long as the sink or source is in use.  Both go on when a signal interrupts the
+ * system call, and return PERHAPS_ERR_IO (errno) when it fails.  A file that ends too early is
+ * PERHAPS_ERR_DAMAGED, since it had 'nbytes' bytes when it was opened. */
+struct perhaps_sink file_sink(int *fd);
+struct perhaps_source file_source(int *fd, uint64_t nbytes);
+
+/* ---- write.c --------------------------------------------------------------------------- */
+
+/* What is written: a filter.  If the filter has neither body nor parts, because somebody else
+ * keeps its bytes, 'reader' gives the bytes of its body. */
+struct content {
+    const perhaps_filter *f;
+    perhaps_reader *reader; /* NULL: the filter has its bytes */
+    void *context;          /* for the reader */
+};
+
+/* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
+ * of the reader. */
+int content_write(const struct content *content, const struct perhaps_sink *sink);
+
+/* ---- save.c ---------------------------------------------------------------------------- */
+
+/* Saves to 'path' as perhaps_save() does.  Returns 0, or an error of perhaps_save() or of the
+ * content's reader. */
+int content_save(const struct content *content, const char *path);
+
+/* ---- read.c ---------------------------------------------------------------------------- */
+
+/* The header of a file: its bytes, and what they say. */
+struct head {
+    struct header header;
+    uint8_t *bytes;  /* 'page', or allocated if the header is larger */
+    uint64_t nbytes; /* how many bytes were allocated */
+    uint8_t page[HEADER_NBYTES];
+};
+
+/* Reads and checks a header.  Returns 0 or an error of perhaps_read(); either way the caller
+ * calls head_release(). */
+int head_read(const struct perhaps_source *source, const struct perhaps_allocator *allocator,
+              struct head *head);
+void head_release(struct head *head, const struct perhaps_allocator *allocator);
+
+/* A filter while it is read. */
+struct reading {
+    const struct perhaps_source *source;
+    const struct perhaps_open_options *options;
+    struct perhaps_allocator allocator;
+    struct head head;
+    struct hasher hasher;
+    struct section *sections;
+    perhaps_filter **made; /* the filter of each section; its parent owns it, but the first */
+};
+
+/* Reads the header, makes the filter and its parts, and calls fill(), which gives all of them
+ * their bodies and returns 0 or an error.  Returns 0 or an error of perhaps_open(). */
+int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
+                int (*fill)(struct reading *r), perhaps_filter **filter);
+
+/* A fill() for bodies in allocated memory: reads them from the source, and compares every page
+ * with its checksum. */
+int read_bodies(struct reading *r);
+
+/* ---- live.c ---------------------------------------------------------------------------- */
+
+/* Locks and marks the file of a filter that is mapped from 'fd', and keeps a descriptor of its
+ * own for the lock.  Returns 0, or an error of perhaps_open(): then the file is as it was. */
+int live_begin(perhaps_filter *f, int fd);
+
+/* Releases the lock, and writes the checksums if no other process has the file open.  To be
+ * called before the file is unmapped and closed. */
+void live_end(perhaps_filter *f);
+
+/* ---- check.c --------------------------------------------------------------------------- */
+
+/* Sets the guard of a mapped filter, which from now on checks each page before its first use.
+ * Returns 0 or PERHAPS_ERR_MEMORY. */
+int check_begin(perhaps_filter *f);
+
+/* Releases what check_begin() allocated, if it was called. */
+void check_end(perhaps_filter *f);
+
+#endif
