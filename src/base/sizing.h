@@ -15,8 +15,8 @@
 bool sizing_in_range(uint64_t capacity, double fpr);
 
 /* A filter is sized so that less than one hash seed in 10^9 gives an fpr above the asked one,
- * or refuses one of 'capacity' different keys.  Where what differs from seed to seed is a sum
- * of many small numbers, a plan allows for this many standard deviations from its mean. */
+ * or refuses one of 'capacity' different keys.  Where a sum of many small numbers differs from
+ * seed to seed, a plan allows for this many standard deviations from the mean of the sum. */
 #define SIZING_DEVIATIONS 6.5
 
 /* From this fpr on, keys with one mark each take about as little memory as is possible.  The

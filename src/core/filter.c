@@ -132,6 +132,7 @@ static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
     return error;
 }
 
+/* Adds keys up to the first that fails, or that has a length which the hash refuses. */
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
 {
@@ -170,6 +171,7 @@ int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps
     return add_many(filter, keys, true, was_present, done);
 }
 
+/* Adds one hashed key where the loop for one key cannot: as a batch of one. */
 static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
                                      bool unless_present, bool *answer)
 {
@@ -189,6 +191,7 @@ static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool un
     return 0;
 }
 
+/* Adds a key of any length to any filter, with all checks. */
 static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_nbytes,
                                 bool unless_present, bool *answer)
 {
@@ -234,6 +237,7 @@ static size_t ask(const perhaps_filter *f, const struct keyhash *keys,
     return f->kind->contains(f, keys, ahead, n, answer);
 }
 
+/* Asks for one hashed key where there is no loop for one key: as a batch of one. */
 static NOINLINE bool contains_through_kind(const perhaps_filter *f, struct keyhash hash)
 {
     bool answer;
@@ -247,6 +251,7 @@ static inline bool contains_hashed(const perhaps_filter *f, struct keyhash hash)
     return f->loops.contains_one(f->body, f->geometry.field, hash);
 }
 
+/* Asks for a key of any length, under any hash. */
 static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
                                       size_t key_nbytes)
 {
@@ -309,6 +314,8 @@ static int may_count(const perhaps_filter *f)
     return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
 }
 
+/* Counts one hashed key.  Returns PERHAPS_ERR_DAMAGED if it lies on a damaged page: unlike
+ * "perhaps", no number would be a safe answer. */
 static int count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count)
 {
     if (f->guard && !f->guard->is_sound(f, key))

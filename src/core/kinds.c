@@ -8,9 +8,9 @@
 #include "plan.h"
 
 static const struct filter_kind *const kinds[] = {
-    &kind_blocked,  /* only adds: one memory access a key */
+    &kind_blocked,  /* only adds: the fewest memory accesses */
     &kind_cuckoo,   /* can remove */
-    &kind_bloom,    /* only adds: the fewest bits of those */
+    &kind_bloom,    /* only adds: the fewest bits */
     &kind_elastic,  /* grows, can remove */
     &kind_chain,    /* grows, at any fpr */
     &kind_counting, /* counts more than 8 copies */

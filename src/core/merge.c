@@ -26,6 +26,8 @@ static void take_body(perhaps_filter *f, perhaps_filter *from)
     from->body = old;
 }
 
+/* The union of two filters may exceed the fpr although each of them keeps it.  So the fpr of
+ * the union is computed from its actual bits before 'f' takes it. */
 int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     if (f->read_only)

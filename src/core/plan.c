@@ -46,6 +46,7 @@ static int plan_base(const struct perhaps_options *options, const struct composi
     return meets(*base, needs) ? 0 : PERHAPS_ERR_UNSUPPORTED;
 }
 
+/* Plans a filter of this kind.  Returns 0 or an error of perhaps_plan_for(). */
 static int plan_kind(const struct perhaps_options *options, const struct filter_kind *kind,
                      struct geometry *g, char *why)
 {
@@ -67,6 +68,8 @@ static int plan_any(const struct perhaps_options *options, unsigned needs,
     return error;
 }
 
+/* A kind that the options name must meet the needs itself, except those that a composite leaves
+ * to its base: plan_base() checks these. */
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why)
 {

@@ -36,7 +36,7 @@ struct geometry {
     const struct filter_kind *base; /* derived, composites: the kind of the parts */
 };
 
-/* What measure() finds in a body, as the members of perhaps_stats with these names. */
+/* What measure() finds in a body.  struct perhaps_stats has all of it, and explains it. */
 struct fill {
     double load;
     double fpr;
@@ -45,8 +45,8 @@ struct fill {
     uint64_t stale;
 };
 
-/* What a filter counts, as the members of perhaps_stats with these names.  A file has them
- * in this order. */
+/* What a filter counts: the members of struct perhaps_stats with these names.  A file has them
+ * in this order, and processes that write a file in place count in it. */
 struct counters {
     uint64_t keys;
     uint64_t failed_adds;
@@ -134,8 +134,7 @@ struct perhaps_filter {
     void *writers;
 };
 
-/* A position in the body of a filter, whose bytes need not lie in one array.
- * { 0 } at first. */
+/* A position in the body of a filter, whose bytes may lie in many places.  Begins as { 0 }. */
 struct body_cursor {
     uint64_t offset;
     uint64_t directory, index; /* for the kind's use */
@@ -167,8 +166,8 @@ struct grows {
     uint64_t (*beyond_nbytes)(const perhaps_filter *f);
 };
 
-/* Kinds that consist of filters of another kind, the base.  Their body is a
- * line of counters. */
+/* Operations of kinds that consist of filters of another kind, the base.  The body of such a
+ * filter is one line of counters. */
 struct composite {
     unsigned base_field; /* the number of the field that holds the base's id */
     unsigned inherits;   /* abilities that a composite has if its base has them */
@@ -241,11 +240,11 @@ struct filter_kind {
 
     /* -- NULL: this kind cannot -- */
 
-    /* Adds keys in order, and sets *done to how many it dealt with: all, or those before the
-     * first one that failed.  answer[i] tells whether key i was there before, so that nothing
-     * was stored for it.  With 'unless_present' such a key is not added again; in kinds that
-     * store no copies this makes no difference.  Returns 0; or PERHAPS_ERR_FULL or _COPIES, and
-     * then keys[*done] has changed nothing. */
+    /* Adds keys in order, and sets *done to how many succeeded: all, or those before the first
+     * one that failed.  answer[i] tells whether key i was there before and so was not stored.
+     * A kind that stores copies stores a key again, with the answer false, except with
+     * 'unless_present'; in other kinds this makes no difference.  Returns 0; or
+     * PERHAPS_ERR_FULL, _COPIES or another error, and then keys[*done] has changed nothing. */
     int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done);
 

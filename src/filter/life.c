@@ -92,6 +92,7 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
 
 /* ---- Releasing ------------------------------------------------------------------------- */
 
+/* The order matters: parts and state may use bytes of the mapping, so they go before it. */
 void perhaps_free(perhaps_filter *f)
 {
     if (!f)

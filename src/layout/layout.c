@@ -205,6 +205,7 @@ int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, si
 
 /* ---- Saving a filter whose bytes somebody else keeps ------------------------------------- */
 
+/* Saves a filter that is made for this purpose and has no body: the reader gives its bytes. */
 int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_reader *reader,
                         void *context, const char *path)
 {

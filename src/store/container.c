@@ -264,6 +264,8 @@ static bool all_zero(const uint8_t *from, const uint8_t *end)
     return from == end;
 }
 
+/* Nothing of the header is used before its checksum has been compared, except what is needed to
+ * find the checksum: version, features and size. */
 int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *h)
 {
     uint8_t copy[FIXED_NBYTES];

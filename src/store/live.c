@@ -51,6 +51,7 @@ static int look(const perhaps_filter *f, int fd, bool mark, bool *is_live)
     return error;
 }
 
+/* Waits a millisecond.  Returns 0, so that the caller tries again. */
 static int wait_a_moment(void)
 {
     const struct timespec millisecond = { .tv_nsec = 1000000 };
