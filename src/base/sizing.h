@@ -23,7 +23,7 @@ bool sizing_in_range(uint64_t capacity, double fpr);
  * fpr is then the share of cells in use, and a filter keeps it by counting these cells. */
 #define ONE_MARK_FPR 0.3
 
-/* Returns whether, with one mark a key, so many cells take 'capacity' keys at this fpr. */
+/* Returns whether this many cells take 'capacity' keys at this fpr, with one mark a key. */
 bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr);
 
 /* Returns how many of the cells may be in use at this fpr, with one mark a key. */

@@ -113,9 +113,9 @@ struct perhaps_filter {
     struct counters *counters; /* own_counters, or those in a mapped file */
     struct counters own_counters;
     bool is_part;         /* of a composite */
-    uint64_t room_until;  /* below so many keys an add need not compute the fpr: see add.c */
+    uint64_t room_until;  /* with fewer keys an add need not compute the fpr: see add.c */
     double fpr_predicted; /* at capacity; 0: not computed yet */
-    uint64_t full_at;     /* with so many keys the filter is full, below the key limit, too */
+    uint64_t full_at;     /* with this many keys it is full, even below the key limit */
     enum cpu cpu;
     struct perhaps_allocator allocator;
     struct mapping mapping;

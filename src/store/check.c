@@ -21,8 +21,8 @@ static uint64_t checked_nbytes(uint64_t count)
 
 /* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
  * while the file is live, a process is writing it in place, and nothing is certain.  If the
- * file is not live, it may have been so until a moment ago, so the page is compared once more:
- * the file was then not live between the two comparisons. */
+ * file is not live, it may have been live until a moment ago, so the page is compared once
+ * more: by then its new checksum is there. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
     uint64_t at = page * PAGE_NBYTES;

@@ -54,7 +54,7 @@ struct section {
     uint64_t body_offset;
 };
 
-/* Returns whether a filter may hold so many keys.  It allows twice the key limit: the limit is
+/* Returns whether a filter may hold this number of keys.  Twice the key limit is allowed: it is
  * computed in floating point, and another version or machine may get a slightly larger one. */
 static inline bool section_may_hold(const struct geometry *g, uint64_t keys)
 {

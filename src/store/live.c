@@ -5,7 +5,6 @@
  * pages are void, and that all processes count in the counters of the file.  The last process
  * to close the file is the only one that can get an exclusive lock: it writes the checksums and
  * removes the mark.  After a crash the mark stays until a process has done that. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
