@@ -50,6 +50,8 @@ static void check_records(struct block *block, char delimiter)
         abort();
 }
 
+/* Reads the file as the command line does.  A file that is not compressed must come completely;
+ * a problem must come with a line that tells it. */
 static void read_blocks(char *path, const uint8_t *data, size_t nbytes, char delimiter,
                         bool raw)
 {

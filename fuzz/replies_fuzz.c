@@ -100,6 +100,8 @@ static void check_map(const struct slot_map *map)
     check(masters + replicas == map->nnodes);
 }
 
+/* Reads a map of slots, and then moves slots one by one, as redirections do; the map must stay
+ * consistent.  'asked' stands for the server that gave the reply. */
 static void read_slots(const redisReply *reply)
 {
     const struct endpoint asked = { "asked", 7000 };
@@ -126,6 +128,7 @@ static void *create_small_array(const redisReadTask *task, element_count element
     return elements > 20000 ? NULL : create_array(task, elements);
 }
 
+/* Reads the input as a reply, through the parser of hiredis. */
 static void read_reply(const char *bytes, size_t nbytes)
 {
     redisReader *reader = redisReaderCreate();

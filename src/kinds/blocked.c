@@ -149,6 +149,7 @@ static bool in_blocks(const struct geometry *g)
     return g->field[PARTS] == 1 || g->field[TOGETHER];
 }
 
+/* Finds the same bits as the loops, by the same walk. */
 static void locate(const struct geometry *g, struct keyhash key, struct perhaps_bits *bits)
 {
     unsigned line_bits = (unsigned)g->field[LINE_BITS], line_nbits = LINE_WORDS * WORD_NBITS;

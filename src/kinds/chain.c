@@ -307,6 +307,8 @@ static unsigned find_layers(const perhaps_filter *f, const struct keyhash *key,
     return found;
 }
 
+/* Removes a key from the layer that has it.  If several layers seem to have it, removes it from
+ * none and counts that in the body; the answer is true all the same. */
 static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool *answer)
 {

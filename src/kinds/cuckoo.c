@@ -76,6 +76,8 @@ static double crowded_pairs(const struct geometry *g)
     return pairs * pow((double)g->capacity / pairs, PERHAPS_COPIES_MAX + 1) / ninth;
 }
 
+/* Takes the narrowest fingerprints that keep the fpr for 'capacity' different keys and do not
+ * crowd any pair of buckets. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     (void)options;

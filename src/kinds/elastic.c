@@ -113,6 +113,8 @@ static uint64_t usual_limit(uint64_t capacity)
                                                         : PERHAPS_CAPACITY_MAX;
 }
 
+/* Takes the narrowest slots that keep the fpr.  It must be kept at fpr_until, since the fpr
+ * grows with the keys, and at the capacity, since the margin for chance is larger there. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     uint64_t until = options->elastic.fpr_until;

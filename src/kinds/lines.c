@@ -169,6 +169,8 @@ static struct load_cursor loads_begin(const struct by_load *b)
     return (struct load_cursor){ .load = mode, .mode = mode, .weight = 1, .up = true };
 }
 
+/* Neighbouring terms of the binomial distribution of n keys have the ratio
+ * (n - i) / (i + 1) * odds, where odds = p / (1 - p) and p = 1 / blocks. */
 static bool loads_next(const struct by_load *b, struct load_cursor *w)
 {
     double odds = 1 / (b->blocks - 1);
@@ -210,6 +212,8 @@ struct moments {
     double per_key;
 };
 
+/* The slope comes from a linear regression of the fpr on the load, where each load counts as
+ * often as it occurs. */
 static struct moments block_moments(const struct by_load *b)
 {
     double weight = 0, x = 0, xx = 0, d = 0, dd = 0, xd = 0;
@@ -499,6 +503,8 @@ static double cost(const struct geometry *g)
     return (double)lines_nbytes(g) * pow(line_more, (double)g->field[PARTS]);
 }
 
+/* COMPACT takes one part more, and FAST just one: parts save memory, but each of them costs a
+ * memory access. */
 int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g))
 {

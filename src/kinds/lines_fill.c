@@ -147,6 +147,8 @@ static struct fill survey_end(const struct survey *s)
     return fill;
 }
 
+/* Surveys the blocks of an even sample, or all blocks of a small body.  Skips a block whose
+ * beginning lies before the piece of the sample. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes)
 {
     enum { GUESSED = 16 }; /* in a large body one of so many blocks is computed */

@@ -6,6 +6,7 @@
 #include "../base/sizing.h"
 #include "../filter/counters.h"
 
+/* Leaves out the options that belong to the whole, and 'together', which parts never have. */
 int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
                const struct perhaps_options *options, struct geometry *g)
 {
@@ -59,6 +60,8 @@ void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t 
         f->parts.part[i - 1]->kind->prefetch(f->parts.part[i - 1], keys, n);
 }
 
+/* Asks the newest part first, since in a chain it is the largest.  Skips a part to which no key
+ * was ever added; where keys can be removed, a count of 0 does not mean that. */
 size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -80,6 +83,8 @@ size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash
     return found;
 }
 
+/* Collects the missing keys first, so that the part still gets them as one batch.  After an
+ * error *done is the number of the key that met it, counted over all n keys. */
 int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n,
                       bool unless_present, bool *answer, size_t *done)
 {
@@ -107,6 +112,8 @@ int parts_add_missing(perhaps_filter *part, const struct keyhash *keys, size_t n
     return error;
 }
 
+/* The load is the mean over the parts, weighted by the sizes of their bodies.  Each part may
+ * read its share of most_nbytes. */
 struct fill parts_measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill all = { 0 };

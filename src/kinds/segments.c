@@ -129,6 +129,7 @@ static uint64_t block_nbytes(const perhaps_filter *f, uint64_t each, uint64_t be
     return (n < BLOCK_MIN ? BLOCK_MIN : n > most ? most : n) * each + behind;
 }
 
+/* Allocates a block of new segments.  Returns false if there is no memory. */
 static bool add_segments(perhaps_filter *f)
 {
     struct state *state = f->state;
@@ -162,6 +163,7 @@ static bool prepare_two(perhaps_filter *f)
     return state->spare || prepare_two(f);
 }
 
+/* Takes a fresh segment; prepare_two() has made sure that there is one. */
 static uint8_t *take_fresh(perhaps_filter *f)
 {
     struct state *state = f->state;
@@ -240,6 +242,8 @@ static int attach_base(perhaps_filter *f, unsigned base, const uint8_t *depths, 
                : PERHAPS_ERR_DAMAGED;
 }
 
+/* The depths of all bases lie one after the other.  Those of a base end where they cover all
+ * marks, so their number need not be stored. */
 static int attach_bases(perhaps_filter *f)
 {
     struct state *state = f->state;
@@ -256,6 +260,7 @@ static int attach_bases(perhaps_filter *f)
     return at == segments ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
+/* After an error the caller calls segments_detach(), if there is a state. */
 int segments_attach(perhaps_filter *f)
 {
     unsigned slot_bits = slot_bits_of(f);
@@ -561,6 +566,7 @@ static int split(perhaps_filter *f, const struct spot *s, const struct halves *h
     return 0;
 }
 
+/* Returns whether the table of a segment has FULL_SLOTS entries or more. */
 static bool is_full(const struct table *t)
 {
     unsigned n = 0;
@@ -573,6 +579,8 @@ static bool is_full(const struct table *t)
     return n >= FULL_SLOTS;
 }
 
+/* Makes the halves before it takes the lock of the filter: no other thread changes this
+ * segment, and other splits need not wait for that. */
 int segments_split(perhaps_filter *f, const struct spot *s)
 {
     if (!is_full(&s->table))

@@ -37,6 +37,8 @@ static uint64_t fill_depths(const struct state *state, struct body_cursor *curso
     return n;
 }
 
+/* The pieces are, in the order of the body: the line of counters; the depths, in portions of
+ * cursor->bytes; each segment; and the line of zeros. */
 const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
                                    uint64_t *nbytes)
 {
@@ -73,6 +75,7 @@ struct sums {
     double slots;
 };
 
+/* Adds a segment to the sums; 'share' is that of its base. */
 static void add_segment(const struct state *state, uint8_t *entry, double share,
                         struct sums *sums)
 {

@@ -76,6 +76,8 @@ static int plan_generation(const struct geometry *g, const struct perhaps_option
     return parts_plan(g->base, keys, generation_fpr(g), options, generation);
 }
 
+/* A window that goes by time cannot know how many keys come in a period, so its usual base is
+ * chain, which grows. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     const struct perhaps_window_options *w = &options->window;
