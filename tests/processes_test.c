@@ -540,9 +540,12 @@ TEST_EACH(test_coming_and_going, shares)
         if (!pid[c])
             come_and_go(&path, &share);
     }
-    for (unsigned times = 0; times < 200; times++) { /* others can look at it */
+    scoped_filter *mapped = open_file(path.text, NULL);
+    for (unsigned times = 0; times < 200; times++) { /* others can look at it, and verify it */
+        struct perhaps_verdict verdict;
         perhaps_free(open_file(path.text, NULL));
         perhaps_free(load_file(&path));
+        expect(perhaps_verify(mapped, &verdict) != PERHAPS_ERR_DAMAGED);
     }
     for (uint32_t c = 0; c < CHILDREN; c++) {
         int status = wait_for(pid[c]);

@@ -34,8 +34,7 @@ static ALWAYS_INLINE __m256i half_mask(const uint8_t *steps, __m256i factor,
     return _mm256_sllv_epi32(one, shift);
 }
 
-static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
-                                   const struct line_rule *rule)
+static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
     const uint8_t *steps = blocked_steps_of(mark);
     const __m256i *half = (const __m256i *)line;

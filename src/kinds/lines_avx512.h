@@ -34,8 +34,7 @@ static ALWAYS_INLINE bool lacks_none(__m512i line, __m512i mask)
     return _mm512_test_epi32_mask(missing, missing) == 0;
 }
 
-static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
-                                   const struct line_rule *rule)
+static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
     return lacks_none(_mm512_load_si512(line), line_mask(mark, rule, WORD_NBITS - 1));
 }

@@ -40,12 +40,10 @@
 #define sum_of_lanes          FOR_CPU(sum_of_lanes)
 #define line_count            FOR_CPU(line_count)
 #define line_test             FOR_CPU(line_test)
-#define lines_have            FOR_CPU(lines_have)
-#define lines_add             FOR_CPU(lines_add)
-#define contains_in           FOR_CPU(contains_in)
-#define add_in                FOR_CPU(add_in)
-#define one_in                FOR_CPU(one_in)
-#define add_one_in            FOR_CPU(add_one_in)
+#define key_passes            FOR_CPU(key_passes)
+#define keys_pass_in          FOR_CPU(keys_pass_in)
+#define keys_pass             FOR_CPU(keys_pass)
+#define one_passes            FOR_CPU(one_passes)
 #define lines_count           FOR_CPU(lines_count)
 #define change_in_parts       FOR_CPU(change_in_parts)
 #define blocked_contains      FOR_CPU(blocked_contains)
@@ -96,7 +94,7 @@ static ALWAYS_INLINE words counters_can_move(words counters)
     return ~(pairs & pairs >> 2);
 }
 
-static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
+static ALWAYS_INLINE bool counters_have(uint8_t *line, uint64_t mark,
                                         const struct line_rule *rule)
 {
     const words *at = (const void *)line;
@@ -128,6 +126,8 @@ static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
     tally->filled += sum_of_lanes(line->filled);
 }
 
+/* Adds or subtracts 1 in all lanes at once.  Nothing is carried into the next counter: one at
+ * COUNTER_MAX stays there, and a key is counted down only if none of its counters is zero. */
 static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct line_rule *rule,
                                      bool up, bool moves, struct line_tally *tally)
 {
@@ -150,126 +150,86 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
 
 /* ---- Blocked ---------------------------------------------------------------------------- */
 
-/* Is line_has() or counters_have(). */
-typedef bool line_test(const uint8_t *line, uint64_t mark, const struct line_rule *rule);
+/* Is line_has(), line_add() or counters_have(); the first and the last write nothing. */
+typedef bool line_test(uint8_t *line, uint64_t mark, const struct line_rule *rule);
 
-/* Returns whether all lines of a key have it.  Looks at all of them, since a branch on each
- * answer would often be mispredicted. */
-static ALWAYS_INLINE bool lines_have(const uint8_t *body, struct line_places at,
+/* Returns whether all lines of a key pass the test.  Looks at all of them, since a branch on
+ * each answer would often be mispredicted. */
+static ALWAYS_INLINE bool key_passes(uint8_t *body, struct line_places at,
                                      const struct line_rule *rule, struct keyhash key,
-                                     line_test *has)
+                                     line_test *test)
 {
     uint64_t offset = first_line_offset(key, at);
-    bool all = has(body + offset, key.mark, rule);
+    bool all = test(body + offset, key.mark, rule);
     if (LIKELY(at.parts == 1))
         return all;
     for (uint64_t part = 1; part < at.parts; part++) {
         key = blocked_next_part(key);
         offset = next_line_offset(offset, key, at, part);
-        all &= has(body + offset, key.mark, rule);
+        all &= test(body + offset, key.mark, rule);
     }
     return all;
 }
 
-/* Sets the bits of a key in all its lines.  Returns whether all were set before. */
-static ALWAYS_INLINE bool lines_add(uint8_t *body, struct line_places at,
-                                    const struct line_rule *rule, struct keyhash key)
-{
-    uint64_t offset = first_line_offset(key, at);
-    bool all = line_add(body + offset, key.mark, rule);
-    if (LIKELY(at.parts == 1))
-        return all;
-    for (uint64_t part = 1; part < at.parts; part++) {
-        key = blocked_next_part(key);
-        offset = next_line_offset(offset, key, at, part);
-        all &= line_add(body + offset, key.mark, rule);
-    }
-    return all;
-}
-
-static ALWAYS_INLINE size_t contains_in(const uint8_t *body, struct line_places at,
-                                        unsigned bits, const struct keyhash *keys,
-                                        const struct keyhash *ahead, size_t n, bool *answer,
-                                        line_test *has)
+static ALWAYS_INLINE size_t keys_pass_in(uint8_t *body, struct line_places at, unsigned bits,
+                                         const struct keyhash *keys,
+                                         const struct keyhash *ahead, size_t n, bool *answer,
+                                         line_test *test)
 {
     struct line_rule rule = line_rule(bits);
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_lines(body, at, ahead[i]);
-        answer[i] = lines_have(body, at, &rule, keys[i], has);
+        answer[i] = key_passes(body, at, &rule, keys[i], test);
         found += answer[i];
     }
     return found;
-}
-
-static ALWAYS_INLINE size_t add_in(uint8_t *body, struct line_places at, unsigned bits,
-                                   const struct keyhash *keys, const struct keyhash *ahead,
-                                   size_t n, bool *answer)
-{
-    struct line_rule rule = line_rule(bits);
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, at, ahead[i]);
-        answer[i] = lines_add(body, at, &rule, keys[i]);
-        found += answer[i];
-    }
-    return found;
-}
-
-static ALWAYS_INLINE bool one_in(const uint8_t *body, struct line_places at, unsigned bits,
-                                 struct keyhash key, line_test *has)
-{
-    struct line_rule rule = line_rule(bits);
-    return lines_have(body, at, &rule, key, has);
-}
-
-static ALWAYS_INLINE bool add_one_in(uint8_t *body, struct line_places at, unsigned bits,
-                                     struct keyhash key)
-{
-    struct line_rule rule = line_rule(bits);
-    return lines_add(body, at, &rule, key);
 }
 
 /* There is one loop for filters with one line a key, which are most filters, and two for those
  * with several: apart and together. */
+static ALWAYS_INLINE size_t keys_pass(uint8_t *body, const uint64_t *field,
+                                      const struct keyhash *keys, const struct keyhash *ahead,
+                                      size_t n, bool *answer, line_test *test)
+{
+    unsigned bits = (unsigned)field[LINE_BITS];
+    if (field[PARTS] == 1)
+        return keys_pass_in(body, places_in_one(field), bits, keys, ahead, n, answer, test);
+    if (field[TOGETHER])
+        return keys_pass_in(body, places_together(field), bits, keys, ahead, n, answer, test);
+    return keys_pass_in(body, places_in_parts(field), bits, keys, ahead, n, answer, test);
+}
+
+static ALWAYS_INLINE bool one_passes(uint8_t *body, const uint64_t *field, struct keyhash key,
+                                     line_test *test)
+{
+    struct line_rule rule = line_rule((unsigned)field[LINE_BITS]);
+    if (LIKELY(field[PARTS] == 1))
+        return key_passes(body, places_in_one(field), &rule, key, test);
+    return key_passes(body, places_of(field), &rule, key, test);
+}
+
 static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
                                const struct keyhash *keys, const struct keyhash *ahead,
                                size_t n, bool *answer)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (field[PARTS] == 1)
-        return contains_in(body, places_in_one(field), bits, keys, ahead, n, answer, line_has);
-    if (field[TOGETHER])
-        return contains_in(body, places_together(field), bits, keys, ahead, n, answer,
-                           line_has);
-    return contains_in(body, places_in_parts(field), bits, keys, ahead, n, answer, line_has);
+    return keys_pass((uint8_t *)body, field, keys, ahead, n, answer, line_has);
 }
 
 static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
                           const struct keyhash *ahead, size_t n, bool *answer)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (field[PARTS] == 1)
-        return add_in(body, places_in_one(field), bits, keys, ahead, n, answer);
-    if (field[TOGETHER])
-        return add_in(body, places_together(field), bits, keys, ahead, n, answer);
-    return add_in(body, places_in_parts(field), bits, keys, ahead, n, answer);
+    return keys_pass(body, field, keys, ahead, n, answer, line_add);
 }
 
 static bool blocked_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (LIKELY(field[PARTS] == 1))
-        return one_in(body, places_in_one(field), bits, key, line_has);
-    return one_in(body, places_of(field), bits, key, line_has);
+    return one_passes((uint8_t *)body, field, key, line_has);
 }
 
 static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (LIKELY(field[PARTS] == 1))
-        return add_one_in(body, places_in_one(field), bits, key);
-    return add_one_in(body, places_of(field), bits, key);
+    return one_passes(body, field, key, line_add);
 }
 
 /* ---- Counting --------------------------------------------------------------------------- */
@@ -301,7 +261,7 @@ static ALWAYS_INLINE size_t change_in_parts(uint8_t *body, const uint64_t *field
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
         prefetch_lines(body, at, ahead[i]);
-        answer[i] = change != COUNT_UP && lines_have(body, at, &rule, keys[i], counters_have);
+        answer[i] = change != COUNT_UP && key_passes(body, at, &rule, keys[i], counters_have);
         lines_count(body, at, &rule, keys[i], change != COUNT_DOWN,
                     answer[i] == (change == COUNT_DOWN), &all);
         found += answer[i];
@@ -328,16 +288,11 @@ static size_t counting_contains(const uint8_t *body, const uint64_t *field,
                                 const struct keyhash *keys, const struct keyhash *ahead,
                                 size_t n, bool *answer)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (field[PARTS] == 1)
-        return contains_in(body, places_in_one(field), bits, keys, ahead, n, answer,
-                           counters_have);
-    return contains_in(body, places_in_parts(field), bits, keys, ahead, n, answer,
-                       counters_have);
+    return keys_pass((uint8_t *)body, field, keys, ahead, n, answer, counters_have);
 }
 
 static bool counting_contains_one(const uint8_t *body, const uint64_t *field,
                                   struct keyhash key)
 {
-    return one_in(body, places_in_parts(field), (unsigned)field[LINE_BITS], key, counters_have);
+    return one_passes((uint8_t *)body, field, key, counters_have);
 }

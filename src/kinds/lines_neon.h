@@ -42,8 +42,7 @@ static ALWAYS_INLINE void line_mask(uint64_t mark, const struct line_rule *rule,
     mask[3] = quarter_mask(vmovl_u16(vget_high_u16(high)), factor, rule, shifts);
 }
 
-static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
-                                   const struct line_rule *rule)
+static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
     const uint32_t *words = (const void *)line;
     uint32x4_t mask[4], missing = vdupq_n_u32(0);

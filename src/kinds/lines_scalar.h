@@ -13,8 +13,7 @@ static inline struct line_rule line_rule(unsigned bits)
 /* Looks at every bit, so that there is no branch to mispredict.  Thanks to the comparison gcc
  * sets the bit by one instruction (bts), where a shift by a variable takes three: a fifth
  * faster. */
-static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
-                                   const struct line_rule *rule)
+static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
@@ -27,6 +26,8 @@ static ALWAYS_INLINE bool line_has(const uint8_t *line, uint64_t mark,
     return !misses;
 }
 
+/* Loads and stores whole words, so that concurrent readers see each word old or new.  Only one
+ * thread may write the line. */
 static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
 {
     uint32_t *words = (void *)line;
@@ -43,7 +44,7 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
     return !misses;
 }
 
-static ALWAYS_INLINE bool counters_have(const uint8_t *line, uint64_t mark,
+static ALWAYS_INLINE bool counters_have(uint8_t *line, uint64_t mark,
                                         const struct line_rule *rule)
 {
     const uint32_t *words = (const void *)line;

@@ -1,5 +1,6 @@
-/* check.c - checks the pages of a mapped file: each page is compared with its checksum before
- * the first answer is read from it. */
+/* check.c - compares the pages of a mapped file with their checksums: all of them at once, or
+ * each before the first answer is read from it. */
+#include <string.h>
 
 #include "../base/memory.h"
 #include "store.h"
@@ -19,22 +20,54 @@ static uint64_t checked_nbytes(uint64_t count)
 
 /* ---- Pages ------------------------------------------------------------------------------ */
 
-/* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
- * while the file is live, a process is writing it in place, and nothing is certain.  If the
- * file is not live, it may have been live until a moment ago, so the page is compared once
- * more: by then its new checksum is there. */
-static uint8_t look_at(const struct mapping *m, uint64_t page)
+static bool is_intact(const struct mapping *m, uint64_t page)
 {
     uint64_t at = page * PAGE_NBYTES;
-    uint64_t nbytes = page_nbytes(m->table_offset - m->pages_offset, at);
-    for (int look = 0; look < 2; look++) {
-        if (container_page_intact(m->file + m->table_offset, page,
-                                  m->file + m->pages_offset + at, nbytes))
+    return container_page_intact(m->file + m->table_offset, page,
+                                 m->file + m->pages_offset + at,
+                                 page_nbytes(m->table_offset - m->pages_offset, at));
+}
+
+/* Compares a page with its checksum, and returns SOUND, DAMAGED or UNSURE.  If they differ
+ * while the file is live, a process is writing it in place, and nothing is certain.  If it is
+ * not live, it may have been live until a moment ago.  So the page is compared once more, and
+ * is damaged only if nobody has written the file meanwhile: then the header, which holds the
+ * mark and the number of keys, is the same before and after. */
+static uint8_t look_at(const struct mapping *m, uint64_t page)
+{
+    uint8_t before[HEADER_NBYTES];
+    if (is_intact(m, page))
+        return SOUND;
+    do {
+        memcpy(before, m->file, sizeof before);
+        if (is_intact(m, page))
             return SOUND;
         if (container_is_live(m->file))
             return UNSURE;
-    }
+    } while (memcmp(before, m->file, sizeof before) != 0);
     return DAMAGED;
+}
+
+/* Looks for the mark 'live' once more after the last page: if a process has set it, the
+ * checksums are void. */
+int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
+{
+    const struct mapping *m = &f->mapping;
+    *verdict = (struct perhaps_verdict){ 0 };
+    if (!m->file)
+        return PERHAPS_ERR_UNSUPPORTED;
+    struct perhaps_verdict v = { .pages =
+                                     container_page_count(m->table_offset - m->pages_offset) };
+    uint8_t state = SOUND;
+    for (uint64_t page = 0; page < v.pages && state != UNSURE; page++) {
+        state = look_at(m, page);
+        if (state == DAMAGED && !v.damaged++)
+            v.first_damaged = m->pages_offset + page * PAGE_NBYTES;
+    }
+    if (state == UNSURE || container_is_live(m->file))
+        return PERHAPS_ERR_UNSUPPORTED;
+    *verdict = v;
+    return v.damaged ? PERHAPS_ERR_DAMAGED : 0;
 }
 
 /* Returns whether a page is sound, and looks at it if nobody has yet.  Two threads may look at

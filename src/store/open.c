@@ -79,22 +79,6 @@ static int map_bodies(struct reading *r)
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
-/* Compares all pages with their checksums.  Returns 0 or PERHAPS_ERR_DAMAGED. */
-static int check_pages(const struct mapping *m, struct perhaps_verdict *verdict)
-{
-    const uint8_t *pages = m->file + m->pages_offset, *table = m->file + m->table_offset;
-    uint64_t nbytes = m->table_offset - m->pages_offset;
-    *verdict = (struct perhaps_verdict){ .pages = container_page_count(nbytes) };
-    for (uint64_t page = 0; page < verdict->pages; page++) {
-        uint64_t at = page * PAGE_NBYTES;
-        if (container_page_intact(table, page, pages + at, page_nbytes(nbytes, at)))
-            continue;
-        if (!verdict->damaged++)
-            verdict->first_damaged = m->pages_offset + at;
-    }
-    return verdict->damaged ? PERHAPS_ERR_DAMAGED : 0;
-}
-
 /* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
  * with a copy, takes new room when it is first written to; if the disk is full by then, the
  * process dies of SIGBUS.  Returns 0, also if the file system cannot reserve room; or
@@ -124,7 +108,9 @@ static int map_in_place(struct reading *r)
     if (!error)
         error = map_bodies(r);
     if (!error && !h->live)
-        error = check_pages(&r->made[0]->mapping, &verdict);
+        error = perhaps_verify(r->made[0], &verdict);
+    if (error == PERHAPS_ERR_UNSUPPORTED) /* live by now: another process has checked it */
+        error = 0;
     return error ? error : live_begin(r->made[0], fd_of(r));
 }
 
@@ -196,19 +182,4 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
         moves = memcmp(before, after, sizeof before) != 0;
     }
     return error;
-}
-
-/* Looks for the mark 'live' only after it has compared the pages: a process may have set it
- * meanwhile, and then the checksums were void. */
-int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)
-{
-    const struct mapping *m = &f->mapping;
-    *verdict = (struct perhaps_verdict){ 0 };
-    if (!m->file)
-        return PERHAPS_ERR_UNSUPPORTED;
-    int error = check_pages(m, verdict);
-    if (!container_is_live(m->file))
-        return error;
-    *verdict = (struct perhaps_verdict){ 0 };
-    return PERHAPS_ERR_UNSUPPORTED;
 }
