@@ -4,59 +4,26 @@
 #include <string.h>
 
 #include "chunk.h"
-#include "create.h"
-#include "foreign.h"
-#include "keys.h"
 #include "layers.h"
-#include "stats.h"
-#include "transfer.h"
+#include "operations.h"
 
 enum { TIMEOUT_MS = 3000, PATIENCE_MS = 30000 };
 
 /* ---- Dialects -------------------------------------------------------------------------- */
 
-/* Operations that are NULL cannot be: the public calls below say why. */
-struct dialect {
-    const char *layout;          /* its name */
-    const char *before, *behind; /* a name, to make the Redis key of it */
-    bool is_opened;              /* before it is used */
-    int (*open)(perhaps_cluster *c);
-
-    /* A chunk of keys; its answers are the chunk's.  *done: those before it have been dealt
-     * with. */
-    int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
-    int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
-
-    int (*stats)(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
-    int (*create)(perhaps_cluster *c, const struct perhaps_options *options,
-                  uint64_t partitions);
-    int (*delete)(perhaps_cluster *c);
-    int (*upload)(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
-    int (*download)(perhaps_cluster *c, const char *path);
-    int (*verify)(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
-};
-
-static const struct dialect ours = { .layout = "perhaps",
-                                     .before = "perhaps:{",
-                                     .behind = "}",
-                                     .is_opened = true,
-                                     .open = layers_open,
-                                     .ask = keys_ask,
-                                     .add = keys_add,
-                                     .stats = stats_collect,
-                                     .create = create_empty,
-                                     .delete = delete_filter,
-                                     .upload = transfer_up,
-                                     .download = transfer_down,
-                                     .verify = stats_verify };
-
-static const struct dialect redissons = { .layout = "redisson",
-                                          .before = "",
-                                          .behind = "",
-                                          .open = foreign_open,
-                                          .ask = foreign_ask,
-                                          .add = foreign_add,
-                                          .stats = foreign_stats };
+static const struct dialect own_dialect = { .layout = "perhaps",
+                                            .before = "perhaps:{",
+                                            .behind = "}",
+                                            .is_opened = true,
+                                            .open = layers_open,
+                                            .ask = keys_ask,
+                                            .add = keys_add,
+                                            .stats = stats_collect,
+                                            .create = create_empty,
+                                            .delete = delete_filter,
+                                            .upload = transfer_up,
+                                            .download = transfer_down,
+                                            .verify = stats_verify };
 
 /* 0, or the error of an operation that the filter of others cannot, and why. */
 static int check_can(perhaps_cluster *c, bool can, const char *why)
@@ -214,7 +181,7 @@ static void take_names(perhaps_cluster *c)
     snprintf(c->nodes.seed.host, sizeof c->nodes.seed.host, "%s", a->host);
     c->nodes.seed.port = a->port;
     if (a->redisson)
-        c->dialect = &redissons;
+        c->dialect = &redisson_dialect;
     snprintf(c->key, sizeof c->key, "%s%s%s", c->dialect->before, a->name, c->dialect->behind);
     c->nodes.home = slot_of(c->key, strlen(c->key));
     c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
@@ -244,7 +211,7 @@ int perhaps_cluster_new(const struct perhaps_cluster_options *options,
     if (!c)
         return PERHAPS_ERR_MEMORY;
     slot_map_init(&c->nodes.map);
-    c->dialect = &ours;
+    c->dialect = &own_dialect;
     const char *problem = address_read(options->url, &c->address);
     if (!problem) {
         take_settings(c, options);

@@ -1,5 +1,3 @@
-#include "create.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +5,7 @@
 #include <unistd.h>
 
 #include "layers.h"
+#include "operations.h"
 #include "partitions.h"
 
 /* Fewer partitions than this would not spread evenly; smaller ones would be mostly overhead. */

@@ -1,7 +1,5 @@
 /* foreign.c - filters that Redisson made: one string of bits, and a hash that says what they
  * mean.  Both clients see each other's keys. */
-#include "foreign.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -72,7 +70,7 @@ static int check_config(perhaps_cluster *c)
     return exchange_run(&c->nodes, &exchange);
 }
 
-int foreign_open(perhaps_cluster *c)
+static int foreign_open(perhaps_cluster *c)
 {
     layers_close(c);
     int error = check_config(c);
@@ -143,12 +141,12 @@ static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, bool a
     return error;
 }
 
-int foreign_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
+static int foreign_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
     return run_chunk(c, keys, false, done);
 }
 
-int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
+static int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
     return run_chunk(c, keys, true, done);
 }
@@ -182,7 +180,7 @@ static int estimate(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     return error;
 }
 
-int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+static int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     int error = check_config(c);
     if (!error)
@@ -190,7 +188,6 @@ int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     if (error)
         return error;
     const struct redisson *config = &c->redisson;
-    stats->layout = "redisson";
     stats->hash = "highway";
     stats->layers = stats->partitions = 1;
     stats->plan = (struct perhaps_plan){ .kind = "bloom",
@@ -209,3 +206,13 @@ int foreign_stats(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     stats->nodes = 1;
     return 0;
 }
+
+/* ---- All of it ------------------------------------------------------------------------- */
+
+const struct dialect redisson_dialect = { .layout = "redisson",
+                                          .before = "",
+                                          .behind = "",
+                                          .open = foreign_open,
+                                          .ask = foreign_ask,
+                                          .add = foreign_add,
+                                          .stats = foreign_stats };

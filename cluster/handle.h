@@ -52,6 +52,30 @@ struct perhaps_cluster {
     bool adding;              /* them, and asking the older layers only for that */
 };
 
+/* How a filter lies on servers, and what can be done with one that does; NULL: that cannot be,
+ * and the public call says why (client.c). */
+struct dialect {
+    const char *layout;          /* its name */
+    const char *before, *behind; /* the filter's name, in the Redis key of its description */
+    bool is_opened;              /* it must be, before keys are added or asked for */
+    int (*open)(perhaps_cluster *c);
+
+    /* A chunk of keys; its answers are the chunk's.  *done: those before it have been dealt
+     * with. */
+    int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+    int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+
+    int (*stats)(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
+    int (*create)(perhaps_cluster *c, const struct perhaps_options *options,
+                  uint64_t partitions);
+    int (*delete)(perhaps_cluster *c);
+    int (*upload)(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
+    int (*download)(perhaps_cluster *c, const char *path);
+    int (*verify)(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
+};
+
+extern const struct dialect redisson_dialect; /* foreign.c */
+
 /* The secret is copied, which the caller may wipe. */
 void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing);
 

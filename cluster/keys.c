@@ -9,14 +9,12 @@
  * newer layer, too, and is new only if it is new there: of two clients that added one key to
  * two layers, one meets the other's there.  A client that knows of the newer layer asks the
  * older ones first. */
-#include "keys.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "chunk.h"
-#include "create.h"
 #include "layers.h"
+#include "operations.h"
 
 /* ---- Asking ---------------------------------------------------------------------------- */
 

@@ -1,8 +1,7 @@
-#include "stats.h"
-
 #include <math.h>
 
 #include "layers.h"
+#include "operations.h"
 #include "partitions.h"
 
 /* What is sampled of a layer, in pieces from partitions that are spread evenly. */

@@ -1,13 +1,11 @@
 /* transfer.c - filters from files to servers and back: the same bytes, piece by piece. */
-#include "transfer.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "create.h"
 #include "layers.h"
+#include "operations.h"
 #include "partitions.h"
 
 /* Pieces that are under way at once, and their size. */
