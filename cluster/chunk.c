@@ -37,23 +37,16 @@ void chunk_sift(struct chunk *chunk)
 
 /* ---- The requests of a chunk ----------------------------------------------------------- */
 
-/* Once over the pending keys: a request for each, then those that watch partitions, then the
- * questions to the description. */
+/* Once over the pending keys, which are asked for or added. */
 struct pass {
     perhaps_cluster *c;
     const struct layer *layer;
-    uint32_t *watch; /* of the chunk */
+    bool adds;
     size_t nwatches;
-    bool asks;    /* whether there are newer layers, and the filter is the same */
-    bool changed; /* the answer; or there is none, and they may have changed */
+    bool changed; /* there are newer layers; or nobody has told, and there may be */
     bool lost;    /* a partition that was asked is not what it should be */
     uint32_t lost_partition;
 };
-
-static struct pass make_pass(perhaps_cluster *c, const struct layer *layer, bool asks)
-{
-    return (struct pass){ .c = c, .layer = layer, .watch = c->chunk->watch, .asks = asks };
-}
 
 static void locate_all(struct pass *pass)
 {
@@ -87,6 +80,11 @@ static bool is_small(const struct layer *layer)
     return layer->blocks < (uint64_t)CHUNKS_AT_ONCE * CHUNK_KEYS;
 }
 
+static bool watches_all(const struct pass *pass)
+{
+    return !pass->adds && is_small(pass->layer);
+}
+
 static int compare_partitions(const void *a, const void *b)
 {
     const uint32_t *x = a, *y = b;
@@ -114,8 +112,9 @@ static bool is_connected(perhaps_cluster *c, unsigned slot)
 static void choose_in_turn(struct pass *pass)
 {
     perhaps_cluster *c = pass->c;
+    struct chunk *chunk = c->chunk;
     bool seen[NODES_MOST] = { false };
-    size_t more = c->chunk->npending / KEYS_A_WATCH;
+    size_t more = chunk->npending / KEYS_A_WATCH;
     for (uint64_t i = 0; i < pass->layer->partitions && i < CHUNK_KEYS; i++) {
         uint32_t partition = (uint32_t)(c->turn % pass->layer->partitions);
         unsigned slot = c->partition_slot[partition];
@@ -128,41 +127,19 @@ static void choose_in_turn(struct pass *pass)
             continue;
         more -= !is_new;
         seen[node] = true;
-        pass->watch[pass->nwatches++] = partition;
+        chunk->watch[pass->nwatches++] = partition;
     }
 }
 
 static void choose_watches(struct pass *pass)
 {
-    const struct chunk *chunk = pass->c->chunk;
-    if (pass->asks && is_small(pass->layer)) {
-        memcpy(pass->watch, chunk->partition, chunk->npending * sizeof *pass->watch);
-        pass->nwatches = make_unique(pass->watch, chunk->npending);
+    struct chunk *chunk = pass->c->chunk;
+    if (watches_all(pass)) {
+        memcpy(chunk->watch, chunk->partition, chunk->npending * sizeof *chunk->watch);
+        pass->nwatches = make_unique(chunk->watch, chunk->npending);
     } else {
         choose_in_turn(pass);
     }
-}
-
-static unsigned slot_of_request(const struct request *request)
-{
-    const struct pass *pass = request->context;
-    const perhaps_cluster *c = pass->c;
-    const struct chunk *chunk = c->chunk;
-    size_t i = request->i;
-    if (i < chunk->npending)
-        return c->partition_slot[chunk->partition[i]];
-    i -= chunk->npending;
-    return i < pass->nwatches ? c->partition_slot[pass->watch[i]] : c->nodes.home;
-}
-
-/* What stands behind the requests of keys. */
-static void write_other(const struct pass *pass, size_t i, struct resp *out)
-{
-    if (i < pass->nwatches)
-        partition_strlen(pass->c, pass->layer, pass->watch[i], out);
-    else
-        layers_write_question(pass->c, (enum question)(i - pass->nwatches), pass->c->nlayers,
-                              out);
 }
 
 static void note_lost(struct pass *pass, uint32_t partition)
@@ -171,58 +148,12 @@ static void note_lost(struct pass *pass, uint32_t partition)
     pass->lost_partition = partition;
 }
 
-static int take_other(struct pass *pass, size_t i, const struct reply *reply)
-{
-    if (i >= pass->nwatches)
-        return layers_take_answer(pass->c, (enum question)(i - pass->nwatches), reply,
-                                  &pass->changed);
-    if (!partition_is_whole(pass->layer, pass->watch[i], reply))
-        note_lost(pass, pass->watch[i]);
-    return 0;
-}
-
-static int run_pass(struct pass *pass, struct exchange *exchange)
-{
-    perhaps_cluster *c = pass->c;
-    bool small = pass->asks && is_small(pass->layer);
-    size_t nasks = pass->asks && is_connected(c, c->nodes.home) ? ASKS : 0;
-    c->chunk->nsuspects = 0;
-    pass->changed = pass->asks && c->about.factor;
-    locate_all(pass);
-    choose_watches(pass);
-    exchange->count = c->chunk->npending + pass->nwatches + nasks;
-    exchange->noptional = (small ? 0 : pass->nwatches) + nasks;
-    exchange->slot = slot_of_request;
-    exchange->context = pass;
-    int error = exchange_run(&c->nodes, exchange);
-    if (!error && pass->lost)
-        error = partitions_fail_lost(c, pass->layer, pass->lost_partition);
-    return error ? error : partitions_check_new(c);
-}
-
-/* ---- Suspects -------------------------------------------------------------------------- */
-
-/* What was made by adding to a lost partition is removed by the client that adds, so that none
- * takes it for the real one. */
-static int look_at_suspects(perhaps_cluster *c, const struct layer *layer, bool adds)
-{
-    struct chunk *chunk = c->chunk;
-    size_t n = make_unique(chunk->suspect, chunk->nsuspects);
-    return n ? partitions_look(c, layer, chunk->suspect, n, adds) : 0;
-}
-
 /* ---- Asking ---------------------------------------------------------------------------- */
 
-static void write_getrange(const struct request *request, struct resp *out)
+static void write_getrange(const struct pass *pass, size_t i, struct resp *out)
 {
-    const struct pass *pass = request->context;
-    const struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i;
-    if (i >= chunk->npending)
-        write_other(pass, i - chunk->npending, out);
-    else
-        partition_getrange(pass->c, pass->layer, chunk->partition[i], block_offset(pass, i),
-                           pass->layer->block_nbytes, out);
+    partition_getrange(pass->c, pass->layer, pass->c->chunk->partition[i],
+                       block_offset(pass, i), pass->layer->block_nbytes, out);
 }
 
 static bool has_all(const char *block, const struct perhaps_bits *bits)
@@ -245,13 +176,9 @@ static bool is_sparse(const char *block, const struct layer *layer, unsigned nbi
     return nset <= most;
 }
 
-static int take_block(const struct request *request, const struct reply *reply)
+static int take_block(struct pass *pass, size_t i, const struct reply *reply)
 {
-    struct pass *pass = request->context;
     struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i;
-    if (i >= chunk->npending)
-        return take_other(pass, i - chunk->npending, reply);
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != pass->layer->block_nbytes)
         note_lost(pass, chunk->partition[i]);
     else if (has_all(reply->text, &chunk->bits[i]))
@@ -262,28 +189,6 @@ static int take_block(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* A replica that has not got a partition yet says nothing about the master.  A client that adds
- * asks masters only: what a replica has not got yet would be added again, and told as new. */
-int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
-{
-    struct pass pass = make_pass(c, layer, true);
-    struct exchange exchange = { .write = write_getrange,
-                                 .take = take_block,
-                                 .replicas = c->replicas && !c->adding };
-    int error = run_pass(&pass, &exchange);
-    if (error == PERHAPS_ERR_LOST && exchange.replicas) {
-        pass = make_pass(c, layer, true);
-        exchange.replicas = false;
-        error = run_pass(&pass, &exchange);
-    }
-    *changed = pass.changed;
-    if (!error)
-        error = look_at_suspects(c, layer, false);
-    if (!error)
-        chunk_sift(c->chunk);
-    return error;
-}
-
 /* ---- Adding ---------------------------------------------------------------------------- */
 
 /* Redis counts bits from the highest of each byte on. */
@@ -292,19 +197,11 @@ static uint64_t redis_bit(size_t offset, unsigned bit)
     return 8 * (uint64_t)offset + (bit / 8 * 8 + (7 - bit % 8));
 }
 
-static void write_bitfield(const struct request *request, struct resp *out)
+static void write_bitfield(const struct pass *pass, size_t i, struct resp *out)
 {
-    const struct pass *pass = request->context;
-    const struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i;
-    if (i >= chunk->npending) {
-        write_other(pass, i - chunk->npending, out);
-        return;
-    }
-    const struct perhaps_bits *bits = &chunk->bits[i];
-    resp_command(out, 2 + 4 * bits->nbits, 128 + 48 * (size_t)bits->nbits);
-    resp_text(out, "BITFIELD");
-    partition_name(pass->c, pass->layer, chunk->partition[i], out);
+    const struct perhaps_bits *bits = &pass->c->chunk->bits[i];
+    partition_command(pass->c, pass->layer, pass->c->chunk->partition[i], "BITFIELD",
+                      1 + 4 * bits->nbits, 32 + 48 * (size_t)bits->nbits, out);
     for (unsigned k = 0; k < bits->nbits; k++) {
         resp_text(out, "SET");
         resp_text(out, "u1");
@@ -330,18 +227,64 @@ int chunk_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
     return nset;
 }
 
-static int take_old_bits(const struct request *request, const struct reply *reply)
+static int take_old_bits(struct pass *pass, size_t i, const struct reply *reply, bool again)
 {
-    struct pass *pass = request->context;
     struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i;
-    if (i >= chunk->npending)
-        return take_other(pass, i - chunk->npending, reply);
     int nset = chunk_take_bits(pass->c, &chunk->answer[chunk->pending[i]], reply,
-                               chunk->bits[i].nbits, request->again);
+                               chunk->bits[i].nbits, again);
     if (nset == 0 && chunk->nsuspects < CHUNK_KEYS) /* a request may be taken twice */
         chunk->suspect[chunk->nsuspects++] = chunk->partition[i];
     return nset < 0 ? nset : 0;
+}
+
+/* ---- The requests of a pass ------------------------------------------------------------ */
+
+/*     0                 npending          + nwatches           + ASKS
+ *     | one for each key | STRLEN of some   | questions to the
+ *     | that is pending  | partitions       | description, if it asks */
+
+static unsigned slot_of_request(const struct request *request)
+{
+    const struct pass *pass = request->context;
+    const perhaps_cluster *c = pass->c;
+    const struct chunk *chunk = c->chunk;
+    size_t i = request->i;
+    if (i < chunk->npending)
+        return c->partition_slot[chunk->partition[i]];
+    i -= chunk->npending;
+    return i < pass->nwatches ? c->partition_slot[chunk->watch[i]] : c->nodes.home;
+}
+
+static void write_request(const struct request *request, struct resp *out)
+{
+    const struct pass *pass = request->context;
+    const struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i, behind = i - chunk->npending;
+    if (i < chunk->npending && pass->adds)
+        write_bitfield(pass, i, out);
+    else if (i < chunk->npending)
+        write_getrange(pass, i, out);
+    else if (behind < pass->nwatches)
+        partition_command(pass->c, pass->layer, chunk->watch[behind], "STRLEN", 1, 0, out);
+    else
+        layers_write_question(pass->c, (enum question)(behind - pass->nwatches),
+                              pass->c->nlayers, out);
+}
+
+static int take_reply(const struct request *request, const struct reply *reply)
+{
+    struct pass *pass = request->context;
+    const struct chunk *chunk = pass->c->chunk;
+    size_t i = request->i, behind = i - chunk->npending;
+    if (i < chunk->npending)
+        return pass->adds ? take_old_bits(pass, i, reply, request->again)
+                          : take_block(pass, i, reply);
+    if (behind >= pass->nwatches)
+        return layers_take_answer(pass->c, (enum question)(behind - pass->nwatches), reply,
+                                  &pass->changed);
+    if (!partition_is_whole(pass->layer, chunk->watch[behind], reply))
+        note_lost(pass, chunk->watch[behind]);
+    return 0;
 }
 
 static void doubt_key(const struct request *request)
@@ -352,12 +295,64 @@ static void doubt_key(const struct request *request)
     chunk->nunknown += i < chunk->npending && chunk->answer[chunk->pending[i]] == UNKNOWN;
 }
 
+/* 'replicas': they may be asked, too. */
+static int run_pass(struct pass *pass, bool replicas)
+{
+    perhaps_cluster *c = pass->c;
+    struct chunk *chunk = c->chunk;
+    size_t nasks = !pass->adds && is_connected(c, c->nodes.home) ? ASKS : 0;
+    chunk->nsuspects = 0;
+    pass->changed = !pass->adds && c->about.factor;
+    locate_all(pass);
+    choose_watches(pass);
+    struct exchange exchange = {
+        .count = chunk->npending + pass->nwatches + nasks,
+        .noptional = (watches_all(pass) ? 0 : pass->nwatches) + nasks,
+        .slot = slot_of_request,
+        .write = write_request,
+        .take = take_reply,
+        .doubt = pass->adds ? doubt_key : NULL,
+        .context = pass,
+        .replicas = replicas,
+        .acknowledged = pass->adds,
+    };
+    int error = exchange_run(&c->nodes, &exchange);
+    if (!error && pass->lost)
+        error = partitions_fail_lost(c, pass->layer, pass->lost_partition);
+    return error ? error : partitions_check_new(c);
+}
+
+/* What was made by adding to a lost partition is removed by the client that adds, so that none
+ * takes it for the real one. */
+static int look_at_suspects(const struct pass *pass)
+{
+    struct chunk *chunk = pass->c->chunk;
+    size_t n = make_unique(chunk->suspect, chunk->nsuspects);
+    return n ? partitions_look(pass->c, pass->layer, chunk->suspect, n, pass->adds) : 0;
+}
+
+/* A replica that has not got a partition yet says nothing about the master.  A client that adds
+ * asks masters only: what a replica has not got yet would be added again, and told as new. */
+int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
+{
+    bool replicas = c->replicas && !c->adding;
+    struct pass pass = { .c = c, .layer = layer };
+    int error = run_pass(&pass, replicas);
+    if (error == PERHAPS_ERR_LOST && replicas) {
+        pass = (struct pass){ .c = c, .layer = layer };
+        error = run_pass(&pass, false);
+    }
+    *changed = pass.changed;
+    if (!error)
+        error = look_at_suspects(&pass);
+    if (!error)
+        chunk_sift(c->chunk);
+    return error;
+}
+
 int chunk_add(perhaps_cluster *c, const struct layer *layer)
 {
-    struct pass pass = make_pass(c, layer, false);
-    struct exchange exchange = {
-        .write = write_bitfield, .take = take_old_bits, .doubt = doubt_key, .acknowledged = true
-    };
-    int error = run_pass(&pass, &exchange);
-    return error ? error : look_at_suspects(c, layer, true);
+    struct pass pass = { .c = c, .layer = layer, .adds = true };
+    int error = run_pass(&pass, false);
+    return error ? error : look_at_suspects(&pass);
 }

@@ -12,32 +12,30 @@ enum { CHECKED_AT_ONCE = 16384, MADE_AT_ONCE = 64 };
 
 /* ---- Names ----------------------------------------------------------------------------- */
 
-void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
-                    struct resp *out)
+/* Writes "perhaps:{NAME/P".  Returns where it ends. */
+static char *put_tag(const perhaps_cluster *c, uint64_t partition, char *name)
+{
+    memcpy(name, c->prefix, c->prefix_nbytes);
+    return put_digits(name + c->prefix_nbytes, partition);
+}
+
+void partition_command(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                       const char *command, unsigned nargs, size_t nbytes, struct resp *out)
 {
     char name[sizeof c->prefix + sizeof layer->suffix + 20];
-    memcpy(name, c->prefix, c->prefix_nbytes);
-    char *end = put_digits(name + c->prefix_nbytes, partition);
+    char *end = put_tag(c, partition, name);
     memcpy(end, layer->suffix, layer->suffix_nbytes);
+    resp_command(out, 1 + nargs, 96 + nbytes);
+    resp_text(out, command);
     resp_bytes(out, name, (size_t)(end - name) + layer->suffix_nbytes);
 }
 
 void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
                         size_t offset, size_t nbytes, struct resp *out)
 {
-    resp_command(out, 4, 128);
-    resp_text(out, "GETRANGE");
-    partition_name(c, layer, partition, out);
+    partition_command(c, layer, partition, "GETRANGE", 3, 32, out);
     resp_number(out, offset);
     resp_number(out, offset + nbytes - 1);
-}
-
-void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
-                      struct resp *out)
-{
-    resp_command(out, 2, 96);
-    resp_text(out, "STRLEN");
-    partition_name(c, layer, partition, out);
 }
 
 int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
@@ -50,8 +48,7 @@ int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
     c->partition_slot = slots;
     for (; c->nslots < partitions; c->nslots++) {
         char name[sizeof c->prefix + 24];
-        memcpy(name, c->prefix, c->prefix_nbytes);
-        char *end = put_digits(name + c->prefix_nbytes, c->nslots);
+        char *end = put_tag(c, c->nslots, name);
         *end++ = '}';
         slots[c->nslots] = (uint16_t)slot_of(name, (size_t)(end - name));
     }
@@ -145,9 +142,7 @@ static void write_footer(const struct request *request, struct resp *out)
     char footer[FOOTER_NBYTES] = { 0 };
     snprintf(footer, FOOTER_NBYTES, "perhaps %s.%u partition %ju\n", c->about.id,
              (unsigned)(visit->layer - c->layer), (uintmax_t)partition);
-    resp_command(out, 4, 256);
-    resp_text(out, "SETRANGE");
-    partition_name(c, visit->layer, partition, out);
+    partition_command(c, visit->layer, partition, "SETRANGE", 3, 160, out);
     resp_number(out, partition_nbytes(visit->layer, partition));
     resp_bytes(out, footer, sizeof footer);
 }
@@ -162,9 +157,8 @@ int partitions_make(perhaps_cluster *c, const struct layer *layer)
 static void write_unlink(const struct request *request, struct resp *out)
 {
     const struct visit *visit = request->context;
-    resp_command(out, 2, 96);
-    resp_text(out, "UNLINK");
-    partition_name(visit->c, visit->layer, visit->partition[request->i], out);
+    uint64_t partition = visit->partition[request->i];
+    partition_command(visit->c, visit->layer, partition, "UNLINK", 1, 0, out);
 }
 
 int partitions_remove(perhaps_cluster *c, const struct layer *layer)
@@ -179,7 +173,8 @@ int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 static void write_strlen(const struct request *request, struct resp *out)
 {
     const struct visit *visit = request->context;
-    partition_strlen(visit->c, visit->layer, visit->partition[request->i], out);
+    uint64_t partition = visit->partition[request->i];
+    partition_command(visit->c, visit->layer, partition, "STRLEN", 1, 0, out);
 }
 
 static int take_strlen(const struct request *request, const struct reply *reply)

@@ -13,17 +13,14 @@ enum { PARTITION_NBYTES_MOST = 16 << 20, PARTITION_NBYTES_BESIDE = FOOTER_NBYTES
 /* Without its footer. */
 size_t partition_nbytes(const struct layer *layer, uint64_t partition);
 
-/* Writes the name of a partition as an argument. */
-void partition_name(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
-                    struct resp *out);
+/* Begins a command to a partition, whose name is the first of 'nargs' arguments; the others are
+ * to follow, about 'nbytes' bytes of them. */
+void partition_command(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
+                       const char *command, unsigned nargs, size_t nbytes, struct resp *out);
 
 /* Writes GETRANGE of some bytes of a partition. */
 void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
                         size_t offset, size_t nbytes, struct resp *out);
-
-/* Writes STRLEN of a partition. */
-void partition_strlen(const perhaps_cluster *c, const struct layer *layer, uint64_t partition,
-                      struct resp *out);
 
 /* Whether the answer to STRLEN is what it should be. */
 bool partition_is_whole(const struct layer *layer, uint64_t partition,

@@ -52,9 +52,8 @@ static void write_piece(const struct request *request, struct resp *out)
 {
     const struct transfer *t = request->context;
     const struct piece *piece = &t->piece[request->i];
-    resp_command(out, 4, piece->nbytes + 256);
-    resp_text(out, "SETRANGE");
-    partition_name(t->c, t->layer, piece->partition, out);
+    partition_command(t->c, t->layer, piece->partition, "SETRANGE", 3, piece->nbytes + 160,
+                      out);
     resp_number(out, piece->offset);
     resp_bytes(out, piece->bytes, piece->nbytes);
 }
