@@ -20,15 +20,13 @@ struct piece {
 struct transfer {
     perhaps_cluster *c;
     const struct layer *layer;
-    const perhaps_filter *filter;
+    const perhaps_filter *filter; /* that goes up */
+    uint64_t keys;                /* of it */
     struct piece piece[PIECES];
-    char *room;
-    uint64_t at; /* of the next byte of the body */
-    uint64_t keys;
 };
 
-/* The next bytes of the body, none across the end of a partition. */
-static struct piece next_piece(const struct transfer *t, uint64_t at, uint64_t end)
+/* The piece of the body at 'at': not across the end of a partition, nor behind 'end'. */
+static struct piece piece_at(const struct transfer *t, uint64_t at, uint64_t end)
 {
     const struct layer *layer = t->layer;
     uint64_t whole = layer->partition_blocks * layer->block_nbytes;
@@ -38,6 +36,28 @@ static struct piece next_piece(const struct transfer *t, uint64_t at, uint64_t e
     if (piece.nbytes > end - at)
         piece.nbytes = (size_t)(end - at);
     return piece;
+}
+
+/* The next pieces of the body, from 'at' on; their bytes stand one behind the other from
+ * 'bytes' on.  Returns where they end; *n: how many, PIECES at most. */
+static uint64_t next_pieces(struct transfer *t, uint64_t at, uint64_t end, char *bytes,
+                            size_t *n)
+{
+    for (*n = 0; *n < PIECES && at < end; ++*n) {
+        struct piece *piece = &t->piece[*n];
+        *piece = piece_at(t, at, end);
+        piece->bytes = bytes;
+        bytes += piece->nbytes;
+        at += piece->nbytes;
+    }
+    return at;
+}
+
+static void tell_progress(const struct transfer *t, uint64_t at)
+{
+    perhaps_cluster *c = t->c;
+    if (c->progress)
+        c->progress(c->context, at, t->layer->plan.body_nbytes);
 }
 
 static unsigned piece_slot(const struct request *request)
@@ -58,22 +78,6 @@ static void write_piece(const struct request *request, struct resp *out)
     resp_bytes(out, piece->bytes, piece->nbytes);
 }
 
-/* Reads the next pieces.  Returns how many; 0: none is left. */
-static int read_pieces(struct transfer *t, size_t *n)
-{
-    uint64_t end = t->layer->plan.body_nbytes;
-    for (*n = 0; *n < PIECES && t->at < end; ++*n) {
-        struct piece *piece = &t->piece[*n];
-        *piece = next_piece(t, t->at, end);
-        piece->bytes = t->room + *n * PIECE_NBYTES;
-        int error = perhaps_body_read(t->filter, t->at, piece->bytes, piece->nbytes);
-        if (error)
-            return nodes_fail_plainly(&t->c->nodes, error);
-        t->at += piece->nbytes;
-    }
-    return 0;
-}
-
 static int set_count(perhaps_cluster *c, uint64_t keys)
 {
     char counts[sizeof c->counts], number[24];
@@ -82,23 +86,32 @@ static int set_count(perhaps_cluster *c, uint64_t keys)
     return handle_tell(c, (const char *const[]){ "HSET", counts, "keys.0", number, NULL });
 }
 
-static int fill(perhaps_cluster *c, void *context)
+static int send_body(struct transfer *t, char *room)
 {
-    struct transfer *t = context;
     struct exchange exchange = {
         .slot = piece_slot, .write = write_piece, .context = t, .acknowledged = true
     };
-    t->layer = &c->layer[0];
-    for (;;) {
-        int error = read_pieces(t, &exchange.count);
-        if (error || exchange.count == 0)
-            return error ? error : set_count(c, t->keys);
-        error = exchange_run(&c->nodes, &exchange);
+    for (uint64_t at = 0, end = t->layer->plan.body_nbytes; at < end;) {
+        uint64_t next = next_pieces(t, at, end, room, &exchange.count);
+        int error = perhaps_body_read(t->filter, at, room, (size_t)(next - at));
+        error = error ? nodes_fail_plainly(&t->c->nodes, error)
+                      : exchange_run(&t->c->nodes, &exchange);
         if (error)
             return error;
-        if (c->progress)
-            c->progress(c->context, t->at, t->layer->plan.body_nbytes);
+        at = next;
+        tell_progress(t, at);
     }
+    return 0;
+}
+
+static int fill(perhaps_cluster *c, void *context)
+{
+    struct transfer *t = context;
+    char *room = malloc((size_t)PIECES * PIECE_NBYTES);
+    t->layer = &c->layer[0];
+    int error = room ? send_body(t, room) : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    free(room);
+    return error ? error : set_count(c, t->keys);
 }
 
 int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions)
@@ -114,19 +127,9 @@ int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t parti
                           stats.plan.kind);
     if (error)
         return nodes_fail_plainly(&c->nodes, error);
-    struct transfer t = { .c = c,
-                          .filter = filter,
-                          .room = malloc((size_t)PIECES * PIECE_NBYTES),
-                          .keys = stats.keys };
+    struct transfer t = { .c = c, .filter = filter, .keys = stats.keys };
     struct perhaps_options options = { .capacity = stats.plan.capacity, .fpr = stats.plan.fpr };
-    if (t.room) {
-        error = create_from(c, layout, &options, partitions, fill, &t);
-    } else {
-        perhaps_layout_free(layout);
-        error = nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
-    }
-    free(t.room);
-    return error;
+    return create_from(c, layout, &options, partitions, fill, &t);
 }
 
 /* ---- Down ------------------------------------------------------------------------------ */
@@ -152,26 +155,19 @@ static int take_piece(const struct request *request, const struct reply *reply)
 static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
 {
     struct transfer *t = context;
-    perhaps_cluster *c = t->c;
-    char *to = buffer;
+    char *bytes = buffer;
     struct exchange exchange = {
         .slot = piece_slot, .write = write_getrange, .take = take_piece, .context = t
     };
     for (uint64_t at = offset, end = offset + nbytes; at < end;) {
-        for (exchange.count = 0; exchange.count < PIECES && at < end; exchange.count++) {
-            struct piece *piece = &t->piece[exchange.count];
-            *piece = next_piece(t, at, end);
-            piece->bytes = to + (at - offset);
-            at += piece->nbytes;
-        }
-        int error = exchange_run(&c->nodes, &exchange);
+        at = next_pieces(t, at, end, bytes + (at - offset), &exchange.count);
+        int error = exchange_run(&t->c->nodes, &exchange);
         if (!error)
-            error = partitions_check_new(c);
+            error = partitions_check_new(t->c);
         if (error)
             return error;
     }
-    if (c->progress)
-        c->progress(c->context, offset + nbytes, t->layer->plan.body_nbytes);
+    tell_progress(t, offset + nbytes);
     return 0;
 }
 
