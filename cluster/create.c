@@ -55,22 +55,20 @@ static int fail_partitions(perhaps_cluster *c, const struct layer *layer)
                       (uintmax_t)layer->plan.body_nbytes, (uintmax_t)least, (uintmax_t)most);
 }
 
-/* The first layer: measured, and written down. */
-static int plan_first(perhaps_cluster *c, perhaps_layout *layout, uint64_t partitions)
+/* The first layer, whose layout is there: measured, and written down. */
+static int plan_first(perhaps_cluster *c, uint64_t partitions)
 {
     struct layer *layer = &c->layer[0];
     struct layer_description *d = &c->about.layer[0];
-    layer->layout = layout;
-    c->nlayers = 1;
     d->planned = true;
-    d->partitions = partitions ? partitions : partitions_of(layout);
+    d->partitions = partitions ? partitions : partitions_of(layer->layout);
     int error = layers_measure(c, layer, 0, d->partitions);
     if (error == PERHAPS_ERR_LIMIT)
         return fail_partitions(c, layer);
     if (error)
         return nodes_fail_plainly(&c->nodes, error);
     d->partitions = layer->partitions;
-    perhaps_layout_describe(layout, &d->layout);
+    perhaps_layout_describe(layer->layout, &d->layout);
     return 0;
 }
 
@@ -147,12 +145,12 @@ static int check_policy(perhaps_cluster *c, struct link *link)
 
 static int check_policies(perhaps_cluster *c)
 {
+    const struct slot_map *map = &c->nodes.map;
     int error = exchange_find_nodes(&c->nodes);
-    for (unsigned slot = 0; slot < SLOTS && !error; slot++) {
-        const uint16_t *master = c->nodes.map.master;
-        if (master[slot] == NOBODY || (slot && master[slot] == master[slot - 1]))
+    for (uint16_t n = 0; n < map->nnodes && !error; n++) {
+        if (map->nodes[n].master != n)
             continue;
-        struct link *link = nodes_master(&c->nodes, slot);
+        struct link *link = nodes_link(&c->nodes, &map->nodes[n].at, false);
         error =
             link ? check_policy(c, link) : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
         if (error == PERHAPS_ERR_UNREACHABLE)
@@ -171,21 +169,16 @@ struct claim {
     bool taken;
 };
 
-enum { CLAIM_WRITE, CLAIM_LAYER, CLAIM_RENAME, CLAIM_CLEAN, CLAIMS };
+enum { CLAIM_WRITE, CLAIM_RENAME, CLAIM_CLEAN, CLAIMS };
 
 static void write_claim(const struct request *request, struct resp *out)
 {
     const struct claim *claim = request->context;
     const perhaps_cluster *c = claim->c;
     const char *beside = claim->beside;
-    char layer[LAYER_NBYTES];
     switch (request->i) {
     case CLAIM_WRITE:
         description_write(&c->about, beside, out);
-        break;
-    case CLAIM_LAYER:
-        description_layer(layer, &c->about.layer[0]);
-        resp_texts(out, (const char *const[]){ "HSET", beside, "layer.0", layer, NULL });
         break;
     case CLAIM_RENAME:
         resp_texts(out, (const char *const[]){ "RENAMENX", beside, c->key, NULL });
@@ -297,31 +290,29 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
                 int (*fill)(perhaps_cluster *c, void *context), void *context)
 {
     layers_close(c);
+    c->layer[0].layout = layout;
+    c->nlayers = 1;
     describe(c, layout, options);
     int error = make_id(c);
-    if (error)
-        perhaps_layout_free(layout);
-    else
-        error = plan_first(c, layout, partitions);
+    if (!error)
+        error = plan_first(c, partitions);
     if (!error)
         error = check_policies(c);
     if (!error)
         error = claim_name(c);
-    if (error) {
-        layers_close(c);
-        return error;
-    }
-    error = partitions_make(c, &c->layer[0]);
+    bool claimed = !error;
+    if (!error)
+        error = partitions_make(c, &c->layer[0]);
     if (!error && fill)
         error = fill(c, context);
     if (!error)
         error = mark_ready(c, 0);
-    if (error) {
+    if (!error)
+        return layers_open(c);
+    if (claimed)
         take_back(c);
-        layers_close(c);
-        return error;
-    }
-    return layers_open(c);
+    layers_close(c);
+    return error;
 }
 
 int create_empty(perhaps_cluster *c, const struct perhaps_options *options, uint64_t partitions)

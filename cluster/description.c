@@ -51,10 +51,11 @@ static void put_number(struct resp *out, const char *field, uint64_t number)
 
 void description_write(const struct description *d, const char *key, struct resp *out)
 {
-    char fpr[SHARE_NBYTES], check[20];
+    char fpr[SHARE_NBYTES], check[20], layer[LAYER_NBYTES];
     share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
-    resp_command(out, 2 + 2 * 11, 512);
+    description_layer(layer, &d->layer[0]);
+    resp_command(out, 2 + 2 * 12, 1024);
     put(out, "HSET", key);
     put(out, "layout", version);
     put(out, "id", d->id);
@@ -67,6 +68,7 @@ void description_write(const struct description *d, const char *key, struct resp
     put(out, "hash", perhaps_hash_name(d->hash));
     put_number(out, "seed", d->seed);
     put(out, "check", check);
+    put(out, "layer.0", layer);
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
@@ -76,6 +78,17 @@ static bool number_of(const char *text, int base, uint64_t *number)
     char *end;
     *number = strtoull(text, &end, base);
     return *text && *text != '-' && *text != '+' && *text != ' ' && *end == '\0';
+}
+
+/* No factor and no preference is larger. */
+enum { SMALL_MOST = 8 };
+
+static bool small_of(const char *text, unsigned *number)
+{
+    uint64_t n;
+    bool valid = number_of(text, 10, &n) && n <= SMALL_MOST;
+    *number = valid ? (unsigned)n : 0;
+    return valid;
 }
 
 static bool share_of(const char *text, double *share)
@@ -154,48 +167,34 @@ static bool read_layers(struct description *d, const char *field, const char *va
     return true; /* of no importance to us */
 }
 
-/* What must be there. */
-enum { HAS_VERSION = 1, HAS_ID = 2, HAS_STATE = 4, HAS_SIZE = 8, HAS_FPR = 16, HAS_HASH = 32 };
-enum { HAS_ALL = 63 };
+/* What must be there; the version first, without which the rest is not looked at. */
+static const char *const needed[] = { "layout", "id", "state", "capacity", "fpr", "hash" };
+enum { NEEDED = sizeof needed / sizeof *needed, HAS_VERSION = 1, HAS_ALL = (1 << NEEDED) - 1 };
 
-static bool read_field(struct description *d, const char *field, const char *value,
-                       unsigned *has)
+static bool read_field(struct description *d, const char *field, const char *value)
 {
-    uint64_t number;
-    if (strcmp(field, "layout") == 0) {
-        *has |= HAS_VERSION;
+    if (strcmp(field, "layout") == 0)
         return strcmp(value, version) == 0;
-    }
     if (strcmp(field, "id") == 0) {
-        *has |= HAS_ID;
         memcpy(d->id, value, strlen(value) == ID_DIGITS ? sizeof d->id : 0);
         return strspn(d->id, "0123456789abcdef") == ID_DIGITS;
     }
     if (strcmp(field, "state") == 0) {
-        *has |= HAS_STATE;
         d->state = (enum state)find(state_name, STATES, value);
         return d->state < STATES;
     }
     if (strcmp(field, "created") == 0)
         return number_of(value, 10, &d->created);
-    if (strcmp(field, "capacity") == 0) {
-        *has |= HAS_SIZE;
+    if (strcmp(field, "capacity") == 0)
         return number_of(value, 10, &d->capacity);
-    }
-    if (strcmp(field, "fpr") == 0) {
-        *has |= HAS_FPR;
+    if (strcmp(field, "fpr") == 0)
         return share_of(value, &d->fpr);
-    }
-    if (strcmp(field, "factor") == 0 || strcmp(field, "preference") == 0) {
-        unsigned *to = *field == 'f' ? &d->factor : &d->preference;
-        bool valid = number_of(value, 10, &number) && number <= 8;
-        *to = valid ? (unsigned)number : 0;
-        return valid;
-    }
-    if (strcmp(field, "hash") == 0) {
-        *has |= HAS_HASH;
+    if (strcmp(field, "factor") == 0)
+        return small_of(value, &d->factor);
+    if (strcmp(field, "preference") == 0)
+        return small_of(value, &d->preference);
+    if (strcmp(field, "hash") == 0)
         return hash_of(value, &d->hash);
-    }
     if (strcmp(field, "seed") == 0)
         return number_of(value, 10, &d->seed);
     if (strcmp(field, "check") == 0)
@@ -203,22 +202,33 @@ static bool read_field(struct description *d, const char *field, const char *val
     return read_layers(d, field, value);
 }
 
-const char *description_read(const redisReply *fields, struct description *description)
+/* Reads an answer to HGETALL: names of fields and their values in turn.  In *has, which of the
+ * needed ones are there.  false: it is nonsense. */
+static bool read_all(struct description *d, const redisReply *fields, unsigned *has,
+                     bool (*read)(struct description *d, const char *field, const char *value))
 {
-    unsigned has = 0;
-    *description = (struct description){ 0 };
+    *has = 0;
     if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2)
-        return strange;
+        return false;
     for (size_t i = 0; i < fields->elements; i += 2) {
         const redisReply *field = fields->element[i], *value = fields->element[i + 1];
         if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING ||
-            strlen(value->str) != (size_t)value->len ||
-            !read_field(description, field->str, value->str, &has))
-            return strange;
+            strlen(value->str) != (size_t)value->len || !read(d, field->str, value->str))
+            return false;
+        *has |= 1U << find(needed, NEEDED, field->str);
     }
+    return true;
+}
+
+const char *description_read(const redisReply *fields, struct description *description)
+{
+    unsigned has;
+    *description = (struct description){ 0 };
+    if (!read_all(description, fields, &has, read_field))
+        return strange;
     if (!(has & HAS_VERSION))
         return description_unfinished;
-    if (has != HAS_ALL || !description->layer[0].planned)
+    if ((has & HAS_ALL) != HAS_ALL || !description->layer[0].planned)
         return strange;
     for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++) {
         struct perhaps_description *layout = &description->layer[i].layout;
@@ -240,13 +250,6 @@ static bool read_count(struct description *d, const char *field, const char *val
 
 const char *counts_read(const redisReply *fields, struct description *description)
 {
-    if (fields->type != REDIS_REPLY_ARRAY || fields->elements % 2)
-        return strange;
-    for (size_t i = 0; i < fields->elements; i += 2) {
-        const redisReply *field = fields->element[i], *value = fields->element[i + 1];
-        if (field->type != REDIS_REPLY_STRING || value->type != REDIS_REPLY_STRING ||
-            !read_count(description, field->str, value->str))
-            return strange;
-    }
-    return NULL;
+    unsigned has;
+    return read_all(description, fields, &has, read_count) ? NULL : strange;
 }

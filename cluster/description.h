@@ -42,7 +42,7 @@ const char *description_read(const redisReply *fields, struct description *descr
 /* Reads the answer to HGETALL of the counts.  Returns NULL, or what is wrong with it. */
 const char *counts_read(const redisReply *fields, struct description *description);
 
-/* Writes HSET with all but the layers. */
+/* Writes HSET with all but the layers behind the first, which come when they are made. */
 void description_write(const struct description *description, const char *key,
                        struct resp *out);
 

@@ -32,21 +32,11 @@ static redisReply *answer_to(const struct resp *commands)
     return all;
 }
 
-static void put_layer(struct resp *out, unsigned index, const struct layer_description *layer)
+static void put(struct resp *out, const char *what, unsigned layer, const char *value)
 {
-    char field[FIELD_NBYTES], text[LAYER_NBYTES];
-    description_layer(text, layer);
-    description_field(field, "layer", index);
-    resp_command(out, layer->ready ? 6 : 4, 0);
-    resp_text(out, "HSET");
-    resp_text(out, "key");
-    resp_text(out, field);
-    resp_text(out, text);
-    if (!layer->ready)
-        return;
-    description_field(field, "ready", index);
-    resp_text(out, field);
-    resp_text(out, "1");
+    char field[FIELD_NBYTES];
+    description_field(field, what, layer);
+    resp_texts(out, (const char *const[]){ "HSET", "key", field, value, NULL });
 }
 
 static struct description random_description(struct rng *rng)
@@ -84,9 +74,14 @@ static struct description random_description(struct rng *rng)
 static void write_all(const struct description *d, struct resp *out)
 {
     description_write(d, "key", out);
-    for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++)
-        if (d->layer[i].planned)
-            put_layer(out, i, &d->layer[i]);
+    for (unsigned i = 0; i < PERHAPS_LAYERS_MAX && d->layer[i].planned; i++) {
+        char text[LAYER_NBYTES];
+        description_layer(text, &d->layer[i]);
+        if (i > 0)
+            put(out, "layer", i, text);
+        if (d->layer[i].ready)
+            put(out, "ready", i, "1");
+    }
 }
 
 static void expect_same_layer(const struct layer_description *a,
