@@ -137,27 +137,40 @@ static void note_reply(struct round *round, const struct link *link, const struc
             *at = '?';
 }
 
-static int fail_reply(struct round *round, int error, const char *advice)
-{
-    return nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
-}
-
 static bool begins_with(const struct reply *reply, const char *word)
 {
     return strncmp(reply->text, word, strlen(word)) == 0;
 }
 
-static int refused(struct round *round, const struct reply *reply)
+/* Ends the round with what an error reply says, which has been noted. */
+static void fail_reply(struct round *round, int error, const char *advice)
 {
-    bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
-    return fail_reply(round, PERHAPS_ERR_REFUSED,
-                      secret ? ": give user and password in the address, or REDISCLI_AUTH"
-                             : "");
+    round->error = nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
 }
 
-/* Follows what an error reply asks for. */
-static void redirect(struct round *round, struct link *link, uint32_t i,
-                     const struct reply *reply)
+static void refuse(struct round *round, const struct reply *reply)
+{
+    bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
+    fail_reply(round, PERHAPS_ERR_REFUSED,
+               secret ? ": give user and password in the address, or REDISCLI_AUTH" : "");
+}
+
+/* Sends it where a redirection says.  false: it does not say, or not any more. */
+static bool follow(struct round *round, uint32_t i, const struct redirection *to)
+{
+    if ((to->verdict != REPLY_MOVED && to->verdict != REPLY_ASK) || round->exchange->only ||
+        round->hops >= HOPS_MOST * (uint64_t)round->exchange->count)
+        return false;
+    round->hops++;
+    round->nodes->redirections++;
+    if (to->verdict == REPLY_MOVED)
+        slot_map_move(&round->nodes->map, to->slot, &to->to);
+    send_to(round, nodes_link(round->nodes, &to->to, false), i, to->verdict == REPLY_ASK);
+    return true;
+}
+
+/* Does what an error reply asks for. */
+static void obey(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
 {
     struct redirection to;
     redirection_read(reply->text, &to);
@@ -165,40 +178,22 @@ static void redirect(struct round *round, struct link *link, uint32_t i,
     round->nodes->stale |= to.refresh;
     if (!to.to.host[0])
         memcpy(to.to.host, link->at.host, sizeof to.to.host);
-    bool follows = (to.verdict == REPLY_MOVED || to.verdict == REPLY_ASK) &&
-                   !round->exchange->only &&
-                   round->hops < HOPS_MOST * (uint64_t)round->exchange->count;
-    if (follows) {
-        round->hops++;
-        round->nodes->redirections++;
-        if (to.verdict == REPLY_MOVED)
-            slot_map_move(&round->nodes->map, to.slot, &to.to);
-        send_to(round, nodes_link(round->nodes, &to.to, false), i, to.verdict == REPLY_ASK);
+    if (follow(round, i, &to))
         return;
-    }
-    if (!round->nodes->cluster && begins_with(reply, "READONLY")) {
-        round->error =
-            fail_reply(round, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
-        return;
-    }
-    switch (to.verdict) {
-    case REPLY_FULL:
-        round->error = fail_reply(round, PERHAPS_ERR_SERVER_FULL,
-                                  ": raise its maxmemory or add servers to the cluster");
-        break;
-    case REPLY_REFUSED:
-        round->error = refused(round, reply);
-        break;
-    case REPLY_WRONGTYPE:
-        round->error = fail_reply(round, PERHAPS_ERR_TAKEN,
-                                  ": something else has that name: choose another one");
-        break;
-    case REPLY_STRANGE:
-        round->error = fail_reply(round, PERHAPS_ERR_PROTOCOL, "");
-        break;
-    default:
+    if (!round->nodes->cluster && begins_with(reply, "READONLY"))
+        fail_reply(round, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
+    else if (to.verdict == REPLY_FULL)
+        fail_reply(round, PERHAPS_ERR_SERVER_FULL,
+                   ": raise its maxmemory or add servers to the cluster");
+    else if (to.verdict == REPLY_REFUSED)
+        refuse(round, reply);
+    else if (to.verdict == REPLY_WRONGTYPE)
+        fail_reply(round, PERHAPS_ERR_TAKEN,
+                   ": something else has that name: choose another one");
+    else if (to.verdict == REPLY_STRANGE)
+        fail_reply(round, PERHAPS_ERR_PROTOCOL, "");
+    else
         put_off(round, i);
-    }
 }
 
 /* Whether the exchange itself deals with an error reply. */
@@ -221,12 +216,12 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
             return;
         note_reply(round, link, reply);
         if (i == QUEUE_GREETING)
-            round->error = refused(round, reply);
+            refuse(round, reply);
         return; /* without ASKING the request itself will be redirected again */
     }
     if (is_error) {
         if (!round->ending && !is_dealt_with(round, i, reply))
-            redirect(round, link, i, reply);
+            obey(round, link, i, reply);
         return;
     }
     struct request request = request_of(round, i);
