@@ -74,7 +74,7 @@ test_one_is_dead() {
         check "$name: what is absent is not there" is absent_present 0
         check "$name: nor denied without asking" above absent_asked $((KEYS / 3))
     done
-    drive add "${names[1]}?$ASKING" count=10 first=1000
+    drive add "${names[1]}?$ASKING" count=$KEYS first=1000
     check "what cannot be added is an error: $(tail -n 1 out)" gives UNREACHABLE
     drive ask "${names[5]}?$ASKING" keys=keys
     check "without its description none can be opened" gives UNREACHABLE
