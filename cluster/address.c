@@ -13,34 +13,34 @@ const char no_memory[] = "out of memory";
 
 enum { NAME_NBYTES_MOST = 200, REDISSON_NAME_NBYTES_MOST = 1000, TIME_MS_MOST = 24 * 3600000 };
 
-struct part {
+struct span {
     const char *at;
     size_t nbytes;
 };
 
-static bool is_text(struct part part, const char *text)
+static bool is_text(struct span span, const char *text)
 {
-    return part.nbytes == strlen(text) && memcmp(part.at, text, part.nbytes) == 0;
+    return span.nbytes == strlen(text) && memcmp(span.at, text, span.nbytes) == 0;
 }
 
 /* Where the first such character stands, or the end. */
-static size_t find(struct part part, char c)
+static size_t find(struct span span, char c)
 {
-    const char *found = part.nbytes ? memchr(part.at, c, part.nbytes) : NULL;
-    return found ? (size_t)(found - part.at) : part.nbytes;
+    const char *found = span.nbytes ? memchr(span.at, c, span.nbytes) : NULL;
+    return found ? (size_t)(found - span.at) : span.nbytes;
 }
 
-static struct part behind(struct part part, size_t nbytes)
+static struct span behind(struct span span, size_t nbytes)
 {
-    return (struct part){ part.at + nbytes, part.nbytes - nbytes };
+    return (struct span){ span.at + nbytes, span.nbytes - nbytes };
 }
 
 /* Cuts off what stands before 'c', and removes both; all of it if there is no 'c'. */
-static struct part cut(struct part *part, char c)
+static struct span cut(struct span *span, char c)
 {
-    size_t nbytes = find(*part, c);
-    struct part before = { part->at, nbytes };
-    *part = behind(*part, nbytes < part->nbytes ? nbytes + 1 : nbytes);
+    size_t nbytes = find(*span, c);
+    struct span before = { span->at, nbytes };
+    *span = behind(*span, nbytes < span->nbytes ? nbytes + 1 : nbytes);
     return before;
 }
 
@@ -56,15 +56,15 @@ static int hex_digit(char c)
 }
 
 /* Sets *decoded to a text of its own. */
-static const char *decode(struct part part, char **decoded)
+static const char *decode(struct span span, char **decoded)
 {
-    char *text = malloc(part.nbytes + 1), *to = text;
+    char *text = malloc(span.nbytes + 1), *to = text;
     const char *problem = text ? NULL : no_memory;
-    for (size_t i = 0; !problem && i < part.nbytes; i++) {
-        int c = (unsigned char)part.at[i];
+    for (size_t i = 0; !problem && i < span.nbytes; i++) {
+        int c = (unsigned char)span.at[i];
         if (c == '%') {
-            int high = i + 2 < part.nbytes ? hex_digit(part.at[i + 1]) : -1;
-            int low = high >= 0 ? hex_digit(part.at[i + 2]) : -1;
+            int high = i + 2 < span.nbytes ? hex_digit(span.at[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(span.at[i + 2]) : -1;
             c = low >= 0 ? high * 16 + low : -1;
             i += 2;
         }
@@ -87,24 +87,24 @@ static const char *decode(struct part part, char **decoded)
 /* ---- [[user]:password@]host[:port] ------------------------------------------------------ */
 
 /* Removes it from the front. */
-static const char *read_login(struct part *authority, struct address *address)
+static const char *read_login(struct span *authority, struct address *address)
 {
     const char *problem = NULL;
     const char *at = memrchr(authority->at, '@', authority->nbytes);
     if (!at)
         return NULL;
-    struct part login = { authority->at, (size_t)(at - authority->at) };
+    struct span login = { authority->at, (size_t)(at - authority->at) };
     *authority = behind(*authority, login.nbytes + 1);
     bool has_password = find(login, ':') < login.nbytes;
     if (login.nbytes <= has_password)
         return "before the @ stands neither user nor password: leave it away";
-    struct part user = has_password ? cut(&login, ':') : login;
+    struct span user = has_password ? cut(&login, ':') : login;
     if (user.nbytes)
         problem = decode(user, &address->user);
     return problem || !has_password ? problem : decode(login, &address->password);
 }
 
-static const char *read_port(struct part port, struct address *address)
+static const char *read_port(struct span port, struct address *address)
 {
     uint64_t number;
     if (!read_digits(port.at, port.nbytes, UINT16_MAX, &number) || number == 0)
@@ -128,15 +128,15 @@ static const char *check_host(const char *host)
     return NULL;
 }
 
-static const char *read_server(struct part authority, struct address *address)
+static const char *read_server(struct span authority, struct address *address)
 {
-    struct part host = authority, port;
+    struct span host = authority, port;
     if (host.nbytes && *host.at == '[') {
         size_t end = find(host, ']');
         if (end == host.nbytes)
             return "the ] behind the IPv6 address is missing";
         port = behind(host, end + 1);
-        host = (struct part){ host.at + 1, end - 1 };
+        host = (struct span){ host.at + 1, end - 1 };
         if (port.nbytes && *port.at != ':')
             return "behind the ] of an IPv6 address comes :port or /name";
     } else {
@@ -177,7 +177,7 @@ static const char *check_name(const char *name, bool redisson)
 
 /* ---- setting=value&... ------------------------------------------------------------------ */
 
-static const char *read_time(struct part value, unsigned *ms)
+static const char *read_time(struct span value, unsigned *ms)
 {
     static const struct {
         const char *name;
@@ -187,7 +187,7 @@ static const char *read_time(struct part value, unsigned *ms)
     uint64_t n;
     while (ndigits < value.nbytes && value.at[ndigits] >= '0' && value.at[ndigits] <= '9')
         ndigits++;
-    struct part unit = behind(value, ndigits);
+    struct span unit = behind(value, ndigits);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (is_text(unit, units[i].name) &&
             read_digits(value.at, ndigits, TIME_MS_MOST / units[i].ms, &n) && n > 0) {
@@ -198,24 +198,24 @@ static const char *read_time(struct part value, unsigned *ms)
            "at most 24h";
 }
 
-static const char *read_timeout(struct part value, struct address *address)
+static const char *read_timeout(struct span value, struct address *address)
 {
     return read_time(value, &address->timeout_ms);
 }
 
-static const char *read_patience(struct part value, struct address *address)
+static const char *read_patience(struct span value, struct address *address)
 {
     return read_time(value, &address->patience_ms);
 }
 
-static const char *read_replicas(struct part value, struct address *address)
+static const char *read_replicas(struct span value, struct address *address)
 {
     address->replicas_given = true;
     address->replicas = is_text(value, "yes");
     return address->replicas || is_text(value, "no") ? NULL : "replicas is yes or no";
 }
 
-static const char *read_acknowledge(struct part value, struct address *address)
+static const char *read_acknowledge(struct span value, struct address *address)
 {
     uint64_t n;
     if (!read_digits(value.at, value.nbytes, ACKNOWLEDGE_MOST, &n))
@@ -225,24 +225,24 @@ static const char *read_acknowledge(struct part value, struct address *address)
     return NULL;
 }
 
-static const char *read_layout(struct part value, struct address *address)
+static const char *read_layout(struct span value, struct address *address)
 {
     address->redisson = is_text(value, "redisson");
     return address->redisson || is_text(value, "perhaps") ? NULL
                                                           : "layout is perhaps or redisson";
 }
 
-static const char *read_setting(struct part setting, struct address *address, unsigned *given)
+static const char *read_setting(struct span setting, struct address *address, unsigned *given)
 {
     static const struct {
         const char *name;
-        const char *(*read)(struct part value, struct address *address);
+        const char *(*read)(struct span value, struct address *address);
     } settings[] = {
         { "timeout", read_timeout },   { "patience", read_patience },
         { "replicas", read_replicas }, { "acknowledge", read_acknowledge },
         { "layout", read_layout },
     };
-    struct part name = cut(&setting, '=');
+    struct span name = cut(&setting, '=');
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
         if (is_text(name, settings[i].name)) {
             if (*given & 1U << i)
@@ -254,7 +254,7 @@ static const char *read_setting(struct part setting, struct address *address, un
            "layout=redisson, with & between them; a ? in the name is written %3F";
 }
 
-static const char *read_settings(struct part settings, struct address *address)
+static const char *read_settings(struct span settings, struct address *address)
 {
     const char *problem = NULL;
     unsigned given = 0;
@@ -268,7 +268,7 @@ static const char *read_settings(struct part settings, struct address *address)
 
 /* ---- All of it -------------------------------------------------------------------------- */
 
-static const char *read_scheme(struct part *url)
+static const char *read_scheme(struct span *url)
 {
     static const char scheme[] = "redis://", secure[] = "rediss://";
     if (strncmp(url->at, secure, strlen(secure)) == 0)
@@ -279,14 +279,14 @@ static const char *read_scheme(struct part *url)
     return NULL;
 }
 
-static const char *read_all(struct part url, struct address *address)
+static const char *read_all(struct span url, struct address *address)
 {
     const char *problem = read_scheme(&url);
     if (problem)
         return problem;
     size_t question = find(url, '?');
-    struct part settings = behind(url, question), path = { url.at, question };
-    struct part authority = cut(&path, '/');
+    struct span settings = behind(url, question), path = { url.at, question };
+    struct span authority = cut(&path, '/');
     if ((problem = read_login(&authority, address)) ||
         (problem = read_server(authority, address)) ||
         (problem = decode(path, &address->name)) ||
@@ -298,7 +298,7 @@ static const char *read_all(struct part url, struct address *address)
 const char *address_read(const char *url, struct address *address)
 {
     *address = (struct address){ 0 };
-    const char *problem = read_all((struct part){ url, strlen(url) }, address);
+    const char *problem = read_all((struct span){ url, strlen(url) }, address);
     if (problem)
         address_release(address);
     return problem;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chunk.h"
+#include "batch.h"
 #include "layers.h"
 #include "operations.h"
 
@@ -77,13 +77,13 @@ int perhaps_cluster_download(perhaps_cluster *c, const char *path)
     return error ? error : c->dialect->download(c, path);
 }
 
-/* The next chunk: up to and without a key that the hash does not take, unless it is the
+/* The next batch: up to and without a key that the hash does not take, unless it is the
  * first. */
-static size_t chunk_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
+static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
 {
     size_t left = keys->count - at, n = 1;
-    if (left > CHUNK_KEYS)
-        left = CHUNK_KEYS;
+    if (left > BATCH_KEYS)
+        left = BATCH_KEYS;
     if (c->about.hash != PERHAPS_HASH_NONE || !keys->each)
         return left;
     while (n < left && keys->each[at + n].nbytes == PERHAPS_HASH_NBYTES)
@@ -91,20 +91,20 @@ static size_t chunk_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Asks or adds all keys, a chunk at a time.  present[] may be NULL. */
+/* Asks or adds all keys, a batch at a time.  present[] may be NULL. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
-                   int (*chunk)(perhaps_cluster *c, const struct perhaps_keys *keys,
-                                size_t *done),
+                   int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
+                                    size_t *done),
                    bool *present, size_t *npresent, size_t *done)
 {
     int error = check_open(c);
     *npresent = *done = 0;
     while (*done < keys->count && !error) {
-        size_t n = chunk_size(c, keys, *done);
+        size_t n = batch_size(c, keys, *done);
         struct perhaps_keys some = perhaps_keys_slice(keys, *done, n);
-        error = chunk(c, &some, &n);
+        error = deal_with(c, &some, &n);
         for (size_t i = 0; i < n && present; i++) {
-            present[*done + i] = c->chunk->answer[i] == PRESENT;
+            present[*done + i] = c->batch->answer[i] == PRESENT;
             *npresent += present[*done + i];
         }
         *done += n;
@@ -218,8 +218,8 @@ int perhaps_cluster_new(const struct perhaps_cluster_options *options,
         take_names(c);
     }
     c->shown = show(&c->address, options->url);
-    c->chunk = calloc(1, sizeof *c->chunk);
-    if (problem == no_memory || !c->chunk || !c->shown) {
+    c->batch = calloc(1, sizeof *c->batch);
+    if (problem == no_memory || !c->batch || !c->shown) {
         perhaps_cluster_free(c);
         *cluster = NULL;
         return PERHAPS_ERR_MEMORY;
@@ -236,7 +236,7 @@ void perhaps_cluster_free(perhaps_cluster *c)
     address_release(&c->address);
     free(c->partition_slot);
     free(c->shown);
-    free(c->chunk);
+    free(c->batch);
     explicit_bzero(c->secret, sizeof c->secret);
     free(c);
 }

@@ -119,7 +119,7 @@ static int take_info(const struct request *request, const struct reply *reply)
 }
 
 /* A server tells nothing to a client that may not ask. */
-static int refuse_info(const struct request *request, const struct reply *reply)
+static int take_info_error(const struct request *request, const struct reply *reply)
 {
     (void)request, (void)reply;
     return 0;
@@ -131,7 +131,7 @@ static int check_policy(perhaps_cluster *c, struct link *link)
     struct exchange exchange = { .count = 1,
                                  .command = (const char *const[]){ "INFO", "memory", NULL },
                                  .take = take_info,
-                                 .refuse = refuse_info,
+                                 .take_error = take_info_error,
                                  .context = &policy,
                                  .only = link };
     int error = round_alone(&c->nodes, &exchange);
@@ -197,7 +197,7 @@ static int take_claim(const struct request *request, const struct reply *reply)
 }
 
 /* Sent again, the renaming finds nothing to rename: the description that is there will tell. */
-static int refuse_claim(const struct request *request, const struct reply *error)
+static int take_claim_error(const struct request *request, const struct reply *error)
 {
     struct claim *claim = request->context;
     if (request->i != CLAIM_RENAME || strcmp(error->text, "ERR no such key") != 0)
@@ -231,7 +231,7 @@ static int claim_name(perhaps_cluster *c)
     struct exchange exchange = { .count = CLAIMS,
                                  .write = write_claim,
                                  .take = take_claim,
-                                 .refuse = refuse_claim,
+                                 .take_error = take_claim_error,
                                  .context = &claim,
                                  .acknowledged = true };
     snprintf(claim.beside, sizeof claim.beside, "%s:%s.new", c->key, c->about.id);

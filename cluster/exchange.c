@@ -32,7 +32,7 @@ static int take_map(const struct request *request, const struct reply *reply)
 }
 
 /* A server that belongs to no cluster says so; it holds all slots. */
-static int refuse_map(const struct request *request, const struct reply *reply)
+static int take_map_error(const struct request *request, const struct reply *reply)
 {
     static const char alone[] = "ERR This instance has cluster support disabled";
     const struct inquiry *inquiry = request->context;
@@ -51,7 +51,7 @@ static int ask_map(struct nodes *nodes, struct link *link)
     struct exchange exchange = { .count = 1,
                                  .command = (const char *const[]){ "CLUSTER", "SLOTS", NULL },
                                  .take = take_map,
-                                 .refuse = refuse_map,
+                                 .take_error = take_map_error,
                                  .context = &inquiry,
                                  .tree = true,
                                  .only = link };
@@ -157,7 +157,7 @@ static int take_wait(const struct request *request, const struct reply *reply)
 }
 
 /* A master that has just become a replica refuses, or breaks off what it waited for. */
-static int refuse_wait(const struct request *request, const struct reply *reply)
+static int take_wait_error(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;
     inquiry->nodes->stale = true;
@@ -172,7 +172,7 @@ static int wait_for_replicas(struct nodes *nodes, struct link *link)
     struct exchange wait = { .count = 1,
                              .write = write_wait,
                              .take = take_wait,
-                             .refuse = refuse_wait,
+                             .take_error = take_wait_error,
                              .context = &inquiry,
                              .only = link };
     nodes->timeout_ms += nodes->timeout_ms / 2; /* beyond that of WAIT itself */
@@ -189,9 +189,9 @@ static void acknowledge(struct round *round)
     bool broken = false;
     for (size_t i = 0; i < nodes->nlinks && !round->error; i++) {
         struct link *link = nodes->links[i];
-        if (!link->chosen)
+        if (!link->unacknowledged)
             continue;
-        link->chosen = false;
+        link->unacknowledged = false;
         int error = link->context ? wait_for_replicas(nodes, link)
                                   : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s",
                                                link->at.host, link->at.port, link->trouble);
@@ -239,7 +239,7 @@ int exchange_run(struct nodes *nodes, const struct exchange *exchange)
         return 0;
     round_begin(&round, nodes, exchange);
     for (size_t i = 0; i < nodes->nlinks; i++)
-        nodes->links[i]->chosen = nodes->links[i]->used = false;
+        nodes->links[i]->unacknowledged = nodes->links[i]->used = false;
     for (unsigned tries = 0; round.nlater && !round.error; tries++) {
         if (tries) {
             round.error = wait_a_while(&round, tries);

@@ -3,12 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "chunk.h"
+#include "batch.h"
 #include "layers.h"
 
 struct foreign {
     perhaps_cluster *c;
-    const struct perhaps_keys *keys; /* of the chunk */
+    const struct perhaps_keys *keys; /* of the batch */
     bool adds;
     unsigned config_slot;
     double nset; /* bits */
@@ -99,25 +99,19 @@ static void write_bits(const struct request *request, struct resp *out)
     resp_command(out, 2 + nargs * n, 128 + 48 * (size_t)n);
     resp_text(out, f->adds ? "BITFIELD" : "BITFIELD_RO");
     resp_text(out, f->c->key);
-    for (unsigned k = 0; k < n; k++) {
-        resp_text(out, f->adds ? "SET" : "GET");
-        resp_text(out, "u1");
-        resp_number(out, bits[k]);
-        if (f->adds)
-            resp_text(out, "1");
-    }
+    batch_put_bits(out, f->adds, bits, n);
 }
 
 static int take_bits(const struct request *request, const struct reply *reply)
 {
     const struct foreign *f = request->context;
     perhaps_cluster *c = f->c;
-    int nset = chunk_take_bits(c, &c->chunk->answer[request->i], reply, c->redisson.nhashes,
+    int nset = batch_take_bits(c, &c->batch->answer[request->i], reply, c->redisson.nhashes,
                                f->adds && request->again);
     return nset < 0 ? nset : 0;
 }
 
-static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds,
+static int run_batch(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds,
                      size_t *done)
 {
     struct foreign f = { .c = c, .keys = keys, .adds = adds };
@@ -131,7 +125,7 @@ static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, bool a
     if (!keys->each && keys->hashed)
         return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
                           "Redisson's filters hash keys in their own way");
-    memset(c->chunk->answer, UNKNOWN, keys->count);
+    memset(c->batch->answer, UNKNOWN, keys->count);
     int error = check_config(c);
     if (!error)
         error = exchange_run(&c->nodes, &exchange);
@@ -143,12 +137,12 @@ static int run_chunk(perhaps_cluster *c, const struct perhaps_keys *keys, bool a
 
 static int foreign_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
-    return run_chunk(c, keys, false, done);
+    return run_batch(c, keys, false, done);
 }
 
 static int foreign_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
-    return run_chunk(c, keys, true, done);
+    return run_batch(c, keys, true, done);
 }
 
 /* ---- Statistics ------------------------------------------------------------------------ */

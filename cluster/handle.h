@@ -8,7 +8,7 @@
 #include "redisson.h"
 
 /* The keys that are under way at once. */
-enum { CHUNK_KEYS = 8192 };
+enum { BATCH_KEYS = 8192 };
 
 enum { NAME_NBYTES_MOST = 1000, REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
 
@@ -44,11 +44,11 @@ struct perhaps_cluster {
     struct layer layer[PERHAPS_LAYERS_MAX];
     uint16_t *partition_slot; /* the same for all layers */
     uint64_t nslots;
-    uint64_t turn; /* the partition to be looked at next */
+    uint64_t next_watch; /* the partition whose length is looked at next */
     uint64_t doubtful;
 
     struct redisson redisson; /* of a filter that Redisson made */
-    struct chunk *chunk;      /* room for the keys that are under way */
+    struct batch *batch;      /* room for the keys that are under way */
     bool adding;              /* them, and asking the older layers only for that */
 };
 
@@ -60,7 +60,7 @@ struct dialect {
     bool is_opened;              /* it must be, before keys are added or asked for */
     int (*open)(perhaps_cluster *c);
 
-    /* A chunk of keys; its answers are the chunk's.  *done: those before it have been dealt
+    /* A batch of keys; its answers are the batch's.  *done: those before it have been dealt
      * with. */
     int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
     int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);

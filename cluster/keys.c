@@ -1,4 +1,4 @@
-/* keys.c - a chunk of keys, and all layers.
+/* keys.c - a batch of keys, and all layers.
  *
  * Room is reserved before keys are added, and what was not needed is given back after, also
  * after an error: so many clients at once never put more keys into a layer than it was planned
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chunk.h"
+#include "batch.h"
 #include "layers.h"
 #include "operations.h"
 
@@ -22,12 +22,12 @@
  * have become ready since if it is the newest that 'to' stands behind. */
 static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool *changed)
 {
-    struct chunk *chunk = c->chunk;
+    struct batch *batch = c->batch;
     int error = 0;
     *changed = false;
-    for (unsigned i = to; i > from && chunk->npending && !error; i--) {
+    for (unsigned i = to; i > from && batch->npending && !error; i--) {
         bool newer;
-        error = chunk_ask(c, &c->layer[i - 1], &newer);
+        error = batch_ask(c, &c->layer[i - 1], &newer);
         *changed |= newer;
     }
     return error;
@@ -37,11 +37,11 @@ int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
     unsigned from = 0;
     bool changed = true;
-    int error = chunk_begin(c, keys);
+    int error = batch_begin(c, keys);
     while (changed && !error) {
         unsigned to = c->nlayers;
         error = ask_layers(c, from, to, &changed);
-        changed &= c->chunk->npending > 0;
+        changed &= c->batch->npending > 0;
         if (!error && changed)
             error = layers_renew(c);
         changed &= c->nlayers > to;
@@ -175,41 +175,41 @@ struct adding {
  * rest aside. */
 static int find_room(struct adding *a, struct reserving *r, size_t *granted)
 {
-    struct chunk *chunk = a->c->chunk;
+    struct batch *batch = a->c->batch;
     bool changed;
     int error = reserve(r, -(long long)*granted);
     *granted = 0;
     if (!error)
         error = ask_layers(a->c, a->asked, a->c->nlayers, &changed);
-    if (error || chunk->npending == 0 || (error = reserve_up_to(r, chunk->npending, granted)) ||
-        *granted == chunk->npending)
+    if (error || batch->npending == 0 || (error = reserve_up_to(r, batch->npending, granted)) ||
+        *granted == batch->npending)
         return error;
     if (a->c->about.factor) {
         error = reserve(r, -(long long)*granted);
         *granted = 0;
         return error ? error : create_layer(a->c);
     }
-    a->limit = chunk->pending[*granted];
-    chunk->npending = *granted;
+    a->limit = batch->pending[*granted];
+    batch->npending = *granted;
     a->done = *granted == 0;
     return 0;
 }
 
 /* Keys that were added just now, or may have been. */
-static size_t count_added(const struct chunk *chunk)
+static size_t count_added(const struct batch *batch)
 {
-    size_t n = chunk->nunknown;
-    for (size_t i = 0; i < chunk->npending; i++)
-        n += chunk->answer[chunk->pending[i]] == ADDED;
+    size_t n = batch->nunknown;
+    for (size_t i = 0; i < batch->npending; i++)
+        n += batch->answer[batch->pending[i]] == ADDED;
     return n;
 }
 
 /* They are to be added again, in a newer layer. */
-static void forget_added(struct chunk *chunk)
+static void forget_added(struct batch *batch)
 {
-    for (size_t i = 0; i < chunk->npending; i++)
-        if (chunk->answer[chunk->pending[i]] == ADDED)
-            chunk->answer[chunk->pending[i]] = UNKNOWN;
+    for (size_t i = 0; i < batch->npending; i++)
+        if (batch->answer[batch->pending[i]] == ADDED)
+            batch->answer[batch->pending[i]] = UNKNOWN;
 }
 
 /* Adds the pending keys, for which there is room, to the newest layer. */
@@ -217,22 +217,22 @@ static int add_reserved(struct adding *a, struct reserving *r)
 {
     perhaps_cluster *c = a->c;
     bool changed;
-    c->chunk->nunknown = 0;
+    c->batch->nunknown = 0;
     int error = ask_layers(c, a->asked, r->layer, &changed);
-    if (!error && c->chunk->npending)
-        error = chunk_add(c, &c->layer[r->layer]);
-    return error ? error : reserve(r, (long long)count_added(c->chunk) - r->held);
+    if (!error && c->batch->npending)
+        error = batch_add(c, &c->layer[r->layer]);
+    return error ? error : reserve(r, (long long)count_added(c->batch) - r->held);
 }
 
 /* One go at the pending keys. */
 static int add_pending(struct adding *a)
 {
     perhaps_cluster *c = a->c;
-    struct chunk *chunk = c->chunk;
+    struct batch *batch = c->batch;
     struct reserving r = { .c = c, .layer = c->nlayers - 1 };
     size_t granted;
-    int error = reserve_up_to(&r, chunk->npending, &granted);
-    if (!error && granted < chunk->npending)
+    int error = reserve_up_to(&r, batch->npending, &granted);
+    if (!error && granted < batch->npending)
         error = find_room(a, &r, &granted);
     if (!error && (granted == 0 || c->nlayers > r.layer + 1))
         return 0;
@@ -240,30 +240,30 @@ static int add_pending(struct adding *a)
     if (!error)
         error = add_reserved(a, &r);
     if (error)
-        give_back(&r, added ? count_added(chunk) : 0, error);
+        give_back(&r, added ? count_added(batch) : 0, error);
     a->done = error || !r.changed;
     if (a->done)
         return error;
-    forget_added(chunk);
-    chunk_sift(chunk);
+    forget_added(batch);
+    batch_sift(batch);
     a->asked = r.layer + 1;
     return layers_renew(c);
 }
 
 int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
-    struct chunk *chunk = c->chunk;
+    struct batch *batch = c->batch;
     struct adding a = { .c = c, .limit = SIZE_MAX };
-    int error = chunk_begin(c, keys);
+    int error = batch_begin(c, keys);
     *done = 0;
     c->adding = true;
-    while (!error && !a.done && chunk->npending)
+    while (!error && !a.done && batch->npending)
         error = add_pending(&a);
     c->adding = false;
     if (error)
         return error;
-    *done = a.limit < chunk->count ? a.limit : chunk->count;
-    return *done == chunk->count
+    *done = a.limit < batch->count ? a.limit : batch->count;
+    return *done == batch->count
                ? 0
                : nodes_fail(&c->nodes, PERHAPS_ERR_FULL,
                             "is full: with one key more its rate would be higher than was "

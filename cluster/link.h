@@ -53,11 +53,12 @@ struct link {
     struct reply reply;
     int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
     int64_t rest_ms;  /* not to be opened before, since it failed */
-    bool chosen;      /* the caller's, and so are these three */
-    bool used;        /* in the last exchange it answered what had to be answered */
-    bool fresh, checked;
-    bool sent;   /* something, since it was opened */
-    bool closed; /* it failed since the server has closed it: it is there */
+    /* These four are for those above, who set them and look at them. */
+    bool unacknowledged; /* what it took in this exchange its replicas may not have */
+    bool used;           /* in the last exchange it answered what had to be answered */
+    bool fresh, checked; /* partitions.c: is being looked at, was looked at */
+    bool sent;           /* something, since it was opened */
+    bool closed;         /* it failed since the server has closed it: it is there */
     char trouble[256];
 };
 

@@ -19,7 +19,7 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
 /* Makes the next layer, unless others have. */
 int create_layer(perhaps_cluster *c);
 
-/* keys.c: a chunk of keys, and all layers. */
+/* keys.c: a batch of keys, and all layers. */
 int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 

@@ -77,6 +77,7 @@ struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
     bool fresh;                /* only those on links that are */
+    bool optional;             /* not all must answer */
     const uint32_t *partition; /* that are under way */
     struct census *census;
     uint32_t *lost; /* room for those that are; or NULL */
@@ -91,9 +92,10 @@ static unsigned visit_slot(const struct request *request)
 static bool is_wanted(const struct visit *visit, uint64_t partition)
 {
     perhaps_cluster *c = visit->c;
-    const struct link *link =
-        visit->fresh ? nodes_master(&c->nodes, c->partition_slot[partition]) : NULL;
-    return !visit->fresh || (link && link->fresh);
+    if (!visit->fresh)
+        return true;
+    const struct link *link = nodes_master(&c->nodes, c->partition_slot[partition]);
+    return link && link->fresh;
 }
 
 /* The next ones to visit, from *at on.  Returns how many. */
@@ -112,7 +114,6 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
 {
     perhaps_cluster *c = visit->c;
     const struct layer *layer = visit->layer;
-    bool optional = exchange->noptional;
     uint32_t *partition = malloc(at_once * sizeof *partition);
     uint64_t at = 0;
     int error = partition ? 0 : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
@@ -120,7 +121,7 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
     exchange->context = visit;
     visit->partition = partition;
     while (!error && (exchange->count = choose_next(visit, &at, partition, at_once))) {
-        exchange->noptional = optional ? exchange->count : 0;
+        exchange->noptional = visit->optional ? exchange->count : 0;
         error = exchange_run(&c->nodes, exchange);
         if (!error && tell && c->progress)
             c->progress(c->context, at * partition_nbytes(layer, 0),
@@ -212,18 +213,18 @@ static int fail_if_lost(perhaps_cluster *c, const struct census *census)
                : 0;
 }
 
-/* 'fresh': only partitions on links that are; 'optional': not all must answer. */
+/* 'fresh' and 'optional' are those of a visit. */
 static int check_layers(perhaps_cluster *c, bool fresh, bool optional, struct census *census)
 {
     int error = 0;
     *census = (struct census){ 0 };
     for (unsigned i = 0; i < c->nlayers && !error; i++) {
-        struct visit visit = {
-            .c = c, .layer = &c->layer[i], .fresh = fresh, .census = census
-        };
-        struct exchange exchange = { .write = write_strlen,
-                                     .take = take_strlen,
-                                     .noptional = optional };
+        struct visit visit = { .c = c,
+                               .layer = &c->layer[i],
+                               .fresh = fresh,
+                               .optional = optional,
+                               .census = census };
+        struct exchange exchange = { .write = write_strlen, .take = take_strlen };
         error = visit_all(&visit, &exchange, CHECKED_AT_ONCE, false);
     }
     return error ? error : fail_if_lost(c, census);

@@ -201,10 +201,10 @@ static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *r
 {
     const struct exchange *exchange = round->exchange;
     struct request request = request_of(round, i);
-    int refusal = exchange->refuse ? exchange->refuse(&request, reply) : 1;
-    if (refusal < 0)
-        round->error = refusal;
-    return refusal <= 0;
+    int dealt = exchange->take_error ? exchange->take_error(&request, reply) : 1;
+    if (dealt < 0)
+        round->error = dealt;
+    return dealt <= 0;
 }
 
 static void take(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
@@ -229,7 +229,7 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
         round->error = exchange->take(&request, reply);
     round->state[i] |= TAKEN;
     if (!exchange->only && is_needed(round, i)) /* 'only' asks for the map, and such */
-        link->chosen = link->used = true;
+        link->unacknowledged = link->used = true;
 }
 
 static void take_all(struct round *round, struct link *link)
@@ -253,7 +253,7 @@ int round_check_stopped(struct nodes *nodes)
 }
 
 /* The links that wait for something, and what for.  Returns how many; 0: none. */
-static size_t watch(struct nodes *nodes, struct pollfd *events, struct link **watched)
+static size_t find_waiting(struct nodes *nodes, struct pollfd *events, struct link **waiting)
 {
     size_t n = 0;
     for (size_t i = 0; i < nodes->nlinks; i++) {
@@ -263,7 +263,7 @@ static size_t watch(struct nodes *nodes, struct pollfd *events, struct link **wa
         bool sends = link->out_sent < link->out.nbytes;
         events[n] = (struct pollfd){ .fd = link->context->fd,
                                      .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
-        watched[n++] = link;
+        waiting[n++] = link;
     }
     return n;
 }
@@ -296,16 +296,16 @@ static void pump(struct round *round)
     while (!round->error) {
         size_t most = nodes->nlinks + 1; /* a redirection may make more: for the next round */
         struct pollfd *events = calloc(most, sizeof *events);
-        struct link **watched = calloc(most, sizeof *watched);
-        size_t n = events && watched ? watch(nodes, events, watched) : 0;
-        if (!events || !watched)
+        struct link **waiting = calloc(most, sizeof *waiting);
+        size_t n = events && waiting ? find_waiting(nodes, events, waiting) : 0;
+        if (!events || !waiting)
             round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
         else if (n && poll(events, n, POLL_MS) < 0 && errno != EINTR)
             round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
         for (size_t i = 0; i < n && !round->error; i++)
-            serve(round, watched[i], events[i].revents);
+            serve(round, waiting[i], events[i].revents);
         free(events);
-        free(watched);
+        free(waiting);
         if (!round->error && n)
             round->error = round_check_stopped(nodes);
         if (n == 0)

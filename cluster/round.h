@@ -30,7 +30,7 @@ struct exchange {
 
     /* NULL; or returns 0 for an error reply that is as good as any, an error that ends the
      * exchange, or 1: it is dealt with here. */
-    int (*refuse)(const struct request *request, const struct reply *reply);
+    int (*take_error)(const struct request *request, const struct reply *reply);
 
     /* NULL; or is told at the end, after an error, of each request that was not taken and yet
      * may have been done.  Then what is on its way is waited for after an error. */

@@ -1,4 +1,4 @@
-#include "chunk.h"
+#include "batch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -6,36 +6,36 @@
 #include "layers.h"
 #include "partitions.h"
 
-/* Beside the keys each chunk looks at a few partitions, all in turn, so that one that somebody
+/* Beside the keys each batch looks at a few partitions, all in turn, so that one that somebody
  * deletes by hand is missed even if no key needs it: one for each server, since a server may
  * have been emptied as a whole, and some more.  These, and what is asked of the description, go
  * to servers that are connected, and may stay without an answer: one that is down is none of
  * the others' business. */
 enum { KEYS_A_WATCH = 256 };
 
-int chunk_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
+int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
 {
-    struct chunk *chunk = c->chunk;
-    int error = perhaps_layout_hash_many(c->layer[0].layout, keys, chunk->hash);
+    struct batch *batch = c->batch;
+    int error = perhaps_layout_hash_many(c->layer[0].layout, keys, batch->hash);
     if (error)
         return nodes_fail_plainly(&c->nodes, error);
-    memset(chunk->answer, UNKNOWN, keys->count);
+    memset(batch->answer, UNKNOWN, keys->count);
     for (uint32_t i = 0; i < keys->count; i++)
-        chunk->pending[i] = i;
-    chunk->count = chunk->npending = keys->count;
+        batch->pending[i] = i;
+    batch->count = batch->npending = keys->count;
     return 0;
 }
 
-void chunk_sift(struct chunk *chunk)
+void batch_sift(struct batch *batch)
 {
     size_t n = 0;
-    for (size_t i = 0; i < chunk->npending; i++)
-        if (chunk->answer[chunk->pending[i]] == UNKNOWN)
-            chunk->pending[n++] = chunk->pending[i];
-    chunk->npending = n;
+    for (size_t i = 0; i < batch->npending; i++)
+        if (batch->answer[batch->pending[i]] == UNKNOWN)
+            batch->pending[n++] = batch->pending[i];
+    batch->npending = n;
 }
 
-/* ---- The requests of a chunk ----------------------------------------------------------- */
+/* ---- The requests of a batch ----------------------------------------------------------- */
 
 /* Once over the pending keys, which are asked for or added. */
 struct pass {
@@ -50,34 +50,34 @@ struct pass {
 
 static void locate_all(struct pass *pass)
 {
-    struct chunk *chunk = pass->c->chunk;
-    for (size_t i = 0; i < chunk->npending; i++) {
-        perhaps_layout_locate(pass->layer->layout, &chunk->hash[chunk->pending[i]],
-                              &chunk->bits[i]);
-        chunk->partition[i] = (uint32_t)(chunk->bits[i].block / pass->layer->partition_blocks);
+    struct batch *batch = pass->c->batch;
+    for (size_t i = 0; i < batch->npending; i++) {
+        perhaps_layout_locate(pass->layer->layout, &batch->hash[batch->pending[i]],
+                              &batch->bits[i]);
+        batch->partition[i] = (uint32_t)(batch->bits[i].block / pass->layer->partition_blocks);
     }
 }
 
 /* Of the first byte of a pending key's block, in its partition. */
 static size_t block_offset(const struct pass *pass, size_t i)
 {
-    const struct chunk *chunk = pass->c->chunk;
-    uint64_t first = chunk->partition[i] * pass->layer->partition_blocks;
-    return (size_t)(chunk->bits[i].block - first) * pass->layer->block_nbytes;
+    const struct batch *batch = pass->c->batch;
+    uint64_t first = batch->partition[i] * pass->layer->partition_blocks;
+    return (size_t)(batch->bits[i].block - first) * pass->layer->block_nbytes;
 }
 
 /* A partition's length is looked at behind the questions to it, on the same connection.
  *
  * Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
- * until the client that added has looked at it, and removed it.  In a small filter one chunk
+ * until the client that added has looked at it, and removed it.  In a small filter one batch
  * puts several keys into each block, so that those look as good as any: there all partitions
  * that are asked are looked at.  In a large one it is those whose block has the bits of a few
  * keys at most (see is_sparse()): when it is a third full, one block in some hundreds. */
-enum { CHUNKS_AT_ONCE = 16, KEYS_BELIEVED = 3 };
+enum { BATCHES_AT_ONCE = 16, KEYS_BELIEVED = 3 };
 
 static bool is_small(const struct layer *layer)
 {
-    return layer->blocks < (uint64_t)CHUNKS_AT_ONCE * CHUNK_KEYS;
+    return layer->blocks < (uint64_t)BATCHES_AT_ONCE * BATCH_KEYS;
 }
 
 static bool watches_all(const struct pass *pass)
@@ -112,31 +112,31 @@ static bool is_connected(perhaps_cluster *c, unsigned slot)
 static void choose_in_turn(struct pass *pass)
 {
     perhaps_cluster *c = pass->c;
-    struct chunk *chunk = c->chunk;
+    struct batch *batch = c->batch;
     bool seen[NODES_MOST] = { false };
-    size_t more = chunk->npending / KEYS_A_WATCH;
-    for (uint64_t i = 0; i < pass->layer->partitions && i < CHUNK_KEYS; i++) {
-        uint32_t partition = (uint32_t)(c->turn % pass->layer->partitions);
+    size_t more = batch->npending / KEYS_A_WATCH;
+    for (uint64_t i = 0; i < pass->layer->partitions && i < BATCH_KEYS; i++) {
+        uint32_t partition = (uint32_t)(c->next_watch % pass->layer->partitions);
         unsigned slot = c->partition_slot[partition];
         uint16_t node = c->nodes.map.master[slot];
         bool is_new = node < NODES_MOST && !seen[node];
         if (!is_new && !more)
             break;
-        c->turn++;
+        c->next_watch++;
         if (!is_connected(c, slot))
             continue;
         more -= !is_new;
         seen[node] = true;
-        chunk->watch[pass->nwatches++] = partition;
+        batch->watch[pass->nwatches++] = partition;
     }
 }
 
 static void choose_watches(struct pass *pass)
 {
-    struct chunk *chunk = pass->c->chunk;
+    struct batch *batch = pass->c->batch;
     if (watches_all(pass)) {
-        memcpy(chunk->watch, chunk->partition, chunk->npending * sizeof *chunk->watch);
-        pass->nwatches = make_unique(chunk->watch, chunk->npending);
+        memcpy(batch->watch, batch->partition, batch->npending * sizeof *batch->watch);
+        pass->nwatches = make_unique(batch->watch, batch->npending);
     } else {
         choose_in_turn(pass);
     }
@@ -152,7 +152,7 @@ static void note_lost(struct pass *pass, uint32_t partition)
 
 static void write_getrange(const struct pass *pass, size_t i, struct resp *out)
 {
-    partition_getrange(pass->c, pass->layer, pass->c->chunk->partition[i],
+    partition_getrange(pass->c, pass->layer, pass->c->batch->partition[i],
                        block_offset(pass, i), pass->layer->block_nbytes, out);
 }
 
@@ -178,18 +178,29 @@ static bool is_sparse(const char *block, const struct layer *layer, unsigned nbi
 
 static int take_block(struct pass *pass, size_t i, const struct reply *reply)
 {
-    struct chunk *chunk = pass->c->chunk;
+    struct batch *batch = pass->c->batch;
     if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != pass->layer->block_nbytes)
-        note_lost(pass, chunk->partition[i]);
-    else if (has_all(reply->text, &chunk->bits[i]))
-        chunk->answer[chunk->pending[i]] = PRESENT;
+        note_lost(pass, batch->partition[i]);
+    else if (has_all(reply->text, &batch->bits[i]))
+        batch->answer[batch->pending[i]] = PRESENT;
     else if (!is_small(pass->layer) &&
-             is_sparse(reply->text, pass->layer, chunk->bits[i].nbits))
-        chunk->suspect[chunk->nsuspects++] = chunk->partition[i];
+             is_sparse(reply->text, pass->layer, batch->bits[i].nbits))
+        batch->suspect[batch->nsuspects++] = batch->partition[i];
     return 0;
 }
 
 /* ---- Adding ---------------------------------------------------------------------------- */
+
+void batch_put_bits(struct resp *out, bool sets, const uint64_t *bit, unsigned nbits)
+{
+    for (unsigned k = 0; k < nbits; k++) {
+        resp_text(out, sets ? "SET" : "GET");
+        resp_text(out, "u1");
+        resp_number(out, bit[k]);
+        if (sets)
+            resp_text(out, "1");
+    }
+}
 
 /* Redis counts bits from the highest of each byte on. */
 static uint64_t redis_bit(size_t offset, unsigned bit)
@@ -199,18 +210,17 @@ static uint64_t redis_bit(size_t offset, unsigned bit)
 
 static void write_bitfield(const struct pass *pass, size_t i, struct resp *out)
 {
-    const struct perhaps_bits *bits = &pass->c->chunk->bits[i];
-    partition_command(pass->c, pass->layer, pass->c->chunk->partition[i], "BITFIELD",
+    const struct perhaps_bits *bits = &pass->c->batch->bits[i];
+    const size_t offset = block_offset(pass, i);
+    uint64_t bit[PERHAPS_BITS_MAX];
+    partition_command(pass->c, pass->layer, pass->c->batch->partition[i], "BITFIELD",
                       1 + 4 * bits->nbits, 32 + 48 * (size_t)bits->nbits, out);
-    for (unsigned k = 0; k < bits->nbits; k++) {
-        resp_text(out, "SET");
-        resp_text(out, "u1");
-        resp_number(out, redis_bit(block_offset(pass, i), bits->bit[k]));
-        resp_text(out, "1");
-    }
+    for (unsigned k = 0; k < bits->nbits; k++)
+        bit[k] = redis_bit(offset, bits->bit[k]);
+    batch_put_bits(out, true, bit, bits->nbits);
 }
 
-int chunk_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
+int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
                     size_t nbits, bool again)
 {
     int nset = 0;
@@ -229,11 +239,11 @@ int chunk_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
 
 static int take_old_bits(struct pass *pass, size_t i, const struct reply *reply, bool again)
 {
-    struct chunk *chunk = pass->c->chunk;
-    int nset = chunk_take_bits(pass->c, &chunk->answer[chunk->pending[i]], reply,
-                               chunk->bits[i].nbits, again);
-    if (nset == 0 && chunk->nsuspects < CHUNK_KEYS) /* a request may be taken twice */
-        chunk->suspect[chunk->nsuspects++] = chunk->partition[i];
+    struct batch *batch = pass->c->batch;
+    int nset = batch_take_bits(pass->c, &batch->answer[batch->pending[i]], reply,
+                               batch->bits[i].nbits, again);
+    if (nset == 0 && batch->nsuspects < BATCH_KEYS) /* a request may be taken twice */
+        batch->suspect[batch->nsuspects++] = batch->partition[i];
     return nset < 0 ? nset : 0;
 }
 
@@ -247,25 +257,25 @@ static unsigned slot_of_request(const struct request *request)
 {
     const struct pass *pass = request->context;
     const perhaps_cluster *c = pass->c;
-    const struct chunk *chunk = c->chunk;
+    const struct batch *batch = c->batch;
     size_t i = request->i;
-    if (i < chunk->npending)
-        return c->partition_slot[chunk->partition[i]];
-    i -= chunk->npending;
-    return i < pass->nwatches ? c->partition_slot[chunk->watch[i]] : c->nodes.home;
+    if (i < batch->npending)
+        return c->partition_slot[batch->partition[i]];
+    i -= batch->npending;
+    return i < pass->nwatches ? c->partition_slot[batch->watch[i]] : c->nodes.home;
 }
 
 static void write_request(const struct request *request, struct resp *out)
 {
     const struct pass *pass = request->context;
-    const struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i, behind = i - chunk->npending;
-    if (i < chunk->npending && pass->adds)
+    const struct batch *batch = pass->c->batch;
+    size_t i = request->i, behind = i - batch->npending;
+    if (i < batch->npending && pass->adds)
         write_bitfield(pass, i, out);
-    else if (i < chunk->npending)
+    else if (i < batch->npending)
         write_getrange(pass, i, out);
     else if (behind < pass->nwatches)
-        partition_command(pass->c, pass->layer, chunk->watch[behind], "STRLEN", 1, 0, out);
+        partition_command(pass->c, pass->layer, batch->watch[behind], "STRLEN", 1, 0, out);
     else
         layers_write_question(pass->c, (enum question)(behind - pass->nwatches),
                               pass->c->nlayers, out);
@@ -274,39 +284,39 @@ static void write_request(const struct request *request, struct resp *out)
 static int take_reply(const struct request *request, const struct reply *reply)
 {
     struct pass *pass = request->context;
-    const struct chunk *chunk = pass->c->chunk;
-    size_t i = request->i, behind = i - chunk->npending;
-    if (i < chunk->npending)
+    const struct batch *batch = pass->c->batch;
+    size_t i = request->i, behind = i - batch->npending;
+    if (i < batch->npending)
         return pass->adds ? take_old_bits(pass, i, reply, request->again)
                           : take_block(pass, i, reply);
     if (behind >= pass->nwatches)
         return layers_take_answer(pass->c, (enum question)(behind - pass->nwatches), reply,
                                   &pass->changed);
-    if (!partition_is_whole(pass->layer, chunk->watch[behind], reply))
-        note_lost(pass, chunk->watch[behind]);
+    if (!partition_is_whole(pass->layer, batch->watch[behind], reply))
+        note_lost(pass, batch->watch[behind]);
     return 0;
 }
 
 static void doubt_key(const struct request *request)
 {
     const struct pass *pass = request->context;
-    struct chunk *chunk = pass->c->chunk;
+    struct batch *batch = pass->c->batch;
     size_t i = request->i;
-    chunk->nunknown += i < chunk->npending && chunk->answer[chunk->pending[i]] == UNKNOWN;
+    batch->nunknown += i < batch->npending && batch->answer[batch->pending[i]] == UNKNOWN;
 }
 
 /* 'replicas': they may be asked, too. */
 static int run_pass(struct pass *pass, bool replicas)
 {
     perhaps_cluster *c = pass->c;
-    struct chunk *chunk = c->chunk;
+    struct batch *batch = c->batch;
     size_t nasks = !pass->adds && is_connected(c, c->nodes.home) ? ASKS : 0;
-    chunk->nsuspects = 0;
+    batch->nsuspects = 0;
     pass->changed = !pass->adds && c->about.factor;
     locate_all(pass);
     choose_watches(pass);
     struct exchange exchange = {
-        .count = chunk->npending + pass->nwatches + nasks,
+        .count = batch->npending + pass->nwatches + nasks,
         .noptional = (watches_all(pass) ? 0 : pass->nwatches) + nasks,
         .slot = slot_of_request,
         .write = write_request,
@@ -326,14 +336,14 @@ static int run_pass(struct pass *pass, bool replicas)
  * takes it for the real one. */
 static int look_at_suspects(const struct pass *pass)
 {
-    struct chunk *chunk = pass->c->chunk;
-    size_t n = make_unique(chunk->suspect, chunk->nsuspects);
-    return n ? partitions_look(pass->c, pass->layer, chunk->suspect, n, pass->adds) : 0;
+    struct batch *batch = pass->c->batch;
+    size_t n = make_unique(batch->suspect, batch->nsuspects);
+    return n ? partitions_look(pass->c, pass->layer, batch->suspect, n, pass->adds) : 0;
 }
 
 /* A replica that has not got a partition yet says nothing about the master.  A client that adds
  * asks masters only: what a replica has not got yet would be added again, and told as new. */
-int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
+int batch_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
 {
     bool replicas = c->replicas && !c->adding;
     struct pass pass = { .c = c, .layer = layer };
@@ -346,11 +356,11 @@ int chunk_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
     if (!error)
         error = look_at_suspects(&pass);
     if (!error)
-        chunk_sift(c->chunk);
+        batch_sift(c->batch);
     return error;
 }
 
-int chunk_add(perhaps_cluster *c, const struct layer *layer)
+int batch_add(perhaps_cluster *c, const struct layer *layer)
 {
     struct pass pass = { .c = c, .layer = layer, .adds = true };
     int error = run_pass(&pass, false);
