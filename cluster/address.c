@@ -11,8 +11,10 @@
 
 const char no_memory[] = "out of memory";
 
-enum { NAME_NBYTES_MOST = 200, REDISSON_NAME_NBYTES_MOST = 1000, TIME_MS_MOST = 24 * 3600000 };
+/* Names of our own layout are shorter than what Redisson is allowed: doc/CLUSTER.md. */
+enum { OWN_NAME_NBYTES_MOST = 200, TIME_MS_MOST = 24 * 3600000 };
 
+/* Some bytes of the address, which end anywhere. */
 struct span {
     const char *at;
     size_t nbytes;
@@ -169,10 +171,10 @@ static const char *check_name(const char *name, bool redisson)
     if (has_control_character(name))
         return "a name has no control characters";
     if (redisson)
-        return nbytes > REDISSON_NAME_NBYTES_MOST ? "the name has more than 1000 bytes" : NULL;
+        return nbytes > NAME_NBYTES_MOST ? "the name has more than 1000 bytes" : NULL;
     if (strpbrk(name, "/{} "))
         return "a name has no blanks and none of / { }";
-    return nbytes > NAME_NBYTES_MOST ? "the name has more than 200 bytes" : NULL;
+    return nbytes > OWN_NAME_NBYTES_MOST ? "the name has more than 200 bytes" : NULL;
 }
 
 /* ---- setting=value&... ------------------------------------------------------------------ */

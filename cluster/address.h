@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* What a port is that is not given. */
-enum { REDIS_PORT = 6379, HOST_NBYTES_MOST = 255, ACKNOWLEDGE_MOST = 16 };
+/* The port where none is given. */
+enum { REDIS_PORT = 6379 };
+enum { HOST_NBYTES_MOST = 255, NAME_NBYTES_MOST = 1000, ACKNOWLEDGE_MOST = 16 };
 
 struct address {
     char *host; /* without the brackets of IPv6 */

@@ -6,11 +6,11 @@
 #include "layers.h"
 #include "partitions.h"
 
-/* Beside the keys each batch looks at a few partitions, all in turn, so that one that somebody
- * deletes by hand is missed even if no key needs it: one for each server, since a server may
- * have been emptied as a whole, and some more.  These, and what is asked of the description, go
- * to servers that are connected, and may stay without an answer: one that is down is none of
- * the others' business. */
+/* Each batch also watches some partitions, in turn: it looks at their lengths.  So it is found
+ * out in time that one is gone, even if no key needs it: one on each server, since a server may
+ * have been emptied as a whole, and one more for every 256 keys.  These requests, and the
+ * questions to the description, go only to servers that are connected, and may stay without an
+ * answer: where one server is down, keys on the others are answered as before. */
 enum { KEYS_A_WATCH = 256 };
 
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
@@ -37,7 +37,7 @@ void batch_sift(struct batch *batch)
 
 /* ---- The requests of a batch ----------------------------------------------------------- */
 
-/* Once over the pending keys, which are asked for or added. */
+/* One pass over the pending keys, which are asked for or added. */
 struct pass {
     perhaps_cluster *c;
     const struct layer *layer;
@@ -58,7 +58,7 @@ static void locate_all(struct pass *pass)
     }
 }
 
-/* Of the first byte of a pending key's block, in its partition. */
+/* Where the block of a pending key begins, in bytes from the beginning of its partition. */
 static size_t block_offset(const struct pass *pass, size_t i)
 {
     const struct batch *batch = pass->c->batch;
@@ -66,13 +66,17 @@ static size_t block_offset(const struct pass *pass, size_t i)
     return (size_t)(batch->bits[i].block - first) * pass->layer->block_nbytes;
 }
 
-/* A partition's length is looked at behind the questions to it, on the same connection.
+/* Adding to a partition that is lost makes a new one, short and empty.  Its blocks answer "no"
+ * until the client that added has found that it is too short, and removed it.  Meanwhile others
+ * must not believe such a "no":
  *
- * Adding to a partition that is lost makes a new one, short and empty, whose blocks answer "no"
- * until the client that added has looked at it, and removed it.  In a small filter one batch
- * puts several keys into each block, so that those look as good as any: there all partitions
- * that are asked are looked at.  In a large one it is those whose block has the bits of a few
- * keys at most (see is_sparse()): when it is a third full, one block in some hundreds. */
+ * - In a large filter the blocks of a new partition are nearly empty.  So the length of a
+ *   partition is looked at if a block of it answers "no" and has the bits of KEYS_BELIEVED keys
+ *   at most (is_sparse()): one block in some hundreds, when the filter is a third full.
+ * - In a small filter one batch, or a few batches at once, put several keys into each block: it
+ *   looks as good as any.  So the length of each partition that is asked is looked at.  This is
+ *   done behind the questions to it, over the same connection: a lost partition never becomes
+ *   whole again, so one that is whole then was whole when the questions were answered. */
 enum { BATCHES_AT_ONCE = 16, KEYS_BELIEVED = 3 };
 
 static bool is_small(const struct layer *layer)
@@ -108,7 +112,8 @@ static bool is_connected(perhaps_cluster *c, unsigned slot)
     return link && link->context;
 }
 
-/* The next partitions in turn, until each server has one, and some more. */
+/* Takes the next partitions in turn, until each server has one, and then as many more as the
+ * number of keys gives. */
 static void choose_in_turn(struct pass *pass)
 {
     perhaps_cluster *c = pass->c;
@@ -156,6 +161,7 @@ static void write_getrange(const struct pass *pass, size_t i, struct resp *out)
                        block_offset(pass, i), pass->layer->block_nbytes, out);
 }
 
+/* No branch depends on a bit: it would be mispredicted half of the time. */
 static bool has_all(const char *block, const struct perhaps_bits *bits)
 {
     unsigned missing = 0;
@@ -305,7 +311,6 @@ static void doubt_key(const struct request *request)
     batch->nunknown += i < batch->npending && batch->answer[batch->pending[i]] == UNKNOWN;
 }
 
-/* 'replicas': they may be asked, too. */
 static int run_pass(struct pass *pass, bool replicas)
 {
     perhaps_cluster *c = pass->c;
@@ -332,8 +337,7 @@ static int run_pass(struct pass *pass, bool replicas)
     return error ? error : partitions_check_new(c);
 }
 
-/* What was made by adding to a lost partition is removed by the client that adds, so that none
- * takes it for the real one. */
+/* A client that adds removes what it has made by adding to a lost partition. */
 static int look_at_suspects(const struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
@@ -341,11 +345,10 @@ static int look_at_suspects(const struct pass *pass)
     return n ? partitions_look(pass->c, pass->layer, batch->suspect, n, pass->adds) : 0;
 }
 
-/* A replica that has not got a partition yet says nothing about the master.  A client that adds
- * asks masters only: what a replica has not got yet would be added again, and told as new. */
-int batch_ask(perhaps_cluster *c, const struct layer *layer, bool *changed)
+/* A replica that has not got a partition yet says nothing about the master, which is then
+ * asked. */
+int batch_ask(perhaps_cluster *c, const struct layer *layer, bool replicas, bool *changed)
 {
-    bool replicas = c->replicas && !c->adding;
     struct pass pass = { .c = c, .layer = layer };
     int error = run_pass(&pass, replicas);
     if (error == PERHAPS_ERR_LOST && replicas) {

@@ -1,3 +1,18 @@
+/* create.c - filters and their layers come and go.
+ *
+ *     make    description written beside its place, and renamed     state=creating
+ *             all partitions of layer 0, zero or filled
+ *             it is opened by others from now on                    state=ready, ready.0=1
+ *     grow    description of layer I, if there is none              layer.I
+ *             all its partitions
+ *             clients ask it, and add to it, from now on            ready.I=1
+ *     delete  nobody opens it any more                              state=deleting
+ *             all partitions of all layers that were planned
+ *             counts and description
+ *
+ * Whoever breaks off leaves a description that tells what there may be, so that
+ * perhaps_cluster_delete() can remove it: no partition is ever there without a description that
+ * names it. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,21 +23,22 @@
 #include "operations.h"
 #include "partitions.h"
 
-/* Fewer partitions than this would not spread evenly; smaller ones would be mostly overhead. */
+/* Fewer partitions than this do not spread evenly over nodes; smaller ones are mostly
+ * overhead. */
 enum { PARTITIONS_USUAL = 1024, PARTITION_NBYTES_USUAL = 4096 };
 
 /* ---- Planning -------------------------------------------------------------------------- */
 
-/* The next smaller size of memory that jemalloc has, the allocator of most servers: four to
- * each doubling. */
+/* The next smaller size that jemalloc has, the allocator of most servers: it has four to each
+ * doubling. */
 static uint64_t smaller_size(uint64_t nbytes)
 {
     uint64_t power = UINT64_C(1) << (63 - __builtin_clzll(nbytes - 1));
     return nbytes - power / 4;
 }
 
-/* The fewest that there should be, and for which strings just fill the memory that they
- * take. */
+/* The fewest partitions that there should be.  From 16 MiB down, tries the sizes that the
+ * allocator has, so that strings just fill the memory that they take. */
 static uint64_t usual_partitions(uint64_t body_nbytes, size_t block_nbytes)
 {
     uint64_t wanted = body_nbytes / PARTITION_NBYTES_USUAL, size = PARTITION_NBYTES_MOST;
@@ -118,7 +134,7 @@ static int take_info(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* A server tells nothing to a client that may not ask. */
+/* A client without the right to ask learns nothing, and makes the filter. */
 static int take_info_error(const struct request *request, const struct reply *reply)
 {
     (void)request, (void)reply;
@@ -161,8 +177,9 @@ static int check_policies(perhaps_cluster *c)
 
 /* ---- Claiming the name ----------------------------------------------------------------- */
 
-/* The description is written beside its place and renamed, so that it is there whole or not at
- * all, and of several clients that want the name one gets it. */
+/* The description is written beside its place and renamed, if there is none (RENAMENX): so it
+ * is there whole or not at all, and of several clients that want the name exactly one gets
+ * it. */
 struct claim {
     perhaps_cluster *c;
     char beside[REDIS_KEY_NBYTES + ID_DIGITS + 8];
@@ -196,7 +213,8 @@ static int take_claim(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* Sent again, the renaming finds nothing to rename: the description that is there will tell. */
+/* If the renaming was done and its answer lost, it finds nothing to rename when it is sent
+ * again: whether we have the name is then told by the ID of the description that is there. */
 static int take_claim_error(const struct request *request, const struct reply *error)
 {
     struct claim *claim = request->context;
@@ -206,8 +224,8 @@ static int take_claim_error(const struct request *request, const struct reply *e
     return 0;
 }
 
-/* Whether the description that is there is the one that we have written: a claim whose answer
- * was lost on the way. */
+/* Returns 0 if the description that is there is the one that we have written: the answer to our
+ * renaming was lost on the way. */
 static int find_owner(perhaps_cluster *c)
 {
     struct description there;
@@ -258,7 +276,8 @@ static int remove_description(perhaps_cluster *c)
     return handle_tell(c, (const char *const[]){ "UNLINK", c->key, counts, NULL });
 }
 
-/* What was begun is taken back, as far as the servers can be reached. */
+/* Removes what was begun, as far as the servers can be reached: the description last, and only
+ * if the partitions are gone, since they could not be found without it. */
 static void take_back(perhaps_cluster *c)
 {
     struct aside aside;
@@ -332,8 +351,8 @@ int create_empty(perhaps_cluster *c, const struct perhaps_options *options, uint
 
 /* ---- Grow ------------------------------------------------------------------------------ */
 
-/* Several clients find a layer full at once: each proposes the next one, and all make what was
- * written down first, which makes no difference but in time. */
+/* Several clients may find a layer full at once.  Each proposes the next one, and all make the
+ * one that was written down first: to make a partition twice changes nothing. */
 static int propose_layer(perhaps_cluster *c, unsigned index)
 {
     struct perhaps_options chain = chain_of(&c->about, &c->hashing), options;
@@ -391,8 +410,8 @@ int create_layer(perhaps_cluster *c)
 
 /* ---- Delete ---------------------------------------------------------------------------- */
 
-/* The layers that were written down, also those that never became ready.  Names suffice: no
- * secret is needed to remove one. */
+/* Removes the layers that were written down, also those that never became ready.  Names
+ * suffice: no secret is needed. */
 static int remove_layers(perhaps_cluster *c, const struct description *about)
 {
     int error = 0;
@@ -413,7 +432,7 @@ int delete_filter(perhaps_cluster *c)
     struct description about;
     layers_close(c);
     int error = layers_describe(c, &about);
-    if (error == PERHAPS_ERR_UNFINISHED) /* deleted while it was made: no more than that */
+    if (error == PERHAPS_ERR_UNFINISHED) /* no more than a deletion left of one being made */
         return remove_description(c);
     if (error)
         return error;

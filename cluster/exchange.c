@@ -1,5 +1,12 @@
 /* exchange.c - what came to nothing is tried again, elsewhere or later, until it is answered
- * and as many replicas have it as must; what that takes: the map, and news of failovers. */
+ * and as many replicas have it as must.
+ *
+ *     exchange_run():  pause -> fence -> map, if stale -> round -> WAIT, if asked for -.
+ *                        ^                                                              |
+ *                        '--- while something is put off, and patience lasts -----------'
+ *
+ * Nothing else tries again.  Patience begins with the first failure: an exchange that goes on
+ * for hours and never fails is not at its end. */
 #include "exchange.h"
 
 #include <errno.h>
@@ -9,7 +16,7 @@
 
 enum { BACKOFF_MS = 10, BACKOFF_MOST_MS = 500 };
 
-/* What a request to one link is about. */
+/* For requests that go to one link: the map, WAIT. */
 struct inquiry {
     struct nodes *nodes;
     struct link *link;
@@ -58,8 +65,9 @@ static int ask_map(struct nodes *nodes, struct link *link)
     return round_alone(nodes, &exchange);
 }
 
-/* In a cluster that has lost a slot some server may know better than another: the one with the
- * fewest gaps would be best, the first that answers will do, since it is asked again. */
+/* In a cluster that has lost a slot one server may know more than another.  The first that
+ * answers will do: a request whose slot it gives to nobody is put off, and the map read
+ * again. */
 int exchange_find_nodes(struct nodes *nodes)
 {
     if (nodes->known && !nodes->stale)
@@ -88,8 +96,8 @@ int exchange_find_nodes(struct nodes *nodes)
     return 0;
 }
 
-/* If no server that could tell the map is reached, what was tried counts as put off, as all
- * else; but an address where no server has ever answered is wrong rather than down. */
+/* Reads the map.  That no server could be reached is no error as long as patience lasts; but
+ * an address where no server has ever answered is wrong rather than down. */
 static int refresh(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -103,11 +111,12 @@ static int refresh(struct round *round)
 
 /* ---- Fences ---------------------------------------------------------------------------- */
 
-/* A master that hung, and in whose place its replica was put meanwhile, answers what it finds
- * in its connections as if nothing had happened, before it learns of it: measured on Redis
- * 7.0, to one PING, and in one case of three to what came behind it; never behind two, each
- * awaited.  Replacing it takes a silence of the cluster's node timeout (15 s, if not set), so a
- * client that heard it in the last second need not ask. */
+/* A master that hung may have been replaced by its replica meanwhile.  When it goes on, it
+ * first answers what it finds in its connections as if it were still master.  Measured on Redis
+ * 7.0: it does so to one PING, and in one case of three to what came behind that; but never
+ * behind two PINGs of which each was awaited.  It is only replaced after a silence of the
+ * cluster's node timeout (15 s, if not set), so one that was heard in the last second need not
+ * be asked. */
 enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
 
 /* Asks those that were silent for a while whether they are what they were.  One that does not
@@ -181,8 +190,9 @@ static int wait_for_replicas(struct nodes *nodes, struct link *link)
     return error;
 }
 
-/* Where a server broke off before it could tell, what was redirected may have been taken by
- * another than the map says now: all is done again. */
+/* Asks each server that took something.  If one breaks off before it has told, everything is
+ * done again: the map does not tell which requests were taken by that one, since some may have
+ * been redirected. */
 static void acknowledge(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -207,7 +217,8 @@ static void acknowledge(struct round *round)
 
 /* ---- Again ----------------------------------------------------------------------------- */
 
-/* Doubles with each try, and differs from client to client. */
+/* Doubles with each try.  The clock is the chance by which clients differ, so that not all that
+ * failed at once come back at once. */
 static int64_t backoff_ms(unsigned tries)
 {
     int64_t most = BACKOFF_MS;

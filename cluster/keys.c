@@ -1,13 +1,28 @@
 /* keys.c - a batch of keys, and all layers.
  *
- * Room is reserved before keys are added, and what was not needed is given back after, also
- * after an error: so many clients at once never put more keys into a layer than it was planned
- * for, and one that dies leaves a layer that is full a little early.
+ * How n keys are added to the newest layer, whose count is keys.I in the counts on the servers:
  *
- * A layer that is full stays as it is, but for clients that do not know yet that there is a
- * newer one.  They find out when they give back.  What they took for new is then added to the
- * newer layer, too, and is new only if it is new there: of two clients that added one key to
- * two layers, one meets the other's there.  A client that knows of the newer layer asks the
+ *     HINCRBY +n         reserves room.  The reply is the count: what it has beyond the
+ *                        capacity is not used, and goes back at once
+ *     ask older layers   what is there needs no room in this one
+ *     add the others     those that set a bit are new
+ *     HINCRBY -(n - new) gives back what was not needed, also after an error
+ *
+ *     0                                                            capacity
+ *     | keys added by all clients | reserved by all, under way | room |
+ *     '------------------------ count ------------------------'
+ *
+ * So however many clients add at once, they never put more keys into a layer than it was planned
+ * for.  A client that dies leaves what it had reserved: the layer is full a little too early.
+ *
+ * Where there is not room for all, keys that are there already are sifted out first, since they
+ * need none.  If the rest does not find room either, the filter grows; or it cannot, and the
+ * keys before the first that found no room are dealt with, and then PERHAPS_ERR_FULL is told.
+ *
+ * A layer that is full gets no more keys, except from clients that do not know yet that there
+ * is a newer one.  They learn it when they give back.  What they took for new is then added to
+ * the newer layer, too, and is new only if it is new there: of two clients that added one key
+ * to two layers, one meets the other there.  A client that knows of the newer layer asks the
  * older ones first. */
 #include <stdio.h>
 #include <string.h>
@@ -18,16 +33,17 @@
 
 /* ---- Asking ---------------------------------------------------------------------------- */
 
-/* Asks the layers from number 'from' up to and without 'to', the newest first, and those that
- * have become ready since if it is the newest that 'to' stands behind. */
-static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool *changed)
+/* Asks the layers from number 'from' up to and without 'to', the newest first, since most keys
+ * are there.  In *changed, whether one answered that there are newer layers. */
+static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool replicas,
+                      bool *changed)
 {
     struct batch *batch = c->batch;
     int error = 0;
     *changed = false;
     for (unsigned i = to; i > from && batch->npending && !error; i--) {
         bool newer;
-        error = batch_ask(c, &c->layer[i - 1], &newer);
+        error = batch_ask(c, &c->layer[i - 1], replicas, &newer);
         *changed |= newer;
     }
     return error;
@@ -40,7 +56,7 @@ int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
     int error = batch_begin(c, keys);
     while (changed && !error) {
         unsigned to = c->nlayers;
-        error = ask_layers(c, from, to, &changed);
+        error = ask_layers(c, from, to, c->replicas, &changed);
         changed &= c->batch->npending > 0;
         if (!error && changed)
             error = layers_renew(c);
@@ -56,18 +72,21 @@ int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 struct reserving {
     perhaps_cluster *c;
     unsigned layer;
-    long long held;   /* of what the layer counts, so much is ours */
-    long long change; /* that is under way */
-    unsigned nwritten;
-    bool counted, doubted; /* it was done; nobody knows whether it was */
-    long long keys;        /* after it */
-    bool changed;          /* there is a newer layer */
+    long long held;    /* so much of the layer's count is reserved by us */
+    long long change;  /* of the count, that is under way */
+    unsigned nwritten; /* how often it was written */
+    bool counted;      /* it was done */
+    bool doubted;      /* it was sent, and nobody knows whether it was done */
+    long long count;   /* after it */
+    bool changed;      /* there is a newer layer */
 };
 
 /* Behind the counting: the questions to the description. */
 enum { COUNT, QUESTIONS };
 
-/* Giving back is not repeated where it may have been done: better too few than too many. */
+/* Giving back is not repeated, since it may have been done: the count may be too high, which
+ * costs room, but never too low, which would cost the rate.  Sent again it adds 0, and so tells
+ * the count. */
 static void write_reserving(const struct request *request, struct resp *out)
 {
     struct reserving *r = request->context;
@@ -89,7 +108,7 @@ static int take_reserving(const struct request *request, const struct reply *rep
         return layers_take_answer(r->c, (enum question)(request->i - QUESTIONS), reply,
                                   &r->changed);
     r->counted = true;
-    r->keys = reply->number;
+    r->count = reply->number;
     return 0;
 }
 
@@ -108,7 +127,8 @@ static void remove_counts(perhaps_cluster *c)
     handle_end_aside(c, &aside);
 }
 
-/* Where nobody knows whether it was done, the layer may count too many, and never too few. */
+/* Changes what is reserved, and what is owed with it.  Where nobody knows whether it was done,
+ * reserving counts as not done, and giving back as done: again the count is never too low. */
 static int reserve(struct reserving *r, long long change)
 {
     struct layer *layer = &r->c->layer[r->layer];
@@ -131,7 +151,7 @@ static int reserve(struct reserving *r, long long change)
     return error;
 }
 
-/* After an error: what was not used goes back now, or later. */
+/* After an error, gives back what was not used: now, or with the next reservation. */
 static void give_back(struct reserving *r, size_t used, int error)
 {
     struct layer *layer = &r->c->layer[r->layer];
@@ -152,7 +172,7 @@ static int reserve_up_to(struct reserving *r, size_t n, size_t *granted)
     int error = reserve(r, (long long)n);
     if (error)
         return error;
-    long long over = r->keys - capacity;
+    long long over = r->count - capacity;
     if (over <= 0) {
         *granted = n;
         return 0;
@@ -171,8 +191,8 @@ struct adding {
     bool done;
 };
 
-/* There is no room for all: those that are there need none.  Grows, if it may, or leaves the
- * rest aside. */
+/* There is no room for all pending keys.  Looks which of them are there already and need none;
+ * if the others do not find room, makes the next layer, or leaves those behind aside. */
 static int find_room(struct adding *a, struct reserving *r, size_t *granted)
 {
     struct batch *batch = a->c->batch;
@@ -180,7 +200,7 @@ static int find_room(struct adding *a, struct reserving *r, size_t *granted)
     int error = reserve(r, -(long long)*granted);
     *granted = 0;
     if (!error)
-        error = ask_layers(a->c, a->asked, a->c->nlayers, &changed);
+        error = ask_layers(a->c, a->asked, a->c->nlayers, false, &changed);
     if (error || batch->npending == 0 || (error = reserve_up_to(r, batch->npending, granted)) ||
         *granted == batch->npending)
         return error;
@@ -195,7 +215,7 @@ static int find_room(struct adding *a, struct reserving *r, size_t *granted)
     return 0;
 }
 
-/* Keys that were added just now, or may have been. */
+/* How many keys were added just now, or may have been. */
 static size_t count_added(const struct batch *batch)
 {
     size_t n = batch->nunknown;
@@ -204,7 +224,7 @@ static size_t count_added(const struct batch *batch)
     return n;
 }
 
-/* They are to be added again, in a newer layer. */
+/* Makes keys that were added UNKNOWN, to be added to a newer layer, too. */
 static void forget_added(struct batch *batch)
 {
     for (size_t i = 0; i < batch->npending; i++)
@@ -218,13 +238,13 @@ static int add_reserved(struct adding *a, struct reserving *r)
     perhaps_cluster *c = a->c;
     bool changed;
     c->batch->nunknown = 0;
-    int error = ask_layers(c, a->asked, r->layer, &changed);
+    int error = ask_layers(c, a->asked, r->layer, false, &changed);
     if (!error && c->batch->npending)
         error = batch_add(c, &c->layer[r->layer]);
     return error ? error : reserve(r, (long long)count_added(c->batch) - r->held);
 }
 
-/* One go at the pending keys. */
+/* Tries once to add the pending keys to the newest layer that is open. */
 static int add_pending(struct adding *a)
 {
     perhaps_cluster *c = a->c;
@@ -256,10 +276,8 @@ int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
     struct adding a = { .c = c, .limit = SIZE_MAX };
     int error = batch_begin(c, keys);
     *done = 0;
-    c->adding = true;
     while (!error && !a.done && batch->npending)
         error = add_pending(&a);
-    c->adding = false;
     if (error)
         return error;
     *done = a.limit < batch->count ? a.limit : batch->count;

@@ -45,6 +45,7 @@ static int read_hash(struct describing *describing, const char *key,
     return exchange_run(&describing->c->nodes, &exchange);
 }
 
+/* Two exchanges, since the ID is in the key of the counts. */
 int layers_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
@@ -96,6 +97,7 @@ void layers_name(const perhaps_cluster *c, struct layer *layer, unsigned index)
     layer->suffix_nbytes = (size_t)nbytes;
 }
 
+/* All keys have as many lines: any key will do. */
 size_t layers_block_nbytes(const perhaps_layout *layout)
 {
     struct perhaps_hashed any = { { 0 } };
@@ -104,6 +106,7 @@ size_t layers_block_nbytes(const perhaps_layout *layout)
     return (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
 }
 
+/* The description may come from an enemy: what is out of range is an error. */
 int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint64_t partitions)
 {
     perhaps_layout_plan(layer->layout, &layer->plan);

@@ -1,5 +1,5 @@
-/* operations.h - what can be done with a filter of our own layout.  All return 0 or an error, and
- * then the handle tells the problem. */
+/* operations.h - what can be done with a filter of our own layout.  All return 0, or an error
+ * whose problem the handle tells. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 

@@ -6,8 +6,8 @@
 
 #include "numbers.h"
 
-/* Requests that are under way at once: of small commands, and of those that take a server
- * some milliseconds each, since memory is zeroed. */
+/* Requests that are under way at once: small ones; and those that make a partition, each of
+ * which takes a server some milliseconds, since it zeroes memory. */
 enum { CHECKED_AT_ONCE = 16384, MADE_AT_ONCE = 64 };
 
 /* ---- Names ----------------------------------------------------------------------------- */
@@ -76,11 +76,11 @@ bool partition_is_whole(const struct layer *layer, uint64_t partition,
 struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
-    bool fresh;                /* only those on links that are */
-    bool optional;             /* not all must answer */
-    const uint32_t *partition; /* that are under way */
+    bool fresh;                /* only partitions whose master's link is fresh */
+    bool optional;             /* they may stay without an answer */
+    const uint32_t *partition; /* that of each request which is under way */
     struct census *census;
-    uint32_t *lost; /* room for those that are; or NULL */
+    uint32_t *lost; /* room for the lost ones; or NULL */
 };
 
 static unsigned visit_slot(const struct request *request)
@@ -98,7 +98,7 @@ static bool is_wanted(const struct visit *visit, uint64_t partition)
     return link && link->fresh;
 }
 
-/* The next ones to visit, from *at on.  Returns how many. */
+/* Finds the next partitions to visit, from *at on.  Returns how many. */
 static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *partition,
                           size_t most)
 {
@@ -109,7 +109,7 @@ static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *par
     return n;
 }
 
-/* Goes over the partitions of a layer, so many at once. */
+/* Runs the exchange over the partitions of a layer, so many at once.  'tell': progress. */
 static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_once, bool tell)
 {
     perhaps_cluster *c = visit->c;
@@ -133,8 +133,8 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
 
 /* ---- Making and removing --------------------------------------------------------------- */
 
-/* Writing behind the end of a string fills it with zeros; where it is there already, the same
- * is written again. */
+/* Writing a footer behind the end of a string makes the string, and fills it with zeros; where
+ * it is there already, the same is written again, and its bits stay. */
 static void write_footer(const struct request *request, struct resp *out)
 {
     const struct visit *visit = request->context;
@@ -205,7 +205,7 @@ int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t
                       (uintmax_t)partition, (unsigned)(layer - c->layer));
 }
 
-/* 0, or what to say if some are. */
+/* Returns 0, or an error that tells the first that is lost. */
 static int fail_if_lost(perhaps_cluster *c, const struct census *census)
 {
     return census->lost
@@ -235,8 +235,8 @@ int partitions_check(perhaps_cluster *c, struct census *census)
     return check_layers(c, false, false, census);
 }
 
-/* Connections are made first: what is looked at over one that breaks meanwhile does not count,
- * since opening it again says that it is not checked. */
+/* Makes the connections first, and marks them as checked: when one breaks meanwhile, opening it
+ * again marks it as not checked, so that what was seen over the broken one does not count. */
 int partitions_check_reachable(perhaps_cluster *c)
 {
     struct nodes *nodes = &c->nodes;
@@ -250,7 +250,18 @@ int partitions_check_reachable(perhaps_cluster *c)
     return check_layers(c, false, true, &census);
 }
 
-/* A replica's connection counts as one to its master. */
+/* ---- Looking at what is behind new connections ------------------------------------------ */
+
+/*     link->used      it has answered in the last exchange
+ *     link->checked   what is behind it was looked at since it was opened
+ *     link->fresh     it is one of those that are being looked at: used, but not checked
+ *
+ * Looking needs exchanges of its own, in which connections may break again.  A link is checked
+ * before it is looked at, and opening it anew takes that back: so it is looked at until none of
+ * the fresh links was opened anew meanwhile. */
+
+/* Lengths are asked of masters: a new connection to a replica makes that to its master fresh,
+ * too. */
 static struct link *master_of(struct nodes *nodes, struct link *link)
 {
     uint16_t node = link->replica ? slot_map_find(&nodes->map, &link->at) : NOBODY;
@@ -259,6 +270,7 @@ static struct link *master_of(struct nodes *nodes, struct link *link)
     return nodes_link(nodes, &nodes->map.nodes[nodes->map.nodes[node].master].at, false);
 }
 
+/* Returns whether there are any. */
 static bool choose_fresh(struct nodes *nodes)
 {
     bool any = false;
@@ -276,7 +288,7 @@ static bool choose_fresh(struct nodes *nodes)
     return any;
 }
 
-/* Returns whether there was one that was not. */
+/* Marks all fresh links.  Returns whether one was not marked so before. */
 static bool mark_fresh(struct nodes *nodes, bool checked)
 {
     bool any = false;
@@ -290,7 +302,6 @@ static bool mark_fresh(struct nodes *nodes, bool checked)
     return any;
 }
 
-/* Until none of those connections is made anew while it looks. */
 int partitions_check_new(perhaps_cluster *c)
 {
     struct census census;

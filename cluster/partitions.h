@@ -1,4 +1,11 @@
-/* partitions.h - the Redis strings that hold the blocks of a filter. */
+/* partitions.h - the Redis strings that hold the blocks of a filter.
+ *
+ *     perhaps:{NAME/P}:ID     | block | block | ...         | block | footer |
+ *                             <-- partition_nbytes() --------------->
+ *
+ * The tag {NAME/P} gives the slot, so partition P of all layers lies in one.  A string has its
+ * whole length from the beginning, and nothing makes it shorter: one that has another length
+ * than it should have is lost. */
 #ifndef PARTITIONS_H
 #define PARTITIONS_H
 
@@ -6,11 +13,11 @@
 
 enum { FOOTER_NBYTES = 64, PARTITIONS_MOST = 1 << 24 };
 
-/* What a partition takes of a server's memory: its blocks, its footer, and up to 16 bytes that
- * Redis has in each string. */
+/* What a partition may take of a server's memory: its blocks; and beside them its footer, and
+ * up to 16 bytes that Redis has in each string. */
 enum { PARTITION_NBYTES_MOST = 16 << 20, PARTITION_NBYTES_BESIDE = FOOTER_NBYTES + 16 };
 
-/* Without its footer. */
+/* The length of a partition without its footer. */
 size_t partition_nbytes(const struct layer *layer, uint64_t partition);
 
 /* Begins a command to a partition, whose name is the first of 'nargs' arguments; the others are
@@ -26,36 +33,38 @@ void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uin
 bool partition_is_whole(const struct layer *layer, uint64_t partition,
                         const struct reply *reply);
 
-/* Makes sure that partition_slot[] has those of the layer. */
+/* Makes sure that partition_slot[] has the slots of so many partitions. */
 int partitions_find_slots(perhaps_cluster *c, uint64_t partitions);
 
 /* Makes all partitions of a layer, all bits zero; those that are there are left as they are. */
 int partitions_make(perhaps_cluster *c, const struct layer *layer);
 
+/* Removes them; those that are not there do no harm. */
 int partitions_remove(perhaps_cluster *c, const struct layer *layer);
 
-/* Compares the lengths of all partitions with what they should be.  PERHAPS_ERR_LOST: 'census'
- * tells how many are not. */
+/* Compares the lengths of all partitions of all layers with what they should be.
+ * PERHAPS_ERR_LOST: 'census' tells how many have another. */
 struct census {
     uint64_t looked_at, lost, first_lost;
     unsigned first_layer;
 };
 int partitions_check(perhaps_cluster *c, struct census *census);
 
-/* The same of those that can be reached at once. */
+/* The same for the partitions on servers that can be reached at once. */
 int partitions_check_reachable(perhaps_cluster *c);
 
-/* The same of those on servers that answered in the last exchange over a connection that was
- * not there when they were looked at: a server that has restarted without its data has broken
- * off all connections, and so has one whose place another took. */
+/* The same for the partitions on servers that answered in the last exchange over a connection
+ * that was made since they were last looked at.  A server that has restarted without its data
+ * has broken off all connections, and so has one whose place another took: where a connection
+ * has not broken, the data are still there. */
 int partitions_check_new(perhaps_cluster *c);
 
-/* The same of n of them.  It may remove those that are lost, where what is there was made by
- * adding to what was not there any more. */
+/* The same for n partitions of a layer.  'remove': those that are lost are removed, since what
+ * is there was made by adding to what was not there any more. */
 int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
                     size_t n, bool remove);
 
-/* What to say about a lost one. */
+/* Returns PERHAPS_ERR_LOST, and says which partition it is. */
 int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition);
 
 #endif

@@ -1,5 +1,27 @@
 /* round.c - requests go to the nodes that own their slots, all nodes work at once, and what
- * came to nothing is put off. */
+ * came to nothing is put off.
+ *
+ *     request -> slot -> node, by the map -> its link:  out    bytes to be sent
+ *                                                       queue  requests whose replies are due
+ *
+ *     reply                                what becomes of the request at the queue's front
+ *     an answer                            taken
+ *     MOVED                                sent at once to the node that it names; the map says
+ *                                          so at once, and is read anew before the next round
+ *     ASK                                  the same, behind ASKING; the map stays as it is
+ *     TRYAGAIN, LOADING, CLUSTERDOWN, ...  put off
+ *     NOPERM, OOM, ...                     the round ends with an error
+ *     none: the connection broke           all in its queue are put off, and marked as SENT
+ *
+ * A server answers in the order in which it was asked, so the queue tells whose reply it is.
+ *
+ * What is certain after a connection broke: what was taken is done.  What was put off is done,
+ * or not, or will be done in a moment; only if not a byte went out is it surely not done.  So
+ * what is marked as SENT is sent once more as 'again', and whoever takes its answer must not
+ * conclude from what it finds who did it.
+ *
+ * Invariant: until the round ends, each request that must be answered is in the queue of one
+ * link, or put off, or answered. */
 #include "round.h"
 
 #include <ctype.h>
@@ -7,9 +29,11 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* So much is sent while more is written, so that servers have something to do meanwhile. */
+/* As soon as so much is written it is sent, so that servers work while more is written. */
 enum { SEND_NBYTES = 32 << 10 };
 
+/* How often 'stopped' is asked while servers are silent; and how many redirections a request
+ * takes at most, on average: two servers may each say that the other has the slot. */
 enum { POLL_MS = 100, HOPS_MOST = 16 };
 
 /* What is known of a request. */
@@ -42,8 +66,7 @@ static void put_off(struct round *round, uint32_t i)
         round->later[round->nlater++] = i;
 }
 
-/* What it had been sent is put off; nobody knows whether that was done, unless nothing was sent
- * at all. */
+/* Puts off all that waits in the queue of a link that has failed. */
 static void give_up_link(struct round *round, struct link *link)
 {
     uint32_t entry;
@@ -288,13 +311,13 @@ static void serve(struct round *round, struct link *link, short happened)
     }
 }
 
-/* Until every request was answered or put off.  The servers get what fits, then what they send
- * is taken as it comes. */
+/* Sends what is written, and takes replies as they come, until no link waits for one: each
+ * request was answered or put off. */
 static void pump(struct round *round)
 {
     struct nodes *nodes = round->nodes;
     while (!round->error) {
-        size_t most = nodes->nlinks + 1; /* a redirection may make more: for the next round */
+        size_t most = nodes->nlinks + 1; /* of now: a redirection may make more */
         struct pollfd *events = calloc(most, sizeof *events);
         struct link **waiting = calloc(most, sizeof *waiting);
         size_t n = events && waiting ? find_waiting(nodes, events, waiting) : 0;
@@ -347,7 +370,8 @@ void round_repeat(struct round *round)
         }
 }
 
-/* After an error what is still on its way is waited for only where it matters. */
+/* After an error, takes what is still on its way.  An error while it waits changes nothing: the
+ * first one is told. */
 static void await_rest(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -365,6 +389,7 @@ static void await_rest(struct round *round)
     memcpy(nodes->problem, problem, sizeof problem);
 }
 
+/* Closes the links on which replies are still due: the next exchange must not get them. */
 static void hang_up(struct round *round)
 {
     uint32_t entry;
@@ -373,7 +398,7 @@ static void hang_up(struct round *round)
         if (!link->waiting)
             continue;
         link_fail(link, "hung up");
-        link->rest_ms = 0;
+        link->rest_ms = 0; /* nothing is wrong with the server */
         while (link_forget(link, &entry))
             if (entry < round->exchange->count)
                 round->state[entry] |= link->sent ? SENT : 0;

@@ -1,11 +1,15 @@
 /* round.h - many requests at once: each is sent to the node that owns its slot, and all nodes
- * work at the same time. */
+ * work at the same time.
+ *
+ * An exchange is a set of requests, whoever sends them.  A round is one exchange under way: it
+ * sends every request once, follows redirections, and puts off what came to nothing.  Running
+ * rounds again until nothing is put off is exchange.h's. */
 #ifndef ROUND_H
 #define ROUND_H
 
 #include "nodes.h"
 
-/* One of them, as the functions of its exchange get it. */
+/* One request, as the functions of its exchange get it. */
 struct request {
     void *context; /* of the exchange */
     size_t i;      /* its number, from 0 on */
@@ -13,7 +17,8 @@ struct request {
                       was done */
 };
 
-/* Each request is written, perhaps several times, and taken once, in any order. */
+/* Requests may be written several times, so each must do no harm when it is done twice.  Each
+ * is taken once (twice, if replicas did not acknowledge it), in any order. */
 struct exchange {
     size_t count; /* less than QUEUE_ASKING */
 
@@ -24,16 +29,17 @@ struct exchange {
     const char *const *command;
     void (*write)(const struct request *request, struct resp *out);
 
-    /* NULL; or returns 0, or an error that ends the exchange, for which it has called
-     * nodes_fail(). */
+    /* Takes a reply that is no error.  Returns 0, or an error that ends the exchange, for which
+     * it has called nodes_fail().  NULL: all are welcome. */
     int (*take)(const struct request *request, const struct reply *reply);
 
-    /* NULL; or returns 0 for an error reply that is as good as any, an error that ends the
-     * exchange, or 1: it is dealt with here. */
+    /* Takes an error reply.  Returns 0 if it answers the request, an error that ends the
+     * exchange, or 1 to have the round deal with it.  NULL: the round deals with all. */
     int (*take_error)(const struct request *request, const struct reply *reply);
 
-    /* NULL; or is told at the end, after an error, of each request that was not taken and yet
-     * may have been done.  Then what is on its way is waited for after an error. */
+    /* After an error of the exchange, is called for each request that was not taken and yet may
+     * have been done.  To keep these few, what is on its way is still waited for.  NULL: nobody
+     * wants to know, and nothing is waited for. */
     void (*doubt)(const struct request *request);
 
     void *context;
@@ -47,8 +53,8 @@ struct exchange {
 struct round {
     struct nodes *nodes;
     const struct exchange *exchange;
-    uint8_t *state;  /* of each request */
-    uint32_t *later; /* those to be sent again */
+    uint8_t *state;  /* of each request: SENT, TAKEN (round.c) */
+    uint32_t *later; /* the requests that were put off */
     size_t nlater;
     uint64_t hops;     /* redirections that were followed */
     int64_t failed_ms; /* when something failed first; 0: nothing has */
@@ -63,13 +69,14 @@ int round_begin(struct round *round, struct nodes *nodes, const struct exchange 
 /* Sends those that were put off, until each was answered, or put off again. */
 void round_run(struct round *round);
 
-/* Puts off what was taken already, as if nobody knew whether it was done. */
+/* Puts off again what was taken, as if nobody knew whether it was done. */
 void round_repeat(struct round *round);
 
 /* Clears up; returns the error of the round. */
 int round_end(struct round *round);
 
-/* All of it to exchange->only, without trying again. */
+/* Sends all requests to exchange->only, and tries nothing again.  PERHAPS_ERR_UNREACHABLE: some
+ * were put off. */
 int round_alone(struct nodes *nodes, const struct exchange *exchange);
 
 /* PERHAPS_ERR_STOPPED if the caller wants to stop. */
