@@ -1,4 +1,5 @@
-/* client.c - the handle, and the two ways in which a filter may lie on servers. */
+/* client.c - the public calls: the handle, and which of the two ways it is in which the filter
+ * lies on servers.  A call is checked here, cut into batches, and handed on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static const struct dialect own_dialect = { .layout = "perhaps",
                                             .download = transfer_down,
                                             .verify = stats_verify };
 
-/* 0, or the error of an operation that the filter of others cannot, and why. */
+/* Returns 0, or the error of an operation that a filter of Redisson's does not have. */
 static int check_can(perhaps_cluster *c, bool can, const char *why)
 {
     return can ? 0 : nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED, "%s", why);
@@ -77,8 +78,8 @@ int perhaps_cluster_download(perhaps_cluster *c, const char *path)
     return error ? error : c->dialect->download(c, path);
 }
 
-/* The next batch: up to and without a key that the hash does not take, unless it is the
- * first. */
+/* How many keys the next batch has.  A key that the hash does not take is the first of a batch,
+ * which fails: so the keys before it have been dealt with. */
 static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
 {
     size_t left = keys->count - at, n = 1;
@@ -91,7 +92,7 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Asks or adds all keys, a batch at a time.  present[] may be NULL. */
+/* Deals with all keys, a batch at a time.  present[] may be NULL. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
                    int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
                                     size_t *done),
@@ -187,7 +188,8 @@ static void take_names(perhaps_cluster *c)
     c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
 }
 
-/* The address without its password; of one that is none, what is surely behind a password. */
+/* The address without its password.  Of a text that is no address: what stands behind its last
+ * '@', since a password may stand before. */
 static char *show(const struct address *a, const char *url)
 {
     char *shown;

@@ -6,7 +6,7 @@
 
 #include "numbers.h"
 
-/* What a client of a later version would change if clients of this one were to stay away. */
+/* A later version of perhaps changes it where clients of this one must stay away. */
 static const char version[] = "1";
 
 const char *const state_name[STATES] = { "creating", "ready", "deleting" };
@@ -239,7 +239,7 @@ const char *description_read(const redisReply *fields, struct description *descr
     return NULL;
 }
 
-/* Given back twice, after a failover that had lost the reserving, a count may be below 0. */
+/* A count may be below 0: a failover lost what was reserved, and it was given back. */
 static bool read_count(struct description *d, const char *field, const char *value)
 {
     struct layer_description *layer = layer_of(d, field, "keys");

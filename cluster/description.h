@@ -1,5 +1,6 @@
-/* description.h - what a filter on servers is: the fields of the Redis hash "perhaps:{name}"
- * (doc/CLUSTER.md). */
+/* description.h - what a filter on servers is: the fields of the Redis hash "perhaps:{NAME}",
+ * and of the hash that counts its keys (doc/CLUSTER.md).  Here they are only written and read.
+ * What is read may come from an enemy. */
 #ifndef DESCRIPTION_H
 #define DESCRIPTION_H
 
@@ -10,11 +11,11 @@
 
 enum { ID_DIGITS = 12 };
 
-/* A layer is made as was written down, whoever makes it; and counts when it is ready. */
+/* A layer is made as it was written down, whoever makes it; it is used when it is ready. */
 struct layer_description {
     struct perhaps_description layout; /* hash, seed and check are the filter's */
     uint64_t partitions;
-    uint64_t keys; /* reserved so far: of another Redis hash */
+    uint64_t keys; /* added or reserved: from the counts */
     bool planned, ready;
 };
 
@@ -34,23 +35,24 @@ struct description {
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 
-/* Reads the answer to HGETALL.  Returns NULL, or what is wrong with it: description_unfinished,
- * or that it is of another version, or nonsense. */
+/* Reads the answer to HGETALL of the description.  Returns NULL, or one line of what is wrong:
+ * description_unfinished; or that it is of another version, or nonsense.  Fields that are not
+ * known are passed over. */
 extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);
 
-/* Reads the answer to HGETALL of the counts.  Returns NULL, or what is wrong with it. */
+/* Reads the answer to HGETALL of the counts into keys of the layers.  Returns the same. */
 const char *counts_read(const redisReply *fields, struct description *description);
 
 /* Writes HSET with all but the layers behind the first, which come when they are made. */
 void description_write(const struct description *description, const char *key,
                        struct resp *out);
 
-/* "layer.3", "keys.3", "ready.3" */
+/* Writes the name of a field of a layer: "layer.3", "keys.3", "ready.3". */
 enum { FIELD_NBYTES = 16, LAYER_NBYTES = 512 };
 void description_field(char field[FIELD_NBYTES], const char *what, unsigned layer);
 
-/* What "layer.3" holds. */
+/* Writes what such a field "layer.3" holds. */
 void description_layer(char text[LAYER_NBYTES], const struct layer_description *layer);
 
 #endif

@@ -1,5 +1,6 @@
-/* foreign.c - filters that Redisson made: one string of bits, and a hash that says what they
- * mean.  Both clients see each other's keys. */
+/* foreign.c - filters that Redisson made: one string of bits, NAME, and a hash {NAME}:config
+ * that says how large it is.  They are asked and added to, and Redisson and we see each other's
+ * keys; making and deleting them is Redisson's. */
 #include <math.h>
 #include <string.h>
 
@@ -52,8 +53,8 @@ static int take_config(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* Before and after each batch, as Redisson's own scripts do: sizes that change in between would
- * make the answers wrong. */
+/* Done before and after each batch, as Redisson's own scripts do: if the size changed in
+ * between, the answers would be wrong. */
 static int check_config(perhaps_cluster *c)
 {
     char key[NAME_NBYTES_MOST + 16];

@@ -12,8 +12,8 @@
  *     | keys added by all clients | reserved by all, under way | room |
  *     '------------------------ count ------------------------'
  *
- * So however many clients add at once, they never put more keys into a layer than it was planned
- * for.  A client that dies leaves what it had reserved: the layer is full a little too early.
+ * So however many clients add at once, a layer never gets more keys than it was planned for.  A
+ * client that dies leaves what it had reserved: the layer is full a little too early.
  *
  * Where there is not room for all, keys that are there already are sifted out first, since they
  * need none.  If the rest does not find room either, the filter grows; or it cannot, and the

@@ -8,9 +8,12 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* hiredis moves what it has not read yet to the front of its buffer with every kilobyte that it
- * reads: given little at a time, it moves little. */
-enum { FEED_NBYTES = 4 << 10, REST_MS = 100 };
+/* With every kilobyte that hiredis reads it moves what it has not read yet to the front of its
+ * buffer: given little at a time, it moves little. */
+enum { FEED_NBYTES = 4 << 10 };
+
+/* A server that refuses connections would be asked thousands of times a second otherwise. */
+enum { REST_MS = 100 };
 
 int64_t now_ms(void)
 {
@@ -21,8 +24,9 @@ int64_t now_ms(void)
 
 /* ---- Replies without a tree ------------------------------------------------------------ */
 
-/* hiredis calls these as it reads a reply, and only looks whether they return NULL.  What is
- * nested deeper than an array of numbers is not asked for, and ignored. */
+/* hiredis calls these as it reads a reply, and only looks whether they return NULL, which ends
+ * the connection.  What is nested deeper than an array of numbers is ignored: no command that
+ * is sent answers so, but those whose answers are trees. */
 
 static struct reply *reply_of(const redisReadTask *task)
 {
@@ -57,7 +61,7 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     return reply;
 }
 
-/* One that is longer than any of ours is not read to its end. */
+/* An array that is longer than any answer to our commands is an error. */
 static void *take_array(const redisReadTask *task, element_count count)
 {
     struct reply *reply = reply_of(task);
@@ -108,7 +112,8 @@ static const redisReplyObjectFunctions plain_functions = {
     .createNil = take_nil,
 };
 
-/* hiredis takes memory for as many elements as a server announces. */
+/* hiredis takes memory for as many elements as a server announces: so that no server can have
+ * it take gigabytes. */
 enum { ELEMENTS_MOST = 1 << 20 };
 
 static void *take_tree_array(const redisReadTask *task, element_count count)
@@ -297,10 +302,11 @@ bool link_receive(struct link *link, bool tree)
     return true;
 }
 
-/* No text is that long that we ask for. */
+/* No text that we ask for is longer. */
 enum { TEXT_NBYTES_MOST = 2 << 20 };
 
-/* The next reply that can be made of what was received; NULL: of the next bytes, perhaps. */
+/* Makes the next reply of what was received; NULL: there is not all of it yet.  false: it is no
+ * reply. */
 static bool read_reply(struct link *link, void **object)
 {
     redisReader *reader = link->context->reader;

@@ -1,4 +1,11 @@
-/* link.h - a connection to one server: what was sent over it, what was answered. */
+/* link.h - a connection to one server: what was sent over it, what was answered.
+ *
+ *     out     | sent | written, not sent |          commands
+ *     queue   | entry | entry | ...                 one for each reply that is due, in order
+ *     in      | given to hiredis | received |       bytes of replies
+ *
+ * Nothing here waits: link_send() and link_receive() do what is possible at once, and round.c
+ * polls.  A link stays where it is when its connection fails; opening it connects anew. */
 #ifndef LINK_H
 #define LINK_H
 
@@ -10,7 +17,7 @@
 #include "resp.h"
 #include "slots.h"
 
-/* Numbers in an array that a reply can be: the bits of a key, and some more. */
+/* The most numbers in an array that is a reply: the bits of a key, and some more. */
 enum { NUMBERS_MOST = 192 };
 
 /* What hiredis counts the elements of an array in. */
@@ -20,8 +27,9 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
-/* A reply.  Of most only what our commands answer with is kept, without a call of malloc() for
- * each; or 'tree', which has all of it. */
+/* A reply.  Only what the answers to most commands have is kept, without a call of malloc() for
+ * each: a number, a text, an array of numbers.  For other commands 'tree' has all of it, as
+ * hiredis makes it. */
 struct reply {
     int type; /* REDIS_REPLY_... */
     long long number;
@@ -51,40 +59,41 @@ struct link {
     char in[64 << 10]; /* what was received, and not given to hiredis yet */
     size_t in_at, in_nbytes;
     struct reply reply;
-    int64_t heard_ms; /* when it last sent or took something, or had nothing to do */
-    int64_t rest_ms;  /* not to be opened before, since it failed */
+    int64_t heard_ms; /* when bytes last went through it, or nothing was due */
+    int64_t rest_ms;  /* it has failed, and is not to be opened before */
     /* These four are for those above, who set them and look at them. */
     bool unacknowledged; /* what it took in this exchange its replicas may not have */
     bool used;           /* in the last exchange it answered what had to be answered */
     bool fresh, checked; /* partitions.c: is being looked at, was looked at */
     bool sent;           /* something, since it was opened */
-    bool closed;         /* it failed since the server has closed it: it is there */
+    bool closed;         /* it failed since the server closed it: so there is a server */
     char trouble[256];
 };
 
 int64_t now_ms(void);
 
-/* Begins to connect, and puts AUTH and READONLY first where they are needed.  false: 'trouble'
- * says why; it is closed. */
+/* Begins to connect, and puts AUTH and READONLY first where they are needed.  false: it failed;
+ * 'trouble' says why. */
 bool link_open(struct link *link, const char *user, const char *password);
 
-/* Puts what was just written to link->out into the queue.  false: no memory; it is closed. */
+/* Puts an entry into the queue for the command that was just written to link->out.  false: no
+ * memory; the link is closed. */
 bool link_queue(struct link *link, uint32_t entry);
 
 /* Sends and receives what is possible at once.  false: it failed; 'trouble' says why. */
 bool link_send(struct link *link);
 bool link_receive(struct link *link, bool tree);
 
-/* Takes the next reply that has come, and its entry of the queue.  Returns NULL if none has,
- * or the server sends nonsense (*failed).  It stays until the next call. */
+/* Takes the next reply that has come, and its entry of the queue.  Returns NULL if none has
+ * come, or if the server sends nonsense (*failed).  The reply stays until the next call. */
 const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed);
 
-/* Closes it and remembers why, for a while in which it is not opened again.  What waits for an
- * answer is taken from it by link_forget(). */
+/* Closes it, notes why, and lets it rest for a moment.  What was in its queue stays there: take
+ * it with link_forget(). */
 void link_fail(struct link *link, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The next entry that will never be answered; false: there is none. */
+/* Takes the next entry from the queue without a reply.  false: there is none. */
 bool link_forget(struct link *link, uint32_t *entry);
 
 void link_release(struct link *link);

@@ -1,4 +1,8 @@
-/* nodes.h - the servers of a cluster, or the one there is, and the connections to them. */
+/* nodes.h - the servers of a cluster, or the one there is, and the connections to them.
+ *
+ * The map tells which node owns a slot.  There is a link to each server that was ever needed,
+ * two to one that is asked both as a master and as a replica.  Links stay until the end, so
+ * pointers to them may be kept. */
 #ifndef NODES_H
 #define NODES_H
 
@@ -18,7 +22,7 @@ struct nodes {
     bool known;   /* the map was read */
     bool stale;   /* and is to be read again */
     bool cluster; /* it is one */
-    bool passing; /* a server that did not tell the map may do so in a moment */
+    bool passing; /* when the map was last asked for, at least one server was there */
     struct link **links;
     size_t nlinks;
     unsigned turn; /* of replicas */
@@ -33,7 +37,7 @@ int nodes_fail(struct nodes *nodes, int error, const char *format, ...)
 /* The same for an error whose text is perhaps_strerror()'s. */
 int nodes_fail_plainly(struct nodes *nodes, int error);
 
-/* The link to the master of a slot, or in turn to it and its replicas; NULL: no node is known
+/* The link to the master of a slot; or to it and its replicas in turn.  NULL: no node is known
  * to hold it, or no memory. */
 struct link *nodes_master(struct nodes *nodes, unsigned slot);
 struct link *nodes_any(struct nodes *nodes, unsigned slot);

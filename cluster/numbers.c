@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the C library reads and writes has the decimal point of whatever locale the program has
- * set; so there is none in what it gets, nor in what servers get. */
+/* The C library reads and writes decimal points as the program's locale has them.  So it is
+ * given only texts without one ("1e-3"), and so are servers. */
 
 static size_t leading_digits(const char *text, size_t nbytes)
 {

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* false, leaving *number alone, for anything but digits, or a number above 'most'. */
+/* Reads a number.  false, leaving *number alone, for anything but digits, and for a number
+ * above 'most'. */
 static inline bool read_digits(const char *text, size_t nbytes, uint64_t most, uint64_t *number)
 {
     uint64_t n = 0;
@@ -30,7 +31,7 @@ static inline unsigned count_digits(uint64_t number)
     return n + (number >= 10) + (number >= 100) + (number >= 1000);
 }
 
-/* Returns where it ends, without a zero byte: 20 bytes at most. */
+/* Writes a number of 20 digits at most, without a zero byte.  Returns where it ends. */
 static inline char *put_digits(char *to, uint64_t number)
 {
     char *end = to + count_digits(number), *digit = end;
@@ -40,11 +41,11 @@ static inline char *put_digits(char *to, uint64_t number)
     return end;
 }
 
-/* A number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything
+/* Reads a number from 0 to 1: "0.001" or "1.0E-6".  false, leaving *share alone, for anything
  * else. */
 bool share_read(const char *bytes, size_t nbytes, double *share);
 
-/* The shortest text that reads the same again: "25e-3". */
+/* Writes the shortest text that reads the same again, as digits and a power of ten: "25e-3". */
 enum { SHARE_NBYTES = 32 };
 void share_write(double share, char to[SHARE_NBYTES]);
 

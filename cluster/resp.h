@@ -7,19 +7,19 @@
 #include <stdint.h>
 #include <string.h>
 
-/* All zero is an empty one. */
+/* Commands, one behind the other.  All zero is an empty one. */
 struct resp {
     char *bytes;
     size_t nbytes;
     size_t room;
-    /* Bytes before the command that is being written. */
-    size_t whole;
-    /* No memory: neither the command that was being written is in it, nor those that came
-     * after; until resp_clear(). */
+    size_t whole; /* bytes of commands before the one that is being written */
+
+    /* There was no memory: the command that was being written is not in it, nor is any that
+     * came after, until resp_clear().  So nobody has to look after each argument. */
     bool failed;
 };
 
-/* Begins a command of 'nargs' arguments, its name among them.  Exactly so many of
+/* Begins a command of 'nargs' arguments, its name among them.  Exactly so many calls of
  * resp_bytes(), resp_text() and resp_number() must follow.  Makes room for arguments of
  * 'nbytes' bytes together: a guess, which saves time if it is not too low. */
 void resp_command(struct resp *resp, unsigned nargs, size_t nbytes);

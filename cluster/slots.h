@@ -26,8 +26,8 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
 /* Servers tell "?" for what they do not know themselves. */
 bool endpoint_is_unknown(const struct endpoint *at);
 
-/* It may be empty.  false, changing nothing, for one that is too long, or is not one word of
- * printable ASCII: it stands in messages. */
+/* Sets the host, which may be empty.  false, changing nothing, for one that is too long, or is
+ * not one word of printable ASCII: hosts stand in messages. */
 bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes);
 
 /* ---- What an error reply asks for ------------------------------------------------------ */
@@ -75,17 +75,20 @@ struct slot_map {
 void slot_map_init(struct slot_map *map);
 void slot_map_release(struct slot_map *map);
 
-/* These return NULL; or one line of what is wrong, or no_memory, and have changed nothing. */
+/* The next three return NULL; or no_memory, or one line of what is wrong, and have changed
+ * nothing. */
 
-/* One server holds all slots. */
+/* Makes the map of one server that holds all slots. */
 const char *slot_map_single(struct slot_map *map, const struct endpoint *server);
 
-/* From the answer of 'asked' to CLUSTER SLOTS.  Indexes of nodes are new.  Nodes whose host is
- * not told have that of 'asked'; those that are not known ("?") hold nothing. */
+/* Makes the map from the answer of 'asked' to CLUSTER SLOTS.  Indexes of nodes are new.  A node
+ * whose host is not told has that of 'asked'; one whose host is not known ("?") holds
+ * nothing. */
 const char *slot_map_read(struct slot_map *map, const struct redisReply *reply,
                           const struct endpoint *asked);
 
-/* The slot is at 'to' (whose host is not empty), a new node perhaps: indexes stay. */
+/* Notes that the slot is at 'to' (whose host is not empty), which may be a new node.  Indexes
+ * of nodes stay. */
 const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endpoint *to);
 
 /* The index of a node, or NOBODY. */

@@ -1,10 +1,12 @@
+/* stats.c - what is to be known of a filter on servers: from its description, and from samples
+ * of its bits. */
 #include <math.h>
 
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
 
-/* What is sampled of a layer, in pieces from partitions that are spread evenly. */
+/* What is sampled of a layer: the beginnings of some partitions, spread evenly. */
 enum { SAMPLES = 64, SAMPLE_NBYTES = 64 << 10 };
 
 struct sampling {
@@ -61,8 +63,8 @@ static double load_of(const struct sampling *s)
     return s->nbits ? (double)s->nset / (double)s->nbits : 0;
 }
 
-/* Of the number of keys that the load tells: from the bits of one key to the next they are as
- * random as in a throw of so many dice. */
+/* How far off the number of keys may be that the load tells: the number of bits set in a sample
+ * varies as that of independent events does, by its square root. */
 static double relative_deviation(const struct sampling *s)
 {
     double load = load_of(s);

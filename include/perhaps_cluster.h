@@ -12,9 +12,9 @@
  *     perhaps_cluster_free(seen);
  *
  * The key's hash chooses one of many partitions, each a Redis string of at most 16 MiB, and in
- * it a block of 64 bytes, or of a few times as many: in large batches an add is one command to
- * one node, and so is a question; a call with one key costs 4 to 13 (doc/CLUSTER.md).  Plain
- * commands only: no module, no script.
+ * it a block of 64 bytes, or of a few times as many.  So in large batches an add takes one
+ * command to one node, and so does a question; a call with one key takes 4 to 13 commands
+ * (doc/CLUSTER.md).  Servers need no module and no script.
  *
  * Answers.  A key whose add has returned is answered "perhaps" by every client, until the
  * servers lose what they had acknowledged: 'acknowledge' of the options says how many replicas
@@ -22,9 +22,9 @@
  * answer or has lost its part, is an error and never a "no".
  *
  * Errors are those of perhaps.h and enum perhaps_cluster_error; perhaps_cluster_problem() says
- * in one line what, where, and what to do.  Commands are tried again while 'patience_ms'
- * lasts: over a broken connection, a slot on its way, a failover.  Adding a key twice changes
- * nothing, so that is safe.
+ * in one line what is wrong, where, and what to do.  When a connection breaks, a slot moves or
+ * a master fails, commands are sent again while 'patience_ms' lasts.  This is safe, since
+ * adding a key twice changes nothing.
  *
  * Threads.  A handle is for one thread at a time; any number of handles, in any number of
  * threads, processes and machines, may use one filter at once. */
@@ -61,8 +61,8 @@ struct perhaps_cluster_options {
      * only with StringCodec; and if its string is lost, that reads as "no" (doc/CLUSTER.md). */
     const char *url;
     const char *user, *password; /* where the URL has none */
-    unsigned timeout_ms;  /* for a connection, and for a server to go on answering; 0: 3000 */
-    unsigned patience_ms; /* for an operation to go on after failures; 0: 30000 */
+    unsigned timeout_ms;         /* a server that is silent for so long is given up; 0: 3000 */
+    unsigned patience_ms; /* how long an operation is tried again after failures; 0: 30000 */
     bool replicas;        /* questions go to replicas too, which may not have the last adds */
     unsigned acknowledge; /* replicas that must have an add before it returns; 0: none */
     struct perhaps_hashing hashing; /* the secret or function, if it needs one */
@@ -93,25 +93,29 @@ PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* ---- Make and delete ------------------------------------------------------------------- */
 
-/* Makes an empty filter and opens it: of 'capacity' keys and rate 'fpr'; under
- * PERHAPS_CAN_GROW it begins with so many and takes more, in layers; hashing and preference are
- * heeded.  All its memory is taken at once, 'partitions' strings that all nodes share, or
- * a few less; 0: what keeps each at 16 MiB or less, and 1024 or more where they can be 4 KiB.
+/* Makes an empty filter for 'capacity' keys at the rate 'fpr', and opens it.  With
+ * PERHAPS_CAN_GROW it begins with so many keys and takes more, in layers.  Hashing and
+ * preference of the options are heeded.
+ *
+ * It takes all its memory at once, as 'partitions' strings, or a few fewer, which are spread
+ * over all nodes.  0: so many that each takes at most 16 MiB, and 1024 or more if each can be
+ * 4 KiB.
  *
  * Returns 0; an error of perhaps_plan_for(); PERHAPS_ERR_ARGUMENT for partitions that would be
  * larger than 16 MiB or smaller than a block; PERHAPS_ERR_TAKEN, PERHAPS_ERR_SERVER_FULL and
- * others: nothing is left then, or if that could not be reached a filter that is unfinished,
- * which perhaps_cluster_delete() removes.  Of several who make one at once, one does. */
+ * others.  After an error nothing is left; or, where servers could not be reached, a filter
+ * that is unfinished, which perhaps_cluster_delete() removes.  Of several clients that make one
+ * of that name at once, one succeeds. */
 PERHAPS_API int perhaps_cluster_create(perhaps_cluster *cluster,
                                        const struct perhaps_options *options,
                                        uint64_t partitions);
 
-/* Opens the filter: reads what it is, and looks whether all its partitions are there, on
- * servers that can be reached at once; on others when they are first asked. */
+/* Opens the filter: reads what it is, and looks whether all its partitions are there: now, on
+ * servers that can be reached; on others when they are first asked. */
 PERHAPS_API int perhaps_cluster_open(perhaps_cluster *cluster);
 
-/* Removes the filter, an unfinished one too, and all that belongs to it.  Open handles, also of
- * others, then find PERHAPS_ERR_MISSING or PERHAPS_ERR_LOST. */
+/* Removes the filter, also an unfinished one, and all that belongs to it.  Handles of any
+ * client that have it open then get PERHAPS_ERR_MISSING or PERHAPS_ERR_LOST. */
 PERHAPS_API int perhaps_cluster_delete(perhaps_cluster *cluster);
 
 /* Puts a copy of a filter that has a layout (perhaps_layout_of()) there, with all its keys, and
@@ -126,20 +130,20 @@ PERHAPS_API int perhaps_cluster_download(perhaps_cluster *cluster, const char *p
 
 /* ---- Add and ask ----------------------------------------------------------------------- */
 
-/* Adds keys unless they are perhaps there, and tells which were in was_present[] (NULL is
- * allowed).  All keys together go to the nodes in one go: thousands at once are many times
- * faster than one.
+/* Adds keys unless they are perhaps there, and tells in was_present[] (NULL is allowed) which
+ * were.  Keys of one call go to all nodes at once: thousands in a call are many times faster
+ * than one.
  *
  * Of all clients that add one key at once exactly one is told that it was not present,
  * whatever the order in which their commands arrive.  With one exception: if the connection
- * breaks before the answer comes, the command is sent again, and finding all bits set then
- * does not tell whose they were.  Such a key counts as not present, so that whoever keeps what
- * is new loses nothing, and is counted in 'doubtful' of the statistics.
+ * breaks before the answer comes, the command is sent again; if all bits are set then, nobody
+ * knows who set them.  Such a key counts as not present, so that whoever keeps what is new
+ * loses nothing, and is counted in 'doubtful' of the statistics.
  *
  * Returns 0; PERHAPS_ERR_FULL when 'capacity' keys are in and it does not grow; or another
- * error: the first *done keys (NULL is allowed) have been dealt with, each as if alone; those
- * behind them may have been added or not.  Only keys that were added, or may have been, take
- * room. */
+ * error.  After an error the first *done keys (NULL is allowed) have been dealt with, each as
+ * if alone; those behind them may have been added or not.  Only keys that were added, or may
+ * have been, take room. */
 PERHAPS_API int perhaps_cluster_add_many(perhaps_cluster *cluster,
                                          const struct perhaps_keys *keys, bool *was_present,
                                          size_t *done);
@@ -156,7 +160,7 @@ struct perhaps_cluster_stats {
     struct perhaps_plan plan; /* of all layers together; kind "chain" for one that may grow */
     const char *layout;       /* "perhaps", "redisson" */
     const char *hash;
-    uint64_t keys; /* that set a bit; what clients that died had reserved counts too; redisson:
+    uint64_t keys; /* that set a bit, and what clients that died had reserved; redisson:
                       estimated */
     uint64_t layers, partitions;
     uint64_t memory_nbytes;  /* of all partitions */
@@ -176,15 +180,15 @@ PERHAPS_API int perhaps_cluster_stats_of(perhaps_cluster *cluster,
                                          struct perhaps_cluster_stats *stats);
 
 struct perhaps_cluster_verdict {
-    uint64_t partitions, lost; /* looked at; of these missing, too short, or another's */
+    uint64_t partitions, lost; /* looked at; of these missing, or of another length */
     uint64_t first_lost;
     uint64_t sampled_nbytes;
     double keys_estimated, keys_deviation; /* from the samples, and how exact that is */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Looks at every partition's length and mark and samples their bits.  Returns 0, or
- * PERHAPS_ERR_LOST, with the verdict; or another error. */
+/* Looks at every partition's length, and samples their bits.  Returns 0, or PERHAPS_ERR_LOST,
+ * with the verdict; or another error. */
 PERHAPS_API int perhaps_cluster_verify(perhaps_cluster *cluster,
                                        struct perhaps_cluster_verdict *verdict);
 
