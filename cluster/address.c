@@ -1,3 +1,7 @@
+/* address.c - takes an address apart from left to right: scheme, login, server, name, settings.
+ *
+ * Spans point into the caller's text; what goes into the address is decoded, and a copy.  No
+ * problem repeats what was given: there may be a password in it. */
 #include "address.h"
 
 #include <stddef.h>
@@ -6,8 +10,6 @@
 #include <string.h>
 
 #include "numbers.h"
-
-/* The problems never repeat what was given: there may be a password in it. */
 
 const char no_memory[] = "out of memory";
 

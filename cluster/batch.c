@@ -1,3 +1,5 @@
+/* batch.c - a request for each pending key, and behind these what finds out that a partition is
+ * lost: "no" is told only of partitions that are known to be whole. */
 #include "batch.h"
 
 #include <stdlib.h>

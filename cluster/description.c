@@ -1,3 +1,7 @@
+/* description.c - the description, field by field: how it is written, and how it is read.
+ *
+ * A value is checked when it is read.  Only the geometry of layers is not: that is checked by
+ * perhaps_layout_restore(), before anything is done with it. */
 #include "description.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* handle.c - what is done with a handle whatever it does: tell the description, clear up. */
 #include "handle.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* layers.c - reads the description of a filter, and opens its layers one after the other. */
 #include "layers.h"
 
 #include <stdio.h>

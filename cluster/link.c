@@ -1,3 +1,7 @@
+/* link.c - bytes of commands go out, bytes of replies come in and go through hiredis's reader.
+ *
+ * Invariant: a link that is closed has nothing in 'out' and 'in'.  It may have a queue, until
+ * whoever filled that has taken it back with link_forget(). */
 #include "link.h"
 
 #include <errno.h>

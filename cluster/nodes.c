@@ -1,3 +1,4 @@
+/* nodes.c - the links to servers, found by slot or by address; the last problem. */
 #include "nodes.h"
 
 #include <stdarg.h>

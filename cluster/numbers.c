@@ -1,3 +1,4 @@
+/* numbers.c - shares as decimal numbers, the same in every locale. */
 #include "numbers.h"
 
 #include <stdio.h>

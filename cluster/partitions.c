@@ -1,3 +1,5 @@
+/* partitions.c - names and lengths of partitions; exchanges that make them, remove them, and
+ * look whether they are whole. */
 #include "partitions.h"
 
 #include <stdio.h>

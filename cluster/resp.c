@@ -1,3 +1,7 @@
+/* resp.c - writes commands into one growing buffer.
+ *
+ * Invariant: the first 'whole' bytes are whole commands.  Behind them is the command that was
+ * begun last, as far as it is written; or nothing, if there was no memory for it. */
 #include "resp.h"
 
 #include <stdlib.h>

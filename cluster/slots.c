@@ -44,7 +44,9 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes)
+/* Sets the host, which may be empty.  false, changing nothing, for one that is too long, or is
+ * not one word of printable ASCII: hosts stand in messages. */
+static bool set_host(struct endpoint *at, const char *host, size_t nbytes)
 {
     if (nbytes > HOST_NBYTES_MOST)
         return false;
@@ -56,7 +58,8 @@ bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes)
     return true;
 }
 
-bool endpoint_is_unknown(const struct endpoint *at)
+/* Servers tell "?" for what they do not know themselves. */
+static bool is_unknown(const struct endpoint *at)
 {
     return strcmp(at->host, "?") == 0;
 }
@@ -78,7 +81,7 @@ static bool read_target(const char *text, struct redirection *redirection)
     if (!blank || !colon || colon < blank ||
         !read_digits(text, (size_t)(blank - text), SLOTS - 1, &slot) ||
         !read_digits(colon + 1, strlen(colon + 1), UINT16_MAX, &port) || port == 0 ||
-        !endpoint_set_host(&redirection->to, blank + 1, (size_t)(colon - blank - 1)))
+        !set_host(&redirection->to, blank + 1, (size_t)(colon - blank - 1)))
         return false;
     redirection->slot = (unsigned)slot;
     redirection->to.port = (unsigned)port;
@@ -91,7 +94,7 @@ static void redirect(const char *target, enum verdict verdict, struct redirectio
     redirection->refresh = verdict == REPLY_MOVED;
     if (!read_target(target, redirection))
         *redirection = (struct redirection){ .verdict = REPLY_STRANGE };
-    else if (endpoint_is_unknown(&redirection->to))
+    else if (is_unknown(&redirection->to))
         *redirection = (struct redirection){ .verdict = REPLY_AGAIN, .refresh = true };
 }
 
@@ -297,8 +300,8 @@ static const redisReply *find_ip(const redisReply *node)
 static bool set_told(struct endpoint *at, const redisReply *host, const struct endpoint *asked)
 {
     if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
-        return endpoint_set_host(at, asked->host, strlen(asked->host));
-    return is(host, REDIS_REPLY_STRING) && endpoint_set_host(at, host->str, host->len);
+        return set_host(at, asked->host, strlen(asked->host));
+    return is(host, REDIS_REPLY_STRING) && set_host(at, host->str, host->len);
 }
 
 static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
@@ -306,7 +309,7 @@ static bool read_host(const redisReply *node, const struct endpoint *asked, stru
     const redisReply *ip;
     if (!set_told(at, node->element[0], asked))
         return false;
-    return !endpoint_is_unknown(at) || !(ip = find_ip(node)) || set_told(at, ip, asked);
+    return !is_unknown(at) || !(ip = find_ip(node)) || set_told(at, ip, asked);
 }
 
 /* Finds or adds a node, and sets *index to where, or to NOBODY if its host is not known. */
@@ -322,7 +325,7 @@ static const char *read_node(struct slot_map *map, const redisReply *node,
         return "the answer to CLUSTER SLOTS has a node without a port; without TLS it needs "
                "one";
     at.port = (unsigned)port->integer;
-    return endpoint_is_unknown(&at) ? NULL : find_or_add(map, &at, index);
+    return is_unknown(&at) ? NULL : find_or_add(map, &at, index);
 }
 
 static const char *read_master(struct slot_map *map, const redisReply *range,

@@ -23,13 +23,6 @@ struct endpoint {
 
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
 
-/* Servers tell "?" for what they do not know themselves. */
-bool endpoint_is_unknown(const struct endpoint *at);
-
-/* Sets the host, which may be empty.  false, changing nothing, for one that is too long, or is
- * not one word of printable ASCII: hosts stand in messages. */
-bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes);
-
 /* ---- What an error reply asks for ------------------------------------------------------ */
 
 enum verdict {
