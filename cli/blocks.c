@@ -192,7 +192,7 @@ struct stream {
 
 #define PACKED_NBYTES ((size_t)128 << 10)
 
-static ssize_t fail(struct stream *stream, const char *problem)
+static ssize_t broken(struct stream *stream, const char *problem)
 {
     stream->problem = problem;
     return -1;
@@ -203,14 +203,14 @@ static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 {
     for (;;) {
         if (!stop_wait(stream->fd))
-            return fail(stream, "interrupted");
+            return broken(stream, "interrupted");
         ssize_t got = read(stream->fd, buffer, nbytes);
         if (got >= 0) {
             stream->nread += (uint64_t)got;
             return got;
         }
         if (errno != EINTR && errno != EAGAIN)
-            return fail(stream, strerror(errno));
+            return broken(stream, strerror(errno));
     }
 }
 
@@ -280,7 +280,7 @@ static bool learn_format(struct stream *stream)
         stream->nhead += (size_t)got;
     }
     if (magic && magic->refusal)
-        return fail(stream, magic->refusal) == 0;
+        return broken(stream, magic->refusal) == 0;
     stream->unpacker = magic ? magic->unpacker : NULL;
     return true;
 }
@@ -292,7 +292,7 @@ static bool start_unpacking(struct stream *stream)
     stream->packed = malloc(PACKED_NBYTES);
     stream->state = calloc(1, stream->unpacker->state_nbytes);
     if (!stream->packed || !stream->state)
-        return fail(stream, "out of memory") == 0;
+        return broken(stream, "out of memory") == 0;
     memcpy(stream->packed, stream->head, stream->nhead);
     stream->end = stream->nhead;
     return true;
@@ -315,7 +315,7 @@ static ssize_t refill(struct stream *stream)
         if (got < 0)
             return -1;
         if (got == 0)
-            return stream->inside ? fail(stream, stream->unpacker->truncated) : 0;
+            return stream->inside ? broken(stream, stream->unpacker->truncated) : 0;
         stream->at = 0;
         stream->end = (size_t)got;
     }
@@ -336,7 +336,7 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
         stream->at = stream->end - flow.in_nbytes;
         stream->pending = stream->inside && flow.out_nbytes == 0;
         if (result != UNPACKED)
-            return fail(stream, result == CORRUPT ? unpacker->corrupt : "out of memory");
+            return broken(stream, result == CORRUPT ? unpacker->corrupt : "out of memory");
     }
     return (ssize_t)(nbytes - flow.out_nbytes);
 }
@@ -371,7 +371,7 @@ static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
     stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
     if (stream->fd < 0)
-        return fail(stream, strerror(errno)) == 0;
+        return broken(stream, strerror(errno)) == 0;
     return raw || (learn_format(stream) && start_unpacking(stream));
 }
 
@@ -428,7 +428,8 @@ struct reader {
     struct stream stream;
     size_t source;
 
-    struct block given;
+    char *given; /* text that is read first, or NULL */
+    size_t given_nbytes;
 
     size_t nbegun;
     char begun[BLOCK_NBYTES]; /* of a record, behind the last whole one that was read */
@@ -493,22 +494,27 @@ static bool end_block(struct reader *reader, struct block *block, size_t used, s
     return true;
 }
 
-bool reader_give(struct reader *reader, const char *text, size_t nbytes)
+void reader_give(struct reader *reader, char *text, size_t nbytes)
 {
-    if (!make_room(&reader->given, nbytes))
-        return false;
-    memcpy(reader->given.text, text, nbytes);
-    reader->given.nbytes = nbytes;
-    return true;
+    reader->given = text;
+    reader->given_nbytes = nbytes;
+}
+
+/* Instead of all files. */
+static void take_given(struct reader *reader, struct block *block)
+{
+    free(block->text);
+    block->text = reader->given;
+    block->nbytes = block->room_nbytes = reader->given_nbytes;
+    block->holds = BLOCK_RECORDS;
+    reader->given = NULL;
+    reader->source = reader->npaths;
 }
 
 void reader_read(struct reader *reader, struct block *block)
 {
-    if (reader->given.text) {
-        free(block->text);
-        *block = reader->given;
-        reader->given = (struct block){ 0 };
-        reader->source = reader->npaths;
+    if (reader->given) {
+        take_given(reader, block);
         return;
     }
     struct stream *stream = &reader->stream;
@@ -563,9 +569,7 @@ uint64_t reader_nread(const struct reader *reader)
 
 void reader_close(struct reader *reader)
 {
-    if (!reader)
-        return;
     stream_close(&reader->stream);
-    free(reader->given.text);
+    free(reader->given);
     free(reader);
 }

@@ -85,8 +85,9 @@ struct reader;
  * not.  NULL: out of memory. */
 struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw);
 
-/* Reads the text, which holds whole records, instead of files.  false: out of memory. */
-bool reader_give(struct reader *reader, const char *text, size_t nbytes);
+/* Takes the text, which holds whole records, and has BLOCK_SLACK_NBYTES more behind it, to be
+ * read instead of files; free() releases it. */
+void reader_give(struct reader *reader, char *text, size_t nbytes);
 
 /* Fills the block, which is all zero or was filled before, with what comes next.  Behind
  * BLOCK_END and BLOCK_PROBLEM nothing does. */
@@ -98,7 +99,6 @@ const char *reader_problem(const struct reader *reader);
 /* Bytes read so far, as they stand in the files. */
 uint64_t reader_nread(const struct reader *reader);
 
-/* NULL is allowed. */
 void reader_close(struct reader *reader);
 
 /* Why a file will be refused, if its first bytes tell: it holds no lines.  Or NULL. */

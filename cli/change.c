@@ -14,8 +14,7 @@ struct change {
     const char *done;  /* "added to" */
     bool (*block)(void *change, struct block *block);
     bool once; /* no copies of a key that is perhaps there */
-    struct target target;
-    uint64_t nkeys, nskipped;      /* that were read, and lines that had none */
+    struct target *target;
     atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
 };
 
@@ -25,7 +24,7 @@ static bool add_block(void *context, struct block *block)
     if (block->error)
         return false;
     struct perhaps_keys keys = block_keys(block, 0, block->count);
-    perhaps_filter *filter = change->target.filter;
+    perhaps_filter *filter = change->target->filter;
     int error = change->once ? perhaps_add_unless_present_many(filter, &keys, block->answer,
                                                                &block->ndone)
                              : perhaps_add_many(filter, &keys, &block->ndone);
@@ -53,9 +52,9 @@ static bool remove_block(void *context, struct block *block)
     size_t nremoved;
     if (block->count == 0)
         return true;
-    int error = perhaps_remove_many(change->target.filter, &keys, block->answer, &nremoved);
+    int error = perhaps_remove_many(change->target->filter, &keys, block->answer, &nremoved);
     if (error)
-        block->ndone = find_error(change->target.filter, block);
+        block->ndone = find_error(change->target->filter, block);
     atomic_fetch_add(&change->nchanged, nremoved);
     return block_met(block, error);
 }
@@ -63,62 +62,63 @@ static bool remove_block(void *context, struct block *block)
 static bool add_to_servers(void *context, struct block *block)
 {
     struct change *change = context;
-    bool ok = remote_add(change->target.remote, block);
+    bool ok = remote_add(change->target->remote, block);
     atomic_fetch_add(&change->nchanged, block->ndone);
     return ok;
 }
 
 /* Servers, and files that are changed in place, have what they have been told. */
-static int complain_of_part(const struct change *change, const struct input *input,
-                            const struct block *last)
+static void settle_part(const struct change *change, const struct input *input,
+                        const struct block *last)
 {
     char outcome[1024];
     snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
-             grouped(change->nchanged).s, change->target.path,
+             grouped(change->nchanged).s, change->target->path,
              remote_blames_key(last) ? "" : ": adding all again is safe");
-    return target_complain(&change->target, input, last, outcome);
+    target_settle(change->target, input, last, outcome);
 }
 
-/* Blockes change the filter in order, so that it and its errors are the same for any number of
- * threads; in place that cannot be had, since others add meanwhile. */
-static int change_all(struct change *change, struct input *input, bool in_order)
+/* Sees to it that a filter that was changed stays as it is; after an error, too, if that was
+ * changed in place. */
+static void settle(const struct change *change, const struct input *input,
+                   const struct block *last)
 {
-    const struct target *target = &change->target;
-    struct stage stages[] = {
-        { .run = block_hash, .context = target->filter },
-        { .run = change->block, .context = change, .in_order = in_order },
-    };
-    bool hashes = change->block == add_block;
-    const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
-    change->nkeys = input_nkeys(input);
-    change->nskipped = input_nskipped(input);
-    if (target->remote || target->in_place)
-        return complain_of_part(change, input, last);
-    if (last->error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: its kind cannot remove keys: build it with --removable%s",
-                        target->path, target->outcome);
-    return input_complain(input, last, target->outcome);
+    const struct target *target = change->target;
+    if (target->remote) {
+        settle_part(change, input, last);
+    } else if (target->in_place) {
+        int unsynced = perhaps_sync(target->filter);
+        settle_part(change, input, last);
+        if (unsynced)
+            fail("%s: %s%s", target->path, why(unsynced), target->outcome);
+    } else {
+        if (last->error == PERHAPS_ERR_UNSUPPORTED)
+            fail("%s: its kind cannot remove keys: build it with --removable%s", target->path,
+                 target->outcome);
+        input_settle(input, last, target->outcome);
+        target_save(target);
+    }
 }
 
-static int report(const struct settings *settings, const struct change *change)
+static void report(const struct change *change, uint64_t nkeys, uint64_t nskipped)
 {
-    double seconds = seconds_now() - settings->started;
-    const struct target *target = &change->target;
+    const struct target *target = change->target;
+    const struct settings *settings = target->settings;
+    double seconds = seconds_worked(settings);
     struct perhaps_stats stats;
-    int status = settings->quiet ? 0 : target_stats(target, &stats, NULL, "");
-    if (settings->quiet || status)
-        return status;
+    if (settings->quiet)
+        return;
+    target_stats(target, &stats, NULL, "");
     const struct perhaps_plan *plan = &stats.plan;
-    uint64_t nchanged = change->nchanged, nmissed = change->nkeys - nchanged;
-    json_t *facts =
-        json_pack("{s:s, s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "verb",
-                  settings->verb->name, "filter", json_path(target->path), "kind", plan->kind,
-                  "keys", (json_int_t)change->nkeys, "skipped", (json_int_t)change->nskipped,
-                  "not_found", (json_int_t)nmissed, "keys_in_filter", (json_int_t)stats.keys,
-                  "capacity", (json_int_t)plan->capacity, "body_bytes",
-                  (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key,
-                  "fpr_asked", plan->fpr, "fpr_now", stats.fpr_now, "seconds", seconds);
-    return summarize(
+    uint64_t nchanged = change->nchanged, nmissed = nkeys - nchanged;
+    json_t *facts = json_pack(
+        "{s:o, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "filter",
+        json_path(target->path), "kind", plan->kind, "keys", (json_int_t)nkeys, "skipped",
+        (json_int_t)nskipped, "not_found", (json_int_t)nmissed, "keys_in_filter",
+        (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "body_bytes",
+        (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key, "fpr_asked",
+        plan->fpr, "fpr_now", stats.fpr_now);
+    summarize(
         settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s", counted(nchanged, "key").s,
         change->done, target->path, nmissed ? ", " : "", nmissed ? grouped(nmissed).s : "",
         nmissed == 1 ? " was not in it"
@@ -126,108 +126,103 @@ static int report(const struct settings *settings, const struct change *change)
                      : "",
         scaled((double)stats.memory_nbytes, "B").s,
         bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s, room_of(plan, stats.keys).s,
-        duration(seconds).s, speed(change->nkeys, seconds, " keys/s").s,
+        duration(seconds).s, speed(nkeys, seconds, " keys/s").s,
         over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
 
-/* Changes the filter by all keys of the inputs, keeps it and reports. */
-static int change_filter(struct change *change, const struct settings *settings)
+/* Changes the filter by all keys of the inputs, keeps it and reports.  Blocks change it in
+ * order, so that it and its errors are the same for any number of threads; in place that cannot
+ * be had, since others add meanwhile. */
+static void change_filter(struct change *change)
 {
-    const struct target *target = &change->target;
-    struct input *input = NULL;
-    int status = input_open(settings, change->doing, false, &input);
-    if (!status)
-        status = change_all(change, input, !target->in_place && !target->remote);
+    const struct target *target = change->target;
+    bool hashes = change->block == add_block;
+    const struct stage stages[] = {
+        { .run = block_hash, .context = target->filter },
+        { .run = change->block,
+          .context = change,
+          .in_order = !target->in_place && !target->remote },
+    };
+    struct input *input = input_open(target->settings, change->doing, false);
+    const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
+    settle(change, input, last);
+    report(change, input_nkeys(input), input_nskipped(input));
     input_close(input);
-    status = target_keep(target, settings, status);
-    return status ? status : report(settings, change);
 }
 
 /* The filter must not be read as an input. */
-static int refuse_itself(const struct settings *settings, const struct target *target)
+static void refuse_itself(const struct target *target)
 {
     struct stat old;
     bool exists =
         target->streams ? fstat(STDOUT_FILENO, &old) == 0 : stat(target->path, &old) == 0;
-    return exists ? input_refuse(settings, &old, target->path) : 0;
+    if (exists)
+        input_refuse(target->settings, &old, target->path);
 }
 
 /* Copies are wanted by who will remove keys or have them counted, or names a kind that can.
  * Else many of one key would only take room, and soon find none. */
-static bool wants_once(const struct settings *settings, const perhaps_filter *filter)
+static bool wants_once(const struct target *target)
 {
+    const struct settings *settings = target->settings;
     struct perhaps_stats stats;
     if (settings->once)
         return true;
     if (settings->removable || settings->counts || settings->kind)
         return false;
-    perhaps_stats_of(filter, &stats);
+    perhaps_stats_of(target->filter, &stats);
     return kind_can(stats.plan.kind, PERHAPS_CAN_REMOVE) ||
            kind_can(stats.plan.kind, PERHAPS_CAN_COUNT);
 }
 
-int verb_build(const struct settings *settings)
+void verb_build(const struct settings *settings)
 {
     struct change building = { .doing = "building", .done = "into", .block = add_block };
-    struct size size;
     if (!settings->output)
-        return complain("build: which file shall it make? give -o F");
-    int status = target_reserve_output(&building.target, settings);
-    if (!status)
-        status = refuse_itself(settings, &building.target);
-    if (!status)
-        status = target_check_replaced(&building.target, settings);
-    if (!status)
-        status = input_size(settings, &size);
-    if (!status)
-        status = target_create(&building.target, settings, size);
-    if (!status)
-        building.once = wants_once(settings, building.target.filter);
-    if (!status)
-        status = change_filter(&building, settings);
-    target_close(&building.target);
-    return status;
+        fail("build: which file shall it make? give -o F");
+    building.target = target_reserve_output(settings);
+    refuse_itself(building.target);
+    target_check_replaced(building.target);
+    target_create(building.target, input_size(settings));
+    building.once = wants_once(building.target);
+    change_filter(&building);
 }
 
-static int open_existing(struct target *target, const struct settings *settings)
+static struct target *open_existing(const struct settings *settings)
 {
     const char *path = settings->filter;
+    struct target *target;
     if (is_remote(path))
-        return target_open(target, path, settings);
+        return target_open(settings, path);
     if (settings->in_place ||
         (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path))) {
-        int status = target_open_in_place(target, path, settings);
-        return status ? status : refuse_itself(settings, target);
+        target = target_open_in_place(settings, path);
+        refuse_itself(target);
+        return target;
     }
-    int status = target_reserve(target, path, settings);
-    if (!status)
-        status = refuse_itself(settings, target);
-    return status ? status : target_load(target, path, settings);
+    target = target_reserve(settings, path);
+    refuse_itself(target);
+    target_load(target, path);
+    return target;
 }
 
-static int change_existing(const struct settings *settings, struct change *change)
+/* Of those on servers only add: options_read() lets no other verb come here. */
+void verb_add(const struct settings *settings)
 {
-    int status = open_existing(&change->target, settings);
-    if (change->target.remote)
-        change->block = add_to_servers; /* options_read() lets no other verb come here */
-    if (!status)
-        status = change_filter(change, settings);
-    target_close(&change->target);
-    return status;
+    struct target *target = open_existing(settings);
+    struct change adding = { .doing = "adding",
+                             .done = "added to",
+                             .block = target->remote ? add_to_servers : add_block,
+                             .once = settings->once,
+                             .target = target };
+    change_filter(&adding);
 }
 
-int verb_add(const struct settings *settings)
-{
-    struct change adding = {
-        .doing = "adding", .done = "added to", .block = add_block, .once = settings->once
-    };
-    return change_existing(settings, &adding);
-}
-
-int verb_remove(const struct settings *settings)
+void verb_remove(const struct settings *settings)
 {
     struct change removing = { .doing = "removing",
                                .done = "removed from",
-                               .block = remove_block };
-    return change_existing(settings, &removing);
+                               .block = remove_block,
+                               .target = open_existing(settings) };
+    change_filter(&removing);
 }

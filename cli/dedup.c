@@ -24,7 +24,7 @@
 
 struct dedup {
     const struct settings *settings;
-    struct target target; /* the state, or one filter that forgets or whose hash was asked */
+    struct target *target; /* the state, or one filter that forgets or whose hash was asked */
     struct window window;
     uint64_t nkeys_before; /* that it held at the start; not of one on servers */
     uint64_t nunsure;      /* lines of which servers that failed did not tell: taken for new */
@@ -34,8 +34,9 @@ struct dedup {
     size_t nshards;
     struct shard {
         size_t index;
-        struct target target;
+        struct target *target;
     } shard[SHARDS_MAX];
+    struct settings hashed; /* by which they are made */
     uint64_t seed;
 
     struct input *input;
@@ -48,7 +49,7 @@ struct dedup {
 static bool add_block(void *context, struct block *block)
 {
     struct dedup *dedup = context;
-    perhaps_filter *filter = dedup->target.filter;
+    perhaps_filter *filter = dedup->target->filter;
     size_t at = 0, done;
     if (block->error)
         return false;
@@ -66,7 +67,7 @@ static bool add_block(void *context, struct block *block)
 static bool add_to_servers(void *context, struct block *block)
 {
     struct dedup *dedup = context;
-    if (remote_add(dedup->target.remote, block))
+    if (remote_add(dedup->target->remote, block))
         return true;
     if (!remote_blames_key(block)) {
         dedup->nunsure = block->count - block->ndone;
@@ -148,7 +149,7 @@ static bool add_to_shard(void *context, struct block *block)
                                                    sharded->count[shard->index]);
     size_t done;
     int error =
-        perhaps_add_unless_present_many(shard->target.filter, &keys, sharded->answer, &done);
+        perhaps_add_unless_present_many(shard->target->filter, &keys, sharded->answer, &done);
     for (size_t i = 0; i < done; i++)
         block->answer[record[i]] = sharded->answer[i];
     if (error && record[done] < block->ndone)
@@ -160,7 +161,7 @@ static bool add_to_shard(void *context, struct block *block)
  * Returns how many. */
 static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTERS_MAX])
 {
-    if (dedup->target.remote) {
+    if (dedup->target->remote) {
         stages[0] = (struct stage){ .run = add_to_servers, .context = dedup, .in_order = true };
         return 1;
     }
@@ -168,7 +169,7 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
         size_t n = 0;
         if (window_reads(&dedup->window))
             stages[n++] = (struct stage){ .run = window_read_times, .context = &dedup->window };
-        stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target.filter };
+        stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target->filter };
         stages[n++] = (struct stage){ .run = add_block, .context = dedup, .in_order = true };
         return n;
     }
@@ -193,31 +194,23 @@ static size_t choose_nshards(const struct settings *settings, struct size size)
     return nshards;
 }
 
-static int make_shard(struct shard *shard, const struct settings *settings, struct size size)
-{
-    struct settings hashed = *settings;
-    hashed.hash = "none";
-    int status = target_reserve(&shard->target, NULL, settings);
-    return status ? status : target_create(&shard->target, &hashed, size);
-}
-
 /* Keys do not fall into the shards quite evenly: six deviations more, for each. */
-static int make_shards(struct dedup *dedup, struct size size)
+static void make_shards(struct dedup *dedup, struct size size)
 {
     const struct settings *settings = dedup->settings;
-    int status = 0;
+    const size_t nshards = choose_nshards(settings, size);
+    const double mean = (double)size.capacity / (double)nshards;
+    dedup->hashed = *settings;
+    dedup->hashed.hash = "none";
     if (getentropy(&dedup->seed, sizeof dedup->seed) != 0)
-        return complain("no random bytes: %s", strerror(errno));
-    size_t nshards = choose_nshards(settings, size);
-    double mean = (double)size.capacity / (double)nshards;
+        fail("no random bytes: %s", strerror(errno));
     if (nshards > 1)
         size.capacity = (uint64_t)(mean + 6 * sqrt(mean));
-    while (!status && dedup->nshards < nshards) {
+    for (; dedup->nshards < nshards; dedup->nshards++) {
         struct shard *shard = &dedup->shard[dedup->nshards];
-        *shard = (struct shard){ .index = dedup->nshards++ };
-        status = make_shard(shard, settings, size);
+        *shard = (struct shard){ dedup->nshards, target_reserve(&dedup->hashed, NULL) };
+        target_create(shard->target, size);
     }
-    return status;
 }
 
 static bool differs(const char *asked, const char *is)
@@ -257,52 +250,38 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
         complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
 }
 
-static int open_state(struct dedup *dedup)
+/* One that is there. */
+static void learn_state(struct dedup *dedup)
 {
-    const struct settings *settings = dedup->settings;
+    const struct target *target = dedup->target;
     struct perhaps_stats stats;
-    const char *path = settings->state;
-    struct target *target = &dedup->target;
-    int status = is_remote(path) ? target_open(target, path, settings)
-                                 : target_load(target, path, settings);
-    if (!status)
-        status = target_stats(target, &stats, NULL, "");
-    if (status)
-        return status;
+    target_stats(target, &stats, NULL, "");
     dedup->nkeys_before = stats.keys;
     if (!target->remote)
-        status = window_open(&dedup->window, settings, target->filter, path);
-    if (!status)
-        tell_ignored(settings, &stats);
-    return status;
+        window_open(&dedup->window, dedup->settings, target->filter, target->path);
+    tell_ignored(dedup->settings, &stats);
 }
 
-/* Opens the state, or makes filters.  Returns 0 or the exit status, having complained. */
-static int open_filters(struct dedup *dedup)
+/* Opens the state, or makes filters. */
+static void open_filters(struct dedup *dedup)
 {
-    const struct settings *settings = dedup->settings;
-    struct size size;
-    if (settings->state && is_remote(settings->state))
-        return open_state(dedup);
-    int status = target_reserve(&dedup->target, settings->state, settings);
-    if (!status && settings->state && !dedup->target.fresh)
-        return open_state(dedup);
-    if (!status)
-        status = input_size(settings, &size);
-    if (status)
-        return status;
-    if (!settings->state && !settings->hash && !settings->key_file && !request_window(settings))
-        return make_shards(dedup, size);
+    const struct settings *s = dedup->settings;
+    bool remote = s->state && is_remote(s->state);
+    dedup->target = remote ? target_open(s, s->state) : target_reserve(s, s->state);
+    if (s->state && !dedup->target->fresh) {
+        if (!remote)
+            target_load(dedup->target, s->state);
+        learn_state(dedup);
+        return;
+    }
+    struct size size = input_size(s);
+    if (!s->state && !s->hash && !s->key_file && !request_window(s)) {
+        make_shards(dedup, size);
+        return;
+    }
     /* One for all: a window is full of what came last, wherever its hash would put it. */
-    status = target_create(&dedup->target, settings, size);
-    return status ? status : window_open(&dedup->window, settings, dedup->target.filter, NULL);
-}
-
-static void close_filters(struct dedup *dedup)
-{
-    for (size_t i = 0; i < dedup->nshards; i++)
-        target_close(&dedup->shard[i].target);
-    target_close(&dedup->target);
+    target_create(dedup->target, size);
+    window_open(&dedup->window, s, dedup->target->filter, NULL);
 }
 
 /* ---- What may have been lost ------------------------------------------------------- */
@@ -318,13 +297,11 @@ struct facts {
                                perhaps_cluster_add_many() */
 };
 
-static int add_facts(struct facts *facts, const struct target *target)
+static void add_facts(struct facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
-    int status = target_stats(target, &stats, &servers, "; all lines are done and remembered");
-    if (status)
-        return status;
+    target_stats(target, &stats, &servers, "; all lines are done and remembered");
     double keys = (double)stats.keys, all = (double)facts->keys + keys;
     if (all > 0) /* as often as keys go there */
         facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
@@ -335,7 +312,6 @@ static int add_facts(struct facts *facts, const struct target *target)
     facts->over |= is_over(&stats);
     facts->forgets = kind_can(stats.plan.kind, PERHAPS_CAN_FORGET);
     facts->doubtful = servers.doubtful;
-    return 0;
 }
 
 /* What a window holds in the end tells nothing about how much it held before, and others add to
@@ -344,25 +320,24 @@ static double expected_losses_of(const struct dedup *dedup, const struct facts *
 {
     const uint64_t nnew = dedup->nnew;
     double sum = 0;
-    if (dedup->target.remote || facts->forgets)
+    if (dedup->target->remote || facts->forgets)
         return (double)nnew * facts->fpr_now;
     if (dedup->nshards == 0)
-        return expected_unseen(dedup->target.filter, dedup->nkeys_before, nnew);
+        return expected_unseen(dedup->target->filter, dedup->nkeys_before, nnew);
     for (size_t i = 0; i < dedup->nshards; i++)
-        sum += expected_unseen(dedup->shard[i].target.filter, 0, nnew / dedup->nshards);
+        sum += expected_unseen(dedup->shard[i].target->filter, 0, nnew / dedup->nshards);
     return sum;
 }
 
-/* Returns 0 or the exit status, having complained. */
-static int find_facts(const struct dedup *dedup, struct facts *facts)
+static struct facts find_facts(const struct dedup *dedup)
 {
-    *facts = (struct facts){ 0 };
-    int status = dedup->nshards ? 0 : add_facts(facts, &dedup->target);
-    for (size_t i = 0; i < dedup->nshards && !status; i++)
-        status = add_facts(facts, &dedup->shard[i].target);
-    if (!status)
-        facts->expected_losses = expected_losses_of(dedup, facts);
-    return status;
+    struct facts facts = { 0 };
+    if (!dedup->nshards)
+        add_facts(&facts, dedup->target);
+    for (size_t i = 0; i < dedup->nshards; i++)
+        add_facts(&facts, dedup->shard[i].target);
+    facts.expected_losses = expected_losses_of(dedup, &facts);
+    return facts;
 }
 
 /* ---- The verb -------------------------------------------------------------------------- */
@@ -386,103 +361,78 @@ static bool print_block(void *context, struct block *block)
     return output_write(&dedup->output, block);
 }
 
-static bool is_saved(const struct dedup *dedup)
+/* What an error leaves, once the state is saved; servers remember at once. */
+static void settle(const struct dedup *dedup, const struct block *last)
 {
-    return dedup->settings->state && !dedup->target.remote;
-}
-
-/* What an error leaves, once the state is saved. */
-static int complain_of(const struct dedup *dedup, const struct block *last)
-{
+    const struct target *target = dedup->target;
+    const bool remote = target->remote, saves = dedup->settings->state && !remote;
     uint64_t nunsure = dedup->nunsure;
     char outcome[160];
+    output_settle(&dedup->output, saves ? target->outcome
+                                  : remote
+                                      ? "; what could not be printed is remembered all the same"
+                                      : "");
+    if (saves)
+        target_save(target);
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
-    return target_complain(&dedup->target, dedup->input, last, outcome);
+    target_settle(target, dedup->input, last, outcome);
 }
 
-/* Servers remember at once. */
-static int complain_of_output(const struct dedup *dedup)
-{
-    return output_complain(&dedup->output,
-                           is_saved(dedup) ? dedup->target.outcome
-                           : dedup->target.remote
-                               ? "; what could not be printed is remembered all the same"
-                               : "");
-}
-
-static int dedup_all(struct dedup *dedup)
-{
-    struct stage stages[STAGES_OF_FILTERS_MAX + 2];
-    size_t n = stages_of(dedup, stages);
-    stages[n++] = (struct stage){ .run = keep_block, .context = dedup };
-    stages[n++] = (struct stage){ .run = print_block, .context = dedup, .in_order = true };
-    const struct block *last = input_run(dedup->input, stages, n);
-    if (dedup->output.error)
-        return complain_of_output(dedup);
-    int status = is_saved(dedup) ? target_save(&dedup->target, dedup->settings) : 0;
-    return status ? status : complain_of(dedup, last);
-}
-
-static int report(const struct dedup *dedup)
+static void report(const struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
-    double seconds = seconds_now() - s->started;
+    double seconds = seconds_worked(s);
     uint64_t nrepeated = dedup->nlines - dedup->nnew;
-    struct facts found;
     if (s->count)
         printf("lines\t%ju\nnew\t%ju\nrepeated\t%ju\n", (uintmax_t)dedup->nlines,
                (uintmax_t)dedup->nnew, (uintmax_t)nrepeated);
-    int status = s->quiet ? 0 : find_facts(dedup, &found);
-    if (status || s->quiet)
-        return status;
+    if (s->quiet)
+        return;
+    struct facts found = find_facts(dedup);
     double bits = found.keys ? 8.0 * (double)found.memory_nbytes / (double)found.keys : 0;
     json_t *facts = json_pack(
-        "{s:s, s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:f}", "verb",
-        s->verb->name, "state", s->state ? json_path(dedup->target.path) : NULL, "lines",
-        (json_int_t)dedup->nlines, "new", (json_int_t)dedup->nnew, "repeated",
-        (json_int_t)nrepeated, "skipped", (json_int_t)input_nskipped(dedup->input),
-        "keys_in_filter", (json_int_t)found.keys, "body_bytes", (json_int_t)found.memory_nbytes,
-        "bits_per_key", bits, "fpr_asked", found.fpr, "fpr_now", found.fpr_now, "expected_lost",
-        found.expected_losses, "doubtful", (json_int_t)found.doubtful, "seconds", seconds);
-    return summarize(s, facts,
-                     "%s, %s new, %s repeated; %s new lines may have been taken "
-                     "for old; %s%s%s%s, %s%s%s",
-                     counted(dedup->nlines, "line").s, grouped(dedup->nnew).s,
-                     grouped(nrepeated).s, expectation(found.expected_losses).s,
-                     found.doubtful ? grouped(found.doubtful).s : "",
-                     found.doubtful ? " old ones for new, since connections broke; " : "",
-                     scaled((double)found.memory_nbytes, "B").s,
-                     bits_of(found.capacity, found.keys, found.memory_nbytes).s,
-                     duration(seconds).s, speed(dedup->nlines, seconds, " lines/s").s,
-                     over_of(found.over, found.fpr_now, found.fpr).s);
+        "{s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "state",
+        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)dedup->nlines,
+        "new", (json_int_t)dedup->nnew, "repeated", (json_int_t)nrepeated, "skipped",
+        (json_int_t)input_nskipped(dedup->input), "keys_in_filter", (json_int_t)found.keys,
+        "body_bytes", (json_int_t)found.memory_nbytes, "bits_per_key", bits, "fpr_asked",
+        found.fpr, "fpr_now", found.fpr_now, "expected_lost", found.expected_losses, "doubtful",
+        (json_int_t)found.doubtful);
+    summarize(s, facts,
+              "%s, %s new, %s repeated; %s new lines may have been taken "
+              "for old; %s%s%s%s, %s%s%s",
+              counted(dedup->nlines, "line").s, grouped(dedup->nnew).s, grouped(nrepeated).s,
+              expectation(found.expected_losses).s,
+              found.doubtful ? grouped(found.doubtful).s : "",
+              found.doubtful ? " old ones for new, since connections broke; " : "",
+              scaled((double)found.memory_nbytes, "B").s,
+              bits_of(found.capacity, found.keys, found.memory_nbytes).s, duration(seconds).s,
+              speed(dedup->nlines, seconds, " lines/s").s,
+              over_of(found.over, found.fpr_now, found.fpr).s);
 }
 
-static int refuse_overlap(const struct settings *settings)
+static void refuse_overlap(const struct settings *settings)
 {
     struct stat file;
-    int status = 0;
     if (settings->state && stat(settings->state, &file) == 0)
-        status = input_refuse(settings, &file, settings->state);
-    if (!status && !settings->count && fstat(STDOUT_FILENO, &file) == 0)
-        status = input_refuse(settings, &file, "standard output");
-    return status;
+        input_refuse(settings, &file, settings->state);
+    if (!settings->count && fstat(STDOUT_FILENO, &file) == 0)
+        input_refuse(settings, &file, "standard output");
 }
 
-int verb_dedup(const struct settings *settings)
+void verb_dedup(const struct settings *settings)
 {
     struct dedup dedup = { .settings = settings };
-    int status = refuse_overlap(settings);
-    if (!status)
-        status = open_filters(&dedup);
-    if (!status)
-        status = input_open(settings, "reading", !settings->count, &dedup.input);
-    if (!status)
-        status = dedup_all(&dedup);
-    if (!status)
-        status = report(&dedup);
+    struct stage stages[STAGES_OF_FILTERS_MAX + 2];
+    refuse_overlap(settings);
+    open_filters(&dedup);
+    size_t n = stages_of(&dedup, stages);
+    stages[n++] = (struct stage){ .run = keep_block, .context = &dedup };
+    stages[n++] = (struct stage){ .run = print_block, .context = &dedup, .in_order = true };
+    dedup.input = input_open(settings, "reading", !settings->count);
+    settle(&dedup, input_run(dedup.input, stages, n));
+    report(&dedup);
     input_close(dedup.input);
-    close_filters(&dedup);
-    return status;
 }

@@ -148,10 +148,10 @@ static json_t *moment_of(uint64_t seconds)
 }
 
 /* What is told of every filter, and behind it what else there is to tell of this one. */
-static int print_info(const struct settings *settings, const struct target *target,
-                      const struct perhaps_stats *stats, json_t *layout, json_t *keys,
-                      json_t *estimated, json_t *rest)
+static void print_info(const struct target *target, const struct perhaps_stats *stats,
+                       json_t *layout, json_t *keys, json_t *estimated, json_t *rest)
 {
+    const struct settings *settings = target->settings;
     const struct perhaps_plan *plan = &stats->plan;
     json_t *facts = json_pack(
         "{s:o, s:o*, s:s, s:o, s:o*, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:I}", "filter",
@@ -162,19 +162,19 @@ static int print_info(const struct settings *settings, const struct target *targ
         fact_until(settings, plan), "body_bytes", (json_int_t)stats->memory_nbytes);
     json_object_update(facts, rest);
     json_decref(rest);
-    return print_facts(settings, facts);
+    print_facts(settings, facts);
 }
 
-static int print_info_of_file(const struct settings *settings, const struct target *target,
-                              const struct perhaps_stats *stats)
+static void print_info_of_file(const struct target *target, const struct perhaps_stats *stats)
 {
     struct stat file;
     const perhaps_filter *filter = target->filter;
+    const struct settings *settings = target->settings;
     if (stat(settings->filter, &file) != 0)
-        return complain("%s: %s", settings->filter, strerror(errno));
+        fail("%s: %s", settings->filter, strerror(errno));
     uint64_t estimated = settings->json ? estimate_keys(filter, stats) : 0;
-    return print_info(
-        settings, target, stats, NULL, keys_of(settings, filter, stats),
+    print_info(
+        target, stats, NULL, keys_of(settings, filter, stats),
         settings->json ? json_integer((json_int_t)estimated) : NULL,
         json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
                   "file_bytes", (json_int_t)file.st_size, "hash", stats->hash, "segments",
@@ -187,109 +187,96 @@ static int print_info_of_file(const struct settings *settings, const struct targ
                   parts_of(filter)));
 }
 
-static int print_info_of_servers(const struct settings *settings, const struct target *target,
-                                 const struct perhaps_stats *stats,
-                                 const struct perhaps_cluster_stats *servers)
+static void print_info_of_servers(const struct target *target,
+                                  const struct perhaps_stats *stats,
+                                  const struct perhaps_cluster_stats *servers)
 {
-    return print_info(
-        settings, target, stats, json_string(servers->layout),
-        json_integer((json_int_t)stats->keys),
-        json_integer((json_int_t)servers->keys_estimated),
-        json_pack(
-            "{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "layers", (json_int_t)servers->layers,
-            "partitions", (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
-            "largest_node_bytes", (json_int_t)servers->largest_nbytes, "smallest_node_bytes",
-            (json_int_t)servers->smallest_nbytes, "hash", servers->hash, "created",
-            moment_of(servers->created), "geometry", fact_geometry(settings, &stats->plan)));
+    print_info(target, stats, json_string(servers->layout),
+               json_integer((json_int_t)stats->keys),
+               json_integer((json_int_t)servers->keys_estimated),
+               json_pack("{s:I, s:I, s:I, s:I, s:I, s:s, s:o, s:o}", "layers",
+                         (json_int_t)servers->layers, "partitions",
+                         (json_int_t)servers->partitions, "nodes", (json_int_t)servers->nodes,
+                         "largest_node_bytes", (json_int_t)servers->largest_nbytes,
+                         "smallest_node_bytes", (json_int_t)servers->smallest_nbytes, "hash",
+                         servers->hash, "created", moment_of(servers->created), "geometry",
+                         fact_geometry(target->settings, &stats->plan)));
 }
 
-int verb_info(const struct settings *settings)
+void verb_info(const struct settings *settings)
 {
-    struct target target = { 0 };
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
-    int status = target_open(&target, settings->filter, settings);
-    if (!status)
-        status = target_stats(&target, &stats, &servers, "");
-    if (!status)
-        status = target.remote ? print_info_of_servers(settings, &target, &stats, &servers)
-                               : print_info_of_file(settings, &target, &stats);
-    target_close(&target);
-    return status;
+    struct target *target = target_open(settings, settings->filter);
+    target_stats(target, &stats, &servers, "");
+    if (target->remote)
+        print_info_of_servers(target, &stats, &servers);
+    else
+        print_info_of_file(target, &stats);
 }
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
 /* Beside the lines for people: the exit status tells "damaged" from "could not be checked". */
-static int verify(const struct settings *settings, const struct target *target)
+static void verify_file(const struct settings *settings)
 {
+    const struct target *target = target_open(settings, settings->filter);
+    const char *name = target->path;
     struct perhaps_verdict verdict;
     int error = perhaps_verify(target->filter, &verdict);
-    if (settings->json && (!error || error == PERHAPS_ERR_DAMAGED))
-        print_facts(settings,
-                    json_pack("{s:o, s:b, s:I, s:I, s:I}", "filter", json_path(target->path),
-                              "ok", !error, "pages", (json_int_t)verdict.pages, "damaged",
-                              (json_int_t)verdict.damaged, "first_damaged",
-                              (json_int_t)verdict.first_damaged));
-    if (error == PERHAPS_ERR_DAMAGED) {
-        complain(
-            "%s: damaged: %s of %s pages, the first at byte %ju: restore it from a copy or "
-            "build it anew",
-            target->path, grouped(verdict.damaged).s, grouped(verdict.pages).s,
-            (uintmax_t)verdict.first_damaged);
-        return STATUS_NO;
-    }
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain(
-            "%s: has no checksums while it is added to in place: check it later, or, if a "
-            "crash ended that, have them written with 'perhaps add %s < /dev/null'",
-            target->path, target->path);
+        fail("%s: has no checksums while it is added to in place: check it later, or, if a "
+             "crash ended that, have them written with 'perhaps add %s < /dev/null'",
+             name, name);
+    if (error && error != PERHAPS_ERR_DAMAGED)
+        fail("%s: %s", name, why(error));
+    if (settings->json)
+        print_facts(settings, json_pack("{s:o, s:b, s:I, s:I, s:I}", "filter", json_path(name),
+                                        "ok", !error, "pages", (json_int_t)verdict.pages,
+                                        "damaged", (json_int_t)verdict.damaged, "first_damaged",
+                                        (json_int_t)verdict.first_damaged));
     if (error)
-        return complain("%s: %s", target->path, why(error));
-    if (!settings->quiet && !settings->json)
-        printf("%s: ok, %s\n", target->path, counted(verdict.pages, "page").s);
-    return STATUS_YES;
+        complain("%s: damaged: %s of %s pages, the first at byte %ju: restore it from a copy "
+                 "or build it anew",
+                 name, grouped(verdict.damaged).s, grouped(verdict.pages).s,
+                 (uintmax_t)verdict.first_damaged);
+    else if (!settings->quiet && !settings->json)
+        printf("%s: ok, %s\n", name, counted(verdict.pages, "page").s);
+    leave(error ? STATUS_NO : STATUS_YES);
 }
 
-/* Of one that cannot be opened, since parts are lost, too. */
-static int verify_remote(const struct settings *settings, const struct target *target)
+/* Of one that cannot be opened, since some of it is lost, too. */
+static void verify_servers(const struct settings *settings)
 {
-    struct perhaps_cluster_verdict verdict;
+    const struct target *target = remote_new(settings, settings->filter, "verifying");
     const char *name = target->path;
+    struct perhaps_cluster_verdict verdict;
     int error = perhaps_cluster_verify(remote_handle(target), &verdict);
-    if (settings->json && (!error || error == PERHAPS_ERR_LOST))
+    if (error != PERHAPS_ERR_LOST)
+        remote_settle(target, error, "");
+    if (settings->json)
         print_facts(settings,
                     json_pack("{s:o, s:b, s:I, s:I, s:f}", "filter", json_path(name), "ok",
                               !error, "partitions", (json_int_t)verdict.partitions, "lost",
                               (json_int_t)verdict.lost, "keys_estimated",
                               (double)verdict.keys_estimated));
-    if (error == PERHAPS_ERR_LOST) {
+    if (error)
         complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
                  grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(target)));
-        return STATUS_NO;
-    }
-    if (error)
-        return remote_settle(target, error, "");
-    if (!settings->quiet && !settings->json)
+    else if (!settings->quiet && !settings->json)
         printf("%s: ok, %s; about %s, by a sample of %s\n", name,
                counted(verdict.partitions, "partition").s,
                counted((uint64_t)verdict.keys_estimated, "key").s,
                scaled((double)verdict.sampled_nbytes, "B").s);
-    return STATUS_YES;
+    leave(error ? STATUS_NO : STATUS_YES);
 }
 
-int verb_verify(const struct settings *settings)
+void verb_verify(const struct settings *settings)
 {
-    struct target target = { 0 };
-    bool remote = is_remote(settings->filter);
-    int status = remote ? remote_new(&target, settings->filter, settings, "verifying")
-                        : target_open(&target, settings->filter, settings);
-    if (!status)
-        status = remote ? verify_remote(settings, &target) : verify(settings, &target);
-    else if (target.error == PERHAPS_ERR_DAMAGED)
-        status = STATUS_NO;
-    target_close(&target);
-    return status;
+    if (is_remote(settings->filter))
+        verify_servers(settings);
+    else
+        verify_file(settings);
 }
 
 /* ---- Plan ------------------------------------------------------------------------------ */
@@ -384,27 +371,25 @@ static json_t *cheaper_of(const struct settings *settings,
                         cheapest.bits_per_key);
 }
 
-int verb_plan(const struct settings *settings)
+void verb_plan(const struct settings *settings)
 {
     struct perhaps_options options;
     struct perhaps_plan plan;
     struct size size = request_size(settings);
     if (!size.capacity)
-        return complain("plan: for how many keys? give -n N, or --grow if you do not know");
-    int status = request_plan(settings, size, "plan", &options, &plan);
-    if (status)
-        return status;
+        fail("plan: for how many keys? give -n N, or --grow if you do not know");
+    request_plan(settings, size, "plan", &options, &plan);
     json_t *notes =
         settings->fixed
             ? json_pack("[s]", "--static changes nothing: no kind makes use of it yet")
             : NULL;
-    return print_facts(
-        settings, json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}",
-                            "kind", plan.kind, "why", plan.why, "capacity",
-                            (json_int_t)plan.capacity, "fpr_asked", plan.fpr, "fpr_predicted",
-                            plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
-                            "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
-                            plan.bits_per_key, "cheaper", cheaper_of(settings, &options, &plan),
-                            "geometry", fact_geometry(settings, &plan), "notes", notes,
-                            "others_that_can", others_of(settings, &options, &plan)));
+    print_facts(settings,
+                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}",
+                          "kind", plan.kind, "why", plan.why, "capacity",
+                          (json_int_t)plan.capacity, "fpr_asked", plan.fpr, "fpr_predicted",
+                          plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
+                          "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
+                          plan.bits_per_key, "cheaper", cheaper_of(settings, &options, &plan),
+                          "geometry", fact_geometry(settings, &plan), "notes", notes,
+                          "others_that_can", others_of(settings, &options, &plan)));
 }

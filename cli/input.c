@@ -23,9 +23,10 @@ struct input {
     struct block *block;
     size_t nblocks, nthreads;
     struct key_form form;
+    bool (*split)(void *form, struct block *block);
     bool counts; /* what it finds out is said when the work is done */
 
-    /* Of the blockes that have gone through all stages. */
+    /* Of the blocks that have gone through all stages. */
     atomic_uint_fast64_t nkeys;
     size_t source;   /* that the last of them was from */
     uint64_t nlines; /* of that source */
@@ -54,43 +55,38 @@ static int stat_input(const char *path, struct stat *st)
     return is_standard_input(path) ? fstat(STDIN_FILENO, st) : stat(path, st);
 }
 
-/* What can be told before the work begins: all files are there.  *total_nbytes is 0 if one of
- * them does not know its size. */
-static int check_inputs(const struct settings *settings, uint64_t *total_nbytes)
+/* What can be told before the work begins: all files are there.  Returns the size of all, or 0
+ * if one of them does not know its own. */
+static uint64_t check_inputs(const struct settings *settings)
 {
-    bool known = true;
-    *total_nbytes = 0;
-    if (settings->keys.count)
-        return 0;
-    for (size_t i = 0; i < settings->ninputs; i++) {
+    bool known = !settings->keys.count;
+    uint64_t total_nbytes = 0;
+    for (size_t i = 0; i < settings->ninputs && !settings->keys.count; i++) {
         const char *path = settings->inputs[i];
+        bool is_file = !is_standard_input(path);
         struct stat st;
-        if (stat_input(path, &st) != 0 || (!is_standard_input(path) && access(path, R_OK) != 0))
-            return complain("%s: %s", name_of(path), strerror(errno));
+        if (stat_input(path, &st) != 0 || (is_file && access(path, R_OK) != 0))
+            fail("%s: %s", name_of(path), strerror(errno));
         if (S_ISDIR(st.st_mode))
-            return complain("%s: %s", name_of(path), strerror(EISDIR));
-        const char *refusal = settings->raw || !S_ISREG(st.st_mode) || is_standard_input(path)
-                                  ? NULL
-                                  : reader_refusal(path);
+            fail("%s: %s", name_of(path), strerror(EISDIR));
+        bool may_tell = is_file && S_ISREG(st.st_mode) && !settings->raw;
+        const char *refusal = may_tell ? reader_refusal(path) : NULL;
         if (refusal)
-            return complain("%s: %s", path, refusal);
+            fail("%s: %s", path, refusal);
         known = known && S_ISREG(st.st_mode) && st.st_size > 0;
-        *total_nbytes += (uint64_t)st.st_size;
+        total_nbytes += (uint64_t)st.st_size;
     }
-    if (!known)
-        *total_nbytes = 0;
-    return 0;
+    return known ? total_nbytes : 0;
 }
 
-int input_refuse(const struct settings *settings, const struct stat *file, const char *name)
+void input_refuse(const struct settings *settings, const struct stat *file, const char *name)
 {
     for (size_t i = 0; S_ISREG(file->st_mode) && i < settings->ninputs; i++) {
         struct stat st;
         if (stat_input(settings->inputs[i], &st) == 0 && st.st_dev == file->st_dev &&
             st.st_ino == file->st_ino)
-            return complain("%s: is an input, too: give another file", name);
+            fail("%s: is an input, too: give another file", name);
     }
-    return 0;
 }
 
 /* ---- The first stage: reading ---------------------------------------------- */
@@ -132,20 +128,18 @@ static bool count_lines(void *context, struct block *block)
 }
 
 /* Has the keys of the command line read in place of files. */
-static bool give_keys(struct reader *reader, const struct settings *settings)
+static void give_keys(struct reader *reader, const struct settings *settings)
 {
     const struct words *keys = &settings->keys;
-    size_t nbytes = 1, at = 0;
+    size_t nbytes = 0, at = 0;
     for (size_t i = 0; i < keys->count; i++)
         nbytes += strlen(keys->word[i]) + 1;
-    char *text = malloc(nbytes);
-    for (size_t i = 0; i < keys->count && text; i++) {
+    char *text = allocate_zeroed(nbytes + BLOCK_SLACK_NBYTES, 1);
+    for (size_t i = 0; i < keys->count; i++) {
         at = (size_t)(stpcpy(text + at, keys->word[i]) - text);
         text[at++] = settings->form.end;
     }
-    bool ok = text && reader_give(reader, text, at);
-    free(text);
-    return ok;
+    reader_give(reader, text, nbytes);
 }
 
 /* ---- All --------------------------------------------------------------------------- */
@@ -158,52 +152,41 @@ size_t input_nthreads(const struct settings *settings)
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
-int input_open(const struct settings *settings, const char *doing, bool prints,
-               struct input **input)
+struct input *input_open(const struct settings *settings, const char *doing, bool prints)
 {
-    uint64_t total_nbytes;
-    *input = NULL;
-    int status = check_inputs(settings, &total_nbytes);
-    if (status)
-        return status;
-    struct input *in = calloc(1, sizeof *in);
-    if (in) {
-        in->settings = settings;
-        in->form = settings->form;
-        in->nthreads = input_nthreads(settings);
-        in->nblocks = in->nthreads > 1 ? 2 * in->nthreads + 1 : 1;
-        in->block = calloc(in->nblocks, sizeof *in->block);
-        in->reader =
-            reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw);
-    }
-    if (!in || !in->block || !in->reader ||
-        (settings->keys.count && !give_keys(in->reader, settings))) {
-        input_close(in);
-        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    }
-    progress_start(&in->progress, settings, doing, total_nbytes);
+    uint64_t total_nbytes = check_inputs(settings);
+    struct input *input = allocate_zeroed(1, sizeof *input);
+    input->settings = settings;
+    input->form = settings->form;
+    input->split = block_split;
+    input->nthreads = input_nthreads(settings);
+    input->nblocks = input->nthreads > 1 ? 2 * input->nthreads + 1 : 1;
+    input->block = allocate_zeroed(input->nblocks, sizeof *input->block);
+    input->reader =
+        reader_open(settings->inputs, settings->ninputs, settings->form.end, settings->raw);
+    if (!input->reader)
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    if (settings->keys.count)
+        give_keys(input->reader, settings);
+    progress_start(&input->progress, settings, doing, total_nbytes);
     if (prints && isatty(STDOUT_FILENO))
-        in->progress.wanted = false;
-    *input = in;
-    return 0;
+        input->progress.wanted = false;
+    return input;
 }
 
 void input_close(struct input *input)
 {
-    if (!input)
-        return;
     reader_close(input->reader);
-    for (size_t i = 0; input->block && i < input->nblocks; i++)
+    for (size_t i = 0; i < input->nblocks; i++)
         block_release(&input->block[i]);
     free(input->block);
     free(input);
 }
 
-/* As input_run(), with another second stage. */
-static const struct block *run(struct input *input, struct stage second,
-                               const struct stage *stages, size_t nstages)
+const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages)
 {
-    struct stage all[STAGES_MAX] = { { read_block, input, .in_order = true }, second };
+    struct stage all[STAGES_MAX] = { { read_block, input, .in_order = true },
+                                     { input->split, &input->form, .in_order = false } };
     assert(nstages + 3 <= STAGES_MAX);
     if (nstages)
         memcpy(all + 2, stages, nstages * sizeof *stages);
@@ -212,12 +195,6 @@ static const struct block *run(struct input *input, struct stage second,
         pipeline_run(all, nstages + 3, input->block, input->nblocks, input->nthreads);
     progress_erase();
     return last;
-}
-
-const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages)
-{
-    return run(input, (struct stage){ .run = block_split, .context = &input->form }, stages,
-               nstages);
 }
 
 uint64_t input_nskipped(const struct input *input)
@@ -246,35 +223,34 @@ static const char *key_problem(const struct input *input, int error)
 }
 
 /* Lines that were skipped are said to be.  If all were it is no matter of some bad lines. */
-static int settle_skipped(const struct input *input, const char *outcome)
+static void settle_skipped(const struct input *input, const char *outcome)
 {
     const struct settings *s = input->settings;
     const struct place *first = &input->first_skipped;
     const char *name = name_of(s->inputs[first->source]);
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
-        return 0;
+        return;
     if (!input_nkeys(input))
-        return complain("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
-                        (uintmax_t)first->line, first->lacks, outcome);
+        fail("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
+             (uintmax_t)first->line, first->lacks, outcome);
     if (!s->json)
         complain("%s line%s skipped: %s:%ju %s%s", grouped(nskipped).s,
                  nskipped == 1 ? "" : "s", name, (uintmax_t)first->line, first->lacks,
                  nskipped == 1 ? "" : ", and so on");
-    return 0;
 }
 
-int input_complain(const struct input *input, const struct block *last, const char *outcome)
+void input_settle(const struct input *input, const struct block *last, const char *outcome)
 {
     const char *name = name_of(input->settings->inputs[last->source]);
     if (last->error || last->problem)
-        return complain("%s:%ju: %s%s", name, (uintmax_t)(block_line(last, last->ndone)),
-                        last->error ? key_problem(input, last->error) : last->problem, outcome);
-    if (last->holds != BLOCK_PROBLEM)
-        return settle_skipped(input, outcome);
-    if (stop_signal())
-        return complain_interrupted(outcome);
-    return complain("%s: %s%s", name, reader_problem(input->reader), outcome);
+        fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone),
+             last->error ? key_problem(input, last->error) : last->problem, outcome);
+    if (last->holds == BLOCK_PROBLEM && stop_signal())
+        fail_interrupted(outcome);
+    if (last->holds == BLOCK_PROBLEM)
+        fail("%s: %s%s", name, reader_problem(input->reader), outcome);
+    settle_skipped(input, outcome);
 }
 
 /* ---- How many keys differ, about ---------------------------------------------------- */
@@ -366,56 +342,50 @@ static bool count_block(void *form, struct block *block)
 
 /* Counts those that differ, where repeats are expected and need no room; else, with NULL, all,
  * which takes only looking for where lines end. */
-static int count_all(struct input *input, struct distinct *distinct, uint64_t *count)
+static uint64_t count_all(struct input *input, struct distinct *distinct)
 {
-    const struct stage second = { distinct ? block_split : count_block, &input->form, false };
-    const struct stage third = { distinct_add, distinct, false };
-    const struct block *last = run(input, second, &third, distinct != NULL);
-    uint64_t bound = distinct ? distinct_bound(distinct) : UINT64_MAX;
-    *count = input_nkeys(input) < bound ? input_nkeys(input) : bound;
-    return input_complain(input, last, "");
-}
-
-static int count_keys(const struct settings *settings, uint64_t *count)
-{
-    struct input *input = NULL;
-    struct distinct *distinct = NULL;
+    const struct stage add = { distinct_add, distinct, .in_order = false };
+    if (!distinct)
+        input->split = count_block;
     off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
-    int status = input_open(settings, "counting", false, &input);
-    if (!input)
-        return status;
-    input->counts = true;
-    bool once = settings->verb->bit == DEDUP || settings->counts;
-    status = once && !(distinct = calloc(1, sizeof *distinct))
-                 ? complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY))
-                 : count_all(input, distinct, count);
-    free(distinct);
-    if (*count == 0)
-        *count = 1;
-    if (settings->verb->bit != DEDUP)
-        *count += *count / 4 + 1000; /* to be added later */
-    input_close(input);
+    const struct block *last = input_run(input, &add, distinct != NULL);
     if (begin >= 0)
         lseek(STDIN_FILENO, begin, SEEK_SET);
-    return status;
+    input_settle(input, last, "");
+    uint64_t bound = distinct ? distinct_bound(distinct) : UINT64_MAX;
+    return input_nkeys(input) < bound ? input_nkeys(input) : bound;
 }
 
-int input_size(const struct settings *settings, struct size *size)
+static uint64_t count_keys(const struct settings *settings)
 {
+    bool once = settings->verb->bit == DEDUP || settings->counts;
+    struct distinct *distinct = once ? allocate_zeroed(1, sizeof *distinct) : NULL;
+    struct input *input = input_open(settings, "counting", false);
+    input->counts = true;
+    uint64_t count = count_all(input, distinct);
+    free(distinct);
+    input_close(input);
+    if (count == 0)
+        count = 1;
+    return settings->verb->bit == DEDUP ? count
+                                        : count + count / 4 + 1000; /* to be added later */
+}
+
+struct size input_size(const struct settings *settings)
+{
+    struct size size = request_size(settings);
     const char *pipe;
-    *size = request_size(settings);
-    if (size->capacity)
-        return 0;
+    if (size.capacity)
+        return size;
     if (settings->state) /* it would grow, if it could */
-        return complain("--state: is for lines that are still to come, too, and --kind %s does "
-                        "not grow: say how many there may be, such as -n 10M",
-                        settings->kind);
+        fail("--state: is for lines that are still to come, too, and --kind %s does not grow: "
+             "say how many there may be, such as -n 10M",
+             settings->kind);
     if (!(pipe = find_pipe(settings)))
-        return count_keys(settings, &size->capacity);
+        return (struct size){ count_keys(settings), size.grows };
     if (!request_may_grow(settings))
-        return complain("%s: cannot be read twice, to count its keys first, and --kind %s does "
-                        "not grow: say how many there are, such as -n 10M",
-                        name_of(pipe), settings->kind);
-    *size = (struct size){ CAPACITY_TO_BEGIN_WITH, true };
-    return 0;
+        fail("%s: cannot be read twice, to count its keys first, and --kind %s does not grow: "
+             "say how many there are, such as -n 10M",
+             name_of(pipe), settings->kind);
+    return (struct size){ CAPACITY_TO_BEGIN_WITH, true };
 }

@@ -35,19 +35,17 @@ struct block *pipeline_run(const struct stage *stages, size_t nstages, struct bl
 struct input;
 
 /* Opens the inputs of the command line.  'doing' stands in the progress line ("adding"), which
- * is left out if 'prints' (the verb prints lines) and those go to the terminal too.
- * Returns 0; or the exit status, having complained and set *input to NULL. */
-int input_open(const struct settings *settings, const char *doing, bool prints,
-               struct input **input);
+ * is left out if 'prints' (the verb prints lines) and those go to the terminal too. */
+struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
 /* Reads all inputs, splits them into records and keys, and has those go through the stages, in
  * the -j threads.  Each block may hold no key at all.  Returns the last one: the end, or what a
- * stage returned false for, or where something was wrong: input_complain() tells. */
+ * stage returned false for, or where something was wrong: input_settle() tells. */
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Says what is wrong with the last block, and 'outcome' ("; F is unchanged"); or, if all is
- * well, that lines were skipped.  Returns the exit status. */
-int input_complain(const struct input *input, const struct block *last, const char *outcome);
+/* Ends the program if something is wrong with the last block, having said what, and 'outcome'
+ * ("; F is unchanged"); if all is well, says that lines were skipped. */
+void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
 /* How many keys have gone through all stages; and how many lines had none. */
 uint64_t input_nkeys(const struct input *input);
@@ -56,15 +54,13 @@ uint64_t input_nskipped(const struct input *input);
 /* How many threads -j asks for, or the cores allow. */
 size_t input_nthreads(const struct settings *settings);
 
-/* NULL is allowed. */
 void input_close(struct input *input);
 
-/* Sets *size to what the options say; where they do not say it, to the number of keys that the
- * inputs hold, which takes reading them; or to one that grows, where they cannot be read twice.
- * Returns 0, or the exit status, having complained. */
-int input_size(const struct settings *settings, struct size *size);
+/* What the options say of the size; where they do not say it, the number of keys that the
+ * inputs hold, which takes reading them; or one that grows, where they cannot be read twice. */
+struct size input_size(const struct settings *settings);
 
-/* Complains if the file is one of the inputs, too.  Returns 0 or the exit status. */
-int input_refuse(const struct settings *settings, const struct stat *file, const char *name);
+/* Ends the program if the file is one of the inputs, too. */
+void input_refuse(const struct settings *settings, const struct stat *file, const char *name);
 
 #endif

@@ -1,5 +1,4 @@
 /* perhaps - approximate-membership filters on the command line. */
-#include <errno.h>
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
@@ -83,53 +82,39 @@ static const struct verb *find_verb(const char *name)
     for (size_t i = 0; i < NVERBS; i++)
         if (strcmp(verbs[i].name, name) == 0)
             return &verbs[i];
-    return NULL;
-}
-
-static int unknown_verb(const char *name)
-{
     const char *nearest = help_nearest_verb(name);
     if (nearest)
-        return complain("%s: no such verb: did you mean '%s'?", name, nearest);
-    return complain("%s: no such verb: see 'perhaps help'", name);
+        fail("%s: no such verb: did you mean '%s'?", name, nearest);
+    fail("%s: no such verb: see 'perhaps help'", name);
 }
 
-static int help(const char *name, bool all)
+static void help(const char *name, bool all)
 {
-    const struct verb *verb = name ? find_verb(name) : NULL;
-    if (!name)
-        help_print();
-    else if (verb)
-        help_verb(verb, all);
+    if (name)
+        help_verb(find_verb(name), all);
     else
-        return unknown_verb(name);
-    return STATUS_YES;
+        help_print();
 }
 
-static int completion(const char *shell)
+static void completion(const char *shell)
 {
-    if (shell && help_completion(shell))
-        return STATUS_YES;
-    return complain("%s: no shell that completions are made for: give bash, zsh or fish",
-                    shell ? shell : "--completion");
+    if (!shell || !help_completion(shell))
+        fail("%s: no shell that completions are made for: give bash, zsh or fish",
+             shell ? shell : "--completion");
 }
 
-static int run_verb(const char *name, int argc, char **argv)
+static void run_verb(const char *name, int argc, char **argv)
 {
     const struct verb *verb = find_verb(name);
-    if (!verb)
-        return unknown_verb(name);
     struct settings settings;
-    int status = options_read(verb, argc, argv, &settings);
-    if (status)
-        return status;
+    options_read(verb, argc, argv, &settings);
     if (settings.help || settings.help_all) {
         help_verb(verb, settings.help_all);
-        return STATUS_YES;
+        return;
     }
     if (!(verb->bit & (INFO | PLAN | VERIFY))) /* which leave nothing half done */
         stop_on_signals();
-    return verb->run(&settings);
+    verb->run(&settings);
 }
 
 static bool is_any_of(const char *word, const char *a, const char *b)
@@ -137,23 +122,22 @@ static bool is_any_of(const char *word, const char *a, const char *b)
     return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
-static int run(int argc, char **argv)
+static void run(int argc, char **argv)
 {
     if (argc < 2) {
         help_usage(stderr);
-        return STATUS_ERROR;
+        leave(STATUS_ERROR);
     }
-    if (is_any_of(argv[1], "--version", "-V")) {
+    if (is_any_of(argv[1], "--version", "-V"))
         printf("perhaps %s\n", perhaps_version());
-        return STATUS_YES;
-    }
-    if (is_any_of(argv[1], "--help", "-h"))
-        return help(NULL, false);
-    if (strcmp(argv[1], "help") == 0 && argc > 2 && strcmp(argv[2], "--completion") == 0)
-        return completion(argv[3]);
-    if (strcmp(argv[1], "help") == 0)
-        return help(argv[2], argc > 3 && strcmp(argv[3], "--help-all") == 0);
-    return run_verb(argv[1], argc - 1, argv + 1);
+    else if (is_any_of(argv[1], "--help", "-h"))
+        help(NULL, false);
+    else if (strcmp(argv[1], "help") != 0)
+        run_verb(argv[1], argc - 1, argv + 1);
+    else if (argc > 2 && strcmp(argv[2], "--completion") == 0)
+        completion(argv[3]);
+    else
+        help(argv[2], argc > 3 && strcmp(argv[3], "--help-all") == 0);
 }
 
 /* A file that is opened while a standard descriptor is closed would take its number, and what
@@ -171,8 +155,6 @@ int main(int argc, char **argv)
     reserve_standard_descriptors();
     signal(SIGXFSZ, SIG_IGN); /* a write over the file-size limit is an error, not an end */
     signal(SIGPIPE, SIG_IGN); /* and so is one that nobody reads: locks have to be released */
-    int status = run(argc, argv);
-    if (fflush(stdout) != 0 || ferror(stdout))
-        return errno == EPIPE ? 128 + SIGPIPE : complain("standard output: %m");
-    return status;
+    run(argc, argv);
+    leave(STATUS_YES);
 }

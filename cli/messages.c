@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <perhaps.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@ double seconds_now(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double seconds_worked(const struct settings *settings)
+{
+    return seconds_now() - settings->started;
 }
 
 /* ---- Progress ---------------------------------------------------------------------- */
@@ -95,19 +101,45 @@ static void print_line(const char *format, va_list arguments)
     fprintf(stderr, "perhaps: %s\n", line);
 }
 
-int complain(const char *format, ...)
+void complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     print_line(format, arguments);
     va_end(arguments);
-    return STATUS_ERROR;
 }
 
-int complain_interrupted(const char *outcome)
+void fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line(format, arguments);
+    va_end(arguments);
+    leave(STATUS_ERROR);
+}
+
+void fail_interrupted(const char *outcome)
 {
     complain("interrupted%s", outcome);
-    return 128 + stop_signal();
+    leave(128 + stop_signal());
+}
+
+void leave(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        status = errno == EPIPE ? 128 + SIGPIPE : STATUS_ERROR;
+        if (status == STATUS_ERROR)
+            complain("standard output: %m");
+    }
+    exit(status);
+}
+
+void *allocate_zeroed(size_t count, size_t nbytes)
+{
+    void *memory = calloc(count, nbytes);
+    if (!memory)
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    return memory;
 }
 
 const char *why(int error)
@@ -121,11 +153,14 @@ static void print_json(json_t *facts, FILE *to)
     putc('\n', to);
 }
 
-int summarize(const struct settings *settings, json_t *facts, const char *format, ...)
+void summarize(const struct settings *settings, json_t *facts, const char *format, ...)
 {
+    json_t *all = json_pack("{s:s}", "verb", settings->verb->name);
+    json_object_update(all, facts);
+    json_object_set_new(all, "seconds", json_real(seconds_worked(settings)));
     progress_erase();
     if (settings->json && !settings->quiet) {
-        print_json(facts, stderr);
+        print_json(all, stderr);
     } else if (!settings->quiet) {
         va_list arguments;
         va_start(arguments, format);
@@ -133,7 +168,7 @@ int summarize(const struct settings *settings, json_t *facts, const char *format
         va_end(arguments);
     }
     json_decref(facts);
-    return STATUS_YES;
+    json_decref(all);
 }
 
 /* ---- Facts ------------------------------------------------------------------------- */
@@ -145,10 +180,10 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* A name as people read it: "fpr_now" is "fpr now". */
-static const char *label_of(const char *name, char label[64])
+static struct text label_of(const char *name)
 {
-    snprintf(label, 64, "%s", name);
-    for (char *c = label; *c; c++)
+    struct text label = text_of("%s", name);
+    for (char *c = label.s; *c; c++)
         if (*c == '_')
             *c = ' ';
     return label;
@@ -161,70 +196,58 @@ static bool is_size(const char *name, const json_t *value)
            json_integer_value(value) >= 1000;
 }
 
-static const char *text_of(const json_t *value, char text[64])
+/* Of what is no text. */
+static struct text value_of(const json_t *value, int digits)
 {
-    if (json_is_string(value))
-        return json_string_value(value);
     if (json_is_integer(value))
-        snprintf(text, 64, "%s", grouped((uint64_t)json_integer_value(value)).s);
-    else if (json_is_real(value))
-        snprintf(text, 64, "%.6g", json_real_value(value));
-    else
-        snprintf(text, 64, "%s",
-                 json_is_true(value)   ? "yes"
-                 : json_is_null(value) ? "-"
-                                       : "no");
-    return text;
+        return grouped((uint64_t)json_integer_value(value));
+    if (json_is_real(value))
+        return text_of("%.*g", digits, json_real_value(value));
+    return text_of(json_is_true(value) ? "yes" : json_is_null(value) ? "-" : "no");
 }
 
 /* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
 static void print_fact(const char *name, const json_t *value)
 {
-    char label[64], text[64];
-    printf("%-20s %s", label_of(name, label), text_of(value, text));
+    const char *text = json_string_value(value);
+    printf("%-20s %s", label_of(name).s, text ? text : value_of(value, 6).s);
     if (is_size(name, value))
         printf("  (%s)", scaled((double)json_integer_value(value), "B").s);
     putchar('\n');
 }
 
 /* A cell of a column, or its head (value NULL). */
-static const char *cell_of(const char *name, const json_t *value, char text[64])
+static struct text cell_of(const char *name, const json_t *value)
 {
     if (!value)
-        return label_of(name, text);
+        return label_of(name);
     if (is_size(name, value))
-        snprintf(text, 64, "%s", scaled((double)json_integer_value(value), "B").s);
-    else if (json_is_real(value))
-        snprintf(text, 64, "%.3g", json_real_value(value));
-    else
-        return text_of(value, text);
-    return text;
+        return scaled((double)json_integer_value(value), "B");
+    return json_is_string(value) ? text_of("%s", json_string_value(value)) : value_of(value, 3);
 }
 
 /* Names to the left, but for the last column; numbers to the right. */
 static void print_cell(json_t *rows, const char *name, const json_t *value)
 {
-    char text[64];
-    size_t width = strlen(cell_of(name, NULL, text));
+    size_t width = strlen(cell_of(name, NULL).s);
     json_t *first = json_array_get(rows, 0);
     bool left = json_object_iter_next(first, json_object_iter_at(first, name));
     for (size_t i = 0; i < json_array_size(rows); i++) {
         const json_t *other = json_object_get(json_array_get(rows, i), name);
-        size_t length = strlen(cell_of(name, other, text));
+        size_t length = strlen(cell_of(name, other).s);
         width = length > width ? length : width;
         left &= !json_is_number(other);
     }
-    printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value, text));
+    printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value).s);
 }
 
 /* Objects with the same members. */
 static void print_rows(const char *title, json_t *rows)
 {
-    char label[64];
     const char *name;
     json_t *row, *value;
     size_t i;
-    printf("\n%s:\n", label_of(title, label));
+    printf("\n%s:\n", label_of(title).s);
     json_object_foreach(json_array_get(rows, 0), name, value) print_cell(rows, name, NULL);
     json_array_foreach(rows, i, row)
     {
@@ -252,14 +275,13 @@ static void print_table(json_t *facts)
     }
 }
 
-int print_facts(const struct settings *settings, json_t *facts)
+void print_facts(const struct settings *settings, json_t *facts)
 {
     if (settings->json)
         print_json(facts, stdout);
     else
         print_table(facts);
     json_decref(facts);
-    return STATUS_YES;
 }
 
 /* How many bytes the character at 'text' has; 0 if it is not UTF-8.  jansson is the judge. */

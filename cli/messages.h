@@ -13,30 +13,44 @@ enum status {
     STATUS_ERROR = 2,
 };
 
-/* Prints "perhaps: ..." as one line on stderr, whatever the arguments hold.
- * Returns STATUS_ERROR, so that a function can end in 'return complain(...)'. */
-int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* An error ends the program: what it holds is released by atexit(), so that the functions that
+ * meet one need not return. */
 
-/* Says that a signal stopped the work, and the outcome ("; F is unchanged").  Returns the exit
- * status that shells give to such an end. */
-int complain_interrupted(const char *outcome);
+/* Prints "perhaps: ..." as one line on stderr, whatever the arguments hold. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Complains, and leaves with STATUS_ERROR. */
+_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Says that a signal stopped the work, and the outcome ("; F is unchanged").  Leaves with the
+ * exit status that shells give to such an end. */
+_Noreturn void fail_interrupted(const char *outcome);
+
+/* Ends the program; what was printed must have gone out. */
+_Noreturn void leave(int status);
+
+/* All zero; ends the program where memory is short. */
+void *allocate_zeroed(size_t count, size_t nbytes);
 
 /* What a perhaps_error means; for PERHAPS_ERR_IO what errno means. */
 const char *why(int error);
 
-/* Ends the work of a verb: prints the sentence, or under --json the facts as one object, on
- * stderr; nothing under --quiet.  Releases 'facts'.  Returns STATUS_YES. */
-int summarize(const struct settings *settings, json_t *facts, const char *format, ...)
+/* Ends the work of a verb: prints the sentence, or under --json the facts as one object, with
+ * the verb before and the seconds behind them, on stderr; nothing under --quiet.  Releases
+ * 'facts'. */
+void summarize(const struct settings *settings, json_t *facts, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prints the facts on stdout: a line each, or under --json as one object.  Releases 'facts'.
- * Returns STATUS_YES. */
-int print_facts(const struct settings *settings, json_t *facts);
+/* Prints the facts on stdout: a line each, or under --json as one object.  Releases 'facts'. */
+void print_facts(const struct settings *settings, json_t *facts);
 
 /* The text with what is not UTF-8 replaced: a path may hold any bytes, JSON may not. */
 json_t *json_path(const char *path);
 
 double seconds_now(void);
+
+/* That the verb has worked up to now. */
+double seconds_worked(const struct settings *settings);
 
 /* One line on the terminal that is drawn over and over, and erased at the end. */
 struct progress {

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,25 +136,27 @@ bool read_share(const char *text, double *x)
 
 /* ---- Numbers that are written ------------------------------------------------------ */
 
+struct text text_of(const char *format, ...)
+{
+    struct text out;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vsnprintf(out.s, sizeof out.s, format, arguments) < 0)
+        *out.s = '\0';
+    va_end(arguments);
+    return out;
+}
+
 struct text grouped(uint64_t n)
 {
-    struct text plain, out;
-    int length = snprintf(plain.s, sizeof plain.s, "%llu", (unsigned long long)n);
-    char *to = out.s;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            *to++ = ',';
-        *to++ = plain.s[i];
-    }
-    *to = '\0';
-    return out;
+    if (n < 1000)
+        return text_of("%u", (unsigned)n);
+    return text_of("%s,%03u", grouped(n / 1000).s, (unsigned)(n % 1000));
 }
 
 struct text counted(uint64_t n, const char *noun)
 {
-    struct text out;
-    snprintf(out.s, sizeof out.s, "%.26s %.18s%s", grouped(n).s, noun, n == 1 ? "" : "s");
-    return out;
+    return text_of("%s %s%s", grouped(n).s, noun, n == 1 ? "" : "s");
 }
 
 struct text scaled(double x, const char *unit)
@@ -167,64 +170,44 @@ struct text scaled(double x, const char *unit)
     bool whole = *prefix == '\0' && x == floor(x);
     int decimals = whole || x >= 99.95 ? 0 : x >= 9.995 ? 1 : 2;
     const char *space = *prefix || *unit != ' ' ? " " : "";
-    struct text out;
-    snprintf(out.s, sizeof out.s, "%.*f%s%s%s", decimals, x, space, prefix, unit);
-    return out;
+    return text_of("%.*f%s%s%s", decimals, x, space, prefix, unit);
 }
 
 struct text duration(double seconds)
 {
-    struct text out;
-    uint64_t whole = (uint64_t)seconds;
+    unsigned long long whole = (unsigned long long)seconds;
     if (seconds < 60)
-        snprintf(out.s, sizeof out.s, "%.*f s", seconds == floor(seconds) ? 0 : 2, seconds);
-    else if (seconds < 3600)
-        snprintf(out.s, sizeof out.s, "%d min %02d s", (int)(whole / 60), (int)(whole % 60));
-    else
-        snprintf(out.s, sizeof out.s, "%llu h %02d min", (unsigned long long)(whole / 3600),
-                 (int)(whole / 60 % 60));
-    return out;
+        return text_of("%.*f s", seconds == floor(seconds) ? 0 : 2, seconds);
+    if (seconds < 3600)
+        return text_of("%llu min %02llu s", whole / 60, whole % 60);
+    return text_of("%llu h %02llu min", whole / 3600, whole / 60 % 60);
 }
 
 /* The largest unit that leaves no rest. */
 struct text period(uint64_t ms)
 {
-    struct text out;
     const struct unit *unit = &units[NUNITS - 1];
     while (unit->ms > 1 && (ms % unit->ms || ms / unit->ms < unit->least))
         unit--;
-    snprintf(out.s, sizeof out.s, "%llu%s", (unsigned long long)(ms / unit->ms), unit->name);
-    return out;
+    return text_of("%ju%s", (uintmax_t)(ms / unit->ms), unit->name);
 }
 
 struct text speed(uint64_t n, double seconds, const char *unit)
 {
-    struct text out = { "" };
-    if (n >= 1000)
-        snprintf(out.s, sizeof out.s, ", %.44s", scaled((double)n / seconds, unit).s);
-    return out;
+    return n >= 1000 ? text_of(", %s", scaled((double)n / seconds, unit).s)
+                     : (struct text){ "" };
 }
 
 struct text expectation(double x)
 {
-    struct text out;
     if (x >= 100)
-        snprintf(out.s, sizeof out.s, "about %.23s", grouped((uint64_t)llround(x)).s);
-    else if (x < 0.01)
-        snprintf(out.s, sizeof out.s, "fewer than 0.01");
-    else
-        snprintf(out.s, sizeof out.s, "about %.2g", x);
-    return out;
+        return text_of("about %s", grouped((uint64_t)llround(x)).s);
+    return x < 0.01 ? text_of("fewer than 0.01") : text_of("about %.2g", x);
 }
 
 struct text share(double x)
 {
-    struct text out;
-    if (x >= 0.0001)
-        snprintf(out.s, sizeof out.s, "%.2g %%", x * 100);
-    else
-        snprintf(out.s, sizeof out.s, "%.2g", x);
-    return out;
+    return x >= 0.0001 ? text_of("%.2g %%", x * 100) : text_of("%.2g", x);
 }
 
 /* ---- Points in time ---------------------------------------------------------------- */

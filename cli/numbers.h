@@ -11,6 +11,9 @@ struct text {
     char s[64];
 };
 
+/* As printf() would print it, less what has no room. */
+struct text text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false,
  * leaving *n alone, for anything that is not a whole number below 2^64. */
 bool read_number(const char *text, uint64_t *n);

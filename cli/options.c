@@ -344,62 +344,65 @@ static void make_tables(const struct verb *verb, char *letters, struct option *n
 }
 
 /* getopt_long() returned ':' or '?'. */
-static int complain_option(const struct verb *verb, int code, const char *typed)
+static _Noreturn void fail_option(const struct verb *verb, int code, const char *typed)
 {
     const struct option_row *row = find_row(optopt, verb);
     char letter[3] = { '-', (char)optopt, '\0' };
     const char *name = optopt > 0 && optopt < FIRST ? letter : typed;
     if (code == ':' || row)
-        return complain("%s: %s: see 'perhaps help %s'", name,
-                        code == ':' ? "needs a value" : "takes no value", verb->name);
+        fail("%s: %s: see 'perhaps help %s'", name,
+             code == ':' ? "needs a value" : "takes no value", verb->name);
     if (verb->bit == DEDUP && strncmp(typed, "-d", 2) == 0)
-        return complain("%s: -d takes no value here, it prints the repeated lines: the byte "
-                        "between fields is --delimiter",
-                        typed);
+        fail("%s: -d takes no value here, it prints the repeated lines: the byte between "
+             "fields is --delimiter",
+             typed);
     const char *nearest = name == typed ? help_nearest_option(verb, typed) : NULL;
     if (nearest)
-        return complain("%s: no such option: did you mean --%s?", name, nearest);
-    return complain("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);
+        fail("%s: no such option: did you mean --%s?", name, nearest);
+    fail("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);
 }
 
-static int take_value(const struct option_row *row, struct settings *settings)
+static void take_value(const struct option_row *row, struct settings *settings)
 {
     const char *problem = row->type->read(row->type, optarg, (char *)settings + row->slot);
-    if (!problem)
-        return 0;
-    if (row->letter)
-        return complain("-%c %s: %s", row->letter, optarg, problem);
-    return complain("--%s %s: %s", row->name, optarg, problem);
+    if (problem && row->letter)
+        fail("-%c %s: %s", row->letter, optarg, problem);
+    if (problem)
+        fail("--%s %s: %s", row->name, optarg, problem);
 }
 
 /* What no single option can tell. */
-static int check_together(const struct settings *s)
+static void check_together(const struct settings *s)
 {
-    if (s->fast && s->compact)
-        return complain("--fast: excludes --compact: leave out one");
-    if (s->in_place && s->rewrite)
-        return complain("--in-place: excludes --rewrite: leave out one");
-    if (s->once && s->counts)
-        return complain("--once: leaves nothing to count: leave out --count");
-    if (s->form.delimiter && !s->form.fields.count && !s->time_field)
-        return complain("--delimiter: says where fields end: give --field too");
-    if (s->generations && !s->window.keys && !s->window.time)
-        return complain("--generations: of a window: give --window too");
-    if (s->time_field && s->window.keys)
-        return complain("--time-field: the window goes by keys: give a time, such as "
-                        "--window 24h, or leave out --time-field");
-    if (s->time_field && !s->window.time && !s->state)
-        return complain("--time-field: of a window: give --window too, such as --window 24h");
-    if (s->label && (s->invert || s->count))
-        return complain("--label: prints every key: leave out %s", s->invert ? "-v" : "-c");
-    if (s->keys.count && s->form.fields.count)
-        return complain("--key: is all of a key: leave out --field");
+    const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
+    bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
-        if (!s->null && strchr(s->keys.word[i], '\n'))
-            return complain("--key: holds a newline, where keys end: give -0 too");
-    if (s->any && (s->label || s->count))
-        return complain("--any: prints nothing: leave out %s", s->label ? "--label" : "-c");
-    return 0;
+        newline |= !s->null && strchr(s->keys.word[i], '\n');
+    const struct {
+        bool wrong;
+        const char *message;
+    } rules[] = {
+        { s->fast && s->compact, "--fast: excludes --compact: leave out one" },
+        { s->in_place && s->rewrite, "--in-place: excludes --rewrite: leave out one" },
+        { s->once && s->counts, "--once: leaves nothing to count: leave out --count" },
+        { s->form.delimiter && !has_fields && !s->time_field,
+          "--delimiter: says where fields end: give --field too" },
+        { s->generations && !has_window, "--generations: of a window: give --window too" },
+        { s->time_field && s->window.keys,
+          "--time-field: the window goes by keys: give a time, such as --window 24h, or leave "
+          "out --time-field" },
+        { s->time_field && !has_window && !s->state,
+          "--time-field: of a window: give --window too, such as --window 24h" },
+        { s->label && s->invert, "--label: prints every key: leave out -v" },
+        { s->label && s->count, "--label: prints every key: leave out -c" },
+        { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
+        { newline, "--key: holds a newline, where keys end: give -0 too" },
+        { s->any && s->label, "--any: prints nothing: leave out --label" },
+        { s->any && s->count, "--any: prints nothing: leave out -c" },
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            fail("%s", rules[i].message);
 }
 
 /* Whether the filter that the verb works on, or one of them, lies on servers. */
@@ -413,47 +416,42 @@ static bool is_on_servers(const struct settings *s)
 }
 
 /* What only files can, or only filters on servers. */
-static int check_place(const struct settings *s, const bool given[NROWS])
+static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
     bool served = is_on_servers(s);
     if (s->output && is_remote(s->output))
-        return complain(
-            "%s: writes files only: make a filter on servers with 'perhaps create', "
-            "and fill it with 'perhaps add'",
-            verb);
+        fail("%s: writes files only: make a filter on servers with 'perhaps create', and fill "
+             "it with 'perhaps add'",
+             verb);
     for (size_t i = 0; i < s->ninputs && s->verb->bit != CONVERT; i++)
         if (is_remote(s->inputs[i]))
-            return complain("%s: takes files, not what lies on servers, as inputs", verb);
+            fail("%s: takes files, not what lies on servers, as inputs", verb);
     if (served && !(s->verb->bit & SERVED))
-        return complain("%s: works on filters in files only, not on servers", verb);
+        fail("%s: works on filters in files only, not on servers", verb);
     for (size_t i = 0; i < NROWS; i++)
         if (given[i] && rows[i].verbs & (served ? FILES : SERVERS))
-            return complain("--%s: not of a filter %s: leave it out", rows[i].name,
-                            served ? "on servers" : "in a file");
-    return 0;
+            fail("--%s: not of a filter %s: leave it out", rows[i].name,
+                 served ? "on servers" : "in a file");
 }
 
 /* What is read where no file is named. */
 static char dash[] = "-", *standard_input = dash;
 static char as_keys[] = "--key", *keys_as_input = as_keys;
 
-static int take_operands(int argc, char **argv, struct settings *s)
+static void take_operands(int argc, char **argv, struct settings *s)
 {
-    if (s->filters.count) {
-        s->filter = s->filters.word[0];
-    } else if (s->verb->takes_filter) {
-        if (argc == 0)
-            return complain("%s: which filter? see 'perhaps help %s'", s->verb->name,
-                            s->verb->name);
-        s->filters.word[s->filters.count++] = s->filter = *argv++;
-        argc--;
+    const char *verb = s->verb->name;
+    if (s->verb->takes_filter && !s->filters.count) {
+        if (argc-- == 0)
+            fail("%s: which filter? see 'perhaps help %s'", verb, verb);
+        s->filters.word[s->filters.count++] = *argv++;
     }
+    s->filter = s->filters.word[0];
     if (argc > 0 && !s->verb->takes_inputs)
-        return complain("%s: one operand too many: see 'perhaps help %s'", argv[0],
-                        s->verb->name);
+        fail("%s: one operand too many: see 'perhaps help %s'", argv[0], verb);
     if (argc > 0 && s->keys.count)
-        return complain("%s: --key gives the keys: leave out the inputs", argv[0]);
+        fail("%s: --key gives the keys: leave out the inputs", argv[0]);
     s->inputs = argv;
     s->ninputs = (size_t)argc;
     if (argc == 0 && s->verb->bit & INPUT) {
@@ -461,39 +459,36 @@ static int take_operands(int argc, char **argv, struct settings *s)
         s->ninputs = 1;
     }
     if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)
-        return complain("%s: no such file, and -d takes no value here, it prints the repeated "
-                        "lines: the byte between fields is --delimiter",
-                        *argv);
-    return 0;
+        fail("%s: no such file, and -d takes no value here, it prints the repeated lines: the "
+             "byte between fields is --delimiter",
+             *argv);
 }
 
-int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings)
+void options_read(const struct verb *verb, int argc, char **argv, struct settings *settings)
 {
     char letters[2 * NROWS + 2];
     struct option names[NROWS + 1];
     bool given[NROWS] = { false };
-    int code, status;
+    int code;
     *settings = (struct settings){ .verb = verb, .started = seconds_now() };
     make_tables(verb, letters, names);
     opterr = 0;
     while ((code = getopt_long(argc, argv, letters, names, NULL)) != -1) {
         const struct option_row *row = find_row(code, verb);
         if (!row)
-            return complain_option(verb, code, argv[optind - 1]);
-        if ((status = take_value(row, settings)))
-            return status;
+            fail_option(verb, code, argv[optind - 1]);
+        take_value(row, settings);
         given[row - rows] = true;
     }
     if (settings->help || settings->help_all)
-        return 0;
-    if ((status = check_together(settings)))
-        return status;
+        return;
+    check_together(settings);
     if (!settings->form.delimiter)
         settings->form.delimiter = '\t';
     settings->form.end = settings->null ? '\0' : '\n';
     settings->window.generations = (unsigned)settings->generations;
-    status = take_operands(argc - optind, argv + optind, settings);
-    return status ? status : check_place(settings, given);
+    take_operands(argc - optind, argv + optind, settings);
+    check_place(settings, given);
 }
 
 enum option_values option_values(const struct option_row *option)

@@ -33,8 +33,8 @@ enum verb_bit {
     CONVERT = 4096,
 };
 
-/* Does what is asked, and returns the exit status. */
-typedef int verb_function(const struct settings *settings);
+/* Does what is asked, or ends the program. */
+typedef void verb_function(const struct settings *settings);
 
 struct verb {
     unsigned bit;
@@ -110,8 +110,8 @@ struct settings {
 };
 
 /* Fills in *settings from what follows the verb on the command line, of which it changes the
- * order.  Returns 0, or the exit status, having complained. */
-int options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
+ * order.  Ends the program where that makes no sense. */
+void options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
 
 struct value_type;
 

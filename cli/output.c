@@ -143,9 +143,10 @@ bool output_write(struct output *output, const struct block *block)
     return !output->error;
 }
 
-int output_complain(const struct output *output, const char *outcome)
+void output_settle(const struct output *output, const char *outcome)
 {
     if (output->error == EPIPE)
-        return 128 + SIGPIPE; /* who reads has read enough */
-    return complain("standard output: %s%s", strerror(output->error), outcome);
+        leave(128 + SIGPIPE); /* who reads has read enough */
+    if (output->error)
+        fail("standard output: %s%s", strerror(output->error), outcome);
 }

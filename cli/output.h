@@ -24,7 +24,7 @@ bool output_numbers(struct block *block);
 /* Writes the output of the block.  false: failed, now or before. */
 bool output_write(struct output *output, const struct block *block);
 
-/* Says why writing failed, and the outcome ("; F is unchanged").  Returns the exit status. */
-int output_complain(const struct output *output, const char *outcome);
+/* Ends the program if writing failed, having said why, and the outcome ("; F is unchanged"). */
+void output_settle(const struct output *output, const char *outcome);
 
 #endif

@@ -13,7 +13,7 @@ struct query {
     const struct settings *settings;
     bool (*ask)(void *query, struct block *block);
     size_t ntargets;
-    struct target *target;
+    struct target *target[WORDS_MOST];
     _Atomic(const struct target *) failed; /* one on servers, if any has */
     struct input *input;
     struct output output;
@@ -37,7 +37,7 @@ static bool ask_several(struct query *query, struct block *block, size_t *nprese
     if (!answers)
         return block_met(block, PERHAPS_ERR_MEMORY);
     for (size_t t = 0; t < query->ntargets && count; t++) {
-        if (!ask_one(query, &query->target[t], block, npresent))
+        if (!ask_one(query, query->target[t], block, npresent))
             return false;
         memcpy(answers + t * count, block->answer, count);
     }
@@ -67,7 +67,7 @@ static bool ask_block(void *context, struct block *block)
     struct query *query = context;
     const struct settings *s = query->settings;
     size_t npresent = 0;
-    if (query->ntargets == 1 ? !ask_one(query, query->target, block, &npresent)
+    if (query->ntargets == 1 ? !ask_one(query, query->target[0], block, &npresent)
                              : !ask_several(query, block, &npresent))
         return false;
     block->nselected = s->invert ? block->count - npresent : npresent;
@@ -87,7 +87,7 @@ static bool count_block(void *context, struct block *block)
     for (; i < block->count && !error; i += !error) {
         const struct perhaps_key *key = &block->key[i];
         error =
-            perhaps_count(query->target->filter, key->bytes, key->nbytes, &block->number[i]);
+            perhaps_count(query->target[0]->filter, key->bytes, key->nbytes, &block->number[i]);
         block->nselected += !error && block->number[i] > 0;
     }
     block->ndone = i;
@@ -115,42 +115,32 @@ static uint64_t npresent_of(const struct query *query)
 static const char *name_of(const struct query *query, char name[1024])
 {
     if (query->ntargets == 1)
-        snprintf(name, 1024, "%s", query->target->path);
+        snprintf(name, 1024, "%s", query->target[0]->path);
     else
         snprintf(name, 1024, "any of %zu filters", query->ntargets);
     return name;
 }
 
-static int complain_of(const struct query *query, const struct block *last)
+static void settle(const struct query *query, const struct block *last)
 {
     char name[1024], outcome[2048] = "";
+    const struct target *failed = query->failed;
     if (stop_signal())
         snprintf(outcome, sizeof outcome, "; %s keys were asked, %s are perhaps in %s",
                  grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
                  name_of(query, name));
-    const struct target *failed = query->failed;
-    return target_complain(failed ? failed : query->target, query->input, last, outcome);
-}
-
-static int query_all(struct query *query)
-{
-    const struct stage stages[] = { { query->ask, query, .in_order = false },
-                                    { print_block, query, .in_order = true } };
-    const struct block *last = input_run(query->input, stages, 2);
-    if (query->output.error)
-        return output_complain(&query->output, "");
-    bool enough = query->settings->any && query->nselected;
-    int status = enough ? 0 : complain_of(query, last);
-    for (size_t i = 0; i < query->ntargets && !status && query->settings->check; i++)
-        status = target_complain_damage(&query->target[i]);
-    return status;
+    output_settle(&query->output, "");
+    if (!query->settings->any || !query->nselected)
+        target_settle(failed ? failed : query->target[0], query->input, last, outcome);
+    for (size_t i = 0; i < query->ntargets && query->settings->check; i++)
+        target_settle_damage(query->target[i]);
 }
 
 static json_t *names_of(const struct query *query)
 {
-    json_t *names = query->ntargets > 1 ? json_array() : json_path(query->target->path);
+    json_t *names = query->ntargets > 1 ? json_array() : json_path(query->target[0]->path);
     for (size_t i = 0; i < query->ntargets && query->ntargets > 1; i++)
-        json_array_append_new(names, json_path(query->target[i].path));
+        json_array_append_new(names, json_path(query->target[i]->path));
     return names;
 }
 
@@ -161,74 +151,55 @@ static void report(const struct query *query)
         printf("%ju\n", (uintmax_t)query->nselected);
     if (!s->json) /* its output goes into pipes: it says no more than grep */
         return;
-    double seconds = seconds_now() - s->started;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts =
-        json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:f}", "verb", s->verb->name, "filter",
-                  names_of(query), "keys", (json_int_t)nkeys, "skipped",
-                  (json_int_t)input_nskipped(query->input), "perhaps", (json_int_t)npresent,
-                  "no", (json_int_t)(nkeys - npresent), "seconds", seconds);
+        json_pack("{s:o, s:I, s:I, s:I, s:I}", "filter", names_of(query), "keys",
+                  (json_int_t)nkeys, "skipped", (json_int_t)input_nskipped(query->input),
+                  "perhaps", (json_int_t)npresent, "no", (json_int_t)(nkeys - npresent));
     summarize(s, facts, "%s", "");
 }
 
 /* Printing into a file that is read grows it for ever. */
-static int refuse_loop(const struct settings *settings)
+static void refuse_loop(const struct settings *settings)
 {
     struct stat out;
-    if (settings->any || settings->count || fstat(STDOUT_FILENO, &out) != 0)
-        return 0;
-    return input_refuse(settings, &out, "standard output");
+    if (!settings->any && !settings->count && fstat(STDOUT_FILENO, &out) == 0)
+        input_refuse(settings, &out, "standard output");
 }
 
 /* Before any line is read. */
-static int check_counts(const struct target *target)
+static void check_counts(const struct target *target)
 {
     uint64_t count;
-    if (perhaps_count(target->filter, "", 0, &count) != PERHAPS_ERR_UNSUPPORTED)
-        return 0;
-    return complain("%s: its kind cannot count: build it with --count", target->path);
+    if (perhaps_count(target->filter, "", 0, &count) == PERHAPS_ERR_UNSUPPORTED)
+        fail("%s: its kind cannot count: build it with --count", target->path);
 }
 
-static int ask_all(struct query *query)
+static void run_query(struct query *query)
 {
     const struct settings *s = query->settings;
-    int status = refuse_loop(s);
-    for (size_t i = 0; i < query->ntargets && !status; i++)
-        status = target_open(&query->target[i], s->filters.word[i], s);
-    if (!status && query->ask == count_block)
-        status = check_counts(query->target);
-    if (!status)
-        status = input_open(s, "asking", !s->count, &query->input);
-    return status ? status : query_all(query);
-}
-
-static int run_query(struct query *query)
-{
-    query->ntargets = query->settings->filters.count;
-    query->target = calloc(query->ntargets, sizeof *query->target);
-    if (!query->target)
-        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    int status = ask_all(query);
-    if (!status)
-        report(query);
+    const struct stage stages[] = { { query->ask, query, .in_order = false },
+                                    { print_block, query, .in_order = true } };
+    refuse_loop(s);
+    for (; query->ntargets < s->filters.count; query->ntargets++)
+        query->target[query->ntargets] = target_open(s, s->filters.word[query->ntargets]);
+    if (query->ask == count_block)
+        check_counts(query->target[0]);
+    query->input = input_open(s, "asking", !s->count);
+    settle(query, input_run(query->input, stages, 2));
+    report(query);
     input_close(query->input);
-    for (size_t i = 0; i < query->ntargets; i++)
-        target_close(&query->target[i]);
-    free(query->target);
-    return status;
 }
 
-int verb_query(const struct settings *settings)
+void verb_query(const struct settings *settings)
 {
     struct query query = { .settings = settings, .ask = ask_block };
-    int status = run_query(&query);
-    if (!status)
-        status = query.nselected ? STATUS_YES : STATUS_NO;
-    return status;
+    run_query(&query);
+    leave(query.nselected ? STATUS_YES : STATUS_NO);
 }
 
-int verb_count(const struct settings *settings)
+void verb_count(const struct settings *settings)
 {
     struct query query = { .settings = settings, .ask = count_block };
-    return run_query(&query);
+    run_query(&query);
 }

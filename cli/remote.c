@@ -15,7 +15,6 @@ struct handle {
 };
 
 struct remote {
-    const struct settings *settings;
     struct perhaps_cluster_options options; /* of all handles */
     struct progress progress;
     struct handle first;
@@ -48,21 +47,19 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show(&remote->progress, false, 0, done);
 }
 
-int remote_new(struct target *target, const char *address, const struct settings *settings,
-               const char *doing)
+struct target *remote_new(const struct settings *settings, const char *address,
+                          const char *doing)
 {
     if (!WITH_CLUSTER)
-        return complain("filters on servers are not in this build: build perhaps with "
-                        "-DPERHAPS_CLUSTER=ON");
-    struct remote *r = target->remote = calloc(1, sizeof *r);
-    if (!r)
-        return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+        fail("filters on servers are not in this build: build perhaps with "
+             "-DPERHAPS_CLUSTER=ON");
+    struct target *target = target_new(settings, address);
+    struct remote *r = target->remote = allocate_zeroed(1, sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
-    r->settings = settings;
-    int status = settings->verb->bit == CREATE ? hashing_choose(&target->hashing, settings)
-                                               : hashing_read(&target->hashing, settings);
-    if (status)
-        return status;
+    if (settings->verb->bit == CREATE)
+        hashing_choose(&target->hashing, settings);
+    else
+        hashing_read(&target->hashing, settings);
     r->options = (struct perhaps_cluster_options){ .url = address,
                                                    .password = getenv("REDISCLI_AUTH"),
                                                    .hashing = target->hashing.chosen,
@@ -73,9 +70,10 @@ int remote_new(struct target *target, const char *address, const struct settings
     progress_start(&r->progress, settings, doing, 0);
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
     if (error == PERHAPS_ERR_MEMORY)
-        return complain("%s", perhaps_strerror(error));
+        fail("%s", perhaps_strerror(error));
     target->path = perhaps_cluster_name(r->first.cluster);
-    return remote_settle(target, error, "");
+    remote_settle(target, error, "");
+    return target;
 }
 
 void remote_close(struct remote *remote)
@@ -97,27 +95,25 @@ perhaps_cluster *remote_handle(const struct target *target)
     return target->remote->first.cluster;
 }
 
-int remote_settle(const struct target *target, int error, const char *outcome)
+void remote_settle(const struct target *target, int error, const char *outcome)
 {
     progress_erase();
-    if (!error)
-        return 0;
     if (error == PERHAPS_ERR_STOPPED)
-        return complain_interrupted(outcome);
+        fail_interrupted(outcome);
     if (error == PERHAPS_ERR_SECRET)
-        return hashing_complain(target->remote->settings, target->path);
-    return complain("%s: %s%s", target->path, perhaps_cluster_problem(remote_handle(target)),
-                    outcome);
+        hashing_fail(target->settings, target->path);
+    if (error)
+        fail("%s: %s%s", target->path, perhaps_cluster_problem(remote_handle(target)), outcome);
 }
 
-int remote_open(const struct target *target)
+void remote_open(const struct target *target)
 {
     int error = perhaps_cluster_open(remote_handle(target));
     target->remote->first.open = !error;
-    return remote_settle(target, error, "");
+    remote_settle(target, error, "");
 }
 
-/* ---- Blockes ----------------------------------------------------------------------- */
+/* ---- Blocks ----------------------------------------------------------------------- */
 
 /* One that nobody works with, or a new one.  Returns NULL if there is no memory. */
 static struct handle *take(struct remote *remote)

@@ -69,21 +69,17 @@ double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t n
 
 struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
 {
-    double bits = keys ? 8.0 * (double)memory_nbytes / (double)keys : 0;
-    struct text out = { "" };
-    if (keys && keys >= capacity / 2)
-        snprintf(out.s, sizeof out.s, ", %.40s", scaled(bits, " bits a key").s);
-    return out;
+    if (!keys || keys < capacity / 2)
+        return (struct text){ "" };
+    return text_of(", %s", scaled(8.0 * (double)memory_nbytes / (double)keys, " bits a key").s);
 }
 
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
 {
-    struct text out = { "" };
     bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_CAN_FORGET);
-    if (!grows && keys < plan->capacity)
-        snprintf(out.s, sizeof out.s, ", room for %.31s more",
-                 counted(plan->capacity - keys, "key").s);
-    return out;
+    if (grows || keys >= plan->capacity)
+        return (struct text){ "" };
+    return text_of(", room for %s more", counted(plan->capacity - keys, "key").s);
 }
 
 bool is_over(const struct perhaps_stats *stats)
@@ -93,11 +89,8 @@ bool is_over(const struct perhaps_stats *stats)
 
 struct text over_of(bool over, double fpr_now, double fpr)
 {
-    struct text out = { "" };
-    if (over)
-        snprintf(out.s, sizeof out.s, "; the rate is now %.15s, above the %.15s",
-                 share(fpr_now).s, share(fpr).s);
-    return out;
+    return over ? text_of("; the rate is now %s, above the %s", share(fpr_now).s, share(fpr).s)
+                : (struct text){ "" };
 }
 
 /* ---- What is asked ----------------------------------------------------------------- */
@@ -209,46 +202,46 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
 }
 
 /* What the options of the command line could not say by themselves. */
-static int complain_plan(const struct settings *settings, const struct perhaps_options *options,
-                         const char *name, int error)
+static _Noreturn void fail_plan(const struct settings *settings,
+                                const struct perhaps_options *options, const char *name,
+                                int error)
 {
-    bool window = request_window(settings);
-    if (window && settings->kind && !kind_can(settings->kind, PERHAPS_CAN_FORGET))
-        return complain("--kind %s: cannot forget: leave it out, and say with --base what the "
-                        "window is made of",
-                        settings->kind);
-    if (settings->base && (error == PERHAPS_ERR_ARGUMENT || error == PERHAPS_ERR_UNSUPPORTED))
-        return complain("--base %s: no filter with all that is asked can be made of it: leave "
-                        "it out, or a need",
-                        settings->base);
-    if (error == PERHAPS_ERR_UNSUPPORTED && settings->kind)
-        return complain("--kind %s: cannot do all that is asked: leave it out, or a need",
-                        settings->kind);
-    if (error == PERHAPS_ERR_UNSUPPORTED && settings->together)
-        return complain("--together: is of filters of a fixed size to which keys are added: "
-                        "leave it out, or the other needs, and give -n N");
-    if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: there is no kind that can do all that: leave out a need%s", name,
-                        options->needs & PERHAPS_CAN_GROW
-                            ? ", or --grow and plan for the most keys there may be"
-                            : "");
-    return complain("%s: %s", name, why(error));
+    const char *kind = settings->kind;
+    bool unsupported = error == PERHAPS_ERR_UNSUPPORTED;
+    if (kind && request_window(settings) && !kind_can(kind, PERHAPS_CAN_FORGET))
+        fail("--kind %s: cannot forget: leave it out, and say with --base what the window is "
+             "made of",
+             kind);
+    if (settings->base && (error == PERHAPS_ERR_ARGUMENT || unsupported))
+        fail("--base %s: no filter with all that is asked can be made of it: leave it out, or "
+             "a need",
+             settings->base);
+    if (unsupported && kind)
+        fail("--kind %s: cannot do all that is asked: leave it out, or a need", kind);
+    if (unsupported && settings->together)
+        fail("--together: is of filters of a fixed size to which keys are added: leave it out, "
+             "or the other needs, and give -n N");
+    if (unsupported)
+        fail("%s: there is no kind that can do all that: leave out a need%s", name,
+             options->needs & PERHAPS_CAN_GROW
+                 ? ", or --grow and plan for the most keys there may be"
+                 : "");
+    fail("%s: %s", name, why(error));
 }
 
-int request_plan(const struct settings *settings, struct size size, const char *name,
-                 struct perhaps_options *options, struct perhaps_plan *plan)
+void request_plan(const struct settings *settings, struct size size, const char *name,
+                  struct perhaps_options *options, struct perhaps_plan *plan)
 {
     *options = request_options(settings, size);
     int error =
         settings->kind ? perhaps_plan_for(options, plan) : choose_kind(settings, options, plan);
     if (error)
-        return complain_plan(settings, options, name, error);
-    if (heeds(settings, plan))
-        return 0;
-    return complain("--kind %s: is not made of %s", settings->kind,
-                    settings->base       ? "other filters: leave out --base"
-                    : settings->together ? "lines of bits: leave out --together"
-                                         : "layers: leave out --factor");
+        fail_plan(settings, options, name, error);
+    if (!heeds(settings, plan))
+        fail("--kind %s: is not made of %s", settings->kind,
+             settings->base       ? "other filters: leave out --base"
+             : settings->together ? "lines of bits: leave out --together"
+                                  : "layers: leave out --factor");
 }
 
 /* ---- The file of a secret ---------------------------------------------------------- */
@@ -281,41 +274,36 @@ static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
 }
 
 /* Better to know before the filter is built than after. */
-static int check_place(const char *path)
+static void check_place(const char *path)
 {
     struct stat st;
     char *copy = strdup(path);
-    int status = 0;
     if (lstat(path, &st) == 0)
-        status = complain("%s: is a link to nothing: name the file itself", path);
-    else if (!copy || access(dirname(copy), W_OK | X_OK) != 0)
-        status = complain("%s: cannot be made: %s", path, strerror(errno));
+        fail("%s: is a link to nothing: name the file itself", path);
+    if (!copy || access(dirname(copy), W_OK | X_OK) != 0)
+        fail("%s: cannot be made: %s", path, strerror(errno));
     free(copy);
-    return status;
 }
 
-/* Reads 16 bytes, or 32 hex digits and perhaps a newline.  If 'missing' is not NULL, sets it
- * instead of complaining that there is no such file. */
-static int read_secret(const char *path, uint8_t secret[SECRET_NBYTES], bool *missing)
+/* Reads 16 bytes, or 32 hex digits and perhaps a newline.  false: there is no such file. */
+static bool read_secret(const char *path, uint8_t secret[SECRET_NBYTES])
 {
     char text[HEX_NBYTES + 4];
     ssize_t got = read_file(path, text, sizeof text - 1);
-    if (got < 0 && errno == ENOENT && missing) {
-        *missing = true;
-        return check_place(path);
-    }
+    if (got < 0 && errno == ENOENT)
+        return false;
     if (got < 0)
-        return complain("%s: %s", path, strerror(errno));
+        fail("%s: %s", path, strerror(errno));
     text[got] = '\0';
     if (got == SECRET_NBYTES) {
         memcpy(secret, text, SECRET_NBYTES);
-        return 0;
+        return true;
     }
     if (got > 0 && text[got - 1] == '\n')
         text[--got] = '\0';
-    if (got == (ssize_t)HEX_NBYTES && read_hex(text, secret))
-        return 0;
-    return complain("%s: not a key file: it must hold 16 bytes or 32 hex digits", path);
+    if (got != (ssize_t)HEX_NBYTES || !read_hex(text, secret))
+        fail("%s: not a key file: it must hold 16 bytes or 32 hex digits", path);
+    return true;
 }
 
 /* So that the name is still there after the system has died. */
@@ -342,82 +330,80 @@ static bool write_file(const char *path, const char *text, size_t nbytes)
     return ok;
 }
 
-/* Writes the secret to a new file, which only its owner can read. */
-static int write_secret(const char *path, const uint8_t secret[SECRET_NBYTES])
-{
-    char text[HEX_NBYTES + 2];
-    for (size_t i = 0; i < SECRET_NBYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", secret[i]);
-    text[HEX_NBYTES] = '\n';
-    return write_file(path, text, HEX_NBYTES + 1) ? 0
-                                                  : complain("%s: %s", path, strerror(errno));
-}
-
 /* ---- The hash ---------------------------------------------------------------------- */
 
-static int choose_hash(const struct settings *settings, enum perhaps_hash *hash)
+static enum perhaps_hash choose_hash(const struct settings *settings)
 {
     const enum perhaps_hash usual = settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3;
     const char *name = settings->hash ? settings->hash : perhaps_hash_name(usual);
-    *hash = PERHAPS_HASH_XXH3;
-    while (*hash < PERHAPS_HASH_CUSTOM && strcmp(perhaps_hash_name(*hash), name) != 0)
-        (*hash)++;
-    if (*hash == PERHAPS_HASH_CUSTOM)
-        return complain("--hash %s: no such hash: there are xxh3, sip, none", name);
-    if (*hash == PERHAPS_HASH_SIP && !settings->key_file)
-        return complain("--hash sip: needs a secret, to ask the filter later: give "
-                        "--key-file K, which is made if it does not exist");
-    if (*hash != PERHAPS_HASH_SIP && settings->key_file)
-        return complain("--hash %s: takes no secret: leave out --key-file", name);
-    if (*hash != PERHAPS_HASH_XXH3 && settings->seed)
-        return complain("--hash %s: takes no seed: leave out --seed", name);
-    return 0;
+    enum perhaps_hash hash = PERHAPS_HASH_XXH3;
+    while (hash < PERHAPS_HASH_CUSTOM && strcmp(perhaps_hash_name(hash), name) != 0)
+        hash++;
+    if (hash == PERHAPS_HASH_CUSTOM)
+        fail("--hash %s: no such hash: there are xxh3, sip, none", name);
+    if (hash == PERHAPS_HASH_SIP && !settings->key_file)
+        fail("--hash sip: needs a secret, to ask the filter later: give --key-file K, which is "
+             "made if it does not exist");
+    if (hash != PERHAPS_HASH_SIP && settings->key_file)
+        fail("--hash %s: takes no secret: leave out --key-file", name);
+    if (hash != PERHAPS_HASH_XXH3 && settings->seed)
+        fail("--hash %s: takes no seed: leave out --seed", name);
+    return hash;
 }
 
-int hashing_choose(struct hashing *hashing, const struct settings *settings)
+void hashing_choose(struct hashing *hashing, const struct settings *settings)
 {
-    *hashing = (struct hashing){ .chosen.seed = settings->seed };
-    int status = choose_hash(settings, &hashing->chosen.hash);
-    if (status || !settings->key_file)
-        return status;
-    status = read_secret(settings->key_file, hashing->secret, &hashing->made);
-    hashing->chosen.secret = hashing->secret;
-    if (hashing->made && getentropy(hashing->secret, sizeof hashing->secret) != 0)
-        return complain("no random bytes: %s", strerror(errno));
-    return status;
-}
-
-int hashing_read(struct hashing *hashing, const struct settings *settings)
-{
-    *hashing = (struct hashing){ 0 };
+    *hashing = (struct hashing){ .settings = settings,
+                                 .chosen.hash = choose_hash(settings),
+                                 .chosen.seed = settings->seed };
     if (!settings->key_file)
-        return 0;
+        return;
     hashing->chosen.secret = hashing->secret;
-    return read_secret(settings->key_file, hashing->secret, NULL);
+    hashing->made = !read_secret(settings->key_file, hashing->secret);
+    if (!hashing->made)
+        return;
+    check_place(settings->key_file);
+    if (getentropy(hashing->secret, sizeof hashing->secret) != 0)
+        fail("no random bytes: %s", strerror(errno));
 }
 
-int hashing_keep(const struct hashing *hashing, const struct settings *settings)
+void hashing_read(struct hashing *hashing, const struct settings *settings)
 {
-    return hashing->made ? write_secret(settings->key_file, hashing->secret) : 0;
+    *hashing = (struct hashing){ .settings = settings };
+    if (!settings->key_file)
+        return;
+    hashing->chosen.secret = hashing->secret;
+    if (!read_secret(settings->key_file, hashing->secret))
+        fail("%s: %s", settings->key_file, strerror(errno));
 }
 
-void hashing_tell(const struct hashing *hashing, const struct settings *settings)
+void hashing_keep(const struct hashing *hashing)
 {
+    char text[HEX_NBYTES + 2];
+    for (size_t i = 0; i < SECRET_NBYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", hashing->secret[i]);
+    text[HEX_NBYTES] = '\n';
+    if (hashing->made && !write_file(hashing->settings->key_file, text, HEX_NBYTES + 1))
+        fail("%s: %s", hashing->settings->key_file, strerror(errno));
+}
+
+void hashing_tell(const struct hashing *hashing)
+{
+    const struct settings *settings = hashing->settings;
     if (hashing->made && !settings->quiet && !settings->json)
         complain("%s: made with a new secret: keep it, the filter cannot be asked without",
                  settings->key_file);
 }
 
-void hashing_drop(const struct hashing *hashing, const struct settings *settings)
+void hashing_drop(const struct hashing *hashing)
 {
     if (hashing->made)
-        unlink(settings->key_file);
+        unlink(hashing->settings->key_file);
 }
 
-int hashing_complain(const struct settings *settings, const char *name)
+void hashing_fail(const struct settings *settings, const char *name)
 {
     if (settings->key_file)
-        return complain("%s: %s is not the key file that it was built with", name,
-                        settings->key_file);
-    return complain("%s: was built with a secret: give it with --key-file", name);
+        fail("%s: %s is not the key file that it was built with", name, settings->key_file);
+    fail("%s: was built with a secret: give it with --key-file", name);
 }

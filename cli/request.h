@@ -27,11 +27,11 @@ struct size request_size(const struct settings *settings);
 /* The options for it, but for its hash. */
 struct perhaps_options request_options(const struct settings *settings, struct size size);
 
-/* The same, and its plan.  An option that the kind would not heed
- * (--factor where there are no layers) is an error; with no --kind it chooses one that heeds
- * it.  Returns 0, or the exit status, having complained about 'name'. */
-int request_plan(const struct settings *settings, struct size size, const char *name,
-                 struct perhaps_options *options, struct perhaps_plan *plan);
+/* The same, and its plan.  An option that the kind would not heed (--factor where there are no
+ * layers) ends the program, having complained about 'name'; with no --kind it chooses one that
+ * heeds it. */
+void request_plan(const struct settings *settings, struct size size, const char *name,
+                  struct perhaps_options *options, struct perhaps_plan *plan);
 
 /* Whether the kind of that name has the abilities by itself. */
 bool kind_can(const char *name, unsigned abilities);
@@ -64,27 +64,26 @@ struct text over_of(bool over, double fpr_now, double fpr);
 
 /* It points into itself, so it must stay where it is. */
 struct hashing {
+    const struct settings *settings;
     struct perhaps_hashing chosen; /* as the library takes it */
     uint8_t secret[SECRET_NBYTES];
     bool made; /* the secret is new */
 };
 
-/* All below return 0, or the exit status, having complained. */
-
 /* That of a filter that is to be made.  A secret is made if there is no file of it yet. */
-int hashing_choose(struct hashing *hashing, const struct settings *settings);
+void hashing_choose(struct hashing *hashing, const struct settings *settings);
 
 /* That of a filter that is there: the secret, if one is given. */
-int hashing_read(struct hashing *hashing, const struct settings *settings);
+void hashing_read(struct hashing *hashing, const struct settings *settings);
 
 /* Writes a secret that was made to its file; then tells so, unless it shall be quiet; or takes
  * the file away again. */
-int hashing_keep(const struct hashing *hashing, const struct settings *settings);
-void hashing_tell(const struct hashing *hashing, const struct settings *settings);
-void hashing_drop(const struct hashing *hashing, const struct settings *settings);
+void hashing_keep(const struct hashing *hashing);
+void hashing_tell(const struct hashing *hashing);
+void hashing_drop(const struct hashing *hashing);
 
 /* Says of the filter 'name' that it cannot be opened with the secret that is given, or without
  * one. */
-int hashing_complain(const struct settings *settings, const char *name);
+_Noreturn void hashing_fail(const struct settings *settings, const char *name);
 
 #endif

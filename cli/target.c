@@ -17,18 +17,15 @@
 #include "request.h"
 #include "stop.h"
 
-static int set_outcome(struct target *target, const char *format)
-{
-    if (asprintf(&target->outcome, format, target->path) >= 0)
-        return 0;
-    target->outcome = NULL;
-    return complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-}
+static struct target *targets; /* that are not closed */
 
-static int init(struct target *target, const char *path, const char *format)
+static void set_outcome(struct target *target, const char *format)
 {
-    *target = (struct target){ .path = path ? path : "the filter" };
-    return set_outcome(target, format);
+    free(target->outcome);
+    if (asprintf(&target->outcome, format, target->path) < 0) {
+        target->outcome = NULL;
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    }
 }
 
 /* The file of a lock goes before the lock: nobody else has it then. */
@@ -44,11 +41,31 @@ static void unlock(struct target *target)
 
 void target_close(struct target *target)
 {
+    struct target **link = &targets;
+    while (*link != target)
+        link = &(*link)->next;
+    *link = target->next;
     perhaps_free(target->filter);
     remote_close(target->remote);
-    free(target->outcome);
     unlock(target);
+    free(target->outcome);
     free(target->lock_path);
+    free(target);
+}
+
+static void close_all(void)
+{
+    while (targets)
+        target_close(targets);
+}
+
+struct target *target_new(const struct settings *settings, const char *path)
+{
+    struct target *target = allocate_zeroed(1, sizeof *target);
+    if (!targets)
+        atexit(close_all);
+    *target = (struct target){ .settings = settings, .path = path, .next = targets };
+    return targets = target;
 }
 
 static const char *outcome_at(const char *path)
@@ -79,20 +96,19 @@ static char *follow(const char *path)
     return place;
 }
 
-/* perhaps_save() makes a new file in the folder.  Sets *lock_path to a name there. */
-static int check_folder(const char *path, char **lock_path)
+/* perhaps_save() makes a new file in the folder: there the lock has its place, too. */
+static void check_folder(struct target *target)
 {
-    char *place = follow(path), *copy = place ? strdup(place) : NULL;
+    char *place = follow(target->path), *copy = place ? strdup(place) : NULL;
     const char *folder = copy ? dirname(copy) : NULL;
-    bool writable = folder && access(folder, W_OK | X_OK) == 0;
-    int status = writable ? 0 : complain("%s: cannot be written: %s", path, strerror(errno));
-    if (writable && asprintf(lock_path, "%s/.%.200s.lock", folder, basename(place)) < 0) {
-        *lock_path = NULL;
-        status = complain("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    if (!folder || access(folder, W_OK | X_OK) != 0)
+        fail("%s: cannot be written: %s", target->path, strerror(errno));
+    if (asprintf(&target->lock_path, "%s/.%.200s.lock", folder, basename(place)) < 0) {
+        target->lock_path = NULL;
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     }
     free(copy);
     free(place);
-    return status;
 }
 
 static bool same_file(int fd, const char *path)
@@ -120,126 +136,124 @@ static bool try_lock(int fd, int how, uint64_t wait_ms)
     return true;
 }
 
-static int complain_lock(struct target *target)
+static _Noreturn void fail_lock(struct target *target)
 {
     int error = errno;
     close(target->lock); /* and leave the file to who has the lock */
     target->lock = 0;
     if (stop_signal())
-        return complain_interrupted("");
-    return error == EWOULDBLOCK
-               ? complain("%s: another process is changing it: try again later, or give --wait",
-                          target->path)
-               : complain("%s: cannot be locked: %s", target->path, strerror(error));
+        fail_interrupted("");
+    if (error == EWOULDBLOCK)
+        fail("%s: another process is changing it: try again later, or give --wait",
+             target->path);
+    fail("%s: cannot be locked: %s", target->path, strerror(error));
 }
 
 /* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
  * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so.  Where there
- * are no locks what is new can be made all the same. */
-static int lock_file(struct target *target, const char *path, int flags, int how)
+ * are no locks what is new can be made all the same.  Returns whether the file is there. */
+static bool lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {
         if (target->lock > 0)
             close(target->lock);
         target->lock = open(path, O_RDONLY | O_CLOEXEC | flags, 0666);
+        if (target->lock < 0 && errno != ENOENT)
+            fail("%s: %s", path, strerror(errno));
         if (target->lock < 0)
-            return errno == ENOENT ? 0 : complain("%s: %s", path, strerror(errno));
-        if (!try_lock(target->lock, how, target->wait_ms))
-            return flags && errno != EWOULDBLOCK ? 0 : complain_lock(target);
+            return false;
+        if (!try_lock(target->lock, how, target->settings->wait_ms)) {
+            if (!flags || errno == EWOULDBLOCK)
+                fail_lock(target);
+            return true;
+        }
     } while (!same_file(target->lock, path));
-    return 0;
+    return true;
 }
 
 /* Locks the file; or while there is none a file beside it, which everybody who would make it
  * locks too. */
-static int lock(struct target *target)
+static void lock(struct target *target)
 {
     struct stat st;
     char *beside = target->lock_path;
     for (;;) {
         target->lock_path = NULL;
-        int status = lock_file(target, target->path, 0, LOCK_EX);
-        if (status || target->lock > 0) {
+        if (lock_file(target, target->path, 0, LOCK_EX)) {
             free(beside);
-            return status;
+            return;
         }
         target->lock_path = beside;
-        status = lock_file(target, beside, O_CREAT, LOCK_EX);
+        lock_file(target, beside, O_CREAT, LOCK_EX);
         target->fresh = stat(target->path, &st) != 0;
-        if (status || target->fresh)
-            return status;
+        if (target->fresh)
+            return;
         unlock(target); /* somebody has made it meanwhile */
     }
 }
 
-int target_reserve(struct target *target, const char *path, const struct settings *settings)
+struct target *target_reserve(const struct settings *settings, const char *path)
 {
+    struct target *target = target_new(settings, path ? path : "the filter");
     struct stat st;
-    int status = init(target, path, outcome_at(path));
-    if (status || !path)
-        return status;
-    target->wait_ms = settings->wait_ms;
+    set_outcome(target, outcome_at(path));
+    if (!path)
+        return target;
     bool exists = stat(path, &st) == 0;
     if (exists && S_ISDIR(st.st_mode))
-        return complain("%s: %s", path, strerror(EISDIR));
+        fail("%s: %s", path, strerror(EISDIR));
     if (exists && !S_ISREG(st.st_mode))
-        return 0; /* a device or pipe is written to */
-    status = check_folder(path, &target->lock_path);
-    if (!status)
-        status = lock(target);
-    if (status || exists || target->fresh)
-        return status;
-    free(target->outcome); /* while we waited somebody has made it */
-    return set_outcome(target, outcome_at(path));
+        return target; /* a device or pipe is written to */
+    check_folder(target);
+    lock(target);
+    if (!exists && !target->fresh)
+        set_outcome(target, outcome_at(path)); /* while we waited somebody has made it */
+    return target;
 }
 
-int target_reserve_output(struct target *target, const struct settings *settings)
+struct target *target_reserve_output(const struct settings *settings)
 {
     if (strcmp(settings->output, "-") != 0)
-        return target_reserve(target, settings->output, settings);
+        return target_reserve(settings, settings->output);
     if (isatty(STDOUT_FILENO))
-        return complain("-o -: standard output is a terminal: send it into a file or pipe");
-    int status = init(target, "standard output", "; what was written there is no filter");
+        fail("-o -: standard output is a terminal: send it into a file or pipe");
+    struct target *target = target_new(settings, "standard output");
+    set_outcome(target, "; what was written there is no filter");
     target->streams = true;
-    return status;
+    return target;
 }
 
 /* An empty file holds nothing that could be missed. */
-int target_check_replaced(const struct target *target, const struct settings *settings)
+void target_check_replaced(const struct target *target)
 {
     const char *path = target->path;
     const struct perhaps_open_options options = { .without_secret = true };
     struct stat st;
     perhaps_filter *filter;
-    if (target->streams || settings->force || stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_size == 0)
-        return 0;
+    if (target->streams || target->settings->force || stat(path, &st) != 0 ||
+        !S_ISREG(st.st_mode) || st.st_size == 0)
+        return;
     int error = perhaps_open(path, &options, &filter);
     perhaps_free(filter);
-    return error == PERHAPS_ERR_FORMAT
-               ? complain("%s: is there and no filter: give another name, or --force to "
-                          "replace it",
-                          path)
-               : 0;
+    if (error == PERHAPS_ERR_FORMAT)
+        fail("%s: is there and no filter: give another name, or --force to replace it", path);
 }
 
 /* ---- Making one -------------------------------------------------------------------- */
 
-int target_create(struct target *target, const struct settings *settings, struct size size)
+void target_create(struct target *target, struct size size)
 {
     struct perhaps_options options;
     struct perhaps_plan plan;
-    int status = hashing_choose(&target->hashing, settings);
-    if (!status)
-        status = request_plan(settings, size, target->path, &options, &plan);
-    if (status)
-        return status;
+    hashing_choose(&target->hashing, target->settings);
+    request_plan(target->settings, size, target->path, &options, &plan);
     options.hashing = target->hashing.chosen;
     int error = perhaps_create(&options, &target->filter);
     if (error == PERHAPS_ERR_MEMORY)
-        return complain("%s: %s: it takes %s", target->path, why(error),
-                        scaled((double)plan.body_nbytes, "B").s);
-    return error ? complain("%s: %s", target->path, why(error)) : 0;
+        fail("%s: %s: it takes %s", target->path, why(error),
+             scaled((double)plan.body_nbytes, "B").s);
+    if (error)
+        fail("%s: %s", target->path, why(error));
 }
 
 /* ---- Opening one ------------------------------------------------------------------- */
@@ -250,71 +264,70 @@ bool needs_secret(const struct settings *settings)
     return !(settings->verb->bit & (INFO | VERIFY | MERGE));
 }
 
-static int complain_open(const char *path, const struct settings *settings, int error)
+/* Of a damaged filter verify says so, and has not failed. */
+static _Noreturn void fail_open(const char *path, const struct settings *settings, int error)
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
-        return complain("%s: its kind cannot be changed in place: leave out --in-place", path);
+        fail("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
-        return complain(
-            "%s: has holes, or blocks that a copy shares with it, and the disk has no "
-            "room for them: make room, or use --rewrite",
-            path);
+        fail("%s: has holes, or blocks that a copy shares with it, and the disk has no room "
+             "for them: make room, or use --rewrite",
+             path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->check)
-        return complain("%s: is being written in place, and has no checksums until that has "
-                        "ended: leave out --check",
-                        path);
+        fail("%s: is being written in place, and has no checksums until that has ended: leave "
+             "out --check",
+             path);
     if (error == PERHAPS_ERR_SECRET)
-        return hashing_complain(settings, path);
-    return complain("%s: %s", path, why(error));
+        hashing_fail(settings, path);
+    complain("%s: %s", path, why(error));
+    bool found = error == PERHAPS_ERR_DAMAGED && settings->verb->bit == VERIFY;
+    leave(found ? STATUS_NO : STATUS_ERROR);
 }
 
-static int open_file(struct target *target, const char *path, const struct settings *settings,
-                     struct perhaps_open_options options)
+static void open_file(struct target *target, const char *path, enum perhaps_mode mode,
+                      bool check)
 {
-    struct hashing hashing;
-    int status = hashing_read(&hashing, settings);
-    if (status)
-        return status;
-    options.hashing = hashing.chosen;
-    target->error = perhaps_open(path, &options, &target->filter);
-    return target->error ? complain_open(path, settings, target->error) : 0;
+    const struct settings *settings = target->settings;
+    hashing_read(&target->hashing, settings);
+    struct perhaps_open_options options = { .mode = mode,
+                                            .check = check,
+                                            .without_secret = !needs_secret(settings),
+                                            .hashing = target->hashing.chosen };
+    int error = perhaps_open(path, &options, &target->filter);
+    if (error)
+        fail_open(path, settings, error);
 }
 
-int target_open(struct target *target, const char *path, const struct settings *settings)
+struct target *target_open(const struct settings *settings, const char *path)
 {
+    struct target *target;
     if (is_remote(path)) {
-        *target = (struct target){ 0 };
-        int ready = remote_new(target, path, settings, "opening");
-        return ready ? ready : remote_open(target);
+        target = remote_new(settings, path, "opening");
+        remote_open(target);
+        return target;
     }
-    struct perhaps_open_options options = { .check = settings->check,
-                                            .without_secret = !needs_secret(settings) };
-    int status = init(target, path, outcome_at(path));
-    return status ? status : open_file(target, path, settings, options);
+    target = target_new(settings, path);
+    set_outcome(target, outcome_at(path));
+    open_file(target, path, PERHAPS_MODE_READ, settings->check);
+    return target;
 }
 
-int target_complain_damage(const struct target *target)
+void target_settle_damage(const struct target *target)
 {
     struct perhaps_verdict verdict;
     int error = perhaps_checked(target->filter, &verdict);
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain("%s: was written in place meanwhile: it could not be checked",
-                        target->path);
-    if (!error)
-        return 0;
-    return complain(
-        "%s: damaged: %s of the %s pages that were read, the first at byte %ju: keys "
-        "that lie there were taken for present: restore it or build it anew",
-        target->path, grouped(verdict.damaged).s, grouped(verdict.pages).s,
-        (uintmax_t)verdict.first_damaged);
+        fail("%s: was written in place meanwhile: it could not be checked", target->path);
+    if (error)
+        fail("%s: damaged: %s of the %s pages that were read, the first at byte %ju: keys that "
+             "lie there were taken for present: restore it or build it anew",
+             target->path, grouped(verdict.damaged).s, grouped(verdict.pages).s,
+             (uintmax_t)verdict.first_damaged);
 }
 
-int target_load(struct target *target, const char *from, const struct settings *settings)
+void target_load(struct target *target, const char *from)
 {
-    return open_file(target, from, settings,
-                     (struct perhaps_open_options){
-                         .mode = target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD,
-                         .without_secret = !needs_secret(settings) });
+    open_file(target, from, target->in_place ? PERHAPS_MODE_LIVE : PERHAPS_MODE_LOAD, false);
 }
 
 bool target_takes_in_place(const char *path)
@@ -331,26 +344,23 @@ bool target_takes_in_place(const char *path)
 
 /* The library keeps its own lock, which ours would be in the way of; between the two another
  * process may have put a new file in the place. */
-int target_open_in_place(struct target *target, const char *path,
-                         const struct settings *settings)
+struct target *target_open_in_place(const struct settings *settings, const char *path)
 {
+    struct target *target = target_new(settings, path);
     struct stat st;
-    int status = init(target, path, "; some of the keys are in %s");
+    set_outcome(target, "; some of the keys are in %s");
     target->in_place = true;
-    target->wait_ms = settings->wait_ms;
-    while (!status) {
+    for (;;) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-            status = lock_file(target, path, 0, LOCK_SH);
+            lock_file(target, path, 0, LOCK_SH);
         if (target->lock > 0)
             flock(target->lock, LOCK_UN);
-        if (!status)
-            status = target_load(target, path, settings);
-        if (status || same_file(target->lock, path))
-            break;
+        target_load(target, path);
+        if (same_file(target->lock, path))
+            return target;
         perhaps_free(target->filter);
         target->filter = NULL;
     }
-    return status;
 }
 
 /* Of a save that failed: whether all was done but syncing the folder. */
@@ -363,27 +373,25 @@ static bool is_there(const struct target *target, int reason)
 }
 
 /* The secret first: a filter without it would be lost. */
-int target_save(const struct target *target, const struct settings *settings)
+void target_save(const struct target *target)
 {
-    int status = hashing_keep(&target->hashing, settings);
-    if (status)
-        return status;
+    hashing_keep(&target->hashing);
     int error = target->streams ? perhaps_save_to(target->filter, STDOUT_FILENO)
                 : target->fresh ? perhaps_save_new(target->filter, target->path)
                                 : perhaps_save(target->filter, target->path);
-    if (!error) {
-        hashing_tell(&target->hashing, settings);
-        return 0;
-    }
     int reason = errno;
+    if (!error) {
+        hashing_tell(&target->hashing);
+        return;
+    }
     if (!is_there(target, reason))
-        hashing_drop(&target->hashing, settings);
+        hashing_drop(&target->hashing);
     errno = reason;
     if (error == PERHAPS_ERR_IO && reason == EEXIST)
-        return complain("%s: another process has made it meanwhile: it stays as it is, and has "
-                        "nothing of this run",
-                        target->path);
-    return complain("%s: %s%s", target->path, why(error), target->outcome);
+        fail("%s: another process has made it meanwhile: it stays as it is, and has nothing of "
+             "this run",
+             target->path);
+    fail("%s: %s%s", target->path, why(error), target->outcome);
 }
 
 /* ---- In a file or on servers ------------------------------------------------------- */
@@ -401,20 +409,18 @@ static void translate(const struct perhaps_cluster_stats *from, struct perhaps_s
         to->bits_per_key = 8.0 * (double)to->memory_nbytes / (double)to->keys;
 }
 
-int target_stats(const struct target *target, struct perhaps_stats *stats,
-                 struct perhaps_cluster_stats *servers, const char *outcome)
+void target_stats(const struct target *target, struct perhaps_stats *stats,
+                  struct perhaps_cluster_stats *servers, const char *outcome)
 {
     struct perhaps_cluster_stats all = { 0 };
-    int error = 0;
     if (target->filter) {
         perhaps_stats_of(target->filter, stats);
     } else {
-        error = perhaps_cluster_stats_of(remote_handle(target), &all);
+        remote_settle(target, perhaps_cluster_stats_of(remote_handle(target), &all), outcome);
         translate(&all, stats);
     }
     if (servers)
         *servers = all;
-    return target->remote ? remote_settle(target, error, outcome) : 0;
 }
 
 bool target_ask(const struct target *target, struct block *block, size_t *npresent)
@@ -426,25 +432,14 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
     return true;
 }
 
-int target_complain(const struct target *target, const struct input *input,
-                    const struct block *last, const char *outcome)
+void target_settle(const struct target *target, const struct input *input,
+                   const struct block *last, const char *outcome)
 {
-    if (!target->remote || !last->error || remote_blames_key(last))
-        return input_complain(input, last, outcome);
+    if (!target->remote || !last->error || remote_blames_key(last)) {
+        input_settle(input, last, outcome);
+        return;
+    }
     if (last->error == PERHAPS_ERR_STOPPED)
-        return complain_interrupted(outcome);
-    return complain("%s: %s%s", target->path, last->problem ? last->problem : why(last->error),
-                    outcome);
-}
-
-int target_keep(const struct target *target, const struct settings *settings, int status)
-{
-    if (target->remote)
-        return status;
-    if (!target->in_place)
-        return status ? status : target_save(target, settings);
-    int error = perhaps_sync(target->filter);
-    if (!error || status)
-        return status;
-    return complain("%s: %s%s", target->path, why(error), target->outcome);
+        fail_interrupted(outcome);
+    fail("%s: %s%s", target->path, last->problem ? last->problem : why(last->error), outcome);
 }

@@ -31,8 +31,8 @@ enum { WITH_CLUSTER = 1 };
 
 struct remote;
 
-/* All zero: one that target_close() may be called on. */
 struct target {
+    const struct settings *settings;
     perhaps_filter *filter; /* NULL: it lies on servers */
     struct remote *remote;  /* NULL: it does not */
     const char *path;       /* or address, without a password, for messages */
@@ -42,12 +42,17 @@ struct target {
     int lock;               /* descriptor whose file is locked, always above 2; else none */
     char *lock_path;        /* of a file of its own, as long as there is none at 'path' */
     struct hashing hashing; /* of one that is made: its secret is written when it is saved */
-    uint64_t wait_ms;       /* for a lock that another process has */
-    int error;              /* the perhaps_error for which it could not be opened */
     char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
+    struct target *next;
 };
 
-/* All below that return a number return 0, or the exit status, having complained. */
+/* All below end the program, having complained, where they cannot do it. */
+
+/* One with nothing in it yet. */
+struct target *target_new(const struct settings *settings, const char *path);
+
+/* Releases its lock, too.  When the program ends this is done to all targets. */
+void target_close(struct target *target);
 
 /* Whether the verb must know the secret of a filter that has one. */
 bool needs_secret(const struct settings *settings);
@@ -55,7 +60,7 @@ bool needs_secret(const struct settings *settings);
 /* ---- In a file or on servers ------------------------------------------------------------- */
 
 /* Opens the filter at 'path' read-only; one on servers, to be added to as well. */
-int target_open(struct target *target, const char *path, const struct settings *settings);
+struct target *target_open(const struct settings *settings, const char *path);
 
 /* Whether the keys of a block are there: a stage's work, by any number of threads.  Writes the
  * answers.  Returns whether all went well. */
@@ -63,51 +68,44 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
 
 /* As perhaps_stats_of(); and what else is known of one on servers, unless that is NULL.
  * 'outcome' ("; all is done") ends the message of an error. */
-int target_stats(const struct target *target, struct perhaps_stats *stats,
-                 struct perhaps_cluster_stats *servers, const char *outcome);
+void target_stats(const struct target *target, struct perhaps_stats *stats,
+                  struct perhaps_cluster_stats *servers, const char *outcome);
 
-/* input_complain(), for blocks that have gone through stages that ask or add to it. */
-int target_complain(const struct target *target, const struct input *input,
-                    const struct block *last, const char *outcome);
-
-/* Sees to it that a filter that was changed stays as it is: saves it, or, after a failure too,
- * has what was changed in place on the disk.  Returns then 'status'. */
-int target_keep(const struct target *target, const struct settings *settings, int status);
-
-void target_close(struct target *target);
+/* input_settle(), for blocks that have gone through stages that ask or add to it. */
+void target_settle(const struct target *target, const struct input *input,
+                   const struct block *last, const char *outcome);
 
 /* ---- In a file --------------------------------------------------------------------------- */
 
-/* Tells of damage that --check has found. */
-int target_complain_damage(const struct target *target);
+/* Ends the program if --check has found damage. */
+void target_settle_damage(const struct target *target);
 
 /* Prepares to save at 'path' (NULL: nowhere): refuses what would fail in the end, as far as it
- * can be told, and keeps other processes from changing the filter there until
- * target_close(), so that none of two changes is lost.  Then create or load. */
-int target_reserve(struct target *target, const char *path, const struct settings *settings);
+ * can be told, and keeps other processes from changing the filter there until the program
+ * ends, so that none of two changes is lost.  Then create or load. */
+struct target *target_reserve(const struct settings *settings, const char *path);
 
 /* The same for -o; "-" is standard output. */
-int target_reserve_output(struct target *target, const struct settings *settings);
+struct target *target_reserve_output(const struct settings *settings);
 
 /* Refuses to replace a file that is no filter, unless --force is given. */
-int target_check_replaced(const struct target *target, const struct settings *settings);
+void target_check_replaced(const struct target *target);
 
 /* Makes an empty filter, and a secret if one is wanted and there is none. */
-int target_create(struct target *target, const struct settings *settings, struct size size);
+void target_create(struct target *target, struct size size);
 
 /* Loads the filter at 'from', to be changed. */
-int target_load(struct target *target, const char *from, const struct settings *settings);
+void target_load(struct target *target, const char *from);
 
 /* Whether there is a filter at 'path' of a kind that can be changed where it is, by us. */
 bool target_takes_in_place(const char *path);
 
 /* Maps the filter at 'path' to be changed where it is, by others too that do so, but by none
  * that reserves it. */
-int target_open_in_place(struct target *target, const char *path,
-                         const struct settings *settings);
+struct target *target_open_in_place(const struct settings *settings, const char *path);
 
 /* Saves it where it was reserved, and its secret if that is new. */
-int target_save(const struct target *target, const struct settings *settings);
+void target_save(const struct target *target);
 
 /* ---- On servers: redis://host:port/name (remote.c) --------------------------------------- */
 
@@ -116,11 +114,11 @@ bool is_remote(const char *path);
 
 /* Makes ready, and reaches for no server yet.  'doing' ("making") stands in the progress line
  * of long work. */
-int remote_new(struct target *target, const char *address, const struct settings *settings,
-               const char *doing);
+struct target *remote_new(const struct settings *settings, const char *address,
+                          const char *doing);
 
 /* Opens one that is ready. */
-int remote_open(const struct target *target);
+void remote_open(const struct target *target);
 
 /* NULL is allowed. */
 void remote_close(struct remote *remote);
@@ -128,9 +126,9 @@ void remote_close(struct remote *remote);
 /* For what one thread does alone. */
 perhaps_cluster *remote_handle(const struct target *target);
 
-/* Settles the error (0: none) that a call with this handle returned; the outcome
+/* Ends the program if a call with this handle returned an error (0: none); the outcome
  * ("; F was not made") ends the message. */
-int remote_settle(const struct target *target, int error, const char *outcome);
+void remote_settle(const struct target *target, int error, const char *outcome);
 
 /* Stages' work, by any number of threads, each of which that works has a handle of its own:
  * asks an open filter about the keys of a block, or adds them.  Writes the answers, of which

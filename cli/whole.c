@@ -14,283 +14,212 @@ static json_t *of_servers(const struct target *target, uint64_t n)
     return target->remote ? json_integer((json_int_t)n) : NULL;
 }
 
-/* ", 1,024 partitions on 3 nodes, at most 34 % on one". */
+/* ", 1,024 partitions on 3 nodes, at most 34 % on one"; nothing for one in a file. */
 static struct text place_of(const struct target *target,
                             const struct perhaps_cluster_stats *servers)
 {
-    struct text text = { "" };
     const double largest = (double)servers->largest_nbytes;
-    int length = 0;
-    if (target->remote)
-        length = snprintf(text.s, sizeof text.s, ", %.24s on %.12s",
-                          counted(servers->partitions, "partition").s,
-                          counted(servers->nodes, "node").s);
+    struct text most = { "" };
+    if (!target->remote)
+        return most;
     if (servers->nodes > 1)
-        snprintf(text.s + length, sizeof text.s - (size_t)length, ", at most %.0f %% on one",
-                 100 * largest / (double)servers->memory_nbytes);
-    return text;
+        most =
+            text_of(", at most %.0f %% on one", 100 * largest / (double)servers->memory_nbytes);
+    return text_of(", %s on %s%s", counted(servers->partitions, "partition").s,
+                   counted(servers->nodes, "node").s, most.s);
 }
 
-static int report_made(const struct settings *settings, const struct target *target)
+static void report_made(const struct target *target)
 {
+    const struct settings *settings = target->settings;
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
-    int status = settings->quiet ? 0 : target_stats(target, &stats, &servers, "");
-    if (settings->quiet || status)
-        return status;
+    if (settings->quiet)
+        return;
+    target_stats(target, &stats, &servers, "");
     const struct perhaps_plan *plan = &stats.plan;
-    double seconds = seconds_now() - settings->started;
     json_t *facts = json_pack(
-        "{s:s, s:o, s:s, s:I, s:f, s:I, s:f, s:o*, s:o*, s:o*, s:o*, s:f}", "verb",
-        settings->verb->name, "filter", json_path(target->path), "kind", plan->kind, "capacity",
-        (json_int_t)plan->capacity, "fpr_asked", plan->fpr, "body_bytes",
-        (json_int_t)stats.memory_nbytes, "bits_per_key", plan->bits_per_key, "partitions",
-        of_servers(target, servers.partitions), "nodes", of_servers(target, servers.nodes),
-        "largest_node_bytes", of_servers(target, servers.largest_nbytes), "smallest_node_bytes",
-        of_servers(target, servers.smallest_nbytes), "seconds", seconds);
-    return summarize(settings, facts, "%s made, for %s: %s, %s%s, %s", target->path,
-                     counted(plan->capacity, "key").s,
-                     scaled((double)stats.memory_nbytes, "B").s,
-                     scaled(plan->bits_per_key, " bits a key").s, place_of(target, &servers).s,
-                     duration(seconds).s);
+        "{s:o, s:s, s:I, s:f, s:I, s:f, s:o*, s:o*, s:o*, s:o*}", "filter",
+        json_path(target->path), "kind", plan->kind, "capacity", (json_int_t)plan->capacity,
+        "fpr_asked", plan->fpr, "body_bytes", (json_int_t)stats.memory_nbytes, "bits_per_key",
+        plan->bits_per_key, "partitions", of_servers(target, servers.partitions), "nodes",
+        of_servers(target, servers.nodes), "largest_node_bytes",
+        of_servers(target, servers.largest_nbytes), "smallest_node_bytes",
+        of_servers(target, servers.smallest_nbytes));
+    summarize(settings, facts, "%s made, for %s: %s, %s%s, %s", target->path,
+              counted(plan->capacity, "key").s, scaled((double)stats.memory_nbytes, "B").s,
+              scaled(plan->bits_per_key, " bits a key").s, place_of(target, &servers).s,
+              duration(seconds_worked(settings)).s);
 }
 
-static int make_file(const struct settings *settings, struct target *target, struct size size)
+static struct target *make_file(const struct settings *settings, struct size size)
 {
     bool exists = access(settings->filter, F_OK) == 0;
-    int status = exists ? 0 : target_reserve(target, settings->filter, settings);
-    if (!status && !target->fresh)
-        status = complain("%s: is there already: give another name, or remove it with rm",
-                          settings->filter);
-    if (!status)
-        status = target_create(target, settings, size);
-    return status ? status : target_save(target, settings);
+    struct target *target = exists ? NULL : target_reserve(settings, settings->filter);
+    if (!target || !target->fresh)
+        fail("%s: is there already: give another name, or remove it with rm", settings->filter);
+    target_create(target, size);
+    target_save(target);
+    return target;
 }
 
 /* Settles what a call returned that leaves nothing on the servers where it fails. */
-static int settle_made(const struct target *target, int error)
+static void settle_made(const struct target *target, int error)
 {
     char outcome[512];
     snprintf(outcome, sizeof outcome, "; %s was not made", target->path);
-    return remote_settle(target, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
+    remote_settle(target, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
 }
 
 /* The secret is written first: without it nobody could ask the filter. */
-static int make_on_servers(const struct settings *settings, struct target *target,
-                           struct size size)
+static struct target *make_on_servers(const struct settings *settings, struct size size)
 {
     struct perhaps_options options = request_options(settings, size);
-    int status = remote_new(target, settings->filter, settings, "making");
-    if (!status)
-        status = hashing_keep(&target->hashing, settings);
-    if (status)
-        return status;
+    struct target *target = remote_new(settings, settings->filter, "making");
+    hashing_keep(&target->hashing);
     options.hashing = target->hashing.chosen;
     int error = perhaps_cluster_create(remote_handle(target), &options, settings->partitions);
     if (error)
-        hashing_drop(&target->hashing, settings);
+        hashing_drop(&target->hashing);
     else
-        hashing_tell(&target->hashing, settings);
-    return settle_made(target, error);
+        hashing_tell(&target->hashing);
+    settle_made(target, error);
+    return target;
 }
 
-int verb_create(const struct settings *settings)
+void verb_create(const struct settings *settings)
 {
-    struct target target = { 0 };
     struct size size = request_size(settings);
     if (!size.capacity)
-        return complain("create: for how many keys? give -n N, or --grow if you do not know");
-    int status = is_remote(settings->filter) ? make_on_servers(settings, &target, size)
-                                             : make_file(settings, &target, size);
-    if (!status)
-        status = report_made(settings, &target);
-    target_close(&target);
-    return status;
+        fail("create: for how many keys? give -n N, or --grow if you do not know");
+    report_made(is_remote(settings->filter) ? make_on_servers(settings, size)
+                                            : make_file(settings, size));
 }
 
 /* ---- Delete ------------------------------------------------------------------------ */
 
-static int delete_remote(const struct settings *settings, const struct target *target)
+void verb_delete(const struct settings *settings)
 {
+    if (!is_remote(settings->filter))
+        fail("%s: is a file: remove it with rm", settings->filter);
+    struct target *target = remote_new(settings, settings->filter, "deleting");
     int error = perhaps_cluster_delete(remote_handle(target));
     bool stopped = error == PERHAPS_ERR_STOPPED;
-    if (error)
-        return remote_settle(target, error,
-                             stopped ? "; a part may be left: delete it again" : "");
-    double seconds = seconds_now() - settings->started;
-    json_t *facts = json_pack("{s:s, s:o, s:f}", "verb", settings->verb->name, "filter",
-                              json_path(target->path), "seconds", seconds);
-    return summarize(settings, facts, "%s deleted: %s", target->path, duration(seconds).s);
-}
-
-int verb_delete(const struct settings *settings)
-{
-    struct target target = { 0 };
-    if (!is_remote(settings->filter))
-        return complain("%s: is a file: remove it with rm", settings->filter);
-    int status = remote_new(&target, settings->filter, settings, "deleting");
-    if (!status)
-        status = delete_remote(settings, &target);
-    target_close(&target);
-    return status;
+    remote_settle(target, error, stopped ? "; a part may be left: delete it again" : "");
+    summarize(settings, json_pack("{s:o}", "filter", json_path(target->path)), "%s deleted: %s",
+              target->path, duration(seconds_worked(settings)).s);
 }
 
 /* ---- Merge ------------------------------------------------------------------------- */
 
-static int complain_merge(const struct target *other, const struct settings *settings,
-                          int error)
+static _Noreturn void fail_merge(const char *first, const char *other, int error)
 {
-    const char *first = settings->inputs[0];
     if (error == PERHAPS_ERR_MISMATCH)
-        return complain("%s: differs from %s in kind, size, hash, seed or secret: build both "
-                        "with the same options, --seed too",
-                        other->path, first);
+        fail("%s: differs from %s in kind, size, hash, seed or secret: build both with the "
+             "same options, --seed too",
+             other, first);
     if (error == PERHAPS_ERR_UNSUPPORTED)
-        return complain(
-            "%s: filters of its kind cannot be put together without the keys: build "
-            "a new one from those",
-            other->path);
+        fail("%s: filters of its kind cannot be put together without the keys: build a new "
+             "one from those",
+             other);
     if (error == PERHAPS_ERR_FULL)
-        return complain("%s: does not fit into %s any more: build them with a larger -n",
-                        other->path, first);
-    return complain("%s: %s", other->path, why(error));
+        fail("%s: does not fit into %s any more: build them with a larger -n", other, first);
+    fail("%s: %s", other, why(error));
 }
 
-static int merge_one(struct target *whole, const char *path, const struct settings *settings)
+static void report_merge(const struct settings *settings, const struct target *whole)
 {
-    struct target other = { 0 };
-    int status = target_open(&other, path, settings);
-    if (!status) {
-        int error = perhaps_merge(whole->filter, other.filter);
-        status = error ? complain_merge(&other, settings, error) : 0;
-    }
-    target_close(&other);
-    return status;
-}
-
-static int report_merge(const struct target *whole, const struct settings *settings)
-{
-    double seconds = seconds_now() - settings->started;
     struct perhaps_stats stats;
     perhaps_stats_of(whole->filter, &stats);
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:I, s:I, s:I, s:f, s:f}", "verb", settings->verb->name, "filter",
-        json_path(whole->path), "parts", (json_int_t)settings->ninputs, "keys_in_filter",
-        (json_int_t)stats.keys, "body_bytes", (json_int_t)stats.plan.body_nbytes, "fpr_now",
-        stats.fpr_now, "seconds", seconds);
-    return summarize(settings, facts, "%s into %s: %s%s, %s%s, %s",
-                     counted(settings->ninputs, "filter").s, whole->path,
-                     counts_all(&stats.plan) ? "" : "about ", counted(stats.keys, "key").s,
-                     scaled((double)stats.plan.body_nbytes, "B").s,
-                     room_of(&stats.plan, stats.keys).s, duration(seconds).s);
+    json_t *facts =
+        json_pack("{s:o, s:I, s:I, s:I, s:f}", "filter", json_path(whole->path), "parts",
+                  (json_int_t)settings->ninputs, "keys_in_filter", (json_int_t)stats.keys,
+                  "body_bytes", (json_int_t)stats.plan.body_nbytes, "fpr_now", stats.fpr_now);
+    summarize(settings, facts, "%s into %s: %s%s, %s%s, %s",
+              counted(settings->ninputs, "filter").s, whole->path,
+              counts_all(&stats.plan) ? "" : "about ", counted(stats.keys, "key").s,
+              scaled((double)stats.plan.body_nbytes, "B").s, room_of(&stats.plan, stats.keys).s,
+              duration(seconds_worked(settings)).s);
 }
 
-/* The output may be one of the parts, and is then changed: it is locked before any is read. */
-static int merge_all(struct target *whole, const struct settings *settings)
+/* The output may be one of the inputs, and is then changed: it is locked before any is read. */
+void verb_merge(const struct settings *settings)
 {
-    int status = target_reserve_output(whole, settings);
-    if (!status)
-        status = target_check_replaced(whole, settings);
-    if (!status)
-        status = target_load(whole, settings->inputs[0], settings);
-    for (size_t i = 1; !status && i < settings->ninputs; i++) {
-        status = merge_one(whole, settings->inputs[i], settings);
-        if (!status && stop_signal())
-            status = complain_interrupted(whole->outcome);
-    }
-    return status ? status : target_save(whole, settings);
-}
-
-int verb_merge(const struct settings *settings)
-{
-    struct target whole = { 0 };
+    char *const *paths = settings->inputs;
     if (!settings->output)
-        return complain("merge: which file shall it make? give -o F");
+        fail("merge: which file shall it make? give -o F");
     if (settings->ninputs == 0)
-        return complain("merge: which filters? see 'perhaps help merge'");
-    int status = merge_all(&whole, settings);
-    if (!status)
-        status = report_merge(&whole, settings);
-    target_close(&whole);
-    return status;
+        fail("merge: which filters? see 'perhaps help merge'");
+    struct target *whole = target_reserve_output(settings);
+    target_check_replaced(whole);
+    target_load(whole, paths[0]);
+    for (size_t i = 1; i < settings->ninputs; i++) {
+        struct target *other = target_open(settings, paths[i]);
+        int error = perhaps_merge(whole->filter, other->filter);
+        if (error)
+            fail_merge(paths[0], paths[i], error);
+        if (stop_signal())
+            fail_interrupted(whole->outcome);
+        target_close(other);
+    }
+    target_save(whole);
+    report_merge(settings, whole);
 }
 
 /* ---- Convert: from a file to servers, or back; the bytes stay what they are -------- */
 
-static int report_copy(const struct settings *settings, const struct target *from,
-                       const struct target *to)
+static void report_copy(const struct target *from, const struct target *to)
 {
+    const struct settings *settings = to->settings;
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
-    const struct target *remote = to->remote ? to : from;
-    double seconds = seconds_now() - settings->started;
-    int status = settings->quiet ? 0 : target_stats(remote, &stats, &servers, "");
-    if (settings->quiet || status)
-        return status;
-    json_t *facts = json_pack(
-        "{s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:f}", "verb", settings->verb->name, "from",
-        json_path(from->path), "to", json_path(to->path), "keys_in_filter",
-        (json_int_t)stats.keys, "body_bytes", (json_int_t)stats.memory_nbytes, "partitions",
-        (json_int_t)servers.partitions, "nodes", (json_int_t)servers.nodes, "seconds", seconds);
-    return summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from->path,
-                     to->path, counted(stats.keys, "key").s,
-                     scaled((double)stats.memory_nbytes, "B").s, duration(seconds).s,
-                     scaled((double)stats.memory_nbytes / seconds, "B/s").s);
+    double seconds = seconds_worked(settings);
+    if (settings->quiet)
+        return;
+    target_stats(to->remote ? to : from, &stats, &servers, "");
+    json_t *facts =
+        json_pack("{s:o, s:o, s:I, s:I, s:I, s:I}", "from", json_path(from->path), "to",
+                  json_path(to->path), "keys_in_filter", (json_int_t)stats.keys, "body_bytes",
+                  (json_int_t)stats.memory_nbytes, "partitions", (json_int_t)servers.partitions,
+                  "nodes", (json_int_t)servers.nodes);
+    summarize(settings, facts, "%s copied to %s: about %s, %s, %s, %s", from->path, to->path,
+              counted(stats.keys, "key").s, scaled((double)stats.memory_nbytes, "B").s,
+              duration(seconds).s, scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }
 
-static int copy_up(const struct settings *settings, struct target *file, struct target *servers)
+static void copy_up(const struct settings *settings)
 {
-    int status = target_open(file, settings->filter, settings);
-    if (!status)
-        status = remote_new(servers, settings->inputs[0], settings, "copying");
-    return status ? status
-                  : settle_made(servers,
-                                perhaps_cluster_upload(remote_handle(servers), file->filter,
-                                                       settings->partitions));
+    struct target *file = target_open(settings, settings->filter);
+    struct target *servers = remote_new(settings, settings->inputs[0], "copying");
+    settle_made(servers, perhaps_cluster_upload(remote_handle(servers), file->filter,
+                                                settings->partitions));
+    report_copy(file, servers);
 }
 
-static int copy_down(const struct settings *settings, struct target *servers,
-                     struct target *file)
+static void copy_down(const struct settings *settings)
 {
-    int status = target_reserve(file, settings->inputs[0], settings);
-    if (!status)
-        status = target_check_replaced(file, settings);
-    if (!status)
-        status = remote_new(servers, settings->filter, settings, "copying");
-    if (!status)
-        status = remote_open(servers);
-    if (status)
-        return status;
-    int error = perhaps_cluster_download(remote_handle(servers), file->path);
-    return remote_settle(servers, error, file->outcome);
+    struct target *file = target_reserve(settings, settings->inputs[0]);
+    target_check_replaced(file);
+    struct target *servers = remote_new(settings, settings->filter, "copying");
+    remote_open(servers);
+    remote_settle(servers, perhaps_cluster_download(remote_handle(servers), file->path),
+                  file->outcome);
+    report_copy(servers, file);
 }
 
-static int check_places(const struct settings *settings)
+void verb_convert(const struct settings *settings)
 {
     if (settings->ninputs != 1)
-        return complain("convert: from where to where? give two filters, of which one lies on "
-                        "servers");
+        fail("convert: from where to where? give two filters, of which one lies on servers");
     bool upward = is_remote(settings->inputs[0]);
     if (upward && is_remote(settings->filter))
-        return complain("convert: both lie on servers: copy to a file, and from that");
+        fail("convert: both lie on servers: copy to a file, and from that");
     if (!upward && !is_remote(settings->filter))
-        return complain("convert: both are files: copy with cp");
+        fail("convert: both are files: copy with cp");
     if (settings->partitions && !upward)
-        return complain("--partitions: not of a filter in a file: leave it out");
-    return 0;
-}
-
-int verb_convert(const struct settings *settings)
-{
-    struct target from = { 0 }, to = { 0 };
-    int status = check_places(settings);
-    if (status)
-        return status;
-    status = is_remote(settings->inputs[0]) ? copy_up(settings, &from, &to)
-                                            : copy_down(settings, &from, &to);
-    if (!status)
-        status = report_copy(settings, &from, &to);
-    target_close(&from);
-    target_close(&to);
-    return status;
+        fail("--partitions: not of a filter in a file: leave it out");
+    if (upward)
+        copy_up(settings);
+    else
+        copy_down(settings);
 }

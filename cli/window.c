@@ -43,23 +43,21 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
 }
 
 /* What the state's window is, in the units in which it can be asked for. */
-static int complain_other(const struct perhaps_plan *plan, const char *path)
+static _Noreturn void fail_other(const struct perhaps_plan *plan, const char *path)
 {
     uint64_t generations, keys, ms;
     planned_field(plan, "generations", &generations);
     planned_field(plan, "period_keys", &keys);
     planned_field(plan, "period_time", &ms);
-    if (ms)
-        return complain("--window: %s is a window of %s in %ju generations: leave out "
-                        "--window, or give another --state",
-                        path, period(ms * (generations - 1)).s, (uintmax_t)generations);
-    return complain("--window: %s is a window of %ju-keys in %ju generations: leave out "
-                    "--window, or give another --state",
-                    path, (uintmax_t)(keys * (generations - 1)), (uintmax_t)generations);
+    struct text window = ms ? period(ms * (generations - 1))
+                            : text_of("%ju-keys", (uintmax_t)(keys * (generations - 1)));
+    fail("--window: %s is a window of %s in %ju generations: leave out --window, or give "
+         "another --state",
+         path, window.s, (uintmax_t)generations);
 }
 
-int window_open(struct window *window, const struct settings *settings,
-                const perhaps_filter *filter, const char *path)
+void window_open(struct window *window, const struct settings *settings,
+                 const perhaps_filter *filter, const char *path)
 {
     struct perhaps_stats stats;
     uint64_t period_ms;
@@ -70,14 +68,13 @@ int window_open(struct window *window, const struct settings *settings,
                                .by_time = forgets && period_ms,
                                .grain_ms = choose_grain(period_ms) };
     if (request_window(settings) && !forgets)
-        return complain("--window: %s remembers all for ever: give another --state", path);
+        fail("--window: %s remembers all for ever: give another --state", path);
     if (path && request_window(settings) && !is_as_asked(settings, &stats.plan))
-        return complain_other(&stats.plan, path);
+        fail_other(&stats.plan, path);
     if (settings->time_field && !window->by_time)
-        return complain("--time-field: %s does not forget by time: leave it out, or give "
-                        "another --state with --window",
-                        path);
-    return 0;
+        fail("--time-field: %s does not forget by time: leave it out, or give another --state "
+             "with --window",
+             path);
 }
 
 bool window_reads(const struct window *window)

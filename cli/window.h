@@ -12,11 +12,10 @@ struct window {
     uint64_t now_ms;   /* the latest that was told */
 };
 
-/* Learns how the filter forgets, if it does; for a filter at 'path' that was there before,
- * checks that it does so as the command line says (NULL: it was made so).  Returns 0, or the
- * exit status, having complained. */
-int window_open(struct window *window, const struct settings *settings,
-                const perhaps_filter *filter, const char *path);
+/* Learns how the filter forgets, if it does; for a filter at 'path' that was there before, ends
+ * the program unless it does so as the command line says (NULL: it was made so). */
+void window_open(struct window *window, const struct settings *settings,
+                 const perhaps_filter *filter, const char *path);
 
 /* Whether lines have their time with them:
  * a stage must then read it before window_advance(). */
