@@ -1,5 +1,6 @@
 /* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
  * saved once, when the last key is in; but what is added in place is in at once. */
+#include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -87,8 +88,9 @@ static void settle(const struct change *change, const struct input *input,
     if (target->remote) {
         settle_part(change, input, last);
     } else if (target->in_place) {
-        int unsynced = perhaps_sync(target->filter);
+        int unsynced = perhaps_sync(target->filter), reason = errno;
         settle_part(change, input, last);
+        errno = reason;
         if (unsynced)
             fail("%s: %s%s", target->path, why(unsynced), target->outcome);
     } else {

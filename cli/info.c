@@ -33,7 +33,7 @@ static json_t *fact_field(const struct settings *settings, const struct perhaps_
     return json_integer((json_int_t)value);
 }
 
-json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan *plan)
+static json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan *plan)
 {
     json_t *fields = json_object();
     for (unsigned i = 0; i < plan->nfields; i++) {
@@ -45,7 +45,7 @@ json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan
     return fields;
 }
 
-json_t *fact_until(const struct settings *settings, const struct perhaps_plan *plan)
+static json_t *fact_until(const struct settings *settings, const struct perhaps_plan *plan)
 {
     if (plan->fpr_until != UINT64_MAX)
         return json_integer((json_int_t)plan->fpr_until);
@@ -139,10 +139,10 @@ static json_t *notes_of(const struct perhaps_stats *stats)
 static json_t *moment_of(uint64_t seconds)
 {
     char text[32];
-    struct tm parts;
+    struct tm utc;
     time_t moment = (time_t)seconds;
-    if (!seconds || !gmtime_r(&moment, &parts) ||
-        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts))
+    if (!seconds || !gmtime_r(&moment, &utc) ||
+        !strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc))
         return json_null();
     return json_string(text);
 }

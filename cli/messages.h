@@ -13,8 +13,8 @@ enum status {
     STATUS_ERROR = 2,
 };
 
-/* An error ends the program: what it holds is released by atexit(), so that the functions that
- * meet one need not return. */
+/* An error ends the program, and atexit() releases what it holds.  That is for the thread that
+ * runs main(): the stages of blocks note their errors in these. */
 
 /* Prints "perhaps: ..." as one line on stderr, whatever the arguments hold. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

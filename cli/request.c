@@ -277,12 +277,13 @@ static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
 static void check_place(const char *path)
 {
     struct stat st;
-    char *copy = strdup(path);
     if (lstat(path, &st) == 0)
         fail("%s: is a link to nothing: name the file itself", path);
-    if (!copy || access(dirname(copy), W_OK | X_OK) != 0)
-        fail("%s: cannot be made: %s", path, strerror(errno));
+    char *copy = strdup(path);
+    bool writable = copy && access(dirname(copy), W_OK | X_OK) == 0;
     free(copy);
+    if (!writable)
+        fail("%s: cannot be made: %s", path, strerror(errno));
 }
 
 /* Reads 16 bytes, or 32 hex digits and perhaps a newline.  false: there is no such file. */

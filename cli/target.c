@@ -101,14 +101,18 @@ static void check_folder(struct target *target)
 {
     char *place = follow(target->path), *copy = place ? strdup(place) : NULL;
     const char *folder = copy ? dirname(copy) : NULL;
-    if (!folder || access(folder, W_OK | X_OK) != 0)
-        fail("%s: cannot be written: %s", target->path, strerror(errno));
-    if (asprintf(&target->lock_path, "%s/.%.200s.lock", folder, basename(place)) < 0) {
+    bool writable = folder && access(folder, W_OK | X_OK) == 0;
+    int reason = errno;
+    bool named = !writable ||
+                 asprintf(&target->lock_path, "%s/.%.200s.lock", folder, basename(place)) >= 0;
+    free(copy);
+    free(place);
+    if (!writable)
+        fail("%s: cannot be written: %s", target->path, strerror(reason));
+    if (!named) {
         target->lock_path = NULL;
         fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     }
-    free(copy);
-    free(place);
 }
 
 static bool same_file(int fd, const char *path)
