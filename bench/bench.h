@@ -143,6 +143,12 @@ struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_
 
 uint64_t random64(uint64_t counter);
 
+/* How many of those that are left a piece of so many takes. */
+static inline size_t piece_of(uint64_t left, size_t piece)
+{
+    return left < piece ? (size_t)left : piece;
+}
+
 /* Prints lines of 20 bytes, each line twice, in random order: the same ones in every run. */
 void lines_print(uint64_t count);
 

@@ -29,31 +29,31 @@ static const char latency_columns[] =
     "keys keys 7.0; GET get_us 9.0; ask ask_us 9.0; /GET ask_to_get 6.2; add add_us 9.0; "
     "/GET add_to_get 6.2;";
 
-static void read_plan(int argc, char **argv, struct plan *plan)
+static void read_setup(int argc, char **argv, struct setup *setup)
 {
     const struct option_row options[] = {
-        { "servers", .text = &plan->servers },
-        { "keys", .list = &plan->keys, 1, 1e5, 1e11, "10M", "200k" },
-        { "fpr", .list = &plan->fpr, LIST_MAX, 1e-9, 0.5, "0.1%,1%,1e-6", "0.1%" },
-        { "json", .text = &plan->json },
-        { "quick", .flag = &plan->quick },
+        { "servers", .text = &setup->servers },
+        { "keys", .list = &setup->keys, 1, 1e5, 1e11, "10M", "200k" },
+        { "fpr", .list = &setup->fpr, LIST_MAX, 1e-9, 0.5, "0.1%,1%,1e-6", "0.1%" },
+        { "json", .text = &setup->json },
+        { "quick", .flag = &setup->quick },
         { 0 },
     };
     static const struct option_row none = { 0 };
-    options_read(argc, argv, usage, options, &none, &plan->quick);
-    if (!plan->servers)
+    options_read(argc, argv, usage, options, &none, &setup->quick);
+    if (!setup->servers)
         errx(2, "--servers is missing (./dev bench cluster starts some)");
-    plan->batch = plan->quick ? 4096 : 8192;
-    plan->piece = plan->quick ? 1 << 13 : 1 << 16;
-    plan->rounds = plan->quick ? 2 : 10;
-    plan->absent = plan->quick ? 100000 : 5000000;
-    plan->samples = plan->quick ? 10 : 200;
-    if (plan->keys.at[0] < (double)(2 * plan->piece * plan->rounds))
+    setup->batch = setup->quick ? 4096 : 8192;
+    setup->piece = setup->quick ? 1 << 13 : 1 << 16;
+    setup->rounds = setup->quick ? 2 : 10;
+    setup->absent = setup->quick ? 100000 : 5000000;
+    setup->samples = setup->quick ? 10 : 200;
+    if (setup->keys.at[0] < (double)(2 * setup->piece * setup->rounds))
         errx(2, "--keys: fewer than twice what is added in the rounds, %zu times %zu",
-             plan->rounds, plan->piece);
+             setup->rounds, setup->piece);
 }
 
-static void print_head(const struct plan *plan, const struct fleet *fleet)
+static void print_head(const struct setup *setup, const struct fleet *fleet)
 {
     printf("%zu masters; %zu keys a call; turns of %zu keys, %zu of them, the best counts; "
            "before each as many GETs, as many a call,\n"
@@ -64,7 +64,7 @@ static void print_head(const struct plan *plan, const struct fleet *fleet)
            "by the servers' INFO and getrusage()\n"
            "  client: making the commands, the kernel's part and reading the answers "
            "included\n",
-           fleet->count, plan->batch, plan->piece, plan->rounds, VALUE_NBYTES, VALUES,
+           fleet->count, setup->batch, setup->piece, setup->rounds, VALUE_NBYTES, VALUES,
            FEW_VALUES);
 }
 
@@ -113,25 +113,25 @@ static void print_latencies(const json_t *rows)
 int main(int argc, char **argv)
 {
     static struct fleet fleet;
-    static struct plan plan;
-    read_plan(argc, argv, &plan);
-    fleet_open(&fleet, plan.servers);
+    static struct setup setup;
+    read_setup(argc, argv, &setup);
+    fleet_open(&fleet, setup.servers);
     json_t *facts = report_machine(), *rows = json_array();
-    print_head(&plan, &fleet);
+    print_head(&setup, &fleet);
     struct strings values = values_open(&fleet);
-    for (size_t i = 0; i < plan.fpr.count; i++) {
-        json_t *row = measure_rate(&fleet, &values, &plan, plan.fpr.at[i]);
+    for (size_t i = 0; i < setup.fpr.count; i++) {
+        json_t *row = measure_rate(&values, &setup, setup.fpr.at[i]);
         print_rate(row);
         json_array_append_new(rows, row);
     }
-    json_t *latencies = measure_latency(&fleet, &values, &plan);
+    json_t *latencies = measure_latency(&values, &setup);
     print_latencies(latencies);
     json_object_update_new(
-        facts,
-        json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "masters", (json_int_t)fleet.count,
-                  "keys_a_call", (json_int_t)plan.batch, "keys_a_turn", (json_int_t)plan.piece,
-                  "turns", (json_int_t)plan.rounds, "rows", rows, "latencies", latencies));
-    report_close(facts, plan.json);
+        facts, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "masters", (json_int_t)fleet.count,
+                         "keys_a_call", (json_int_t)setup.batch, "keys_a_turn",
+                         (json_int_t)setup.piece, "turns", (json_int_t)setup.rounds, "rows",
+                         rows, "latencies", latencies));
+    report_close(facts, setup.json);
     strings_close(&values);
     fleet_close(&fleet);
     return 0;

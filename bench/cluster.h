@@ -10,7 +10,7 @@
 
 #include "report.h"
 
-struct plan {
+struct setup {
     const char *servers; /* redis://host:port of a cluster, or of a server that is none */
     const char *json;
     struct list keys, fpr; /* keys: one number, the capacity */
@@ -94,7 +94,7 @@ struct bits {
 };
 
 /* For as many keys and that rate; k and size are those of the textbook. */
-void bits_open(struct bits *bits, struct fleet *fleet, const struct plan *plan, double fpr,
+void bits_open(struct bits *bits, struct fleet *fleet, const struct setup *setup, double fpr,
                uint64_t nstrings);
 void bits_close(struct bits *bits);
 
@@ -105,11 +105,9 @@ size_t bits_ask(struct bits *bits, const struct perhaps_keys *keys);
 /* ---- Measuring: cluster_measure.c -------------------------------------------------------- */
 
 /* One filter on the servers: almost filled, then the turns, then its rate when it is full. */
-json_t *measure_rate(struct fleet *fleet, const struct strings *values, const struct plan *plan,
-                     double fpr);
+json_t *measure_rate(const struct strings *values, const struct setup *setup, double fpr);
 
 /* Of calls with few keys: a row for each number of keys. */
-json_t *measure_latency(struct fleet *fleet, const struct strings *values,
-                        const struct plan *plan);
+json_t *measure_latency(const struct strings *values, const struct setup *setup);
 
 #endif

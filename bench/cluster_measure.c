@@ -34,9 +34,8 @@ static const struct {
 
 /* One filter being measured. */
 struct contest {
-    struct fleet *fleet;
     const struct strings *values;
-    const struct plan *plan;
+    const struct setup *setup;
     perhaps_cluster *cluster;
     struct perhaps_cluster_stats stats;
     struct bits bits;
@@ -76,9 +75,9 @@ static size_t ask_batch(struct contest *contest, const struct perhaps_keys *keys
 
 static size_t get_batch(struct contest *contest, uint64_t values)
 {
-    values_get(contest->values, values, contest->got, contest->plan->batch);
-    contest->got += contest->plan->batch;
-    return contest->plan->batch;
+    values_get(contest->values, values, contest->got, contest->setup->batch);
+    contest->got += contest->setup->batch;
+    return contest->setup->batch;
 }
 
 static size_t work_batch(struct contest *contest, enum work work,
@@ -104,7 +103,7 @@ static size_t work_batch(struct contest *contest, enum work work,
 static struct perhaps_keys next_keys(struct contest *contest, enum work work, bool *sure)
 {
     struct key_buffer *buffer = &contest->buffer;
-    size_t count = contest->plan->piece;
+    size_t count = contest->setup->piece;
     uint64_t turn = contest->asked++ * count;
     uint64_t *added =
         work == NAIVE_ADDING || work == NAIVE_ASKING ? &contest->naive_added : &contest->added;
@@ -126,7 +125,7 @@ static void count_cost(const struct contest *contest, double sign, double cost[C
     getrusage(RUSAGE_SELF, &usage);
     cost[CLIENT_US] += sign * 1e6 * (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
     cost[CLIENT_US] += sign * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    fleet_count(contest->fleet, sign, cost);
+    fleet_count(contest->values->fleet, sign, cost);
 }
 
 static void note_best(double *best, double seconds)
@@ -137,27 +136,27 @@ static void note_best(double *best, double seconds)
 
 static void take_turn(struct contest *contest, enum work work)
 {
-    const struct plan *plan = contest->plan;
+    const struct setup *setup = contest->setup;
     bool sure;
     size_t found = 0;
     struct perhaps_keys keys = next_keys(contest, work, &sure);
     count_cost(contest, -1, contest->get_cost);
     double start = seconds_now();
-    for (size_t at = 0; at < plan->piece; at += plan->batch)
+    for (size_t at = 0; at < setup->piece; at += setup->batch)
         get_batch(contest, VALUES);
     note_best(&contest->get_seconds[work], seconds_now() - start);
     count_cost(contest, 1, contest->get_cost);
     count_cost(contest, -1, contest->cost[work]);
     start = seconds_now();
-    for (size_t at = 0; at < plan->piece; at += plan->batch) {
-        struct perhaps_keys batch = perhaps_keys_slice(&keys, at, plan->batch);
+    for (size_t at = 0; at < setup->piece; at += setup->batch) {
+        struct perhaps_keys batch = perhaps_keys_slice(&keys, at, setup->batch);
         found += work_batch(contest, work, &batch);
     }
     note_best(&contest->seconds[work], seconds_now() - start);
     count_cost(contest, 1, contest->cost[work]);
-    if (sure && found != plan->piece)
+    if (sure && found != setup->piece)
         errx(1, "WRONG: %s: of %zu keys that are in %zu are found", works[work].name,
-             plan->piece, found);
+             setup->piece, found);
 }
 
 /* ---- Before and after -------------------------------------------------------------------- */
@@ -167,8 +166,7 @@ static double fill(struct contest *contest, uint64_t until)
 {
     double seconds = 0;
     while (contest->added < until) {
-        uint64_t left = until - contest->added;
-        size_t count = left < contest->plan->batch ? (size_t)left : contest->plan->batch;
+        size_t count = piece_of(until - contest->added, contest->setup->batch);
         struct perhaps_keys keys = keys_added(&contest->buffer, contest->added, count);
         double start = seconds_now();
         add_batch(contest, &keys);
@@ -181,9 +179,9 @@ static double fill(struct contest *contest, uint64_t until)
 /* Far behind those that were asked for their time. */
 static double measure_fpr(struct contest *contest)
 {
-    size_t batch = contest->plan->batch;
+    size_t batch = contest->setup->batch;
     uint64_t asked = 0, found = 0;
-    for (; asked < contest->plan->absent; asked += batch) {
+    for (; asked < contest->setup->absent; asked += batch) {
         struct perhaps_keys keys =
             keys_absent(&contest->buffer, (UINT64_C(1) << 48) + asked, batch);
         found += ask_batch(contest, &keys);
@@ -194,13 +192,13 @@ static double measure_fpr(struct contest *contest)
 static void open_contest(struct contest *contest, double fpr)
 {
     enum { KEY_NBYTES = 8 };
-    const struct plan *plan = contest->plan;
+    const struct setup *setup = contest->setup;
     char url[256];
-    struct perhaps_options options = { .capacity = (uint64_t)plan->keys.at[0], .fpr = fpr };
+    struct perhaps_options options = { .capacity = (uint64_t)setup->keys.at[0], .fpr = fpr };
     struct perhaps_cluster_options at = { .url = url };
-    snprintf(url, sizeof url, "%s/perhaps-bench", plan->servers);
-    contest->answers = allocate_zeroed(plan->batch, sizeof *contest->answers);
-    contest->buffer = key_buffer_open(KEY_NBYTES, plan->piece);
+    snprintf(url, sizeof url, "%s/perhaps-bench", setup->servers);
+    contest->answers = allocate_zeroed(setup->batch, sizeof *contest->answers);
+    contest->buffer = key_buffer_open(KEY_NBYTES, setup->piece);
     int error = perhaps_cluster_new(&at, &contest->cluster);
     if (!error)
         error = perhaps_cluster_create(contest->cluster, &options, 0);
@@ -232,14 +230,14 @@ static json_t *json_cost(const double cost[COSTS], double count)
 
 static json_t *json_work(const struct contest *contest, int work)
 {
-    double piece = (double)contest->plan->piece, seconds = contest->seconds[work];
+    double piece = (double)contest->setup->piece, seconds = contest->seconds[work];
     enum work naive = works[work].naive;
     json_t *row =
         json_pack("{s:s, s:f, s:f, s:f, s:f, s:o}", "work", works[work].name, "keys_per_second",
                   piece / seconds, "gets_per_second", piece / contest->get_seconds[work],
                   "to_get", contest->get_seconds[work] / seconds, "to_get_few",
                   contest->seconds[GETTING_FEW] / seconds, "a_key",
-                  json_cost(contest->cost[work], piece * (double)contest->plan->rounds));
+                  json_cost(contest->cost[work], piece * (double)contest->setup->rounds));
     if (naive != WORKS)
         json_object_set_new(row, "to_naive", json_real(contest->seconds[naive] / seconds));
     return row;
@@ -248,7 +246,7 @@ static json_t *json_work(const struct contest *contest, int work)
 static json_t *json_contest(const struct contest *contest)
 {
     const struct perhaps_plan *plan = &contest->stats.plan;
-    double gets = (double)contest->plan->piece * (double)contest->plan->rounds * WORKS;
+    double gets = (double)contest->setup->piece * (double)contest->setup->rounds * WORKS;
     json_t *list = json_array();
     for (int work = 0; work < WORKS; work++)
         json_array_append_new(list, json_work(contest, work));
@@ -263,23 +261,22 @@ static json_t *json_contest(const struct contest *contest)
 
 /* Nearly filled, so that there is room for the keys of the rounds: a filter that is full takes
  * other ways. */
-json_t *measure_rate(struct fleet *fleet, const struct strings *values, const struct plan *plan,
-                     double fpr)
+json_t *measure_rate(const struct strings *values, const struct setup *setup, double fpr)
 {
-    struct contest contest = { .fleet = fleet, .values = values, .plan = plan };
-    uint64_t filled = (uint64_t)plan->keys.at[0] - (plan->rounds + 1) * plan->piece;
+    struct contest contest = { .values = values, .setup = setup };
+    uint64_t filled = (uint64_t)setup->keys.at[0] - (setup->rounds + 1) * setup->piece;
     open_contest(&contest, fpr);
-    bits_open(&contest.bits, fleet, plan, fpr, contest.stats.partitions);
+    bits_open(&contest.bits, values->fleet, setup, fpr, contest.stats.partitions);
     double fill_seconds = fill(&contest, filled);
-    for (size_t round = 0; round < plan->rounds; round++)
+    for (size_t round = 0; round < setup->rounds; round++)
         for (int work = 0; work < WORKS; work++)
             take_turn(&contest, (enum work)work);
-    fill(&contest, (uint64_t)plan->keys.at[0]);
+    fill(&contest, (uint64_t)setup->keys.at[0]);
     json_t *row = json_contest(&contest);
     json_object_update_new(row, json_pack("{s:I, s:f, s:f, s:I}", "filled", (json_int_t)filled,
                                           "fill_seconds", fill_seconds, "fpr_measured",
                                           measure_fpr(&contest), "fpr_queries",
-                                          (json_int_t)plan->absent));
+                                          (json_int_t)setup->absent));
     bits_close(&contest.bits);
     close_contest(&contest);
     return row;
@@ -319,15 +316,14 @@ static double median(double *numbers, size_t count)
     return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
 }
 
-json_t *measure_latency(struct fleet *fleet, const struct strings *values,
-                        const struct plan *plan)
+json_t *measure_latency(const struct strings *values, const struct setup *setup)
 {
     static const size_t sizes[] = { 1, 16, 256, 4096, 0 };
-    struct contest contest = { .fleet = fleet, .values = values, .plan = plan };
-    size_t n = plan->samples;
+    struct contest contest = { .values = values, .setup = setup };
+    size_t n = setup->samples;
     double *times = allocate_zeroed(CALL_KINDS * n, sizeof *times), us[CALL_KINDS];
     json_t *rows = json_array();
-    open_contest(&contest, plan->fpr.at[0]);
+    open_contest(&contest, setup->fpr.at[0]);
     for (const size_t *size = sizes; *size; size++) {
         for (size_t i = 0; i < n; i++)
             for (int call = GET; call < CALL_KINDS; call++)

@@ -2,14 +2,13 @@
  * (the interview question at one hundredth) fifty million phone numbers.
  * Exits with 1 if a key is not found, or if more absent ones are than was asked for. */
 #include <err.h>
-#include <inttypes.h>
 #include <math.h>
-#include <perhaps.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "bench.h"
 
 static const double fpr = 0.001;
 
@@ -26,13 +25,6 @@ struct trial {
     double all_seconds; /* with reading or generating, and checking */
     uint64_t exact_nbytes;
 };
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void stop_on(int error)
 {
@@ -226,16 +218,11 @@ static void print_texts(const char *label, const char *a, const char *b)
     printf("  %-36s %14s %16s\n", label, a, b);
 }
 
-/* "50,000,000" */
-static void group(uint64_t n, char text[32])
+/* "50,000,000".  Returns its length. */
+static int group(uint64_t n, char text[32])
 {
-    char digits[24];
-    int length = snprintf(digits, sizeof digits, "%" PRIu64, n);
-    for (int i = 0; i <= length; i++) {
-        if (i && i < length && (length - i) % 3 == 0)
-            *text++ = ',';
-        *text++ = digits[i];
-    }
+    int before = n < 1000 ? 0 : group(n / 1000, text);
+    return before + sprintf(text + before, before ? ",%03u" : "%u", (unsigned)(n % 1000));
 }
 
 static void print_counts(const char *label, uint64_t a, uint64_t b)

@@ -364,18 +364,18 @@ size_t bits_ask(struct bits *bits, const struct perhaps_keys *keys)
 }
 
 /* The last bit of each string is set to 0 at first, which makes the string. */
-void bits_open(struct bits *bits, struct fleet *fleet, const struct plan *plan, double fpr,
+void bits_open(struct bits *bits, struct fleet *fleet, const struct setup *setup, double fpr,
                uint64_t nstrings)
 {
     struct perhaps_options options = { .capacity = 1, .fpr = 0.1, .hashing.seed = 1 };
     *bits = (struct bits){ .k = (unsigned)ceil(-log2(fpr)) };
-    bits->nbits = (uint64_t)(plan->keys.at[0] * bits->k / log(2));
+    bits->nbits = (uint64_t)(setup->keys.at[0] * bits->k / log(2));
     while ((bits->nbits / nstrings + 1) >> (bits->string_shift + 1))
         bits->string_shift++;
     bits->strings =
         strings_open(fleet, "perhaps-bits::", (bits->nbits >> bits->string_shift) + 1);
-    bits->hashed = allocate_zeroed(plan->batch, sizeof *bits->hashed);
-    bits->all = allocate_zeroed(plan->batch, sizeof *bits->all);
+    bits->hashed = allocate_zeroed(setup->batch, sizeof *bits->hashed);
+    bits->all = allocate_zeroed(setup->batch, sizeof *bits->all);
     if (perhaps_create(&options, &bits->hash))
         errx(2, "out of memory");
     for (uint64_t i = 1; i <= bits->strings.count; i++)

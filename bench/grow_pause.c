@@ -119,8 +119,7 @@ static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t 
 
 static size_t piece_at(const struct stopwatch *s, uint64_t first)
 {
-    uint64_t left = s->growth->keys - first;
-    return left < s->growth->settings->piece ? (size_t)left : s->growth->settings->piece;
+    return piece_of(s->growth->keys - first, s->growth->settings->piece);
 }
 
 /* '*huge', whether most of the filter came to lie on huge pages. */

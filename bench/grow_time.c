@@ -28,14 +28,13 @@ static const char *each_piece(struct race *race, const struct growth *growth,
 {
     for (size_t lap = 0; first < growth->keys; lap++, first += race->piece) {
         struct round round = { operation, BATCHED, first, growth->keys };
-        uint64_t left = growth->keys - first;
         race->bare_nbytes = !bare                 ? 0
                             : operation == REMOVE ? growth->nbytes
                                                   : growth->piece_nbytes[lap] + 1;
         size_t done = race_round(race, &round, timing, lap);
         if (done == SIZE_MAX)
             return "cannot";
-        if (done != (left < race->piece ? left : race->piece))
+        if (done != piece_of(growth->keys - first, race->piece))
             return "did not do it with all keys";
         grow_progress(growth, operation_names[operation], first);
     }

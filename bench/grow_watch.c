@@ -5,7 +5,6 @@
  * perhaps_stats_of() is called at the stops only. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "grow.h"
 
@@ -30,10 +29,9 @@ struct watch {
 static void *watch_allocate(void *context, size_t nbytes)
 {
     struct watch *w = context;
-    void *memory = aligned_alloc(64, (nbytes + 63) / 64 * 64);
+    void *memory = malloc(nbytes);
     if (!memory)
         return NULL;
-    memset(memory, 0, nbytes);
     w->nbytes += nbytes;
     if (w->most < w->nbytes)
         w->most = w->nbytes;
@@ -67,7 +65,7 @@ static void look_at_memory(struct watch *w)
 static const char *watch_until(struct watch *w, uint64_t keys)
 {
     while (w->keys < keys) {
-        size_t count = keys - w->keys < WATCH_KEYS ? (size_t)(keys - w->keys) : WATCH_KEYS;
+        size_t count = piece_of(keys - w->keys, WATCH_KEYS);
         struct perhaps_keys batch = keys_added(&w->buffer, w->keys, count);
         int error = perhaps_add_many(w->filter, &batch, NULL);
         if (error)

@@ -67,9 +67,8 @@ static const char *fill(struct run *run, uint64_t pass, bool timed)
         bool times = timed && i % stride == 0;
         enum calls calls = (enum calls)(times ? (i / stride + pass) % ncalls : ncalls - 1);
         struct round round = { ADD, calls, i * keys, run->keys };
-        uint64_t left = run->keys - round.first;
         if (race_round(&run->race, &round, times ? &run->timing[calls][ADD] : NULL,
-                       i / stride) != (left < keys ? left : keys))
+                       i / stride) != piece_of(run->keys - round.first, keys))
             return "did not take all keys";
         progress(run, "add", (double)i / (double)rounds);
     }

@@ -147,74 +147,47 @@ static void bare_prepare(struct hand *hand)
 }
 
 /* Plain moves for the CPU; to the compiler, what threads may do to the same word. */
-static uint64_t get(const uint64_t *word)
+static inline uint64_t touch(uint64_t *word, bool writes, uint64_t by)
 {
-    return __atomic_load_n(word, __ATOMIC_RELAXED);
+    uint64_t is = __atomic_load_n(word, __ATOMIC_RELAXED);
+    if (writes)
+        __atomic_store_n(word, is + by, __ATOMIC_RELAXED);
+    return writes ? 0 : is;
 }
 
-static void change(uint64_t *word, uint64_t by)
+/* Reads, or reads and writes: in a plain loop, that the CPU overlaps as it can; or in a ring,
+ * where the first RING lines are fetched ahead, then one more for each that is dealt with, and
+ * the last RING need no more.  No branch depends on how far it came.
+ * Inlined by force, so that there is a loop for each of the four. */
+static inline __attribute__((always_inline)) uint64_t
+touch_all(uint64_t *words, const uint64_t *offsets, size_t count, bool writes, bool ring)
 {
-    __atomic_store_n(word, get(word) + by, __ATOMIC_RELAXED);
-}
-
-static uint64_t read_plain(uint64_t *words, const uint64_t *offsets, size_t count)
-{
+    size_t i = 0, ahead = !ring ? 0 : count < RING ? count : RING;
     uint64_t sum = 0;
-    for (size_t i = 0; i < count; i++)
-        sum += get(&words[offsets[i]]);
+    for (; i < ahead; i++)
+        __builtin_prefetch(&words[offsets[i]], 0, 3);
+    for (i = 0; ring && i < count - ahead; i++) {
+        __builtin_prefetch(&words[offsets[i + RING]], writes, 3);
+        sum += touch(&words[offsets[i]], writes, i);
+    }
+    for (; i < count; i++)
+        sum += touch(&words[offsets[i]], writes, i);
     return sum;
 }
 
-static uint64_t write_plain(uint64_t *words, const uint64_t *offsets, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        change(&words[offsets[i]], i);
-    return 0;
-}
-
-/* In the rings the first RING lines are fetched ahead, then one more for each that is dealt
- * with; the last RING need no more.  No branch depends on how far it came.
- * Inlined by force: gcc takes a function that only prefetches for one without effect. */
-static inline __attribute__((always_inline)) size_t
-fill_ring(const uint64_t *words, const uint64_t *offsets, size_t count)
-{
-    size_t ahead = count < RING ? count : RING;
-    for (size_t i = 0; i < ahead; i++)
-        __builtin_prefetch(&words[offsets[i]], 0, 3);
-    return ahead;
-}
-
-static uint64_t read_ring(uint64_t *words, const uint64_t *offsets, size_t count)
-{
-    size_t i = 0, ahead = fill_ring(words, offsets, count);
-    uint64_t sum = 0;
-    for (; i < count - ahead; i++) {
-        __builtin_prefetch(&words[offsets[i + RING]], 0, 3);
-        sum += get(&words[offsets[i]]);
-    }
-    return sum + read_plain(words, offsets + i, count - i);
-}
-
-static uint64_t write_ring(uint64_t *words, const uint64_t *offsets, size_t count)
-{
-    size_t i = 0, ahead = fill_ring(words, offsets, count);
-    for (; i < count - ahead; i++) {
-        __builtin_prefetch(&words[offsets[i + RING]], 1, 3);
-        change(&words[offsets[i]], i);
-    }
-    return write_plain(words, offsets + i, count - i);
-}
-
-/* Read, or where the filter is written read and written: in a plain loop, that the CPU overlaps
- * as it can, beside single calls, in a ring of prefetches beside batched ones. */
+/* Beside single calls in a plain loop, beside batched ones in a ring. */
 static void bare_timed(struct hand *hand)
 {
     const struct round *round = hand->round;
-    bool asks = round->operation == ASK_ABSENT || round->operation == ASK_PRESENT;
-    uint64_t (*plain)(uint64_t *, const uint64_t *, size_t) = asks ? read_plain : write_plain;
-    uint64_t (*ring)(uint64_t *, const uint64_t *, size_t) = asks ? read_ring : write_ring;
-    hand->sum += (round->calls == SINGLE ? plain : ring)(hand->race->words, hand->offsets,
-                                                         hand->race->piece);
+    const bool writes = round->operation == ADD || round->operation == REMOVE;
+    const bool ring = round->calls == BATCHED;
+    uint64_t *words = hand->race->words;
+    const uint64_t *offsets = hand->offsets;
+    const size_t count = hand->race->piece;
+    hand->sum += writes ? ring ? touch_all(words, offsets, count, true, true)
+                               : touch_all(words, offsets, count, true, false)
+                 : ring ? touch_all(words, offsets, count, false, true)
+                        : touch_all(words, offsets, count, false, false);
 }
 
 /* ---- The keys ---------------------------------------------------------------------------- */
@@ -236,7 +209,7 @@ static size_t count_keys(const struct hand *hand, uint64_t first)
     size_t piece = hand->race->piece;
     if (number_of(hand) >= hands_in(hand->race, round->operation) || first >= round->end)
         return 0;
-    return round->end - first < piece ? (size_t)(round->end - first) : piece;
+    return piece_of(round->end - first, piece);
 }
 
 static void keys_prepare(struct hand *hand)
