@@ -8,28 +8,19 @@
 #include "filter/filter.h"
 #include "kinds/lines.h"
 
-static perhaps_filter *filter_over(const struct perhaps_kind *kind, const char *base,
-                                   uint64_t capacity, enum perhaps_hash hash)
-{
-    struct perhaps_options options = options_for(kind, capacity, 0.001, 0);
-    scene("%s over %s", kind->name, base ? base : "none");
-    options.base = base;
-    options.hashing.hash = hash;
-    options.hashing.seed = hash == PERHAPS_HASH_XXH3 ? test_seed() : 0;
-    return make_with(&options);
-}
-
 /* Each kind; of those with parts, over each base. */
 static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind),
                     uint64_t capacity, enum perhaps_hash hash)
 {
-    const struct perhaps_kind *base;
     EACH_KIND(kind, in_registry) {
-        if (!has_parts(kind))
-            check(filter_over(kind, NULL, capacity, hash), kind);
-        for (size_t b = 0; has_parts(kind) && (base = perhaps_kind_at(b)); b++)
-            if (gets_full(base))
-                check(filter_over(kind, base->name, capacity, hash), kind);
+        struct perhaps_options options = options_for(kind, capacity, 0.001, 0);
+        options.hashing.hash = hash;
+        options.hashing.seed = hash == PERHAPS_HASH_XXH3 ? test_seed() : 0;
+        for (size_t i = 0; base_to_test(kind, i, &options.base); i++) {
+            scoped_filter *f = make_with(&options);
+            scene("%s over %s", kind->name, options.base ? options.base : "none");
+            check(f, kind);
+        }
     }
 }
 
@@ -56,7 +47,6 @@ static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
     expect(!error || stats_of(f).failed_adds == 1001 - accepted);
     if (f->removes && !has_parts(kind) && !saturates(kind))
         expect(accepted == PERHAPS_COPIES_MAX);
-    perhaps_free(f);
 }
 
 TEST(test_one_key)
@@ -100,7 +90,7 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
     scoped_filter *peaceful = clone_of(f);
     size_t stored = 0, refused = 0;
     /* more for what grows in place; others refuse one like the other */
-    size_t crafted = grows(kind) && !has_parts(kind) && !fixed ? CRAFTED : CRAFTED / 10;
+    size_t crafted = grows_in_place(kind) && !fixed ? CRAFTED : CRAFTED / 10;
     for (size_t i = 0; i < crafted; i++) {
         craft_key(accepted[stored], &rng, fixed);
         int error = perhaps_add(f, accepted[stored], sizeof *accepted);
@@ -121,7 +111,6 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
     scene("%s, %zu crafted keys accepted: %llu bytes, at most %llu", kind->name, stored,
           (unsigned long long)stats_of(f).memory_nbytes, (unsigned long long)most);
     expect(stats_of(f).memory_nbytes <= most);
-    perhaps_free(f);
 }
 
 static void attack_place(perhaps_filter *f, const struct perhaps_kind *kind)
@@ -151,10 +140,8 @@ TEST(test_twins)
 static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
 {
     enum { ROUNDS = SANITIZED ? 200 : 2000, EACH = 100 };
-    if (!f->removes) {
-        perhaps_free(f);
+    if (!f->removes)
         return;
-    }
     uint64_t removed = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), round * EACH, EACH);
@@ -171,7 +158,6 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
     expect(stats.keys == 0 && stats.stale <= removed / 100); /* 0.1 % a layer, and few layers */
     expect(stats.load == 0 || stats.stale > 0);
     expect(stats.memory_nbytes < 1 << 20);
-    perhaps_free(f);
 }
 
 TEST(test_stale)

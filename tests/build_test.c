@@ -6,6 +6,13 @@
 
 enum { KEYS = 1000 };
 
+#define scoped_builder __attribute__((cleanup(release_builder))) perhaps_builder
+
+static void release_builder(perhaps_builder **builder)
+{
+    perhaps_builder_free(*builder);
+}
+
 static perhaps_builder *builder_of(const struct perhaps_options *options)
 {
     perhaps_builder *builder;
@@ -29,23 +36,19 @@ static bool remembers(const struct perhaps_kind *kind)
 /* The same as if the keys had been added, each once. */
 TEST_EACH(test_as_added, any_kind)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
     perhaps_builder *builder = builder_of(&options);
-    perhaps_filter *added = make_with(&options);
-    scene("%s", kind->name);
+    scoped_filter *added = make_with(&options);
     expect_success(perhaps_add_unless_present_many(added, &keys, NULL, NULL));
     for (size_t at = 0; at < KEYS; at += 100) {
         struct perhaps_keys some = some_keys(&keys, at, 100);
         expect_success(perhaps_builder_add_many(builder, &some));
         expect_success(perhaps_builder_add_many(builder, &some));
     }
-    perhaps_filter *f = finish(builder);
+    scoped_filter *f = finish(builder);
     expect_all_found(f, &keys);
     expect(forgets(kind) || perhaps_equal(f, added)); /* a window renews what comes again */
-    perhaps_free(f);
-    perhaps_free(added);
-    free_keys(&keys);
 }
 
 static bool can_remove(const struct perhaps_kind *kind)
@@ -59,27 +62,22 @@ TEST_EACH(test_copies, can_remove)
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
     const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
     options.needs = PERHAPS_CAN_REMOVE;
-    scene("%s", kind->name);
     perhaps_builder *builder = builder_of(&options);
     for (int i = 0; i < 3; i++)
         expect_success(perhaps_builder_add_many(builder, &key));
-    perhaps_filter *f = finish(builder);
+    scoped_filter *f = finish(builder);
     for (int i = 0; i < 3; i++) {
         expect(perhaps_contains(f, "key", 3));
         expect_success(perhaps_remove(f, "key", 3));
     }
     expect(!perhaps_contains(f, "key", 3));
-    perhaps_free(f);
 }
 
 TEST_EACH(test_without_keys, any_kind)
 {
     struct perhaps_options options = options_for(kind, KEYS, 0.01, test_seed());
-    perhaps_filter *f = finish(builder_of(&options)), *empty = make_with(&options);
-    scene("%s", kind->name);
+    scoped_filter *f = finish(builder_of(&options)), *empty = make_with(&options);
     expect(perhaps_equal(f, empty));
-    perhaps_free(f);
-    perhaps_free(empty);
     perhaps_builder_free(builder_of(&options)); /* which nobody finished */
     perhaps_builder_free(NULL);
 }
@@ -89,7 +87,8 @@ TEST(test_errors)
     struct perhaps_options options = { .fpr = 0.01 };
     const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
     perhaps_builder *builder = (perhaps_builder *)&options;
-    perhaps_filter *f, *none;
+    scoped_filter *f;
+    perhaps_filter *none;
     expect_error(perhaps_builder_create(&options, &builder), PERHAPS_ERR_ARGUMENT);
     expect(!builder);
     options.capacity = 10;
@@ -106,32 +105,28 @@ TEST(test_errors)
     expect_error(perhaps_builder_add_many(builder, &key), PERHAPS_ERR_ARGUMENT);
     perhaps_builder_free(builder);
     expect(perhaps_contains(f, "key", 3));
-    perhaps_free(f);
 }
 
 /* A builder that lost a key makes no filter. */
 TEST_EACH(test_too_many_keys, gets_full)
 {
     struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     struct perhaps_keys one = some_keys(&keys, 0, 1);
-    perhaps_builder *builder = builder_of(&options);
+    scoped_builder *builder = builder_of(&options);
     perhaps_filter *f = (perhaps_filter *)&options;
-    scene("%s", kind->name);
     int error = perhaps_builder_add_many(builder, &keys);
     expect(error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_LAYERS);
     expect_error(perhaps_builder_add_many(builder, &one), error);
     expect_error(perhaps_builder_finish(builder, &f), error);
     expect(!f);
-    perhaps_builder_free(builder);
-    free_keys(&keys);
 }
 
 /* All of a builder's life; what it made, or NULL. */
 static int build(const struct perhaps_options *options, const struct perhaps_keys *keys,
                  perhaps_filter **f)
 {
-    perhaps_builder *builder;
+    scoped_builder *builder;
     int error = perhaps_builder_create(options, &builder);
     *f = NULL;
     if (error) {
@@ -140,7 +135,6 @@ static int build(const struct perhaps_options *options, const struct perhaps_key
     }
     error = perhaps_builder_add_many(builder, keys);
     expect(perhaps_builder_finish(builder, f) == error);
-    perhaps_builder_free(builder);
     return error;
 }
 
@@ -149,7 +143,7 @@ TEST_EACH(test_failing_memory, any_kind)
     struct ledger ledger = { 0 };
     const struct perhaps_allocator allocator = ledger_allocator(&ledger);
     struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, grows(kind) ? KEYS : 100);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, grows(kind) ? KEYS : 100);
     perhaps_filter *f;
     options.allocator = &allocator;
     for (uint64_t number = 1;; number++) {
@@ -165,5 +159,4 @@ TEST_EACH(test_failing_memory, any_kind)
     expect_all_found(f, &keys);
     perhaps_free(f);
     expect(ledger.live == 0 && ledger.live_nbytes == 0);
-    free_keys(&keys);
 }

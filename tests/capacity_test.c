@@ -70,7 +70,6 @@ TEST(test_known_keys_when_full)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
     EACH_KIND(kind, gets_full) {
-        scene("%s", kind->name);
         scoped_filter *f = make_filter(kind, 1000, 0.01, test_seed());
         size_t done;
         expect_error(perhaps_add_many(f, &keys, &done), PERHAPS_ERR_FULL);
@@ -108,7 +107,6 @@ TEST(test_refill)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     EACH_KIND(kind, removes) {
-        scene("%s", kind->name);
         scoped_filter *f = make_filter(kind, 1000, 1e-4, test_seed());
         struct perhaps_keys old = some_keys(&keys, 0, 1000), fresh = some_keys(&keys, 0, 0);
         for (size_t round = 0; round < 20; round++) {

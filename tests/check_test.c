@@ -10,9 +10,6 @@
 
 enum { KEYS = 40000 };
 
-static const struct perhaps_open_options plain = { .check = false },
-                                         checking = { .check = true };
-
 struct subject {
     const struct perhaps_kind *kind;
     struct perhaps_keys keys, absent;
@@ -23,18 +20,17 @@ struct subject {
 /* Of several pages, so that not all keys lie on a damaged one. */
 static struct subject subject_of(const struct perhaps_kind *kind)
 {
-    struct perhaps_options options = options_for(kind, 2 * KEYS, low_rate(kind), 7);
     struct subject s = { .kind = kind,
                          .keys = make_keys(SEQUENTIAL_KEYS, 1, 0, KEYS),
                          .absent = make_keys(SEQUENTIAL_KEYS, 2, 0, KEYS),
                          .path = temp_path("checked") };
-    perhaps_filter *f = make_with(&options);
+    scoped_filter *f = make_filter(kind, 2 * KEYS, low_rate(kind), 7);
     fill(f, &s.keys);
-    expect_success(perhaps_save(f, s.path.text));
-    perhaps_free(f);
-    s.file = read_file(s.path.text);
+    s.file = saved_bytes(f);
     return s;
 }
+
+#define scoped_subject __attribute__((cleanup(release_subject))) struct subject
 
 static void release_subject(struct subject *s)
 {
@@ -47,8 +43,7 @@ static perhaps_filter *open_subject(const struct subject *s,
                                     const struct perhaps_open_options *how)
 {
     write_file(s->path.text, s->file.at, s->file.nbytes);
-    perhaps_filter *f = open_file(s->path.text, how);
-    return f;
+    return open_file(s->path.text, how);
 }
 
 /* Without a new file, as perhaps_save() would make one. */
@@ -64,18 +59,16 @@ static void overwrite(const struct subject *s, uint64_t offset, const void *byte
 static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
 {
     uint64_t from = f->mapping.pages_offset, nbytes = f->mapping.table_offset - from;
-    uint8_t *zeros = calloc(1, nbytes);
+    scoped_memory *zeros = calloc(1, nbytes);
     overwrite(s, from, zeros, nbytes);
-    free(zeros);
 }
 
 TEST_EACH(test_intact, any_kind)
 {
-    struct subject s = subject_of(kind);
+    scoped_subject s = subject_of(kind);
     struct perhaps_verdict verdict, all;
-    perhaps_filter *f = open_subject(&s, &checking), *g = open_subject(&s, &plain);
+    scoped_filter *f = open_subject(&s, &checking), *g = open_subject(&s, NULL);
     bool present[KEYS], wanted[KEYS];
-    scene("%s", kind->name);
     expect_success(perhaps_checked(f, &verdict));
     expect(verdict.pages == 0);
     expect_error(perhaps_checked(g, &verdict), PERHAPS_ERR_UNSUPPORTED);
@@ -86,23 +79,18 @@ TEST_EACH(test_intact, any_kind)
     expect_success(perhaps_checked(f, &verdict));
     expect_success(perhaps_verify(f, &all));
     expect(verdict.pages > 1 && verdict.pages <= all.pages && !verdict.damaged);
-    perhaps_free(f);
-    perhaps_free(g);
-    release_subject(&s);
 }
 
 /* All at once: what was "perhaps" would be "no". */
 TEST_EACH(test_zeros, any_kind)
 {
-    struct subject s = subject_of(kind);
+    scoped_subject s = subject_of(kind);
     struct perhaps_verdict verdict;
     uint64_t count;
-    perhaps_filter *f = open_subject(&s, &plain);
-    scene("%s", kind->name);
-    overwrite_bodies(&s, f);
-    expect(perhaps_contains_many(f, &s.keys, NULL) == 0);
-    perhaps_free(f);
-    f = open_subject(&s, &checking);
+    scoped_filter *plain = open_subject(&s, NULL);
+    overwrite_bodies(&s, plain);
+    expect(perhaps_contains_many(plain, &s.keys, NULL) == 0);
+    scoped_filter *f = open_subject(&s, &checking);
     overwrite_bodies(&s, f);
     expect_all_found(f, &s.keys);
     expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
@@ -111,8 +99,6 @@ TEST_EACH(test_zeros, any_kind)
            verdict.first_damaged < f->mapping.table_offset);
     if (f->counts)
         expect_error(perhaps_count(f, "key", 3, &count), PERHAPS_ERR_DAMAGED);
-    perhaps_free(f);
-    release_subject(&s);
 }
 
 /* All that a question reads is checked: wherever a few bytes are overwritten, no key is missed,
@@ -121,12 +107,12 @@ TEST(test_a_few_bytes)
 {
     struct rng rng = rng_for(__func__);
     EACH_KIND(kind, any_kind) {
-        struct subject s = subject_of(kind);
+        scoped_subject s = subject_of(kind);
         bool wanted[KEYS], present[KEYS];
-        perhaps_filter *f = open_subject(&s, &plain);
-        uint64_t from = f->mapping.pages_offset, nbytes = f->mapping.table_offset - from;
-        perhaps_contains_many(f, &s.absent, wanted);
-        perhaps_free(f);
+        scoped_filter *plain = open_subject(&s, NULL);
+        uint64_t from = plain->mapping.pages_offset;
+        uint64_t nbytes = plain->mapping.table_offset - from;
+        perhaps_contains_many(plain, &s.absent, wanted);
         for (unsigned round = 0; round < many(40); round++) {
             struct perhaps_verdict verdict;
             uint8_t noise[64];
@@ -134,7 +120,7 @@ TEST(test_a_few_bytes)
             scene("%s, noise at %llu", kind->name, (unsigned long long)at);
             for (size_t n = 0; n < sizeof noise; n++)
                 noise[n] = (uint8_t)rng_next(&rng);
-            f = open_subject(&s, &checking);
+            scoped_filter *f = open_subject(&s, &checking);
             overwrite(&s, at, noise, sizeof noise);
             expect_all_found(f, &s.keys);
             perhaps_contains_many(f, &s.absent, present);
@@ -142,32 +128,27 @@ TEST(test_a_few_bytes)
                 expect(present[key] >= wanted[key]);
             if (memcmp(present, wanted, sizeof present) != 0)
                 expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
-            perhaps_free(f);
         }
-        release_subject(&s);
     }
 }
 
 /* Has no checksums: before it is opened, and from some moment on. */
 TEST(test_written_in_place)
 {
-    const struct perhaps_open_options shared = { .mode = PERHAPS_MODE_LIVE };
     const struct perhaps_open_options both = { .mode = PERHAPS_MODE_LIVE, .check = true };
-    struct subject s = subject_of(perhaps_kind_at(0));
+    scoped_subject s = subject_of(perhaps_kind_at(0));
     struct perhaps_verdict verdict;
-    perhaps_filter *f = open_subject(&s, &checking), *writer, *other;
-    expect_error(perhaps_open(s.path.text, &both, &other), PERHAPS_ERR_UNSUPPORTED);
-    expect_success(perhaps_open(s.path.text, &shared, &writer));
-    expect_error(perhaps_open(s.path.text, &checking, &other), PERHAPS_ERR_UNSUPPORTED);
+    perhaps_filter *f = open_subject(&s, &checking);
+    expect_error(try_open(s.path.text, &both), PERHAPS_ERR_UNSUPPORTED);
+    perhaps_filter *writer = open_file(s.path.text, &in_place);
+    expect_error(try_open(s.path.text, &checking), PERHAPS_ERR_UNSUPPORTED);
     fill(writer, &s.absent);
     expect_all_found(f, &s.keys);
     expect_all_found(f, &s.absent);
     expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
     perhaps_free(f);
     perhaps_free(writer);
-    expect_success(perhaps_open(s.path.text, &checking, &f));
-    expect_all_found(f, &s.keys);
-    expect_success(perhaps_checked(f, &verdict));
-    perhaps_free(f);
-    release_subject(&s);
+    scoped_filter *whole = open_file(s.path.text, &checking);
+    expect_all_found(whole, &s.keys);
+    expect_success(perhaps_checked(whole, &verdict));
 }

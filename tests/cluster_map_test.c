@@ -72,6 +72,22 @@ static const char *read_map(struct slot_map *map, const char *notation)
 
 /* ---- The map ---------------------------------------------------------------------------- */
 
+#define scoped_map __attribute__((cleanup(slot_map_release))) struct slot_map
+
+static const char three_masters[] =
+    "[[0 5460 ['a' 1 'id'] ['b' 1 'id'] ['c' 1 'id']]"
+    " [10923 16383 ['a' 2 'id'] ['b' 2 'id']]"
+    " [5461 10922 ['a' 3 'id' []] ['b' 3 'id' ['ip' '10.0.0.1']]]]";
+
+static struct slot_map map_of(const char *notation)
+{
+    struct slot_map map;
+    slot_map_init(&map);
+    if (notation)
+        expect(!read_map(&map, notation));
+    return map;
+}
+
 static bool is_at(const struct slot_map *map, unsigned slot, const char *host, unsigned port)
 {
     uint16_t index = map->master[slot];
@@ -117,9 +133,8 @@ static unsigned count_gaps(const struct slot_map *map, unsigned *first)
 
 TEST(test_single)
 {
-    struct slot_map map;
+    scoped_map map = map_of(NULL);
     unsigned first = 4711;
-    slot_map_init(&map);
     expect(count_gaps(&map, &first) == SLOTS && first == 0);
     expect(slot_map_find(&map, &asked) == NOBODY);
     expect(!slot_map_single(&map, &asked) && map.nnodes == 1);
@@ -131,16 +146,10 @@ TEST(test_single)
     expect(map.nnodes == 0 && count_gaps(&map, NULL) == SLOTS);
 }
 
-static const char three_masters[] =
-    "[[0 5460 ['a' 1 'id'] ['b' 1 'id'] ['c' 1 'id']]"
-    " [10923 16383 ['a' 2 'id'] ['b' 2 'id']]"
-    " [5461 10922 ['a' 3 'id' []] ['b' 3 'id' ['ip' '10.0.0.1']]]]";
-
 TEST(test_cluster)
 {
-    struct slot_map map;
-    slot_map_init(&map);
-    expect(!read_map(&map, three_masters) && map.nnodes == 7);
+    scoped_map map = map_of(three_masters);
+    expect(map.nnodes == 7);
     expect_sound(&map);
     expect(count_gaps(&map, NULL) == 0);
     expect(is_at(&map, 0, "a", 1) && is_at(&map, 5460, "a", 1) && is_at(&map, 5461, "a", 3));
@@ -152,15 +161,13 @@ TEST(test_cluster)
     expect(map.nodes[master].nreplicas == 2 && r0 != r1);
     expect(slot_map_find(&map, &b) == r0 || slot_map_find(&map, &b) == r1);
     expect(slot_map_find(&map, &c) == r0 || slot_map_find(&map, &c) == r1);
-    slot_map_release(&map);
 }
 
 /* Of a cluster that is not whole, of nodes that tell no host, or tell it elsewhere. */
 TEST(test_odd_clusters)
 {
-    struct slot_map map;
+    scoped_map map = map_of(NULL);
     unsigned first = 0;
-    slot_map_init(&map);
     expect(!read_map(&map, "[]") && map.nnodes == 0 && count_gaps(&map, NULL) == SLOTS);
     expect(!read_map(&map, "[[0 0 ['a' 1]] [2 16382 ['a' 1]]]") && map.nnodes == 1);
     expect(count_gaps(&map, &first) == 2 && first == 1 && map.master[16383] == NOBODY);
@@ -180,7 +187,6 @@ TEST(test_odd_clusters)
                            " [20 29 ['a' 1] ['c' 1]]]"));
     expect(map.nnodes == 3 && is_at(&map, 0, "a", 1) && is_at(&map, 10, "b", 1));
     expect_sound(&map);
-    slot_map_release(&map);
 }
 
 static struct slot_map copy_of(const struct slot_map *map)
@@ -237,10 +243,8 @@ TEST(test_hostile_replies)
         { "[[0 1 ['a' 1] 'b']]", "host" },
         { "[[0 1 ['a' 1] ['b' 0]]]", "port" },
     };
-    struct slot_map map;
-    slot_map_init(&map);
-    expect(!read_map(&map, three_masters));
-    struct slot_map before = copy_of(&map);
+    scoped_map map = map_of(three_masters);
+    scoped_map before = copy_of(&map);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const char *problem = read_map(&map, bad[i][0]);
         if (!problem || !strstr(problem, bad[i][1]))
@@ -248,8 +252,6 @@ TEST(test_hostile_replies)
                      bad[i][1]);
         expect_same(&map, &before);
     }
-    free(before.nodes);
-    slot_map_release(&map);
 }
 
 /* A map of n nodes with a slot each. */
@@ -270,27 +272,22 @@ static const char *read_nodes(struct slot_map *map, unsigned n)
 TEST(test_many_nodes)
 {
     const struct endpoint other = { "other", 1 }, node = { "node", 7 };
-    struct slot_map map;
-    slot_map_init(&map);
+    scoped_map map = map_of(NULL);
     expect(!read_nodes(&map, NODES_MOST) && map.nnodes == NODES_MOST);
     expect_sound(&map);
-    struct slot_map before = copy_of(&map);
+    scoped_map before = copy_of(&map);
     const char *problem = read_nodes(&map, NODES_MOST + 1);
     expect(problem && strstr(problem, "1024"));
     problem = slot_map_move(&map, 5000, &other);
     expect(problem && strstr(problem, "1024"));
     expect_same(&map, &before);
     expect(!slot_map_move(&map, 5000, &node) && is_at(&map, 5000, "node", 7));
-    free(before.nodes);
-    slot_map_release(&map);
 }
 
 TEST(test_move)
 {
     const struct endpoint fresh = { "new", 9 }, replica = { "c", 1 }, master = { "a", 2 };
-    struct slot_map map;
-    slot_map_init(&map);
-    expect(!read_map(&map, three_masters));
+    scoped_map map = map_of(three_masters);
     uint16_t old = map.master[0];
     expect(!slot_map_move(&map, 100, &master) && map.nnodes == 7 && is_at(&map, 100, "a", 2));
     expect(!slot_map_move(&map, 101, &fresh) && map.nnodes == 8 && is_at(&map, 101, "new", 9));
@@ -300,7 +297,6 @@ TEST(test_move)
     expect(slot_map_move(&map, SLOTS, &fresh));
     expect(is_at(&map, 99, "a", 1) && is_at(&map, 103, "a", 1));
     expect_sound(&map);
-    slot_map_release(&map);
 }
 
 /* Any moves, against an array of ports. */
@@ -308,9 +304,7 @@ TEST(test_moves)
 {
     struct rng rng = rng_for(__func__);
     unsigned port[SLOTS];
-    struct slot_map map;
-    slot_map_init(&map);
-    expect(!read_map(&map, three_masters));
+    scoped_map map = map_of(three_masters);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         port[slot] = slot <= 5460 ? 1 : slot <= 10922 ? 3 : 2;
     for (unsigned i = 0; i < 5000; i++) {
@@ -324,19 +318,17 @@ TEST(test_moves)
         expect(is_at(&map, slot, "a", port[slot]));
     expect(map.nnodes == 50 + 4); /* and the replicas */
     expect_sound(&map);
-    slot_map_release(&map);
 }
 
 TEST(test_map_memory)
 {
-    struct slot_map map;
-    slot_map_init(&map);
+    scoped_map map = map_of(NULL);
     fail_memory(1);
     expect(slot_map_single(&map, &asked) == no_memory && count_gaps(&map, NULL) == SLOTS);
     fail_memory(1);
     expect(slot_map_move(&map, 0, &asked) == no_memory && count_gaps(&map, NULL) == SLOTS);
     expect(!slot_map_single(&map, &asked));
-    struct slot_map before = copy_of(&map);
+    scoped_map before = copy_of(&map);
     const char *notation = three_masters;
     redisReply *reply = parse(&notation);
     fail_memory(1);
@@ -344,8 +336,6 @@ TEST(test_map_memory)
     expect_same(&map, &before);
     expect(!slot_map_read(&map, reply, &asked) && map.nnodes == 7);
     freeReplyObject(reply);
-    free(before.nodes);
-    slot_map_release(&map);
 }
 
 /* ---- Commands --------------------------------------------------------------------------- */

@@ -41,54 +41,39 @@ static void expect_address(const char *url, const struct address *wanted)
     expect_empty(&a);
 }
 
+/* What most of them have. */
+#define AT_H .host = "h", .port = 6379
+
 TEST(test_addresses)
 {
     static const struct {
         const char *url;
         struct address wanted;
     } good[] = {
-        { "redis://h/n", { .host = "h", .port = 6379, .name = "n" } },
+        { "redis://h/n", { AT_H, .name = "n" } },
         { "redis://127.0.0.1:7000/urls",
           { .host = "127.0.0.1", .port = 7000, .name = "urls" } },
         { "redis://[::1]/n", { .host = "::1", .port = 6379, .name = "n" } },
         { "redis://[fe80::1%25eth0]:1/n", { .host = "fe80::1%eth0", .port = 1, .name = "n" } },
         { "redis://:p@h:65535/n",
           { .host = "h", .port = 65535, .password = "p", .name = "n" } },
-        { "redis://u@h/n", { .host = "h", .port = 6379, .user = "u", .name = "n" } },
-        { "redis://u:@h/n",
-          { .host = "h", .port = 6379, .user = "u", .password = "", .name = "n" } },
+        { "redis://u@h/n", { AT_H, .user = "u", .name = "n" } },
+        { "redis://u:@h/n", { AT_H, .user = "u", .password = "", .name = "n" } },
         { "redis://u%3a%40:a%2Fb%3a:c@d@h/n",
-          { .host = "h", .port = 6379, .user = "u:@", .password = "a/b::c@d", .name = "n" } },
-        { "redis://h/a%3Fb%25c", { .host = "h", .port = 6379, .name = "a?b%c" } },
-        { "redis://h/%c3%a4", { .host = "h", .port = 6379, .name = "\xc3\xa4" } },
+          { AT_H, .user = "u:@", .password = "a/b::c@d", .name = "n" } },
+        { "redis://h/a%3Fb%25c", { AT_H, .name = "a?b%c" } },
+        { "redis://h/%c3%a4", { AT_H, .name = "\xc3\xa4" } },
         { "redis://h/n?timeout=2s&patience=1m",
-          { .host = "h",
-            .port = 6379,
-            .name = "n",
-            .timeout_ms = 2000,
-            .patience_ms = 60000 } },
+          { AT_H, .name = "n", .timeout_ms = 2000, .patience_ms = 60000 } },
         { "redis://h/n?patience=24h&timeout=1ms",
-          { .host = "h",
-            .port = 6379,
-            .name = "n",
-            .timeout_ms = 1,
-            .patience_ms = 24 * 3600 * 1000 } },
+          { AT_H, .name = "n", .timeout_ms = 1, .patience_ms = 24 * 3600 * 1000 } },
         { "redis://h/n?replicas=yes&acknowledge=16",
-          { .host = "h",
-            .port = 6379,
-            .name = "n",
-            .replicas_given = true,
-            .replicas = true,
-            .acknowledge_given = true,
-            .acknowledge = 16 } },
+          { AT_H, .name = "n", .replicas_given = true, .replicas = true,
+            .acknowledge_given = true, .acknowledge = 16 } },
         { "redis://h/n?acknowledge=0&replicas=no&layout=perhaps",
-          { .host = "h",
-            .port = 6379,
-            .name = "n",
-            .replicas_given = true,
-            .acknowledge_given = true } },
+          { AT_H, .name = "n", .replicas_given = true, .acknowledge_given = true } },
         { "redis://h/a/{b} c%20?layout=redisson",
-          { .host = "h", .port = 6379, .name = "a/{b} c ", .redisson = true } },
+          { AT_H, .name = "a/{b} c ", .redisson = true } },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         expect_address(good[i].url, &good[i].wanted);

@@ -164,6 +164,18 @@ static void expect_refused(perhaps_cluster *c, int error)
         fail_msg("%d: '%s' [%s]", error, problem, scene_text());
 }
 
+/* Runs the server, and the client that finds no filter there; returns its error. */
+static int expect_not_opened(struct server *server, unsigned timeout_ms)
+{
+    perhaps_cluster *c = client_of(server, timeout_ms);
+    run(server);
+    int error = perhaps_cluster_open(c);
+    expect_refused(c, error);
+    perhaps_cluster_free(c);
+    stop(server);
+    return error;
+}
+
 static void expect_all_fail(struct server *server, unsigned timeout_ms)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
@@ -256,11 +268,7 @@ TEST(test_hangs_up)
         start(&server, answer_always);
         server.hangs_up = true;
         always = strange[i];
-        perhaps_cluster *c = client_of(&server, 20);
-        run(&server);
-        expect_refused(c, perhaps_cluster_open(c));
-        perhaps_cluster_free(c);
-        stop(&server);
+        expect_not_opened(&server, 20);
     }
 }
 
@@ -289,13 +297,7 @@ TEST(test_says_nothing)
     struct server server;
     scene("says nothing");
     start(&server, answer_nothing);
-    perhaps_cluster *c = client_of(&server, 50);
-    run(&server);
-    int error = perhaps_cluster_open(c);
-    expect_refused(c, error);
-    expect_error(error, PERHAPS_ERR_UNREACHABLE);
-    perhaps_cluster_free(c);
-    stop(&server);
+    expect_error(expect_not_opened(&server, 50), PERHAPS_ERR_UNREACHABLE);
 }
 
 /* ---- Anything ---------------------------------------------------------------------------- */
@@ -329,10 +331,6 @@ TEST(test_anything)
         start(&server, answer_anything);
         server.rng.state = rng_next(&rng);
         server.hangs_up = rng_below(&rng, 2);
-        perhaps_cluster *c = client_of(&server, 20);
-        run(&server);
-        expect_refused(c, perhaps_cluster_open(c));
-        perhaps_cluster_free(c);
-        stop(&server);
+        expect_not_opened(&server, 20);
     }
 }

@@ -3,7 +3,6 @@
  * others. */
 #include "support.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,35 +15,10 @@ static const struct perhaps_kind *counting(void)
     return &kind_counting.about;
 }
 
-static perhaps_filter *shared_filter(uint64_t capacity)
-{
-    struct perhaps_options options = { .capacity = capacity,
-                                       .fpr = 0.01,
-                                       .kind = "counting",
-                                       .shared = true,
-                                       .hashing = { .seed = test_seed() } };
-    perhaps_filter *f = make_with(&options);
-    return f;
-}
-
-static uint64_t count_of(const perhaps_filter *f, const struct perhaps_keys *keys, size_t index)
-{
-    uint64_t count;
-    expect_success(perhaps_count(f, key_at(keys, index), keys->key_nbytes, &count));
-    return count;
-}
-
 static void add_copies(perhaps_filter *f, const char *key, unsigned copies)
 {
     for (unsigned i = 0; i < copies; i++)
         expect_success(perhaps_add(f, key, strlen(key)));
-}
-
-static void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted)
-{
-    uint64_t count;
-    expect_success(perhaps_count(f, key, strlen(key), &count));
-    expect(count == wanted);
 }
 
 /* ---- The last line ---------------------------------------------------------------------- */
@@ -136,7 +110,8 @@ TEST(test_counts)
         }
     }
     for (size_t key = 0; key < KEYS; key++) {
-        uint64_t least = copies[key] < 15 ? copies[key] : 15, count = count_of(f, &keys, key);
+        uint64_t least = copies[key] < 15 ? copies[key] : 15,
+                 count = count_of(f, key_at(&keys, key), 8);
         expect(count >= least);
         wrong += count > least;
     }
@@ -174,7 +149,7 @@ TEST(test_hostile_last_line)
     const uint64_t numbers[] = { 0, 1, 17, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX };
     for (unsigned round = 0; round < 200; round++) {
         scoped_filter *f =
-            round % 2 ? shared_filter(500) : make_filter(counting(), 500, 0.01, test_seed());
+            (round % 2 ? shared_filter : make_filter)(counting(), 500, 0.01, test_seed());
         struct perhaps_keys half = some_keys(&keys, 0, 300);
         fill(f, &half);
         for (unsigned i = 0; i < 8; i++)
@@ -254,22 +229,19 @@ static void check_threads(size_t nkeys)
 {
     enum { THREADS = 4 };
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
-    scoped_filter *f = shared_filter(nkeys), *alone = shared_filter(nkeys);
+    scoped_filter *f = shared_filter(counting(), nkeys, 0.01, test_seed());
+    scoped_filter *alone = full_filter(counting(), nkeys, 0.01, &keys);
     struct worker workers[THREADS];
-    pthread_t threads[THREADS];
     scene("%zu keys", nkeys);
     for (unsigned t = 0; t < THREADS; t++) {
         size_t first = nkeys / THREADS * t;
         size_t count = t == THREADS - 1 ? nkeys - first : nkeys / THREADS;
         workers[t] =
             (struct worker){ .f = f, .keys = some_keys(&keys, first, count), .seed = t };
-        expect(!pthread_create(&threads[t], NULL, add_and_remove, &workers[t]));
     }
-    for (unsigned t = 0; t < THREADS; t++) {
-        expect(!pthread_join(threads[t], NULL));
+    run_threads(THREADS, add_and_remove, workers, sizeof *workers);
+    for (unsigned t = 0; t < THREADS; t++)
         expect(workers[t].refused == 0);
-    }
-    fill(alone, &keys);
     check_last_line(f);
     expect(stats_of(f).keys == nkeys);
     expect_all_found(f, &keys);

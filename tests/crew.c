@@ -153,7 +153,7 @@ static void ask(struct member *m)
 
 /* ---- Writing ----------------------------------------------------------------------------- */
 
-static bool is_refusal(int error)
+static bool is_refused(int error)
 {
     return error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES;
 }
@@ -161,7 +161,7 @@ static bool is_refusal(int error)
 static void count_added(struct member *m, size_t first, size_t done, size_t count, int error)
 {
     struct crew *c = m->crew;
-    if (error ? !is_refusal(error) || done >= count : done != count)
+    if (error ? !is_refused(error) || done >= count : done != count)
         complain(c, "strange end of an add", first + done, error);
     for (size_t i = 0; i < done; i++)
         note_added(c, first + i);

@@ -8,30 +8,11 @@
 #include "core/plan.h"
 #include "hostile.h"
 
-static perhaps_filter *small_filter(const struct perhaps_kind *kind)
-{
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 30);
-    perhaps_filter *f = make_filter(kind, keys.count, 0.01, test_seed());
-    fill(f, &keys);
-    free_keys(&keys);
-    return f;
-}
-
 static struct bytes small_file(const struct perhaps_kind *kind)
 {
-    perhaps_filter *f = small_filter(kind);
-    struct bytes file = saved_bytes(f);
-    perhaps_free(f);
-    return file;
-}
-
-static const struct perhaps_open_options map_it = { .mode = PERHAPS_MODE_READ },
-                                         load_it = { .mode = PERHAPS_MODE_LOAD };
-
-static bool is_refusal(int error)
-{
-    return error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
-           error == PERHAPS_ERR_DAMAGED;
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 30);
+    scoped_filter *f = full_filter(kind, keys.count, 0.01, &keys);
+    return saved_bytes(f);
 }
 
 static int open_and_close(const uint8_t *bytes, size_t nbytes,
@@ -71,7 +52,7 @@ TEST_EACH(test_every_length, any_kind)
  * that grows in place keeps the way to its segments there, and looks whether that can be. */
 static void expect_found_by_verify(const uint8_t *bytes, size_t nbytes, size_t at)
 {
-    perhaps_filter *f;
+    scoped_filter *f;
     struct perhaps_verdict verdict;
     int error = open_bytes(bytes, nbytes, &map_it, &f);
     expect_error(open_and_close(bytes, nbytes, &load_it), PERHAPS_ERR_DAMAGED);
@@ -83,20 +64,12 @@ static void expect_found_by_verify(const uint8_t *bytes, size_t nbytes, size_t a
     size_t first = header_size(bytes, nbytes), page = (at - first) / PERHAPS_PAGE_NBYTES;
     expect(verdict.damaged == 1);
     expect(verdict.first_damaged == first + page * PERHAPS_PAGE_NBYTES);
-    perhaps_free(f);
-}
-
-static uint64_t number_at(const struct bytes *file, size_t at, size_t nbytes)
-{
-    uint64_t value = 0;
-    memcpy(&value, file->at + at, nbytes);
-    return value;
 }
 
 static void flip_and_check(const struct bytes *file, size_t bit)
 {
     size_t at = bit / 8, first = header_size(file->at, file->nbytes);
-    uint64_t end = number_at(file, AT_TABLE_OFFSET, 8);
+    uint64_t end = get64(file->at + AT_TABLE_OFFSET);
     file->at[at] = (uint8_t)(file->at[at] ^ 1U << bit % 8);
     if (at >= first && at < end)
         expect_found_by_verify(file->at, file->nbytes, at);
@@ -119,12 +92,9 @@ TEST_EACH(test_every_bit, any_kind)
 /* Checksums come out the same where they are computed after the description of the format. */
 static void check_seals(const struct bytes *file)
 {
-    uint8_t *copy = malloc(file->nbytes);
-    expect(copy);
-    memcpy(copy, file->at, file->nbytes);
-    reseal(copy, file->nbytes);
-    expect(!memcmp(copy, file->at, file->nbytes));
-    free(copy);
+    scoped_bytes copy = copy_bytes(file);
+    reseal(copy.at, copy.nbytes);
+    expect_same_bytes(&copy, file);
 }
 
 TEST(test_many_pages)
@@ -132,8 +102,7 @@ TEST(test_many_pages)
     struct rng rng = rng_for(__func__);
     EACH_KIND(kind, any_kind) {
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
-        scoped_filter *f = make_filter(kind, 300 * 1000, 0.001, test_seed());
-        fill(f, &keys);
+        scoped_filter *f = full_filter(kind, 300 * 1000, 0.001, &keys);
         scoped_bytes file = saved_bytes(f);
         check_seals(&file);
         for (unsigned flip = 0; flip < 200; flip++) {
@@ -142,7 +111,7 @@ TEST(test_many_pages)
             flip_and_check(&file, bit);
         }
         uint8_t page[PERHAPS_PAGE_NBYTES];
-        uint64_t pages = (number_at(&file, AT_TABLE_OFFSET, 8) - BODY_OFFSET) / sizeof page;
+        uint64_t pages = (get64(file.at + AT_TABLE_OFFSET) - BODY_OFFSET) / sizeof page;
         uint64_t at = BODY_OFFSET + (pages - 2) * sizeof page; /* the first may be all zeros */
         uint8_t *first = file.at + at;
         memcpy(page, first, sizeof page);
@@ -159,21 +128,15 @@ TEST(test_many_pages)
 
 /* ---- Headers whose checksum is right ----------------------------------------------------- */
 
-static void put(struct bytes *file, size_t at, uint64_t value, size_t nbytes)
-{
-    memcpy(file->at + at, &value, nbytes);
-}
-
 static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t value,
                            size_t nbytes)
 {
-    struct bytes file = small_file(kind);
-    put(&file, at, value, nbytes);
+    scoped_bytes file = small_file(kind);
+    put_number(file.at + at, value, nbytes);
     reseal_header(file.at, file.nbytes);
     scene("%s, %llu at offset %zu", kind->name, (unsigned long long)value, at);
     int error = open_and_close(file.at, file.nbytes, &map_it);
     expect_error(open_and_close(file.at, file.nbytes, &load_it), error);
-    free(file.at);
     return error;
 }
 
@@ -187,9 +150,8 @@ TEST_EACH(test_later_versions, any_kind)
                      PERHAPS_ERR_VERSION);
     for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
         expect_error(open_with_field(kind, at, 1, 8), PERHAPS_ERR_VERSION);
-    struct bytes file = small_file(kind);
-    size_t sections = number_at(&file, AT_SECTIONS, 4);
-    free(file.at);
+    scoped_bytes file = small_file(kind);
+    size_t sections = get_number(file.at + AT_SECTIONS, 4);
     for (size_t at = at_section(AT_KIND, sections); at < BODY_OFFSET; at += 509)
         expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
@@ -242,16 +204,15 @@ TEST_EACH(test_huge_claims, any_kind)
             options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
         struct perhaps_plan plan;
         scoped_bytes file = small_file(kind);
-        scene("%s", kind->name);
         expect_success(perhaps_plan_for(&options, &plan));
         uint64_t body = claim ? UINT64_C(1) << 60 : plan.body_nbytes;
         uint64_t pages = body / PERHAPS_PAGE_NBYTES + 1;
-        put(&file, AT_CAPACITY, plan.capacity, 8);
+        put64(file.at + AT_CAPACITY, plan.capacity);
         for (unsigned f = 0; f < plan.nfields; f++)
-            put(&file, AT_FIELDS + f * 8, plan.field[f], 8);
-        put(&file, AT_BODY_NBYTES, body, 8);
-        put(&file, AT_TABLE_OFFSET, BODY_OFFSET + body, 8);
-        put(&file, AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8, 8);
+            put64(file.at + AT_FIELDS + f * 8, plan.field[f]);
+        put64(file.at + AT_BODY_NBYTES, body);
+        put64(file.at + AT_TABLE_OFFSET, BODY_OFFSET + body);
+        put64(file.at + AT_FILE_NBYTES, BODY_OFFSET + body + (pages + 1) * 8);
         reseal_header(file.at, file.nbytes);
 
         struct ledger ledger = { 0 };
@@ -267,10 +228,9 @@ TEST_EACH(test_huge_claims, any_kind)
 /* Opened or refused, and if opened, safe to use. */
 static void use_or_refuse(const uint8_t *bytes, size_t nbytes, uint64_t seed)
 {
-    const struct perhaps_open_options *const ways[] = { &map_it, &load_it };
     for (unsigned way = 0; way < 2; way++) {
         scoped_filter *f;
-        int error = open_bytes(bytes, nbytes, ways[way], &f);
+        int error = open_bytes(bytes, nbytes, ways_to_open[way], &f);
         if (!error)
             exercise(f, seed);
         else
@@ -305,25 +265,21 @@ TEST(test_hostile_headers)
     struct rng rng = rng_for(__func__);
     EACH_KIND(kind, any_kind) {
         scoped_bytes file = small_file(kind);
-        size_t end = at_section(AT_KIND, number_at(&file, AT_SECTIONS, 4));
+        size_t end = at_section(AT_KIND, get_number(file.at + AT_SECTIONS, 4));
         size_t numbers = (end - AT_FILE_NBYTES) / 8;
-        uint8_t *intact = malloc(file.nbytes);
-        memcpy(intact, file.at, file.nbytes);
+        scoped_bytes intact = copy_bytes(&file);
         unsigned rounds =
             has_parts(kind) || grows(kind) ? 100 : 3000; /* a hundred times slower */
         for (unsigned round = 0; round < rounds; round++) {
             scene("%s, hostile header %u", kind->name, round);
             for (uint64_t changes = 1 + rng_below(&rng, 3); changes > 0; changes--) {
                 size_t at = AT_FILE_NBYTES + 8 * rng_below(&rng, numbers);
-                uint64_t usual;
-                memcpy(&usual, intact + at, sizeof usual);
-                put(&file, at, extreme_number(&rng, usual), 8);
+                put64(file.at + at, extreme_number(&rng, get64(intact.at + at)));
             }
             reseal_header(file.at, file.nbytes);
             use_or_refuse(file.at, file.nbytes, round);
-            memcpy(file.at, intact, file.nbytes);
+            memcpy(file.at, intact.at, file.nbytes);
         }
-        free(intact);
     }
 }
 
@@ -360,7 +316,7 @@ TEST(test_noise)
     for (size_t i = 0; (kind = kind_by_index(i)); i++)
         for (unsigned done = 0;
              !kind->grows && !kind->composite && done < (SANITIZED ? 30 : 100);) {
-            perhaps_filter *f;
+            scoped_filter *f = NULL;
             scene("%s, noise %u", kind->about.name, done);
             if (!noise_filter(kind, &rng, &f))
                 continue;
@@ -368,7 +324,6 @@ TEST(test_noise)
             scoped_bytes file = saved_bytes(f);
             expect_success(open_and_close(file.at, file.nbytes, &map_it));
             use_or_refuse(file.at, file.nbytes, done++);
-            perhaps_free(f);
         }
 }
 
@@ -379,18 +334,16 @@ TEST(test_noisy_pages)
     struct rng rng = rng_for(__func__);
     EACH_KIND(kind, any_kind) {
         scoped_bytes file = small_file(kind);
-        uint8_t *noisy = malloc(file.nbytes);
-        uint64_t end = number_at(&file, AT_TABLE_OFFSET, 8);
-        expect(noisy);
+        scoped_bytes noisy = copy_bytes(&file);
+        uint64_t end = get64(file.at + AT_TABLE_OFFSET);
         for (unsigned round = 0; round < 5; round++) {
             scene("%s, noisy pages %u", kind->name, round);
-            memcpy(noisy, file.at, file.nbytes);
+            memcpy(noisy.at, file.at, file.nbytes);
             size_t at = (size_t)(end - 1 - rng_below(&rng, end - BODY_OFFSET));
             for (size_t n = 1 + rng_next(&rng) % (end - at); n > 0; n--)
-                noisy[at++] = (uint8_t)(rng_next(&rng) | (round % 2 ? rng_next(&rng) : 0));
-            reseal(noisy, file.nbytes);
-            use_or_refuse(noisy, file.nbytes, round);
+                noisy.at[at++] = (uint8_t)(rng_next(&rng) | (round % 2 ? rng_next(&rng) : 0));
+            reseal(noisy.at, file.nbytes);
+            use_or_refuse(noisy.at, file.nbytes, round);
         }
-        free(noisy);
     }
 }

@@ -35,29 +35,35 @@ static bool fails(const char *call)
     return true;
 }
 
+/* Of a call that fails or is passed on. */
+#define WRAP(type, failure, name, parameters, arguments)                                       \
+    type __real_##name parameters;                                                             \
+    type __wrap_##name parameters;                                                             \
+    type __wrap_##name parameters                                                              \
+    {                                                                                          \
+        return fails(#name) ? failure : __real_##name arguments;                               \
+    }
+
+WRAP(int, -1, fsync, (int fd), (fd))
+WRAP(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))
+WRAP(int, -1, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
+WRAP(int, -1, rename, (const char *from, const char *to), (from, to))
+WRAP(void *, MAP_FAILED, mmap,
+     (void *address, size_t nbytes, int use, int flags, int fd, off_t offset),
+     (address, nbytes, use, flags, fd, offset))
+WRAP(int, -1, getentropy, (void *bytes, size_t nbytes), (bytes, nbytes))
+WRAP(int, -1, fallocate, (int fd, int mode, off_t offset, off_t nbytes),
+     (fd, mode, offset, nbytes))
+
 int __real_open(const char *path, int flags, ...);
 ssize_t __real_write(int fd, const void *bytes, size_t nbytes);
 ssize_t __real_read(int fd, void *bytes, size_t nbytes);
-int __real_fsync(int fd);
-int __real_fchmod(int fd, mode_t mode);
-int __real_fchown(int fd, uid_t uid, gid_t gid);
-int __real_rename(const char *from, const char *to);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-void *__real_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
-int __real_getentropy(void *bytes, size_t nbytes);
-int __real_fallocate(int fd, int mode, off_t offset, off_t nbytes);
 
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes);
 ssize_t __wrap_read(int fd, void *bytes, size_t nbytes);
-int __wrap_fsync(int fd);
-int __wrap_fchmod(int fd, mode_t mode);
-int __wrap_fchown(int fd, uid_t uid, gid_t gid);
-int __wrap_rename(const char *from, const char *to);
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset);
-int __wrap_getentropy(void *bytes, size_t nbytes);
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t nbytes);
 int __wrap___open_2(const char *path, int flags);
 ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
 
@@ -104,45 +110,10 @@ ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room)
     return nbytes <= room ? __wrap_read(fd, bytes, nbytes) : -1;
 }
 
-int __wrap_fsync(int fd)
-{
-    return fails("fsync") ? -1 : __real_fsync(fd);
-}
-
-int __wrap_fchmod(int fd, mode_t mode)
-{
-    return fails("fchmod") ? -1 : __real_fchmod(fd, mode);
-}
-
-int __wrap_fchown(int fd, uid_t uid, gid_t gid)
-{
-    return fails("fchown") ? -1 : __real_fchown(fd, uid, gid);
-}
-
-int __wrap_rename(const char *from, const char *to)
-{
-    return fails("rename") ? -1 : __real_rename(from, to);
-}
-
 int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
 {
     return fails("linkat") || fails("links") ? -1
                                              : __real_linkat(from_fd, from, to_fd, to, flags);
-}
-
-void *__wrap_mmap(void *address, size_t nbytes, int use, int flags, int fd, off_t offset)
-{
-    return fails("mmap") ? MAP_FAILED : __real_mmap(address, nbytes, use, flags, fd, offset);
-}
-
-int __wrap_getentropy(void *bytes, size_t nbytes)
-{
-    return fails("getentropy") ? -1 : __real_getentropy(bytes, nbytes);
-}
-
-int __wrap_fallocate(int fd, int mode, off_t offset, off_t nbytes)
-{
-    return fails("fallocate") ? -1 : __real_fallocate(fd, mode, offset, nbytes);
 }
 
 static void let_fail(const char *call, int error, unsigned after)
@@ -170,7 +141,7 @@ struct stage {
 static struct stage make_stage(const char *name)
 {
     struct path folder = temp_path(name);
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 3000);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 3000);
     struct stage s = { .old = make_filter(perhaps_kind_at(0), 3000, 0.01, 1),
                        .fresh = make_filter(perhaps_kind_at(0), 3000, 0.01, 2) };
     expect(!mkdir(folder.text, 0777));
@@ -178,9 +149,10 @@ static struct stage make_stage(const char *name)
     fill(s.old, &keys);
     fill(s.fresh, &keys);
     expect_success(perhaps_save(s.old, s.path.text));
-    free_keys(&keys);
     return s;
 }
+
+#define scoped_stage __attribute__((cleanup(free_stage))) struct stage
 
 static void free_stage(struct stage *s)
 {
@@ -190,8 +162,7 @@ static void free_stage(struct stage *s)
 
 static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
 {
-    struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD }; /* checks every page */
-    scoped_filter *f = open_file(s->path.text, &options);
+    scoped_filter *f = open_file(s->path.text, &load_it); /* checks every page */
     expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
 }
 
@@ -208,8 +179,7 @@ static int read_from(void *context, uint64_t offset, void *buffer, size_t nbytes
 /* Saves the bytes of a filter as if they came from elsewhere. */
 static int save_by_layout(const perhaps_filter *f, const char *path)
 {
-    perhaps_layout *layout;
-    expect_success(perhaps_layout_of(f, &layout));
+    perhaps_layout *layout = layout_of(f);
     int error = perhaps_layout_save(layout, f->counters->keys, read_from, (void *)f, path);
     int saved = errno;
     perhaps_layout_free(layout);
@@ -237,7 +207,7 @@ static void expect_save_fails(const struct stage *s, const char *call, int reaso
 
 static void fail_each_step(const char *name)
 {
-    struct stage s = make_stage(name);
+    scoped_stage s = make_stage(name);
     for (unsigned part = 0; part < 3; part++) { /* header, body, table */
         expect_save_fails(&s, "write", ENOSPC, part);
         expect_save_fails(&s, "write", EIO, part);
@@ -253,7 +223,6 @@ static void fail_each_step(const char *name)
     expect_save_fails(&s, "getentropy", ENOSYS, 0);
     expect_success(save(s.fresh, s.path.text));
     expect_saved(&s, s.fresh);
-    free_stage(&s);
 }
 
 TEST(test_failing_save)
@@ -268,7 +237,7 @@ TEST(test_failing_save)
 TEST(test_new_names)
 {
     static const char *const missing[] = { "none", "open nameless", "links" };
-    struct stage s = make_stage("new names");
+    scoped_stage s = make_stage("new names");
     struct path fresh = s.path;
     fresh.text[strlen(fresh.text) - 1] = '1';
     for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
@@ -283,41 +252,37 @@ TEST(test_new_names)
     expect_error(perhaps_save_new(s.fresh, fresh.text), PERHAPS_ERR_IO);
     expect(errno == ENOSPC && count_beside(fresh.text) == 1);
     let_all_work();
-    free_stage(&s);
 }
 
 /* When the folder cannot be synced the new file is there, but may not survive a crash. */
 TEST(test_unsynced_folder)
 {
-    struct stage s = make_stage("unsynced");
+    scoped_stage s = make_stage("unsynced");
     let_fail("fsync", EIO, 1);
     expect_error(save(s.fresh, s.path.text), PERHAPS_ERR_IO);
     expect(errno == EIO);
     let_all_work();
     expect_saved(&s, s.fresh);
-    free_stage(&s);
 }
 
 /* Only root may give a file away: to another it is no reason not to save. */
 TEST(test_not_the_owner)
 {
-    struct stage s = make_stage("owner");
+    scoped_stage s = make_stage("owner");
     let_fail("fchown", EPERM, 0);
     expect_success(save(s.fresh, s.path.text));
     let_all_work();
     expect_saved(&s, s.fresh);
-    free_stage(&s);
 }
 
 TEST(test_taken_names)
 {
-    struct stage s = make_stage("taken");
+    scoped_stage s = make_stage("taken");
     let_fail("linkat", EEXIST, 0);
     fault.once = true;
     expect_success(save(s.fresh, s.path.text));
     let_all_work();
     expect_saved(&s, s.fresh);
-    free_stage(&s);
 }
 
 /* Where a file system has no nameless files the draft has a name from the beginning. */
@@ -341,10 +306,9 @@ static void save_without_nameless(const struct stage *s, int reason)
 
 TEST(test_no_nameless_files)
 {
-    struct stage s = make_stage("named");
+    scoped_stage s = make_stage("named");
     save_without_nameless(&s, EOPNOTSUPP);
     save_without_nameless(&s, EISDIR);
-    free_stage(&s);
 }
 
 /* Such a draft must go when the save fails: the disk is full after the header. */
@@ -361,17 +325,16 @@ static int save_named_and_fail(void *context)
 
 TEST(test_named_draft_is_removed)
 {
-    struct stage s = make_stage("removed");
+    scoped_stage s = make_stage("removed");
     expect(!run_in_child(save_named_and_fail, &s, false));
     expect_saved(&s, s.old);
-    free_stage(&s);
 }
 
 /* ---- Less than was asked ----------------------------------------------------------------- */
 
 static void save_in_small_steps(const char *name)
 {
-    struct stage s = make_stage(name);
+    scoped_stage s = make_stage(name);
     const size_t sizes[] = { 1, 777, 4096 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const perhaps_filter *f = i % 2 ? s.old : s.fresh;
@@ -387,7 +350,6 @@ static void save_in_small_steps(const char *name)
         }
     }
     let_all_work();
-    free_stage(&s);
 }
 
 TEST(test_short_and_interrupted)
@@ -403,57 +365,47 @@ TEST(test_short_and_interrupted)
 static void expect_open_fails(const struct stage *s, bool writable, const char *call,
                               int reason, unsigned after, int wanted)
 {
-    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
-                                                             : PERHAPS_MODE_READ };
-    perhaps_filter *f = s->old;
     scene("open, %s fails after %u", call, after);
     unsigned before = open_files();
     let_fail(call, reason, after);
-    int error = perhaps_open(s->path.text, &options, &f), got = errno;
+    int error = try_open(s->path.text, ways_to_open[writable]), got = errno;
     let_all_work();
     expect_error(error, wanted);
-    expect(!f && got == reason && open_files() == before);
+    expect(got == reason && open_files() == before);
 }
 
 TEST(test_failing_open)
 {
-    struct stage s = make_stage("open");
+    scoped_stage s = make_stage("open");
     expect_open_fails(&s, false, "open", EMFILE, 0, PERHAPS_ERR_IO);
     expect_open_fails(&s, false, "read", EIO, 0, PERHAPS_ERR_IO);
     expect_open_fails(&s, false, "mmap", EACCES, 0, PERHAPS_ERR_IO);
     expect_open_fails(&s, false, "mmap", ENOMEM, 0, PERHAPS_ERR_MEMORY);
     for (unsigned part = 0; part < 3; part++) /* header, body, table */
         expect_open_fails(&s, true, "read", EIO, part, PERHAPS_ERR_IO);
-    free_stage(&s);
 }
 
 /* Blocks that cannot be reserved are an error where there is no room, and none where the file
  * system cannot reserve any. */
 TEST(test_reserving_blocks)
 {
-    const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
     const int harmless[] = { EOPNOTSUPP, EINVAL, ENOSYS }, errors[] = { ENOSPC, EDQUOT, EIO };
-    struct stage s = make_stage("reserve");
-    perhaps_filter *f;
+    scoped_stage s = make_stage("reserve");
     for (unsigned i = 0; i < 3; i++) {
         scene("errno %d, %d", harmless[i], errors[i]);
         let_fail("fallocate", harmless[i], 0);
-        expect_success(perhaps_open(s.path.text, &in_place, &f));
-        let_all_work();
-        perhaps_free(f);
+        expect_success(try_open(s.path.text, &in_place));
         unsigned before = open_files();
         let_fail("fallocate", errors[i], 0);
-        expect_error(perhaps_open(s.path.text, &in_place, &f), PERHAPS_ERR_IO);
-        expect(errno == errors[i] && !f);
+        expect_error(try_open(s.path.text, &in_place), PERHAPS_ERR_IO);
+        expect(errno == errors[i]);
         let_all_work();
         expect(open_files() == before);
     }
     let_fail("fallocate", EINTR, 0);
     fault.once = true;
-    expect_success(perhaps_open(s.path.text, &in_place, &f));
+    expect_success(try_open(s.path.text, &in_place));
     let_all_work();
-    perhaps_free(f);
-    free_stage(&s);
 }
 
 TEST(test_no_entropy)

@@ -29,7 +29,7 @@ static struct perhaps_hashing hashing_of(enum perhaps_hash hash)
                                      .context = &salt };
 }
 
-static perhaps_filter *full_filter(const struct perhaps_kind *kind, enum perhaps_hash hash,
+static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps_hash hash,
                                    const struct perhaps_keys *keys)
 {
     struct perhaps_options options = options_for(kind, keys->count + 10, 0.001, 0);
@@ -43,12 +43,6 @@ static perhaps_filter *full_filter(const struct perhaps_kind *kind, enum perhaps
 }
 
 /* ---- Round trips ------------------------------------------------------------------------ */
-
-static void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted)
-{
-    scoped_bytes got = saved_bytes(f);
-    expect(got.nbytes == wanted->nbytes && !memcmp(got.at, wanted->at, got.nbytes));
-}
 
 static void check_mapped(const struct perhaps_kind *kind, perhaps_filter *f,
                          const perhaps_filter *original, const struct perhaps_keys *keys)
@@ -83,7 +77,7 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
                        const struct perhaps_keys *keys)
 {
     struct perhaps_open_options options = { .hashing = hashing_of(hash) };
-    scoped_filter *f = full_filter(kind, hash, keys), *mapped, *loaded, *copy;
+    scoped_filter *f = filter_with(kind, hash, keys), *mapped, *loaded, *copy;
     struct path path = temp_path("round_trip");
     expect_success(perhaps_save(f, path.text));
     expect_success(perhaps_open(path.text, &options, &mapped));
@@ -122,17 +116,14 @@ TEST(test_replaced_under_a_mapping)
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
     struct path path = temp_path("replaced");
     EACH_KIND(kind, any_kind) {
-        perhaps_filter *f = full_filter(kind, PERHAPS_HASH_XXH3, &keys), *mapped;
+        scoped_filter *f = filter_with(kind, PERHAPS_HASH_XXH3, &keys);
         expect_success(perhaps_save(f, path.text));
-        expect_success(perhaps_open(path.text, NULL, &mapped));
+        scoped_filter *old = open_file(path.text, NULL);
         expect_success(perhaps_clear(f));
         expect_success(perhaps_save(f, path.text));
-        expect_all_found(mapped, &keys);
-        perhaps_free(mapped);
-        expect_success(perhaps_open(path.text, NULL, &mapped));
-        expect(perhaps_contains_many(mapped, &keys, NULL) == 0);
-        perhaps_free(mapped);
-        perhaps_free(f);
+        scoped_filter *fresh = open_file(path.text, NULL);
+        expect_all_found(old, &keys);
+        expect(perhaps_contains_many(fresh, &keys, NULL) == 0);
     }
 }
 
@@ -151,12 +142,10 @@ TEST(test_wrong_keys)
     uint8_t wrong[16] = "secret of ourz";
     uint64_t other_salt = 6;
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
-    for (int writable = 0; writable < 2; writable++) {
-        struct perhaps_open_options none = { .mode = writable ? PERHAPS_MODE_LOAD
-                                                              : PERHAPS_MODE_READ },
-                                    bad = none;
-        scoped_filter *sip = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
-        scoped_filter *custom = full_filter(perhaps_kind_at(0), PERHAPS_HASH_CUSTOM, &keys);
+    for (unsigned way = 0; way < 2; way++) {
+        struct perhaps_open_options none = *ways_to_open[way], bad = none;
+        scoped_filter *sip = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
+        scoped_filter *custom = filter_with(perhaps_kind_at(0), PERHAPS_HASH_CUSTOM, &keys);
         scoped_bytes sip_file = saved_bytes(sip), custom_file = saved_bytes(custom);
         bad.hashing.secret = wrong;
         bad.hashing.function = own_hash;
@@ -181,7 +170,7 @@ static bool holds(const struct bytes *file, const void *what, size_t nbytes)
 TEST(test_secret_is_not_in_the_file)
 {
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
-    scoped_filter *f = full_filter(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
+    scoped_filter *f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
     scoped_bytes file = saved_bytes(f);
     expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8));
 }
@@ -221,7 +210,7 @@ TEST(test_without_secret)
         for (unsigned hash = PERHAPS_HASH_SIP; hash <= PERHAPS_HASH_CUSTOM; hash++) {
             if (hash == PERHAPS_HASH_NONE)
                 continue;
-            perhaps_filter *original = full_filter(kind, hash, &keys), *f;
+            scoped_filter *original = filter_with(kind, hash, &keys), *f;
             scoped_bytes file = saved_bytes(original);
             expect_success(open_bytes(file.at, file.nbytes, &options, &f));
             check_without_secret(kind, f, original);
@@ -232,23 +221,10 @@ TEST(test_without_secret)
             int merged = merges(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED;
             expect_error(perhaps_merge(empty, f), merged);
             expect(merged || perhaps_contains_many(empty, &keys, NULL) == keys.count);
-            perhaps_free(original);
-            perhaps_free(f);
         }
 }
 
 /* ---- What is no filter file -------------------------------------------------------------- */
-
-static int open_path(const char *path, bool writable)
-{
-    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
-                                                             : PERHAPS_MODE_READ };
-    perhaps_filter *f = (perhaps_filter *)&options;
-    int error = perhaps_open(path, &options, &f);
-    expect(!error || !f);
-    perhaps_free(f);
-    return error;
-}
 
 TEST(test_no_files)
 {
@@ -257,24 +233,24 @@ TEST(test_no_files)
     write_file(empty.text, "", 0);
     write_file(text.text, "This is no filter, but a text.", 30);
     expect(!mkfifo(fifo.text, 0600));
-    for (int writable = 0; writable < 2; writable++) {
-        expect_error(open_path(missing.text, writable), PERHAPS_ERR_IO);
+    for (unsigned way = 0; way < 2; way++) {
+        const struct perhaps_open_options *how = ways_to_open[way];
+        expect_error(try_open(missing.text, how), PERHAPS_ERR_IO);
         expect(errno == ENOENT);
-        expect_error(open_path(folder.text, writable), PERHAPS_ERR_IO);
+        expect_error(try_open(folder.text, how), PERHAPS_ERR_IO);
         expect(errno == EISDIR);
-        expect_error(open_path("", writable), PERHAPS_ERR_IO);
-        expect_error(open_path(empty.text, writable), PERHAPS_ERR_FORMAT);
-        expect_error(open_path(text.text, writable), PERHAPS_ERR_FORMAT);
-        expect_error(open_path(fifo.text, writable), PERHAPS_ERR_FORMAT);
-        expect_error(open_path("/dev/null", writable), PERHAPS_ERR_FORMAT);
-        expect_error(open_path("/dev/zero", writable), PERHAPS_ERR_FORMAT);
+        expect_error(try_open("", how), PERHAPS_ERR_IO);
+        expect_error(try_open(empty.text, how), PERHAPS_ERR_FORMAT);
+        expect_error(try_open(text.text, how), PERHAPS_ERR_FORMAT);
+        expect_error(try_open(fifo.text, how), PERHAPS_ERR_FORMAT);
+        expect_error(try_open("/dev/null", how), PERHAPS_ERR_FORMAT);
+        expect_error(try_open("/dev/zero", how), PERHAPS_ERR_FORMAT);
     }
 }
 
 static int open_unreadable(void *path)
 {
-    perhaps_filter *f;
-    return perhaps_open(path, NULL, &f) == PERHAPS_ERR_IO && errno == EACCES ? 0 : 1;
+    return try_open(path, NULL) == PERHAPS_ERR_IO && errno == EACCES ? 0 : 1;
 }
 
 TEST(test_unreadable_file)

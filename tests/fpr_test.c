@@ -1,12 +1,18 @@
-/* fpr_test.c - the false-positive rate that was asked is the one that is had: 20 seeds and
- * 3,000 expected false positives for each kind, rate and shape of keys.  It takes a minute. */
+/* fpr_test.c - the false-positive rate that was asked is the one that is had, also by filters
+ * that have grown a thousandfold, and by windows however much has passed through them: 20 seeds
+ * and 3,000 expected false positives for each kind, rate and shape of keys.  It takes minutes. */
 #include "filter/filter.h"
 #include "support.h"
 
 #include <math.h>
 #include <stdio.h>
 
-enum { SEEDS = 20, EXPECTED = SANITIZED ? 500 : 3000 };
+enum {
+    SEEDS = 20,
+    EXPECTED = SANITIZED ? 500 : 3000,
+    BEGIN = 100,
+    GROWN = SANITIZED ? 30 * BEGIN : 1000 * BEGIN, /* that a filter for BEGIN keys grows to */
+};
 
 static const double rates[] = { 0.1, 0.01, 0.001, 1e-4 };
 enum { RATES = sizeof rates / sizeof *rates };
@@ -26,28 +32,32 @@ struct tally {
     bool when_fullest; /* that is: a generation of a window has room again most of the time */
 };
 
-static struct tally measure(const struct perhaps_kind *kind, double fpr,
-                            const struct perhaps_keys *members,
+static struct tally measure(struct perhaps_options *options, const struct perhaps_keys *members,
                             const struct perhaps_keys *strangers, struct rng *rng)
 {
     struct tally tally = { .queries = (double)strangers->count * (double)SEEDS,
-                           .when_fullest = forgets(kind) };
+                           .when_fullest = options->window.keys };
     double squares = 0;
     for (unsigned seed = 0; seed < SEEDS; seed++) {
-        scoped_filter *f = make_filter(kind, members->count, fpr, 1 + rng_next(rng));
+        options->hashing.seed = 1 + rng_next(rng);
+        scoped_filter *f = make_with(options);
         fill(f, members);
-        expect_all_found(f, members);
+        if (!options->window.keys || members->count <= options->window.keys)
+            expect_all_found(f, members);
         double found = (double)perhaps_contains_many(f, strangers, NULL);
         struct perhaps_stats stats = stats_of(f);
         tally.found += found;
         squares += found * found;
         tally.fpr_now += stats.fpr_now / (double)SEEDS;
         tally.fpr_predicted = stats.plan.fpr_predicted;
+        expect(stats.failed_adds == 0);
     }
     double spread = squares - tally.found * tally.found / (double)SEEDS;
     tally.seed_variance = spread * (double)SEEDS / (SEEDS - 1);
     return tally;
 }
+
+/* ---- Filters of as many keys as they were planned for -------------------------------------- */
 
 static void check(const struct tally *t, double fpr)
 {
@@ -73,7 +83,8 @@ static void measure_all(enum key_shape shape)
     EACH_KIND(kind, any_kind)
         for (unsigned r = 0; r < RATES; r++) {
             struct perhaps_keys some = some_keys(&strangers, 0, queries_for(rates[r]));
-            struct tally t = measure(kind, rates[r], &members, &some, &rng);
+            struct perhaps_options options = options_for(kind, count, rates[r], 1);
+            struct tally t = measure(&options, &members, &some, &rng);
             printf("%-10s %8zu %8g %12.5g %12.5g %12.5g\n", kind->name, count, rates[r],
                    t.fpr_predicted, t.fpr_now, t.found / t.queries);
             scene("%s, keys of shape %d, fpr %g: %g of %g found", kind->name, (int)shape,
@@ -117,5 +128,66 @@ TEST(test_predicted_fill)
         scene("%s: predicted %g, is %g", kind->name, predicted, now);
         double deviation = 1.2 / sqrt(KEYS); /* of the mean, as measured */
         expect(fabs(now / predicted - 1) < DEVIATIONS * deviation);
+    }
+}
+
+/* ---- Filters that have grown ----------------------------------------------------------------- */
+
+static void check_grown(const struct perhaps_options *options, const struct tally *t)
+{
+    double expected = options->fpr * t->queries, noise = sqrt(expected);
+    double seeds = fmax(sqrt(t->seed_variance), noise);
+    scene("%s over %s at %g: %g of %g found, by the fill %g", options->kind,
+          options->base ? options->base : "none", options->fpr, t->found, t->queries,
+          t->fpr_now * t->queries);
+    printf("%-8s %-8s %8g %12.5g by the fill, %12.5g measured\n", options->kind,
+           options->base ? options->base : "", options->fpr, t->fpr_now, t->found / t->queries);
+    expect(t->found <= expected + DEVIATIONS * seeds);
+    expect(fabs(t->found - t->fpr_now * t->queries) <= 0.02 * expected + DEVIATIONS * noise);
+}
+
+/* At the rates in the middle. */
+static void measure_over(struct perhaps_options *options, struct rng *rng)
+{
+    for (unsigned r = 1; r < RATES - 1; r++) {
+        options->fpr = rates[r];
+        scoped_keys members = make_keys(RANDOM_KEYS, rng_next(rng), 0, GROWN);
+        scoped_keys strangers = make_keys(TEXT_KEYS, rng_next(rng), 0, queries_for(rates[r]));
+        struct tally t = measure(options, &members, &strangers, rng);
+        check_grown(options, &t);
+    }
+}
+
+/* Each kind that never gets full, over each that may be its base. */
+TEST(test_grown)
+{
+    struct rng rng = rng_for(__func__);
+    EACH_KIND(kind, in_registry) {
+        struct perhaps_options options = options_for(kind, BEGIN, rates[0], 1);
+        if (gets_full(kind))
+            continue;
+        if (forgets(kind)) /* full generations, after a hundred rotations and more */
+            options.capacity = options.window.keys = GROWN / 40;
+        for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
+            measure_over(&options, &rng);
+    }
+}
+
+/* Where it begins far too small, what it takes stays within a few times what the same keys take
+ * in a filter that was planned for them. */
+TEST(test_memory)
+{
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, GROWN);
+    EACH_KIND(kind, grows) {
+        scoped_filter *f = make_filter(kind, BEGIN, 0.01, test_seed());
+        scoped_filter *planned = make_filter(kind, GROWN, 0.01, test_seed());
+        fill(f, &keys);
+        fill(planned, &keys);
+        struct perhaps_stats grown = stats_of(f), wanted = stats_of(planned);
+        scene("%s: %g bits a key, planned %g", kind->name, grown.bits_per_key,
+              wanted.bits_per_key);
+        expect(grown.memory_nbytes < 4 * wanted.memory_nbytes);
+        expect(!has_parts(kind) || grown.parts > (SANITIZED ? 3 : 5));
+        expect(has_parts(kind) || SANITIZED || grown.elastic.segments > 32);
     }
 }

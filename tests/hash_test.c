@@ -96,7 +96,6 @@ static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash
 
 TEST_EACH(test_custom, in_registry)
 {
-    scene("%s", kind->name);
     struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
     struct perhaps_options options = {
         .capacity = 100,
@@ -318,7 +317,6 @@ TEST(test_hashed_ahead)
     struct perhaps_keys ahead = perhaps_keys_hashed(hashed, COUNT);
     EACH_KIND(kind, in_registry) {
         scoped_filter *f = make_filter(kind, COUNT, 0.001, 7), *same;
-        scene("%s", kind->name);
         expect_success(perhaps_clone(f, &same));
         expect_success(perhaps_hash_many(f, &keys, hashed));
         expect_success(perhaps_add_many(f, &keys, NULL));
@@ -334,18 +332,14 @@ TEST(test_hashed_ahead)
 TEST(test_hashing_refused)
 {
     struct path path = temp_path("secret");
-    struct perhaps_open_options without = { .without_secret = true };
     struct perhaps_key wrong[] = { { "sixteen bytes ..", 16 }, { "fifteen bytes .", 15 } };
     struct perhaps_keys keys = perhaps_keys_each(wrong, 2);
     struct perhaps_hashed hashed[2] = { 0 }, nothing[2] = { 0 };
-    perhaps_filter *f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_NONE);
+    scoped_filter *f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_NONE);
+    scoped_filter *sip = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP);
     expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_ARGUMENT);
-    perhaps_free(f);
-    f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP);
-    expect_success(perhaps_save(f, path.text));
-    perhaps_free(f);
-    expect_success(perhaps_open(path.text, &without, &f));
-    expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_SECRET);
+    expect_success(perhaps_save(sip, path.text));
+    scoped_filter *blind = open_file(path.text, &without_secret);
+    expect_error(perhaps_hash_many(blind, &keys, hashed), PERHAPS_ERR_SECRET);
     expect(!memcmp(hashed, nothing, sizeof hashed));
-    perhaps_free(f);
 }

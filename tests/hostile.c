@@ -23,18 +23,6 @@
 
 /* ---- Checksums -------------------------------------------------------------------------- */
 
-static uint64_t get64(const uint8_t *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
-static void put64(uint8_t *at, uint64_t value)
-{
-    memcpy(at, &value, sizeof value);
-}
-
 size_t header_size(const uint8_t *file, size_t nbytes)
 {
     uint32_t size;

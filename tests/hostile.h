@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "perhaps.h"
 
@@ -43,6 +44,29 @@ enum { SECTION_NBYTES = 160 };
 static inline size_t at_section(size_t at, size_t number)
 {
     return at + number * SECTION_NBYTES;
+}
+
+/* Numbers of up to eight bytes, in files. */
+static inline uint64_t get_number(const uint8_t *at, size_t nbytes)
+{
+    uint64_t value = 0;
+    memcpy(&value, at, nbytes);
+    return value;
+}
+
+static inline void put_number(uint8_t *at, uint64_t value, size_t nbytes)
+{
+    memcpy(at, &value, nbytes);
+}
+
+static inline uint64_t get64(const uint8_t *at)
+{
+    return get_number(at, 8);
+}
+
+static inline void put64(uint8_t *at, uint64_t value)
+{
+    put_number(at, value, 8);
 }
 
 /* The size of the header as the file has it, or of the smallest, where that cannot be. */

@@ -117,13 +117,6 @@ static int read_piece(void *context, uint64_t offset, void *buffer, size_t nbyte
     return perhaps_body_read(e->f, offset, buffer, nbytes);
 }
 
-static perhaps_layout *layout_of(const perhaps_filter *f)
-{
-    perhaps_layout *layout;
-    expect_success(perhaps_layout_of(f, &layout));
-    return layout;
-}
-
 static int save_elsewhere(const perhaps_layout *layout, struct elsewhere *e, const char *path)
 {
     return perhaps_layout_save(layout, e->f->counters->keys, read_piece, e, path);
@@ -243,7 +236,8 @@ TEST(test_too_many_keys)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     struct path path = temp_path("too many");
-    perhaps_filter *f = make_with(&options), *opened;
+    perhaps_filter *opened;
+    scoped_filter *f = make_with(&options);
     scoped_layout *layout = layout_of(f);
     struct elsewhere e = { .f = f };
     const uint64_t sound[] = { 0, 1, 1000, 1900 };
@@ -258,7 +252,6 @@ TEST(test_too_many_keys)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         expect_error(perhaps_layout_save(layout, wrong[i], read_piece, &e, path.text),
                      PERHAPS_ERR_ARGUMENT);
-    perhaps_free(f);
 }
 
 /* The body passes through: what is allocated is a header and the table of checksums. */

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static perhaps_layout *layout_of(const perhaps_filter *f)
-{
-    perhaps_layout *layout;
-    expect_success(perhaps_layout_of(f, &layout));
-    return layout;
-}
-
 static struct perhaps_plan plan_of(const perhaps_layout *layout)
 {
     struct perhaps_plan plan;
@@ -168,15 +161,12 @@ TEST(test_without_secret)
     struct perhaps_options options = { .capacity = 10,
                                        .fpr = 0.01,
                                        .hashing = { .hash = PERHAPS_HASH_SIP } };
-    struct perhaps_open_options blind = { .without_secret = true };
-    perhaps_filter *f = make_with(&options);
-    expect_success(perhaps_save(f, path.text));
-    perhaps_free(f);
-    expect_success(perhaps_open(path.text, &blind, &f));
-    expect_no_layout(f, PERHAPS_ERR_SECRET);
     uint8_t byte;
-    expect_success(perhaps_body_read(f, 0, &byte, 1)); /* that are no secret */
-    perhaps_free(f);
+    scoped_filter *f = make_with(&options);
+    expect_success(perhaps_save(f, path.text));
+    scoped_filter *blind = open_file(path.text, &without_secret);
+    expect_no_layout(blind, PERHAPS_ERR_SECRET);
+    expect_success(perhaps_body_read(blind, 0, &byte, 1)); /* that are no secret */
 }
 
 /* ---- Descriptions ---------------------------------------------------------------------- */
@@ -187,6 +177,27 @@ static perhaps_layout *create(const struct perhaps_options *options)
     expect_success(perhaps_layout_create(options, &layout));
     return layout;
 }
+
+static struct perhaps_description description_of(const struct perhaps_options *options)
+{
+    struct perhaps_description d;
+    scoped_layout *layout = create(options);
+    perhaps_layout_describe(layout, &d);
+    return d;
+}
+
+/* That restoring fails, and leaves nothing. */
+static void expect_not_restored(const struct perhaps_description *d,
+                                const struct perhaps_hashing *hashing, int error)
+{
+    perhaps_layout *layout = (perhaps_layout *)&d;
+    expect_error(perhaps_layout_restore(d, hashing, &layout), error);
+    expect(!layout);
+}
+
+static const struct perhaps_options with_secret = {
+    .capacity = 1000, .fpr = 0.01, .hashing = { .hash = PERHAPS_HASH_SIP, .secret = a_secret }
+};
 
 static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, struct rng *rng)
 {
@@ -270,19 +281,15 @@ TEST(test_hostile_numbers)
     struct perhaps_options options = { .capacity = 1000,
                                        .fpr = 1e-5,
                                        .hashing = { .seed = test_seed() } };
-    struct perhaps_description sound, d;
-    perhaps_layout *layout = create(&options);
-    perhaps_layout_describe(layout, &sound);
-    perhaps_layout_free(layout);
+    struct perhaps_description sound = description_of(&options);
+    scoped_layout *layout;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scene("%s", cases[i].what);
-        d = sound;
+        struct perhaps_description d = sound;
         memcpy((char *)&d + cases[i].offset, &cases[i].value, sizeof cases[i].value);
-        expect_error(perhaps_layout_restore(&d, NULL, &layout), cases[i].error);
-        expect(!layout);
+        expect_not_restored(&d, NULL, cases[i].error);
     }
     expect_success(perhaps_layout_restore(&sound, NULL, &layout));
-    perhaps_layout_free(layout);
 }
 
 TEST(test_hostile_names)
@@ -302,57 +309,36 @@ TEST(test_hostile_names)
         { "blocked", PERHAPS_HASH_NONE, PERHAPS_ERR_SECRET }, /* the check value is another's */
     };
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
-    struct perhaps_description d;
-    perhaps_layout *layout = create(&options);
-    perhaps_layout_describe(layout, &d);
-    perhaps_layout_free(layout);
+    struct perhaps_description d = description_of(&options);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         scene("kind %s, hash %u", cases[i].kind ? cases[i].kind : "NULL", cases[i].hash);
         d.kind = cases[i].kind;
         d.hash = (enum perhaps_hash)cases[i].hash;
-        expect_error(perhaps_layout_restore(&d, NULL, &layout), cases[i].error);
-        expect(!layout);
+        expect_not_restored(&d, NULL, cases[i].error);
     }
 }
 
 TEST(test_wrong_secret)
 {
     const uint8_t other_secret[16] = "another secret.";
-    struct perhaps_options options = { .capacity = 1000,
-                                       .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_HASH_SIP,
-                                                    .secret = a_secret } };
-    struct perhaps_hashing wrong = { .secret = other_secret }, none = { 0 };
-    struct perhaps_description d;
-    perhaps_layout *layout = create(&options);
-    perhaps_layout_describe(layout, &d);
-    perhaps_layout_free(layout);
-    expect_error(perhaps_layout_restore(&d, &wrong, &layout), PERHAPS_ERR_SECRET);
-    expect_error(perhaps_layout_restore(&d, &none, &layout), PERHAPS_ERR_SECRET);
-    expect_success(perhaps_layout_restore(&d, &options.hashing, &layout));
-    perhaps_layout_free(layout);
+    struct perhaps_description d = description_of(&with_secret);
+    scoped_layout *layout;
+    expect_not_restored(&d, &(struct perhaps_hashing){ .secret = other_secret },
+                        PERHAPS_ERR_SECRET);
+    expect_not_restored(&d, &(struct perhaps_hashing){ 0 }, PERHAPS_ERR_SECRET);
+    expect_success(perhaps_layout_restore(&d, &with_secret.hashing, &layout));
 }
 
 /* All but hashing: what it takes is told, and no key is. */
 TEST(test_inspected_without_secret)
 {
-    struct perhaps_options options = { .capacity = 1000,
-                                       .fpr = 0.01,
-                                       .hashing = { .hash = PERHAPS_HASH_SIP,
-                                                    .secret = a_secret } };
     struct perhaps_keys keys = perhaps_keys_packed("apple", 5, 1);
     struct perhaps_hashed hashed;
-    struct perhaps_description d;
-    struct perhaps_plan plan, again;
-    perhaps_layout *layout = create(&options);
-    perhaps_layout_describe(layout, &d);
-    perhaps_layout_plan(layout, &plan);
-    perhaps_layout_free(layout);
-    expect_success(perhaps_layout_restore(&d, NULL, &layout));
-    perhaps_layout_plan(layout, &again);
-    expect(plan.body_nbytes == again.body_nbytes);
-    expect_error(perhaps_layout_hash_many(layout, &keys, &hashed), PERHAPS_ERR_SECRET);
-    perhaps_layout_free(layout);
+    struct perhaps_description d = description_of(&with_secret);
+    scoped_layout *layout = create(&with_secret), *blind;
+    expect_success(perhaps_layout_restore(&d, NULL, &blind));
+    expect(plan_of(layout).body_nbytes == plan_of(blind).body_nbytes);
+    expect_error(perhaps_layout_hash_many(blind, &keys, &hashed), PERHAPS_ERR_SECRET);
 }
 
 /* Whatever is not refused is safe: every bit that it tells lies in the body. */
@@ -361,10 +347,7 @@ TEST(test_any_numbers)
     struct rng rng = rng_for(__func__);
     unsigned accepted = 0;
     struct perhaps_options options = { .capacity = 1, .fpr = 0.5, .hashing = { .seed = 1 } };
-    struct perhaps_description sound;
-    perhaps_layout *first = create(&options);
-    perhaps_layout_describe(first, &sound);
-    perhaps_layout_free(first);
+    struct perhaps_description sound = description_of(&options);
     for (unsigned round = 0; round < many(500); round++) {
         struct perhaps_description d = { .kind = "blocked",
                                          .capacity = rng_next(&rng) >> rng_below(&rng, 64),
@@ -375,7 +358,7 @@ TEST(test_any_numbers)
         for (unsigned i = 0; i < 4; i++)
             d.field[i] = rng_next(&rng) >> (rng_below(&rng, 2) ? 60 : rng_below(&rng, 64));
         d.field[3] %= 3;
-        perhaps_layout *layout;
+        scoped_layout *layout;
         scene("round %u: %llu lines, %llu parts, %llu bits, together %llu", round,
               (unsigned long long)d.field[0], (unsigned long long)d.field[1],
               (unsigned long long)d.field[2], (unsigned long long)d.field[3]);
@@ -396,7 +379,6 @@ TEST(test_any_numbers)
             for (unsigned b = 0; b < bits.nbits; b++)
                 expect(bits.bit[b] / (8 * PERHAPS_LINE_NBYTES) == b / d.field[2]);
         }
-        perhaps_layout_free(layout);
     }
     expect(accepted > 0);
 }
@@ -514,23 +496,26 @@ TEST(test_layers)
 
 TEST(test_layers_refused)
 {
-    const struct perhaps_options sound = { .capacity = 300, .fpr = 0.01 };
-    struct perhaps_options options = sound, layer = { .capacity = 77 };
-    expect_success(perhaps_layer_options(&sound, 0, &layer));
-    layer.capacity = 77;
-    options.chain.factor = 9;
-    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
-    options = sound;
-    options.capacity = 0;
-    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
-    options = sound;
-    options.fpr = NAN;
-    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_ARGUMENT);
-    options.fpr = 2 * PERHAPS_FPR_MIN;
-    expect_error(perhaps_layer_options(&options, 0, &layer), PERHAPS_ERR_LIMIT);
-    options = sound;
-    expect_error(perhaps_layer_options(&options, UINT_MAX, &layer), PERHAPS_ERR_LAYERS);
-    expect(layer.capacity == 77);
+    const struct {
+        struct perhaps_options options;
+        unsigned index;
+        int error;
+    } cases[] = {
+        { { .capacity = 300, .fpr = 0.01 }, 0, 0 },
+        { { .capacity = 300, .fpr = 0.01, .chain.factor = 9 }, 0, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 0, .fpr = 0.01 }, 0, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 300, .fpr = NAN }, 0, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 300, .fpr = 2 * PERHAPS_FPR_MIN }, 0, PERHAPS_ERR_LIMIT },
+        { { .capacity = 300, .fpr = 0.01 }, UINT_MAX, PERHAPS_ERR_LAYERS },
+    };
+    struct perhaps_options options = cases[0].options, layer;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        scene("case %zu", i);
+        layer.capacity = 77;
+        expect_error(perhaps_layer_options(&cases[i].options, cases[i].index, &layer),
+                     cases[i].error);
+        expect(layer.capacity == (cases[i].error ? 77 : 300));
+    }
     options.capacity = PERHAPS_CAPACITY_MAX;
     expect_success(perhaps_layer_options(&options, 63, &layer));
     expect(layer.capacity == PERHAPS_CAPACITY_MAX);

@@ -42,22 +42,20 @@ static int call_save(struct stage *s)
     return perhaps_save(s->f, s->path.text);
 }
 
-static int call_open(struct stage *s, bool writable)
+static int call_open(struct stage *s, enum perhaps_mode mode)
 {
-    struct perhaps_open_options options = { .mode = writable ? PERHAPS_MODE_LOAD
-                                                             : PERHAPS_MODE_READ,
-                                            .allocator = &s->allocator };
+    struct perhaps_open_options options = { .mode = mode, .allocator = &s->allocator };
     return perhaps_open(s->path.text, &options, &s->out);
 }
 
 static int call_map(struct stage *s)
 {
-    return call_open(s, false);
+    return call_open(s, PERHAPS_MODE_READ);
 }
 
 static int call_load(struct stage *s)
 {
-    return call_open(s, true);
+    return call_open(s, PERHAPS_MODE_LOAD);
 }
 
 static const struct {
@@ -75,12 +73,28 @@ static const struct {
 static perhaps_filter *half_filter(struct stage *s, uint64_t first)
 {
     struct perhaps_options options = options_for(s->kind, 1000, 0.01, test_seed());
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, first, 400);
+    scoped_keys keys = make_keys(TEXT_KEYS, 1, first, 400);
     options.allocator = &s->allocator;
     perhaps_filter *f = make_with(&options);
     fill(f, &keys);
-    free_keys(&keys);
     return f;
+}
+
+/* Both halves, and the first of them saved. */
+static void make_stage(struct stage *s, const struct perhaps_kind *kind, const char *name)
+{
+    *s = (struct stage){ .kind = kind, .path = temp_path(name) };
+    s->allocator = ledger_allocator(&s->ledger);
+    s->f = half_filter(s, 0);
+    s->other = half_filter(s, 400);
+    expect_success(perhaps_save(s->f, s->path.text));
+}
+
+static void free_stage(struct stage *s)
+{
+    perhaps_free(s->f);
+    perhaps_free(s->other);
+    expect(s->ledger.live == 0 && s->ledger.live_nbytes == 0);
 }
 
 static void fail_each_allocation(struct stage *s, size_t c)
@@ -109,16 +123,11 @@ static void fail_each_allocation(struct stage *s, size_t c)
 
 TEST_EACH(test_failing_allocations, any_kind)
 {
-    struct stage s = { .kind = kind, .path = temp_path("memory") };
-    s.allocator = ledger_allocator(&s.ledger);
-    s.f = half_filter(&s, 0);
-    s.other = half_filter(&s, 400);
-    expect_success(perhaps_save(s.f, s.path.text));
+    struct stage s;
+    make_stage(&s, kind, "memory");
     for (size_t c = 0; c < sizeof calls / sizeof *calls; c++)
         fail_each_allocation(&s, c);
-    perhaps_free(s.f);
-    perhaps_free(s.other);
-    expect(s.ledger.live == 0 && s.ledger.live_nbytes == 0);
+    free_stage(&s);
 }
 
 /* What grows needs memory with some adds.  Each allocation fails once: the filter is as it was,
@@ -163,28 +172,19 @@ static void grow_in_want(const struct perhaps_kind *kind, const char *base, bool
     expect(ledger.live == 0 && ledger.live_nbytes == 0);
 }
 
-TEST(test_failing_growth)
+TEST_EACH(test_failing_growth, grows)
 {
-    const struct perhaps_kind *base;
-    EACH_KIND(kind, any_kind)
-        for (int shared = 0; shared < 2; shared++) {
-            if (grows(kind) && !has_parts(kind))
-                grow_in_want(kind, NULL, shared);
-            for (size_t b = 0; has_parts(kind) && grows(kind) && (base = perhaps_kind_at(b));
-                 b++)
-                if (gets_full(base))
-                    grow_in_want(kind, base->name, shared);
-        }
+    const char *base;
+    for (int shared = 0; shared < 2; shared++)
+        for (size_t i = 0; base_to_test(kind, i, &base); i++)
+            grow_in_want(kind, base, shared);
 }
 
 /* A save that has no memory leaves the old file, and no other. */
 TEST(test_failing_save)
 {
-    struct stage s = { .kind = perhaps_kind_at(0), .path = temp_path("only one") };
-    s.allocator = ledger_allocator(&s.ledger);
-    s.f = half_filter(&s, 0);
-    s.other = half_filter(&s, 400);
-    expect_success(perhaps_save(s.f, s.path.text));
+    struct stage s;
+    make_stage(&s, perhaps_kind_at(0), "only one");
     unsigned files = count_beside(s.path.text);
     for (uint64_t number = 1;; number++) {
         s.ledger.fail_at = s.ledger.calls + number;
@@ -197,8 +197,7 @@ TEST(test_failing_save)
         if (!error)
             break;
     }
-    perhaps_free(s.f);
-    perhaps_free(s.other);
+    free_stage(&s);
 }
 
 /* To ask needs no memory, so that it cannot fail. */
@@ -206,19 +205,17 @@ TEST(test_asking_allocates_nothing)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
     EACH_KIND(kind, any_kind) {
-        struct stage s = { .kind = kind };
+        struct stage s;
         uint64_t count;
         bool present[500];
-        scene("%s", kind->name);
-        s.allocator = ledger_allocator(&s.ledger);
-        s.f = half_filter(&s, 0);
+        make_stage(&s, kind, "asking");
         uint64_t before = s.ledger.calls;
         perhaps_contains(s.f, "key", 3);
         perhaps_contains_many(s.f, &keys, present);
         perhaps_count(s.f, "key", 3, &count);
         perhaps_predict_fpr(s.f, stats_of(s.f).keys);
         expect(perhaps_equal(s.f, s.f) && s.ledger.calls == before);
-        perhaps_free(s.f);
+        free_stage(&s);
     }
 }
 
@@ -227,7 +224,6 @@ TEST_EACH(test_more_than_there_is, any_kind)
     struct perhaps_options options =
         options_for(kind, PERHAPS_CAPACITY_MAX >> 4, low_rate(kind), 1);
     perhaps_filter *f = (perhaps_filter *)&options;
-    scene("%s", kind->name);
     expect_error(perhaps_create(&options, &f), PERHAPS_ERR_MEMORY);
     expect(!f);
 }
@@ -265,11 +261,11 @@ static void expect_same_with(const struct perhaps_options *options,
     struct perhaps_options odd = *options;
     struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD, .allocator = allocator };
     size_t count = options->capacity / 2;
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, count);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, count);
     struct path path = temp_path("odd");
-    perhaps_filter *loaded, *copy, *f = make_with(options);
+    scoped_filter *loaded, *copy, *f = make_with(options);
     odd.allocator = allocator;
-    perhaps_filter *g = make_with(&odd);
+    scoped_filter *g = make_with(&odd);
     expect(perhaps_equal(f, g));
     fill(f, &keys);
     fill(g, &keys);
@@ -279,11 +275,6 @@ static void expect_same_with(const struct perhaps_options *options,
     expect_success(perhaps_clone(loaded, &copy));
     expect(perhaps_equal(loaded, f) && perhaps_equal(copy, f));
     expect_all_found(copy, &keys);
-    perhaps_free(copy);
-    perhaps_free(loaded);
-    perhaps_free(f);
-    perhaps_free(g);
-    free_keys(&keys);
 }
 
 TEST(test_odd_addresses)

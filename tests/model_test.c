@@ -288,8 +288,8 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     m.options.allocator = &allocator;
     m.seed = m.options.hashing.seed = 1 + rng_next(&rng);
     /* what grows in place begins with room for thirty thousand */
-    bool in_place = grows(m.kind) && !has_parts(m.kind);
-    m.keys = make_keys(RANDOM_KEYS, m.seed, 0, in_place ? UNIVERSE_MAX : 3 * CAPACITY);
+    m.keys =
+        make_keys(RANDOM_KEYS, m.seed, 0, grows_in_place(m.kind) ? UNIVERSE_MAX : 3 * CAPACITY);
     m.f = make_with(&m.options);
     m.removes = m.f->removes;
     uint64_t failed = 0, most_parts = 0;
@@ -320,18 +320,11 @@ static void run_model(struct perhaps_options *options, struct rng rng)
 static void run_kind(const struct perhaps_kind *kind, bool shared, struct rng rng)
 {
     struct perhaps_options options = options_for(kind, CAPACITY, 0.01, 0);
-    const struct perhaps_kind *base;
     options.shared = shared;
     if (grows(kind))
         options.capacity = 50;
-    if (!has_parts(kind))
+    for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
         run_model(&options, rng);
-    for (size_t i = 0; has_parts(kind) && (base = perhaps_kind_at(i)); i++) {
-        if (has_parts(base) || grows(base))
-            continue;
-        options.base = base->name;
-        run_model(&options, rng);
-    }
 }
 
 TEST(test_model)

@@ -125,9 +125,8 @@ TEST_EACH(test_plan_is_kept, in_registry)
     struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
     scoped_filter *f = make_filter(kind, 5000, 1e-4, 1);
     struct perhaps_plan made = stats_of(f).plan;
-    bool has_directory = grows(kind) && !has_parts(kind);
     expect(made.body_nbytes == plan.body_nbytes ||
-           (has_directory && made.body_nbytes < 2 * plan.body_nbytes));
+           (grows_in_place(kind) && made.body_nbytes < 2 * plan.body_nbytes));
     expect(made.nfields == plan.nfields);
     expect(made.fpr_predicted == plan.fpr_predicted);
     expect(perhaps_predict_fpr(f, 5000) == plan.fpr_predicted);
@@ -140,9 +139,8 @@ TEST_EACH(test_plan_is_kept, in_registry)
  * rate, and that ends where all rates do. */
 static bool may_be_out_of_reach(const struct perhaps_kind *kind, double capacity, double fpr)
 {
-    bool in_place = grows(kind) && !has_parts(kind);
     return (removes(kind) && fpr < 2.5e-9) ||
-           (in_place && (fpr < 5e-8 || capacity > (double)(UINT64_C(1) << 45))) ||
+           (grows_in_place(kind) && (fpr < 5e-8 || capacity > (double)(UINT64_C(1) << 45))) ||
            (has_parts(kind) && fpr < PERHAPS_LAYERS_MAX * PERHAPS_FPR_MIN);
 }
 

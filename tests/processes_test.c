@@ -17,32 +17,28 @@ enum { CHILDREN = 3, SHARE = SANITIZED ? 3000 : 30000, KEYS = CHILDREN * SHARE, 
 /* Some more: what a process that is killed was about to add may be counted and not be there. */
 enum { CAPACITY = KEYS + CHILDREN * BLOCK };
 
-static const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
-
 static bool shares(const struct perhaps_kind *kind)
 {
-    scene("%s", kind->name);
     return kind->abilities & PERHAPS_CAN_SHARE;
-}
-
-static perhaps_filter *load_file(const struct path *path)
-{
-    return open_file(path->text, &(struct perhaps_open_options){ .mode = PERHAPS_MODE_LOAD });
 }
 
 /* An empty one for all keys. */
 static struct path new_file(const struct perhaps_kind *kind)
 {
     struct path path = temp_path("processes");
-    perhaps_filter *f = make_filter(kind, CAPACITY, 0.01, test_seed());
+    scoped_filter *f = make_filter(kind, CAPACITY, 0.01, test_seed());
     expect_success(perhaps_save(f, path.text));
-    perhaps_free(f);
     return path;
 }
 
 static struct perhaps_keys all_keys(void)
 {
     return make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+}
+
+static struct perhaps_keys half_of(const struct perhaps_keys *keys, size_t number)
+{
+    return some_keys(keys, number * (keys->count / 2), keys->count / 2);
 }
 
 static void expect_verdict(const struct path *path, int wanted)
@@ -58,7 +54,7 @@ static void expect_whole(const struct path *path, const struct perhaps_kind *kin
 {
     scoped_filter *alone = make_filter(kind, CAPACITY, 0.01, test_seed());
     scoped_filter *mapped = open_file(path->text, NULL);
-    scoped_filter *loaded = load_file(path);
+    scoped_filter *loaded = open_file(path->text, &load_it);
     struct perhaps_verdict verdict;
     fill(alone, keys);
     expect_success(perhaps_verify(mapped, &verdict));
@@ -73,7 +69,7 @@ static void expect_whole(const struct path *path, const struct perhaps_kind *kin
 static void expect_unchanged(const struct path *path, struct bytes *before)
 {
     scoped_bytes after = read_file(path->text);
-    expect(before->nbytes == after.nbytes && !memcmp(before->at, after.at, after.nbytes));
+    expect_same_bytes(before, &after);
     free(before->at);
 }
 
@@ -111,11 +107,8 @@ TEST_EACH(test_open, any_kind)
 static int open_in_place(void *context)
 {
     const struct path *path = context;
-    perhaps_filter *f;
     alarm(60);
-    int error = perhaps_open(path->text, &in_place, &f), reason = errno;
-    perhaps_free(f);
-    return error ? reason : 0;
+    return try_open(path->text, &in_place) ? errno : 0;
 }
 
 TEST(test_not_writable)
@@ -134,16 +127,15 @@ TEST(test_not_writable)
 
 TEST(test_not_a_file)
 {
-    perhaps_filter *f;
     struct path folder = temp_path("folder"), other = temp_path("other"),
                 none = temp_path("no");
     expect(!mkdir(folder.text, 0777));
-    expect_error(perhaps_open(folder.text, &in_place, &f), PERHAPS_ERR_IO);
-    expect(errno == EISDIR && !f);
-    expect_error(perhaps_open(none.text, &in_place, &f), PERHAPS_ERR_IO);
-    expect(errno == ENOENT && !f);
+    expect_error(try_open(folder.text, &in_place), PERHAPS_ERR_IO);
+    expect(errno == EISDIR);
+    expect_error(try_open(none.text, &in_place), PERHAPS_ERR_IO);
+    expect(errno == ENOENT);
     write_file(other.text, "no filter", 9);
-    expect(perhaps_open(other.text, &in_place, &f) < 0 && !f);
+    expect(try_open(other.text, &in_place) < 0);
     scoped_bytes left = read_file(other.text);
     expect(left.nbytes == 9 && !memcmp(left.at, "no filter", 9));
 }
@@ -164,7 +156,7 @@ TEST_EACH(test_wrong_secret, shares)
         struct perhaps_open_options opening = in_place;
         opening.hashing.secret = with ? wrong : NULL;
         struct bytes before = read_file(path.text);
-        expect_error(perhaps_open(path.text, &opening, &f), PERHAPS_ERR_SECRET);
+        expect_error(try_open(path.text, &opening), PERHAPS_ERR_SECRET);
         expect_unchanged(&path, &before);
     }
 }
@@ -179,13 +171,12 @@ TEST_EACH(test_damaged, shares)
     };
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         struct bytes damaged = read_file(path.text);
-        perhaps_filter *f;
         scene("%s, damaged at %zu of %zu", kind->name, places[p], damaged.nbytes);
         damaged.at[places[p]] ^= 16;
         write_file(path.text, damaged.at, damaged.nbytes);
-        int error = perhaps_open(path.text, NULL, &f);
+        int error = try_open(path.text, NULL);
         expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
-        expect_error(perhaps_open(path.text, &in_place, &f), error);
+        expect_error(try_open(path.text, &in_place), error);
         expect_unchanged(&path, &damaged);
         write_file(path.text, sound.at, sound.nbytes);
     }
@@ -196,7 +187,7 @@ TEST_EACH(test_sync_of_others, any_kind)
 {
     struct path path = new_file(kind);
     for (int writable = 0; writable < 2; writable++) {
-        scoped_filter *f = writable ? load_file(&path) : open_file(path.text, NULL);
+        scoped_filter *f = open_file(path.text, ways_to_open[writable]);
         expect_error(perhaps_sync(f), PERHAPS_ERR_UNSUPPORTED);
     }
 }
@@ -208,8 +199,7 @@ TEST_EACH(test_in_place, shares)
 {
     struct path path = new_file(kind), copy_path = temp_path("copy");
     scoped_keys keys = all_keys();
-    struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
-    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    struct perhaps_keys half = half_of(&keys, 0), rest = half_of(&keys, 1);
     perhaps_filter *f = open_file(path.text, &in_place);
     fill(f, &half);
     expect_all_found(f, &half);
@@ -241,8 +231,7 @@ static bool shares_and_merges(const struct perhaps_kind *kind)
 TEST_EACH(test_merge, shares_and_merges)
 {
     scoped_keys keys = all_keys();
-    struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
-    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    struct perhaps_keys half = half_of(&keys, 0), rest = half_of(&keys, 1);
     struct path path = new_file(kind);
     perhaps_filter *f = open_file(path.text, &in_place);
     scoped_filter *reader = open_file(path.text, NULL);
@@ -273,7 +262,7 @@ TEST_EACH(test_twice, shares)
     }
     perhaps_free(first);
     expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
-    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    struct perhaps_keys rest = half_of(&keys, 1);
     fill(second, &rest);
     expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
     perhaps_filter *third = open_file(path.text, &in_place);
@@ -290,13 +279,12 @@ TEST_EACH(test_twice, shares)
 TEST_EACH(test_replaced, shares)
 {
     scoped_keys keys = all_keys();
-    struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
+    struct perhaps_keys half = half_of(&keys, 0);
     struct path path = new_file(kind);
     perhaps_filter *f = open_file(path.text, &in_place);
-    scoped_filter *other = make_filter(kind, CAPACITY, 0.01, test_seed());
-    fill(other, &half);
+    scoped_filter *other = full_filter(kind, CAPACITY, 0.01, &half);
     expect_success(perhaps_save(other, path.text));
-    struct perhaps_keys rest = some_keys(&keys, KEYS / 2, KEYS - KEYS / 2);
+    struct perhaps_keys rest = half_of(&keys, 1);
     fill(f, &rest);
     expect_all_found(f, &rest);
     perhaps_free(f);
@@ -383,8 +371,8 @@ static void *add_half(void *context)
 /* By two threads of the process, or one key after the other, or all at once. */
 static int add_block(perhaps_filter *f, const struct perhaps_keys *keys, unsigned way)
 {
-    struct half half = { .f = f, .keys = some_keys(keys, 0, BLOCK / 2) };
-    struct perhaps_keys rest = some_keys(keys, BLOCK / 2, BLOCK - BLOCK / 2);
+    struct half half = { .f = f, .keys = half_of(keys, 0) };
+    struct perhaps_keys rest = half_of(keys, 1);
     pthread_t thread;
     int error = 0;
     switch (way) {
@@ -439,6 +427,15 @@ static int start_children(const struct path *path, const struct perhaps_keys *ke
     }
     close(ends[1]);
     return ends[0];
+}
+
+static void expect_all_ended(const pid_t pid[CHILDREN])
+{
+    for (uint32_t c = 0; c < CHILDREN; c++) {
+        int status = wait_for(pid[c]);
+        scene("child %u: status %d", c, status);
+        expect(status == 0);
+    }
 }
 
 static void expect_share_found(const perhaps_filter *f, const struct perhaps_keys *keys,
@@ -507,8 +504,7 @@ TEST_EACH(test_last_one_closes, shares)
     for (struct acknowledged m; read(from, &m, sizeof m) == sizeof m;)
         ;
     close(from);
-    for (uint32_t c = 0; c < CHILDREN; c++)
-        expect(wait_for(pid[c]) == 0);
+    expect_all_ended(pid);
     expect_whole(&path, kind, &keys);
 }
 
@@ -544,14 +540,10 @@ TEST_EACH(test_coming_and_going, shares)
     for (unsigned times = 0; times < 200; times++) { /* others can look at it, and verify it */
         struct perhaps_verdict verdict;
         perhaps_free(open_file(path.text, NULL));
-        perhaps_free(load_file(&path));
+        perhaps_free(open_file(path.text, &load_it));
         expect(perhaps_verify(mapped, &verdict) != PERHAPS_ERR_DAMAGED);
     }
-    for (uint32_t c = 0; c < CHILDREN; c++) {
-        int status = wait_for(pid[c]);
-        scene("%s, child %u: exit %d", kind->name, c, WEXITSTATUS(status));
-        expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    }
+    expect_all_ended(pid);
     expect_whole(&path, kind, &keys);
 }
 
@@ -577,7 +569,7 @@ TEST_EACH(test_crash, shares)
     expect_verdict(&path, PERHAPS_ERR_UNSUPPORTED);
     scoped_filter *reader = open_file(path.text, NULL);
     expect_all_found(reader, &keys);
-    scoped_filter *loaded = load_file(&path);
+    scoped_filter *loaded = open_file(path.text, &load_it);
     expect_all_found(loaded, &keys);
     expect(perhaps_equal(reader, loaded));
     perhaps_filter *healer = open_file(path.text, &in_place);

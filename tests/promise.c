@@ -90,18 +90,15 @@ static bool try_rate(const struct perhaps_kind *kind, double fpr, uint64_t seeds
     for (size_t c = 0; c < CAPACITIES && right; c++) {
         uint64_t capacity = capacities[c];
         struct perhaps_options options = options_for(kind, capacity, fpr, 1);
-        bool in_place = grows(kind) && !has_parts(kind);
-        perhaps_filter *f;
-        if (in_place)
+        scoped_filter *f;
+        if (grows_in_place(kind))
             options.elastic.fpr_until = 2 * capacity;
         if (perhaps_create(&options, &f))
             continue; /* such a filter there is not */
-        size_t nkeys = in_place ? 2 * capacity : 3 * capacity + 1000;
-        struct perhaps_keys keys = make_keys(SEQUENTIAL_KEYS, 0, 0, nkeys);
+        size_t nkeys = grows_in_place(kind) ? 2 * capacity : 3 * capacity + 1000;
+        scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 0, 0, nkeys);
         for (uint64_t n = seeds_for(kind, capacity, seeds); n > 0 && right; n--)
             right = try_seed(f, 1 + rng_next(rng) / 2, &keys, &tally);
-        free_keys(&keys);
-        perhaps_free(f);
     }
     printf("%-10s %8g %10" PRIu64 " filters: worst %.3f of it at capacity, %.3f full\n",
            kind->name, fpr, tally.filters, tally.worst, tally.worst_full);

@@ -33,20 +33,15 @@ static struct path fresh_path(void)
 
 static perhaps_filter *some_filter(const struct perhaps_kind *kind, size_t nkeys)
 {
-    struct perhaps_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
     scene("%s of %zu", kind->name, nkeys);
-    perhaps_filter *f = make_filter(kind, nkeys, 0.001, test_seed());
-    fill(f, &keys);
-    free_keys(&keys);
-    return f;
+    return full_filter(kind, nkeys, 0.001, &keys);
 }
 
 static bool holds(const char *path, const perhaps_filter *wanted)
 {
-    perhaps_filter *f = open_file(path, NULL);
-    bool equal = perhaps_equal(f, wanted);
-    perhaps_free(f);
-    return equal;
+    scoped_filter *f = open_file(path, NULL);
+    return perhaps_equal(f, wanted);
 }
 
 /* ---- What fails -------------------------------------------------------------------------- */
@@ -197,7 +192,6 @@ static void fill_disk(const char *path)
 static int add_in_place_on_full_disk(void *context)
 {
     const struct attempt *a = context;
-    const struct perhaps_open_options in_place = { .mode = PERHAPS_MODE_LIVE };
     struct path filler = path_below(a->folder, "filler");
     struct bytes file = saved_bytes(a->old);
     perhaps_filter *f;
@@ -245,13 +239,16 @@ TEST(test_without_proc)
     expect_attempt(&a, run_in_child(save_without_proc, &a, false));
 }
 
+static bool is_forbidden(const perhaps_filter *f, const char *path)
+{
+    return perhaps_save(f, path) == PERHAPS_ERR_IO && errno == EACCES;
+}
+
 static int save_where_forbidden(void *context)
 {
     const struct attempt *a = context;
     struct path fresh = path_below(a->folder, "new");
-    if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
-        return 1;
-    return perhaps_save(a->other, fresh.text) != PERHAPS_ERR_IO || errno != EACCES ? 2 : 0;
+    return !is_forbidden(a->other, a->path.text) || !is_forbidden(a->other, fresh.text);
 }
 
 TEST(test_forbidden_folder)
@@ -269,7 +266,7 @@ static int save_over_read_only(void *context)
 {
     const struct attempt *a = context;
     struct path fresh = path_below(a->folder, "new");
-    if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != EACCES)
+    if (!is_forbidden(a->other, a->path.text))
         return 1;
     return perhaps_save(a->other, fresh.text) || unlink(fresh.text) ? 2 : 0;
 }
@@ -285,18 +282,22 @@ TEST(test_read_only_file)
     expect_attempt(&a, result);
 }
 
+static void expect_not_saved(const perhaps_filter *f, const char *path, int reason)
+{
+    errno = 0;
+    expect_error(perhaps_save(f, path), PERHAPS_ERR_IO);
+    expect(errno == reason);
+}
+
 TEST(test_no_such_place)
 {
     scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     struct path folder = temp_path("no/such/folder"), file = temp_path("a file");
-    expect_error(perhaps_save(f, folder.text), PERHAPS_ERR_IO);
-    expect(errno == ENOENT);
+    expect_not_saved(f, folder.text, ENOENT);
     expect_error(perhaps_save(f, ""), PERHAPS_ERR_IO);
     write_file(file.text, "", 0);
-    expect_error(perhaps_save(f, path_below(file, "below").text), PERHAPS_ERR_IO);
-    expect(errno == ENOTDIR);
-    expect_error(perhaps_save(f, "/"), PERHAPS_ERR_IO);
-    expect(errno == EISDIR);
+    expect_not_saved(f, path_below(file, "below").text, ENOTDIR);
+    expect_not_saved(f, "/", EISDIR);
 }
 
 TEST(test_long_names)
@@ -373,21 +374,21 @@ TEST(test_dangling_link)
     expect_success(perhaps_save(f, link.text));
     expect(count_beside(link.text) == 2 && holds(link.text, f));
     expect(!unlink(link.text) && !symlink("missing/filter", link.text));
-    expect_error(perhaps_save(f, link.text), PERHAPS_ERR_IO);
-    expect(errno == ENOENT);
+    expect_not_saved(f, link.text, ENOENT);
 }
 
-/* What became of a file: NULL where it was made. */
-static char was_there, failed;
+struct rival {
+    const char *path;
+    int error, reason;
+};
 
-static void *save_new(void *path)
+static void *save_new(void *context)
 {
-    perhaps_filter *f = make_filter(perhaps_kind_at(0), 100, 0.001, 1);
-    int error = perhaps_save_new(f, path), reason = errno;
-    perhaps_free(f);
-    if (!error)
-        return NULL;
-    return error == PERHAPS_ERR_IO && reason == EEXIST ? &was_there : &failed;
+    struct rival *r = context;
+    scoped_filter *f = make_filter(perhaps_kind_at(0), 100, 0.001, 1);
+    r->error = perhaps_save_new(f, r->path);
+    r->reason = errno;
+    return NULL;
 }
 
 /* Of several that make one file at once, one succeeds. */
@@ -395,15 +396,15 @@ TEST(test_new)
 {
     for (unsigned turn = 0; turn < 20; turn++) {
         struct path path = fresh_path();
-        pthread_t thread[4];
+        struct rival rivals[4];
         unsigned made = 0;
         for (unsigned i = 0; i < 4; i++)
-            expect(!pthread_create(&thread[i], NULL, save_new, path.text));
+            rivals[i].path = path.text;
+        run_threads(4, save_new, rivals, sizeof *rivals);
         for (unsigned i = 0; i < 4; i++) {
-            void *what;
-            expect(!pthread_join(thread[i], &what));
-            expect(!what || what == &was_there);
-            made += !what;
+            expect(!rivals[i].error ||
+                   (rivals[i].error == PERHAPS_ERR_IO && rivals[i].reason == EEXIST));
+            made += !rivals[i].error;
         }
         expect(made == 1 && count_beside(path.text) == 1);
     }
@@ -477,7 +478,6 @@ TEST(test_devices)
     scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
     expect_success(perhaps_save(f, "/dev/null"));
     expect(!lstat("/dev/null", &st) && S_ISCHR(st.st_mode));
-    expect_error(perhaps_save(f, "/dev/full"), PERHAPS_ERR_IO);
-    expect(errno == ENOSPC);
+    expect_not_saved(f, "/dev/full", ENOSPC);
     expect(!lstat("/dev/full", &st) && S_ISCHR(st.st_mode));
 }

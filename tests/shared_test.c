@@ -8,19 +8,10 @@
 
 #include "crew.h"
 
-static perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity,
-                                     double fpr, uint64_t seed)
-{
-    struct perhaps_options options = options_for(kind, capacity, fpr, seed);
-    options.shared = true;
-    return make_with(&options);
-}
-
 TEST_EACH(test_told, takes_threads)
 {
     scoped_filter *plain = make_filter(kind, 100, 0.01, 1);
     scoped_filter *shared = shared_filter(kind, 100, 0.01, 1);
-    scene("%s", kind->name);
     expect(!stats_of(plain).shared && stats_of(shared).shared && !stats_of(shared).mapped);
     expect_error(perhaps_sync(plain), PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
@@ -35,7 +26,6 @@ TEST(test_alone)
         scoped_filter *plain = make_filter(kind, CAPACITY, 0.01, test_seed());
         scoped_filter *shared = shared_filter(kind, CAPACITY, 0.01, test_seed());
         size_t done, shared_done;
-        scene("%s", kind->name);
         expect_error(perhaps_add_many(plain, &keys, &done), too_many(kind));
         expect_error(perhaps_add_many(shared, &keys, &shared_done), too_many(kind));
         expect(shared_done == done || removes(kind)); /* which may have found no room */
@@ -72,8 +62,7 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
     double noise = 3 / sqrt((double)capacity);
     expect(stats_of(f).fpr_now <= fpr * (1 + noise));
     if (!removes(kind)) {
-        scoped_filter *alone = make_filter(kind, capacity, fpr, test_seed());
-        fill(alone, &keys);
+        scoped_filter *alone = full_filter(kind, capacity, fpr, &keys);
         expect(perhaps_equal(f, alone));
         double more = (double)stats_of(f).keys - (double)stats_of(alone).keys;
         expect(fabs(more) <= 6 + 2 * fpr * (double)capacity); /* taken for present: by chance */
@@ -209,12 +198,11 @@ struct rival {
     perhaps_filter *f;
     const struct perhaps_keys *keys;
     struct gate *gate;
-    bool *was_present; /* one for each key */
-    pthread_t thread;
+    bool *was_present;  /* one for each key */
     unsigned succeeded; /* of the keys or tries */
     unsigned refused;
     int error;
-    bool many;
+    bool many, removes;
 };
 
 enum { BLOCK = 50 };
@@ -235,14 +223,6 @@ static void *add_unless_present(void *context)
                                                        &r->was_present[at + i]);
     }
     return NULL;
-}
-
-static void run_rivals(struct rival rivals[], void *run(void *))
-{
-    for (unsigned t = 0; t < THREADS; t++)
-        expect(!pthread_create(&rivals[t].thread, NULL, run, &rivals[t]));
-    for (unsigned t = 0; t < THREADS; t++)
-        expect(!pthread_join(rivals[t].thread, NULL));
 }
 
 /* Whether it takes some of the keys for this one, which may then be new to nobody.  'once'
@@ -270,7 +250,7 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
                                     .gate = &gate,
                                     .many = t % 2,
                                     .was_present = was_present + t * nkeys };
-    run_rivals(rivals, add_unless_present);
+    run_threads(THREADS, add_unless_present, rivals, sizeof *rivals);
     fill(once, &keys);
     uint64_t told_new = 0, twins = 0;
     for (size_t key = 0; key < nkeys; key++) {
@@ -355,41 +335,30 @@ TEST_EACH(test_last_places, takes_threads)
 
 /* ---- Copies of one key ------------------------------------------------------------------ */
 
-static void *add_copies(void *context)
+static void *change_copies(void *context)
 {
     struct rival *r = context;
+    int refusal = r->removes ? PERHAPS_ERR_NOT_FOUND : PERHAPS_ERR_COPIES;
     for (unsigned i = 0; i < PERHAPS_COPIES_MAX; i++) {
         pass_gate(r->gate, i);
-        int error = perhaps_add(r->f, key_at(r->keys, 0), r->keys->key_nbytes);
+        int error = (r->removes ? perhaps_remove : perhaps_add)(r->f, key_at(r->keys, 0),
+                                                                r->keys->key_nbytes);
         r->succeeded += !error;
-        r->refused += error == PERHAPS_ERR_COPIES;
-        r->error |= error && error != PERHAPS_ERR_COPIES;
+        r->refused += error == refusal;
+        r->error |= error && error != refusal;
     }
     return NULL;
 }
 
-static void *remove_copies(void *context)
-{
-    struct rival *r = context;
-    for (unsigned i = 0; i < PERHAPS_COPIES_MAX; i++) {
-        pass_gate(r->gate, i);
-        int error = perhaps_remove(r->f, key_at(r->keys, 0), r->keys->key_nbytes);
-        r->succeeded += !error;
-        r->refused += error == PERHAPS_ERR_NOT_FOUND;
-        r->error |= error && error != PERHAPS_ERR_NOT_FOUND;
-    }
-    return NULL;
-}
-
-static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, void *run(void *),
+static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, bool removes,
                          unsigned wanted)
 {
     struct rival rivals[THREADS];
     struct gate gate = { 0 };
     unsigned succeeded = 0, refused = 0;
     for (unsigned t = 0; t < THREADS; t++)
-        rivals[t] = (struct rival){ .f = f, .keys = keys, .gate = &gate };
-    run_rivals(rivals, run);
+        rivals[t] = (struct rival){ .f = f, .keys = keys, .gate = &gate, .removes = removes };
+    run_threads(THREADS, change_copies, rivals, sizeof *rivals);
     for (unsigned t = 0; t < THREADS; t++) {
         expect(!rivals[t].error);
         succeeded += rivals[t].succeeded;
@@ -407,13 +376,12 @@ TEST_EACH(test_copies, takes_threads)
         unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
         scoped_filter *f = shared_filter(kind, 1000, 0.01, test_seed());
-        uint64_t count;
         scene("%s, round %u", kind->name, round);
-        check_copies(f, &keys, add_copies, taken);
-        expect_success(perhaps_count(f, key_at(&keys, 0), keys.key_nbytes, &count));
-        expect(count == (saturates(kind) ? PERHAPS_COUNT_MAX : PERHAPS_COPIES_MAX));
+        check_copies(f, &keys, false, taken);
+        expect(count_of(f, key_at(&keys, 0), keys.key_nbytes) ==
+               (saturates(kind) ? PERHAPS_COUNT_MAX : PERHAPS_COPIES_MAX));
         expect(stats_of(f).keys == taken);
-        check_copies(f, &keys, remove_copies, taken);
+        check_copies(f, &keys, true, taken);
         expect(saturates(kind) == perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
         struct perhaps_stats stats = stats_of(f);
         uint64_t too_many = tries - taken;

@@ -59,7 +59,7 @@ static void save(struct job *job)
 
 static void open_with(struct job *job, const struct perhaps_open_options *how)
 {
-    perhaps_filter *opened;
+    scoped_filter *opened;
     struct perhaps_verdict verdict;
     int error = perhaps_open(job->path.text, how, &opened);
     expect(!error || (error == PERHAPS_ERR_UNSUPPORTED && how->mode == PERHAPS_MODE_LIVE));
@@ -69,7 +69,6 @@ static void open_with(struct job *job, const struct perhaps_open_options *how)
         expect(perhaps_equal(opened, job->f));
     perhaps_verify(opened, &verdict);
     perhaps_sync(opened);
-    perhaps_free(opened);
 }
 
 static void open_mapped(struct job *job)
@@ -98,14 +97,12 @@ static int read_zeros(void *context, uint64_t offset, void *buffer, size_t nbyte
 static void lay_out(struct job *job)
 {
     struct perhaps_description description;
-    perhaps_layout *layout, *restored;
+    scoped_layout *layout, *restored = NULL;
     if (perhaps_layout_create(&job->options, &layout))
         return;
     perhaps_layout_describe(layout, &description);
     expect_success(perhaps_layout_restore(&description, &job->options.hashing, &restored));
     expect_success(perhaps_layout_save(layout, 1, read_zeros, NULL, job->path.text));
-    perhaps_layout_free(layout);
-    perhaps_layout_free(restored);
 }
 
 static void unite(struct job *job)

@@ -2,9 +2,11 @@
 #include "support.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +80,11 @@ void release_filter(perhaps_filter **f)
 void release_layout(perhaps_layout **layout)
 {
     perhaps_layout_free(*layout);
+}
+
+void free_memory(uint8_t **memory)
+{
+    free(*memory);
 }
 
 /* ---- Numbers --------------------------------------------------------------------------- */
@@ -217,6 +224,8 @@ const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
         ;
     while ((next = kind_to_test(i++)) && !which(next))
         ;
+    if (next)
+        scene("%s", next->name);
     return next;
 }
 
@@ -245,6 +254,11 @@ bool grows(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_GROW;
 }
 
+bool grows_in_place(const struct perhaps_kind *kind)
+{
+    return grows(kind) && !has_parts(kind);
+}
+
 bool forgets(const struct perhaps_kind *kind)
 {
     return kind->abilities & PERHAPS_CAN_FORGET;
@@ -270,6 +284,20 @@ bool is_able(const struct perhaps_kind *kind, unsigned need)
     const struct composite *composite = kind_by_name(kind->name)->composite;
     return (kind->abilities | (composite ? composite->inherits : 0U) | PERHAPS_CAN_BUILD) &
            need;
+}
+
+bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **base)
+{
+    const struct perhaps_kind *full;
+    *base = NULL;
+    if (!has_parts(kind))
+        return index == 0;
+    for (size_t i = 0; (full = perhaps_kind_at(i)); i++)
+        if (gets_full(full) && index-- == 0) {
+            *base = full->name;
+            return true;
+        }
+    return false;
 }
 
 /* Fingerprints end at 32 bits; those of a filter that grows in place are spent as it does. */
@@ -313,6 +341,29 @@ perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, 
     return make_with(&options);
 }
 
+perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                              uint64_t seed)
+{
+    struct perhaps_options options = options_for(kind, capacity, fpr, seed);
+    options.shared = true;
+    return make_with(&options);
+}
+
+perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                            const struct perhaps_keys *keys)
+{
+    perhaps_filter *f = make_filter(kind, capacity, fpr, test_seed());
+    fill(f, keys);
+    return f;
+}
+
+perhaps_layout *layout_of(const perhaps_filter *f)
+{
+    perhaps_layout *layout;
+    expect_success(perhaps_layout_of(f, &layout));
+    return layout;
+}
+
 perhaps_filter *clone_of(const perhaps_filter *f)
 {
     perhaps_filter *copy;
@@ -320,11 +371,28 @@ perhaps_filter *clone_of(const perhaps_filter *f)
     return copy;
 }
 
+const struct perhaps_open_options map_it = { .mode = PERHAPS_MODE_READ },
+                                  load_it = { .mode = PERHAPS_MODE_LOAD },
+                                  in_place = { .mode = PERHAPS_MODE_LIVE },
+                                  without_secret = { .without_secret = true },
+                                  checking = { .check = true };
+const struct perhaps_open_options *const ways_to_open[] = { &map_it, &load_it };
+
 perhaps_filter *open_file(const char *path, const struct perhaps_open_options *options)
 {
     perhaps_filter *f;
     expect_success(perhaps_open(path, options, &f));
     return f;
+}
+
+int try_open(const char *path, const struct perhaps_open_options *options)
+{
+    perhaps_filter *f = (perhaps_filter *)&path;
+    int error = perhaps_open(path, options, &f), reason = errno;
+    expect(!error || !f);
+    perhaps_free(f);
+    errno = reason;
+    return error;
 }
 
 void fill(perhaps_filter *f, const struct perhaps_keys *keys)
@@ -369,6 +437,18 @@ bool saturates(const struct perhaps_kind *kind)
     return !strcmp(kind->name, "counting");
 }
 
+uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    uint64_t count;
+    expect_success(perhaps_count(f, key, key_nbytes, &count));
+    return count;
+}
+
+void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted)
+{
+    expect(count_of(f, key, strlen(key)) == wanted);
+}
+
 struct perhaps_stats stats_of(const perhaps_filter *f)
 {
     struct perhaps_stats stats;
@@ -391,7 +471,8 @@ static void *ledger_allocate(void *context, size_t nbytes)
     struct ledger *ledger = context;
     if (nbytes > ledger->largest_nbytes)
         ledger->largest_nbytes = nbytes;
-    if (++ledger->calls == ledger->fail_at || ledger->failing)
+    if (++ledger->calls == ledger->fail_at || ledger->failing ||
+        (ledger->most_nbytes && nbytes > ledger->most_nbytes))
         return NULL;
     void *memory = aligned_alloc(64, (nbytes + 63) & ~(size_t)63);
     if (!memory)
@@ -489,6 +570,31 @@ struct bytes saved_bytes(const perhaps_filter *f)
     return bytes;
 }
 
+struct bytes copy_bytes(const struct bytes *bytes)
+{
+    struct bytes copy = { .at = malloc(bytes->nbytes), .nbytes = bytes->nbytes };
+    expect(copy.at);
+    memcpy(copy.at, bytes->at, bytes->nbytes);
+    return copy;
+}
+
+void expect_same_bytes(const struct bytes *a, const struct bytes *b)
+{
+    expect(a->nbytes == b->nbytes && !memcmp(a->at, b->at, a->nbytes));
+}
+
+void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted)
+{
+    scoped_bytes saved = saved_bytes(f);
+    expect_same_bytes(&saved, wanted);
+}
+
+bool is_refusal(int error)
+{
+    return error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
+           error == PERHAPS_ERR_DAMAGED;
+}
+
 void use_decimal_comma(void)
 {
 #ifndef __GLIBC__
@@ -512,6 +618,17 @@ int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
     }
     expect(waitpid(child, &status, 0) == child && WIFEXITED(status));
     return WEXITSTATUS(status);
+}
+
+void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes)
+{
+    enum { THREADS_MOST = 64 };
+    pthread_t thread[THREADS_MOST];
+    expect(count <= THREADS_MOST);
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_create(&thread[i], NULL, run, (char *)elements + i * element_nbytes));
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_join(thread[i], NULL));
 }
 
 unsigned count_beside(const char *path)

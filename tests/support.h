@@ -87,9 +87,11 @@ int run_all_tests(void);
 #define scoped_layout __attribute__((cleanup(release_layout))) perhaps_layout
 #define scoped_keys   __attribute__((cleanup(free_keys))) struct perhaps_keys
 #define scoped_bytes  __attribute__((cleanup(free_bytes))) struct bytes
+#define scoped_memory __attribute__((cleanup(free_memory))) uint8_t
 
 void release_filter(perhaps_filter **f);
 void release_layout(perhaps_layout **layout);
+void free_memory(uint8_t **memory);
 
 /* ---- Numbers --------------------------------------------------------------------------- */
 
@@ -152,7 +154,8 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
  * several lines together.  options_for() knows which one it is given. */
 const struct perhaps_kind *kind_to_test(size_t index);
 
-/* The first one with which(kind) behind this one, or of all; NULL if there is none. */
+/* The first one with which(kind) behind this one, or of all; NULL if there is none.  Its name is
+ * the scene. */
 const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind));
 
@@ -160,7 +163,8 @@ bool any_kind(const struct perhaps_kind *kind);
 bool in_registry(const struct perhaps_kind *kind); /* not the one that is there once more */
 bool removes(const struct perhaps_kind *kind);
 bool merges(const struct perhaps_kind *kind);
-bool grows(const struct perhaps_kind *kind);   /* 'capacity' is but a beginning */
+bool grows(const struct perhaps_kind *kind);          /* 'capacity' is but a beginning */
+bool grows_in_place(const struct perhaps_kind *kind); /* not by filters that are added */
 bool forgets(const struct perhaps_kind *kind); /* windows: rotated as keys come, if made here */
 bool takes_threads(const struct perhaps_kind *kind);
 bool has_parts(const struct perhaps_kind *kind); /* which are filters of other kinds */
@@ -170,6 +174,9 @@ bool gets_full(const struct perhaps_kind *kind);
 
 /* Whether a filter that was asked to can do it: of its own, or with the right base. */
 bool is_able(const struct perhaps_kind *kind, unsigned need);
+
+/* Sets *base to the i-th kind that its parts can be of; to NULL, once, where it has none. */
+bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **base);
 
 /* That it can reach, and at which hardly a key is taken for another. */
 double low_rate(const struct perhaps_kind *kind);
@@ -187,8 +194,20 @@ perhaps_filter *make_with(const struct perhaps_options *options); /* must succee
 /* Of this kind, empty, with xxh3 under this seed; creation must succeed. */
 perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             uint64_t seed);
+perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                              uint64_t seed);
+
+/* With these keys in it. */
+perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
+                            const struct perhaps_keys *keys);
 perhaps_filter *clone_of(const perhaps_filter *f);
+perhaps_layout *layout_of(const perhaps_filter *f);
+extern const struct perhaps_open_options map_it, load_it, in_place, without_secret, checking;
+extern const struct perhaps_open_options *const ways_to_open[2]; /* mapped, loaded */
 perhaps_filter *open_file(const char *path, const struct perhaps_open_options *options);
+
+/* Opens and closes: the error, with its errno.  No failure may leave a filter. */
+int try_open(const char *path, const struct perhaps_open_options *options);
 void fill(perhaps_filter *f, const struct perhaps_keys *keys);
 void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys);
 
@@ -202,6 +221,8 @@ size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failu
  * there on removals change nothing.  Others refuse more than PERHAPS_COPIES_MAX. */
 bool saturates(const struct perhaps_kind *kind);
 
+uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes);
+void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted);
 struct perhaps_stats stats_of(const perhaps_filter *f);
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
 
@@ -213,6 +234,7 @@ struct ledger {
     uint64_t live;    /* blocks */
     uint64_t live_nbytes;
     uint64_t largest_nbytes;
+    uint64_t most_nbytes; /* that a call gets; 0: any number */
 };
 struct perhaps_allocator ledger_allocator(struct ledger *ledger);
 
@@ -235,7 +257,13 @@ struct bytes {
 struct bytes read_file(const char *path); /* release with free_bytes() */
 void free_bytes(struct bytes *bytes);
 void write_file(const char *path, const void *bytes, size_t nbytes);
+struct bytes copy_bytes(const struct bytes *bytes);
 struct bytes saved_bytes(const perhaps_filter *f);
+void expect_same_bytes(const struct bytes *a, const struct bytes *b);
+void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted);
+
+/* Whether a file that is opened was refused for what it holds. */
+bool is_refusal(int error);
 
 /* From now on numbers have a comma for a point, until setlocale(LC_ALL, "C").  Where there is
  * no such locale the test is skipped. */
@@ -245,6 +273,9 @@ void use_decimal_comma(void);
  * root, if we have them.  CANNOT_TRY, also where that fails, says that the test is to be
  * skipped. */
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody);
+
+/* Runs it in threads at once, each with an element of an array. */
+void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes);
 
 /* How many entries the folder of this file has. */
 unsigned count_beside(const char *path);

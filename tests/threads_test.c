@@ -2,7 +2,6 @@
  * different filters are independent.  Meant for ThreadSanitizer, too. */
 #include "support.h"
 
-#include <pthread.h>
 #include <string.h>
 
 enum { THREADS = 4, KEYS = 20000, ROUNDS = SANITIZED ? 3 : 30 };
@@ -13,7 +12,6 @@ struct reader {
     const bool *expected;
     unsigned number;
     bool right; /* cmocka's checks must not be made in a thread */
-    pthread_t thread;
 };
 
 /* Batches of different sizes, so that the threads are never in step. */
@@ -59,14 +57,11 @@ static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys
     struct reader readers[THREADS];
     for (size_t i = 0; i < KEYS; i++)
         expected[i] = perhaps_contains(f, key_at(keys, i), keys->key_nbytes);
-    for (unsigned t = 0; t < THREADS; t++) {
+    for (unsigned t = 0; t < THREADS; t++)
         readers[t] = (struct reader){ .f = f, .keys = keys, .expected = expected, .number = t };
-        expect(!pthread_create(&readers[t].thread, NULL, read_filter, &readers[t]));
-    }
-    for (unsigned t = 0; t < THREADS; t++) {
-        expect(!pthread_join(readers[t].thread, NULL));
+    run_threads(THREADS, read_filter, readers, sizeof *readers);
+    for (unsigned t = 0; t < THREADS; t++)
         expect(readers[t].right);
-    }
 }
 
 TEST(test_readers)
@@ -75,12 +70,10 @@ TEST(test_readers)
     struct perhaps_keys half = some_keys(&keys, 0, KEYS / 2);
     EACH_KIND(kind, any_kind) {
         struct path path = temp_path("threads");
-        scoped_filter *f = make_filter(kind, KEYS, 0.01, test_seed()), *mapped;
-        scene("%s", kind->name);
-        fill(f, &half);
+        scoped_filter *f = full_filter(kind, KEYS, 0.01, &half);
         run_readers(f, &keys);
         expect_success(perhaps_save(f, path.text));
-        expect_success(perhaps_open(path.text, NULL, &mapped));
+        scoped_filter *mapped = open_file(path.text, NULL);
         run_readers(mapped, &keys);
     }
 }
@@ -90,7 +83,6 @@ struct writer {
     struct perhaps_keys keys;
     perhaps_filter *f;
     int error;
-    pthread_t thread;
 };
 
 static void *build_filter(void *context)
@@ -109,15 +101,13 @@ TEST(test_writers)
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
     EACH_KIND(kind, any_kind) {
         struct writer writers[THREADS];
-        scene("%s", kind->name);
         for (unsigned t = 0; t < THREADS; t++) {
             size_t share = KEYS / THREADS;
             writers[t] =
                 (struct writer){ .kind = kind, .keys = some_keys(&keys, t * share, share) };
-            expect(!pthread_create(&writers[t].thread, NULL, build_filter, &writers[t]));
         }
+        run_threads(THREADS, build_filter, writers, sizeof *writers);
         for (unsigned t = 0; t < THREADS; t++) {
-            expect(!pthread_join(writers[t].thread, NULL));
             expect_success(writers[t].error);
             expect_all_found(writers[t].f, &writers[t].keys);
             if (t > 0 && merges(kind))
