@@ -64,22 +64,8 @@ test_run() {
 }
 
 test_two_processes() {
-    local i
     database pair
-    seq -f '%g@x.example' 1000 >addresses
-    for i in 1 2; do
-        "$program" signup --database "$url" --guard guard <addresses >out.$i 2>err.$i &
-        pids[i]=$!
-    done
-    for i in 1 2; do
-        wait ${pids[i]}
-        status=$?
-        cp err.$i err
-        check "process $i" exits 0
-        check "process $i denies nobody" says "the guard denies 0"
-    done
-    grep -h ^free out.1 out.2 | cut -f 3 | sort >given
-    check "each address is given away once" same given <(sort addresses)
+    two_sign_up 1000 --database "$url" --guard guard
 }
 
 test_refused() {
@@ -88,19 +74,10 @@ test_refused() {
     echo a@x.example >addresses
     for shape in 'name TEXT' 'email TEXT'; do
         sql "DROP TABLE IF EXISTS users; CREATE TABLE users ($shape)" 2>/dev/null
-        run signup --database "$url" --guard guard <addresses
-        check "$shape" exits 2
-        check "$shape: one line" lines err 1
-        check "$shape: says" says "database postgresql: ERROR:"
+        refuses "database postgresql: ERROR:" signup --database "$url" --guard guard <addresses
     done
-    run signup --database "$url-none" --guard guard
-    check "no such database" exits 2
-    check "no such database: one line" lines err 1
-    check "no such database: says" says 'does not exist'
-    run --database postgresql://127.0.0.1:1/x
-    check "no server" exits 2
-    check "no server: one line" lines err 1
-    check "no server: says" says 'Connection refused'
+    refuses 'does not exist' signup --database "$url-none" --guard guard
+    refuses 'Connection refused' --database postgresql://127.0.0.1:1/x
 }
 
 # The last one: it ends the server.

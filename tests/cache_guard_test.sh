@@ -26,17 +26,6 @@ column() { sed -n "s/^$2  *//p" out | awk "{ print \$$1 }"; }
 # denies NUSERS NDENIED: what the check at the end found.
 denies() { says "$1 users checked: the guard denies $2"; }
 
-# refuses TEXT ARGUMENT...: exit status 2, and one line that says so.
-refuses() {
-    local text=$1
-    shift
-    run "$@"
-    check "$*: exit 2" exits 2
-    check "$*: one line" lines err 1
-    check "$*: names the program" grep -q '^cache_guard: ' err
-    check "$*: says $text" says "$text"
-}
-
 # ---- Look-ups ----------------------------------------------------------------------------
 
 # All ways are asked the same, so the guard is what differs.
@@ -125,23 +114,7 @@ test_kill() {
 has_lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 
 # Two at once want the same addresses, from the moment on at which there is neither table nor guard.
-test_two_processes() {
-    local i
-    seq -f '%g@x.example' 4000 >addresses
-    for i in 1 2; do
-        "$program" signup "${both[@]}" <addresses >out.$i 2>err.$i &
-        pids[i]=$!
-    done
-    for i in 1 2; do
-        wait ${pids[i]}
-        status=$?
-        cp err.$i err
-        check "process $i" exits 0
-        check "process $i denies nobody" says "the guard denies 0"
-    done
-    grep -h ^free out.1 out.2 | cut -f 3 | sort >given
-    check "each address is given away once" same given <(sort addresses)
-}
+test_two_processes() { two_sign_up 4000 "${both[@]}"; }
 
 # A check that finds nothing wrong would be worth nothing.
 test_check_finds_what_is_wrong() {

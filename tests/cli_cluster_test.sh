@@ -27,8 +27,13 @@ is_gone() {
     done
 }
 
-# both FUNCTION: calls it for the server and for the cluster, each $at.
-both() { for at in "$one" "$all"; do "$1"; done; }
+# both FUNCTION: calls it for the server and for the cluster, each $at; what it made there goes.
+both() { for at in "$one" "$all"; do "$1"; flush_all; done; }
+on_one() { at=$one "$1"; flush_all; }
+flush_all() {
+    local i
+    for i in 0 1 2 3; do server_cli $i flushall >/dev/null; done
+}
 
 # ---- What is refused before a server is asked ----------------------------------------
 
@@ -89,11 +94,8 @@ test_addresses() {
 
 test_create_file() {
     reports "perhaps: f made, for 1,000,000 keys: " create f -n 1M -p 1e-4
-    run info --json f
-    check "create: a file: size" [ "$(field capacity out) $(field keys out)" = "1000000 0" ]
-    cp f f.before
-    refuses "f: is there already" create f -n 10
-    check "create: a file that is there is unchanged" same f f.before
+    tells_json 'capacity keys' '1000000 0' info --json f
+    keeps f refuses "f: is there already" create f -n 10
     mkdir folder
     refuses "folder: is there already" create folder -n 10
     refuses "missing/f: cannot be written" create missing/f -n 10
@@ -105,7 +107,6 @@ test_create_file() {
     works add grown <(seq 200000)
     run create --key-file K secret -n 100
     ends 1 query --key-file K secret keys
-    check "no temporary files" no_litter
 }
 
 create_at() {
@@ -115,11 +116,9 @@ create_at() {
     check "create: nothing on stdout" lines out 0
     check "create: one line" lines err 1
     refuses "/new: there is a filter of that name" create $at/new -n 5
-    run info --json $at/new
-    check "create: info" [ "$(field capacity out) $(field keys out) $(field partitions out)" = "1000000 0 60" ]
+    tells_json 'capacity keys partitions' '1000000 0 60' info --json $at/new
     ends 1 query $at/new keys
-    run create $at/told -n 100k --json
-    check "create --json" [ "$(field capacity err) $(field fpr_asked err)" = "100000 0.01" ]
+    tells_json 'capacity fpr_asked' '100000 0.01' create $at/told -n 100k --json
     quietly create $at/quiet -n 100k -q --seed 7 --fast
     refuses " takes 1 to " create $at/parts -n 100k --partitions 1M
     refuses " partitions, so that none is larger" create $at/parts -n 100M --partitions 2
@@ -159,6 +158,16 @@ test_half_made() { both half_made_at; }
 
 # ---- Add, query ----------------------------------------------------------------------
 
+# adds_none: keys that are in are not counted again.  A key that is written once more after a
+# connection broke is (doc/CLUSTER.md: doubtful), which is rare: then it is tried again.
+adds_none() {
+    local before
+    run info --json $at/urls
+    before=$(field keys out)
+    "$program" add $at/urls --json <in >out 2>err
+    [ "$(facts keys keys_in_filter)" = "30000 $before" ]
+}
+
 add_at() {
     local j
     seq 1 30000 >in
@@ -166,19 +175,17 @@ add_at() {
     run create $at/urls -n 100k -p 0.001 -q
     reports "30,000 keys added to redis://127.0.0.1:" add $at/urls in
     check "add: one line" lines err 1
-    "$program" add $at/urls --json <in 2>err
-    check "add --json" [ "$(field keys err)" = 30000 ]
-    check "add --json: nothing was new" [ "$(field keys_in_filter err)" -le 30000 ]
+    run info --json $at/urls
+    check "add: none is counted twice" [ "$(field keys out)" -le 30000 ]
+    check "add --json: nothing was new" eval 'adds_none || adds_none || adds_none'
     matches in query $at/urls in
     check "query: silent" is_silent
-    run query -c $at/urls not_in
-    check "query: at most 1 % false positives" [ "$(cat out)" -le 300 ]
+    counts -le 300 query -c $at/urls not_in # 1 % false positives
     ends 1 query -v $at/urls in
     works query --any $at/urls in
     check "query --any: prints nothing" lines out 0
     writes $'perhaps\t1\n' query --label $at/urls <(printf '1\n')
-    run query --json $at/urls in
-    check "query --json" [ "$(field keys err) $(field perhaps err) $(field no err)" = "30000 30000 0" ]
+    tells_json 'keys perhaps no' '30000 30000 0' query --json $at/urls in
     for j in 1 2 8; do
         run query -j $j $at/urls in not_in
         check "query -j $j: order" same <(head -30000 out) in
@@ -197,7 +204,6 @@ add_at() {
     refuses "missing: No such file" query $at/urls missing
     refuses "/missing: there is no filter of that name: make it with 'perhaps create'" add $at/missing in
     refuses "/missing: there is no filter of that name" query $at/missing in
-    run delete $at/urls -q
 }
 test_add() { both add_at; }
 
@@ -208,8 +214,6 @@ streaming_at() {
     run add $at/query -q <(seq 3)
     answers_at_once query $at/query
     answers_at_once dedup -q --state $at/dedup
-    run delete -q $at/query
-    run delete -q $at/dedup
 }
 test_streaming() { both streaming_at; }
 
@@ -224,16 +228,13 @@ dedup_at() {
     writes '' dedup -n 5 --state $at/seen in
     writes $'a\nx\n' dedup -d --state $at/seen <(printf 'a\nx\nx\n')
     writes $'lines\t1000\nnew\t1000\nrepeated\t0\n' dedup -c --state $at/seen <(seq 1000)
-    run dedup --json --state $at/seen <(seq 500 1499)
-    check "dedup --json" [ "$(field new err) $(field repeated err) $(field doubtful err)" = "499 501 0" ]
+    tells_json 'new repeated doubtful' '499 501 0' dedup --json --state $at/seen <(seq 500 1499)
     writes $'q\tnew\n' dedup -q --field 2 --state $at/seen <(printf 'p\t7\nq\tnew\n')
     reports ":2 has no such field" dedup --field 2 --state $at/seen <(printf 'p\tnewer\nq\n')
     check "dedup: the others are printed" prints $'p\tnewer\n'
     matches <(seq 90000 150000) dedup -q --state $at/seen in <(seq 90000 150000) <(seq 100000 120000)
-    "$program" dedup --state $at/seen <(seq 10 20 ) <(seq 5000 5010) >/dev/full 2>err
-    status=$?
-    refused "dedup: full disk" "standard output: No space left on device; what could not be printed is remembered"
-    run delete -q $at/seen
+    refuses_into /dev/full "standard output: No space left on device; what could not be printed is remembered" \
+        dedup --state $at/seen <(seq 10 20) <(seq 5000 5010)
 }
 test_dedup() { both dedup_at; }
 
@@ -249,7 +250,6 @@ dedups_at_once_at() {
     wait $pids
     check "four dedups at once: each line once" same <(cat out[1-4] | sort -n) <(seq 30000)
     check "four dedups at once: silent" [ -z "$(cat err[1-4])" ]
-    run delete -q $at/shared
 }
 test_dedups_at_once() { both dedups_at_once_at; }
 
@@ -314,15 +314,12 @@ convert_at() {
     run build --together -p 1e-7 -o h in
     works convert -q h $at/sharp
     matches in query $at/sharp <(seq 40000)
-    run delete -q $at/sharp
     for kind in bloom cuckoo chain; do
         run build --kind $kind -o h keys
         refuses "/other: a filter of kind $kind" convert h $at/other
         check "convert: a kind that cannot: nothing is left" is_gone other
     done
     refuses "/none: there is no filter of that name" convert $at/none h
-    run delete -q $at/moved
-    check "no temporary files" no_litter
 }
 test_convert() { both convert_at; }
 
@@ -332,9 +329,7 @@ secret_at() {
     rm -f K
     reports "K: made with a new secret" create $at/sip -n 1000 --key-file K
     check "--key-file: for its owner" [ "$(stat -c %a K)" = 600 ]
-    cp K K.before
-    refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file K
-    check "--key-file: stays" same K K.before
+    keeps K refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file K
     refuses "/sip: there is a filter of that name" create $at/sip -n 1000 --key-file L
     check "--key-file: not made for a filter that was not" [ ! -e L ]
     works add -q --key-file K $at/sip keys
@@ -356,9 +351,7 @@ secret_at() {
     run create $at/hashed -n 1000 --hash none -p 1e-6 -q
     works add -q $at/hashed <(printf '0123456789abcdef\n')
     refuses ":2: not 16 bytes" add $at/hashed <(printf '0123456789abcdef\nshort\n')
-    for name in sip sip2 hashed; do
-        works delete -q $at/$name
-    done
+    for name in sip hashed; do works delete -q $at/$name; done
 }
 test_secret() { both secret_at; }
 
@@ -366,8 +359,7 @@ growth_at() {
     run create $at/grown --grow -n 1000 -p 0.001 -q
     works add -q $at/grown <(seq 20000)
     writes $'20000\n' query -c $at/grown <(seq 20000)
-    run query -c $at/grown <(seq 20001 40000)
-    check "--grow: at most 0.2 % false positives" [ "$(cat out)" -le 40 ]
+    counts -le 40 query -c $at/grown <(seq 20001 40000) # 0.2 % false positives
     run info --json $at/grown
     check "--grow: layers" [ "$(field layers out)" -ge 4 ]
     works verify $at/grown
@@ -375,13 +367,12 @@ growth_at() {
     check "--grow: dedup" [ "$(wc -l <out)" -ge 4980 ]
     refuses "/grown: " convert $at/grown f
     check "--grow: no file" [ ! -e f ]
-    run delete -q $at/grown
+    works delete -q $at/grown
     check "--grow: delete: all of it" is_gone grown
     run create $at/steep --grow --factor 8 -n 1000 -q
     run add -q $at/steep <(seq 20000)
     run info --json $at/steep
     check "--grow --factor" [ "$(field layers out)" -le 3 ]
-    run delete -q $at/steep
 }
 test_growth() { both growth_at; }
 
@@ -397,15 +388,14 @@ full_at() {
     refused "dedup: full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; the lines so far are done"
     check "dedup: full: the lines so far are printed" same out <(seq 1000)
     writes '' dedup -q --state $at/state <(seq 1000)
-    run delete -q $at/small
-    run delete -q $at/state
 }
 test_full() { both full_at; }
 
 # ---- Servers that refuse, or do not answer -------------------------------------------
 
-test_passwords() {
-    local at=$one secret=${one/:\/\//://:s3cret@}
+test_passwords() { on_one passwords_at; }
+passwords_at() {
+    local secret=${one/:\/\//://:s3cret@}
     run create $at/urls -n 1000 -q
     server_cli 0 config set requirepass s3cret >asked
     refuses "/urls: 127.0.0.1:${PORTS[0]}: NOAUTH" add $at/urls keys
@@ -435,11 +425,11 @@ test_passwords() {
     check "a user who may read: nothing is made" is_gone more
     refuses ": NOPERM" delete $secret/urls
     server_cli 0 acl deluser reader >asked
-    run delete -q $at/urls
 }
 
-test_maxmemory() {
-    local at=$one used n
+test_maxmemory() { on_one maxmemory_at; }
+maxmemory_at() {
+    local used n
     run create $at/urls -n 100k -q
     used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
     server_cli 0 config set maxmemory $((used + 5000000)) >asked
@@ -458,25 +448,20 @@ test_maxmemory() {
     refuses "would throw parts of a filter away" create $at/large -n 5
     server_cli 0 config set maxmemory-policy noeviction maxmemory 0 >asked
     works add -q $at/urls keys
-    run delete -q $at/urls
 }
 
-test_interrupted() {
-    local at=$one
+test_interrupted() { on_one interrupted_at; }
+interrupted_at() {
     run create $at/urls -n 1000 -p 1e-14 -q
-    interrupted INT 0 add $at/urls
-    check "add, SIGINT" exits 130
+    interrupted INT 0 " of the keys are in $at/urls: adding all again is safe" add $at/urls
     check "add, SIGINT: says" says "perhaps: interrupted; "
-    check "add, SIGINT: says what is in" says " of the keys are in $at/urls: adding all again is safe"
-    interrupted TERM 0 dedup --state $at/urls
-    check "dedup, SIGTERM" exits 143
-    check "dedup, SIGTERM: says" says "perhaps: interrupted; the lines so far are done and remembered"
-    run delete -q $at/urls
+    interrupted TERM 0 "perhaps: interrupted; the lines so far are done and remembered" dedup --state $at/urls
 }
 
 # One that does not answer any more, in the middle.
-test_silent_server() {
-    local at=$one pid url="$one/urls?timeout=2s&patience=3s"
+test_silent_server() { on_one silent_server_at; }
+silent_server_at() {
+    local pid url="$one/urls?timeout=2s&patience=3s"
     run create $at/urls -n 10000 -p 1e-14 -q
     mkfifo slow
     "$program" add "$url" <slow >out 2>err &
@@ -503,7 +488,6 @@ test_silent_server() {
     check "a silent server: SIGINT" exits 130
     kill -CONT ${PIDS[0]}
     writes $'10\n' query -c $at/urls <(seq 10)
-    run delete -q $at/urls
 }
 
 # ---- A filter that Redisson made -----------------------------------------------------
@@ -520,8 +504,6 @@ redisson_at() {
     refuses "let Redisson delete its filters" delete "$url"
     refuses "/theirs: " verify "$url"
     refuses "/theirs: " convert "$url" f
-    ask_server del "{theirs}:config" >asked
-    ask_server del theirs >asked
 }
 test_redisson() { both redisson_at; }
 

@@ -88,10 +88,37 @@ quietly() {
     check "$*" is_silent
 }
 
-# tells_json NAME NUMBER ARGUMENT...: the line of JSON, wherever it goes, has that number.
+# tells_json NAMES NUMBERS ARGUMENT...: the line of JSON, wherever it goes, has those numbers.
 tells_json() {
     run "${@:3}"
-    check "${*:3}: $1" [ "$(field "$1" out)$(field "$1" err)" = "$2" ]
+    check "${*:3}: $1" [ "$(facts $1)" = "$2" ]
+}
+
+# facts NAME...: these numbers of the JSON that was printed last.
+facts() {
+    local name told=
+    for name; do told="$told $(field "$name" out)$(field "$name" err)"; done
+    echo "${told# }"
+}
+
+# counts OPERATOR NUMBER ARGUMENT...: prints a number that is so: -le 300.
+counts() {
+    run "${@:3}"
+    check "${*:3}: $(head -n 1 out) $1 $2" [ "$(cat out)" "$1" "$2" ]
+}
+
+# alike NAME ARGUMENT...: prints what the first one of that name in this test did.
+alike() {
+    run "${@:2}"
+    [ -e "first $1" ] || cp out "first $1"
+    check "${*:2}: as at first" same out "first $1"
+}
+
+# keeps FILE COMMAND...: which leaves the file as it was.
+keeps() {
+    cp "$1" kept
+    "${@:2}"
+    check "${*:2}: $1 stays as it was" same "$1" kept
 }
 
 # refuses TEXT ARGUMENT...: fails with one line, which holds the text.
@@ -104,8 +131,17 @@ refuses() {
 refused() {
     check "$1: exit 2" exits 2
     check "$1: one line" lines err 1
-    check "$1: names the program" grep -q '^perhaps: ' err
+    check "$1: names the program" grep -q "^$(basename "$program"): " err
     check "$1: says" says "$2"
+}
+
+# refuses_into FILE TEXT ARGUMENT...: the same, with the file as its standard output.  Not everywhere
+# is there a /dev/full.
+refuses_into() {
+    [ -e "$1" ] || return 0
+    "$program" "${@:3}" 2>err >>"$1"
+    status=$?
+    refused "${*:3}: into $1" "$2"
 }
 
 # noise NUMBER: so many bytes that look random, the same ones in every run.
@@ -137,11 +173,11 @@ catches() {
 # reads PID FILE: whether the process has opened the file by now.
 reads() { [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]; }
 
-# interrupted SIGNAL LINES ARGUMENT...: the program is sent the signal while it waits for more
-# input, when it has printed so many lines; then $status is its own.
+# interrupted SIGNAL LINES TEXT ARGUMENT...: the program is sent the signal while it waits for more
+# input, when it has printed so many lines; it ends by that signal, and says this.
 interrupted() {
-    local signal=$1 printed=$2 pid
-    shift 2
+    local signal=$1 printed=$2 text=$3 pid
+    shift 3
     mkfifo slow
     # A shell has what it runs in the background ignore SIGINT.
     env --default-signal "$program" "$@" <slow >out 2>err &
@@ -155,6 +191,8 @@ interrupted() {
     status=$?
     exec 5>&-
     rm slow
+    check "$*: ends by $signal" exits $((128 + $(kill -l "$signal")))
+    check "$*: says" says "$text"
 }
 
 # begins ARGUMENT...: the program, whose last input is what is written to file descriptor 5; it has
@@ -192,6 +230,25 @@ answers_at_once() {
     rm asked answered
 }
 
+# two_sign_up NUMBER ARGUMENT...: two processes of examples/cache_guard want the same addresses.
+two_sign_up() {
+    local i pids
+    seq -f '%g@x.example' "$1" >addresses
+    for i in 1 2; do
+        "$program" signup "${@:2}" <addresses >out.$i 2>err.$i &
+        pids[i]=$!
+    done
+    for i in 1 2; do
+        wait ${pids[i]}
+        status=$?
+        cp err.$i err
+        check "process $i" exits 0
+        check "process $i denies nobody" says "the guard denies 0"
+    done
+    grep -h ^free out.1 out.2 | cut -f 3 | sort >given
+    check "each address is given away once" same given <(sort addresses)
+}
+
 # Runs each function test_..., or those that PERHAPS_TEST names (with * and ?), in a folder of its
 # own; returns 1 if a check failed.
 run_tests() {
@@ -203,6 +260,7 @@ run_tests() {
         mkdir -p "$name"
         cd "$name" && cp ../keys ../empty .
         "$name" </dev/null
+        check "$name: no temporary files" no_litter
         cd ..
         rm -rf "$name"
     done

@@ -12,8 +12,7 @@ test_add_is_in_place() {
     refuses "full" add f <(seq 5000)
     check "add: says what is in" grep -q '; [0-9,]* of the keys are in f$' err
     mv f.before f
-    interrupted INT 0 add f
-    check "add, SIGINT" exits 130
+    interrupted INT 0 "of the keys are in f: adding all again is safe" add f
     check "add, SIGINT: says" grep -qE "interrupted; (0|10) of the keys are in f: adding all again is safe" err
     works verify f
 }
@@ -21,10 +20,8 @@ test_add_is_in_place() {
 test_add_rewrites() {
     local kind
     run build -n 1000 --seed 1 -o f keys
-    cp f f.before
     ls -i f >inode
-    refuses "; f is unchanged" add --rewrite f <(seq 5000)
-    check "--rewrite: f is unchanged" same f f.before
+    keeps f refuses "; f is unchanged" add --rewrite f <(seq 5000)
     run add --rewrite f <(seq 20)
     check "--rewrite: another file" [ "$(ls -i f)" != "$(cat inode)" ]
     writes $'20\n' query -c f <(seq 20)
@@ -56,16 +53,12 @@ test_add_dies() {
 
 test_interrupted_query() {
     run build -n 100 -p 1e-12 -o f keys
-    interrupted INT 10 query f
-    check "query, SIGINT" exits 130
-    check "query, SIGINT: says" says "interrupted; 10 keys were asked, 10 are perhaps in f"
+    interrupted INT 10 "interrupted; 10 keys were asked, 10 are perhaps in f" query f
     check "query, SIGINT: one line" lines err 1
-    interrupted INT 0 query -v f
+    interrupted INT 0 " are perhaps in f" query -v f
     check "query -v, SIGINT: says" grep -qE "interrupted; (10 keys were asked, 10|0 keys were asked, 0) are perhaps in f" err
     run build --count -n 100 -p 1e-12 -o g keys
-    interrupted TERM 10 count g
-    check "count, SIGTERM" exits 143
-    check "count, SIGTERM: says" says "interrupted; 10 keys were asked, 10 are perhaps in g"
+    interrupted TERM 10 "interrupted; 10 keys were asked, 10 are perhaps in g" count g
 }
 
 test_quiet() {
@@ -181,8 +174,7 @@ test_short_lines() {
         check "-j $j: and counted" says "perhaps: 3 lines skipped: in:2 has no such field, and so on"
         writes $'a 1\nb 2\nc 3\n' query -j $j --field 2 -d ' ' f in
         quietly query -c --field 2 -d ' ' -j $j f in keys --skip-short
-        run query --json --field 2 -d ' ' -j $j f in
-        check "-j $j: --json" [ "$(field skipped err) $(field keys err)" = "3 3" ]
+        tells_json 'skipped keys' '3 3' query --json --field 2 -d ' ' -j $j f in
         writes $'a 1\nb 2\nc 3\n' dedup -j $j -q --field 2 --delimiter ' ' in in
         check "-j $j: dedup: six" says "6 lines skipped: in:2 has no such field"
     done
@@ -270,8 +262,7 @@ test_wait() {
     wait $waiter
     status=$?
     check "--wait" exits 0
-    run query -c f <(seq 100 200; seq 300 400)
-    check "--wait: both are in" [ "$(cat out)" -ge 202 ]
+    counts -ge 202 query -c f <(seq 100 200; seq 300 400)
     for value in x 1x -1 ""; do
         refuses "--wait $value: not a time" add --wait="$value" f in
     done

@@ -12,7 +12,8 @@ fi
 servers=$folder/servers
 trap '"$program" down --folder "$servers"; rm -rf "$folder"' EXIT
 
-local_sh() { run "$@" --folder "$servers"; }
+# local_ends STATUS ARGUMENT...
+local_ends() { ends "$@" --folder "$servers"; }
 cli() { "$tools-cli" -h 127.0.0.1 "$@"; }
 pids() { cat "$servers"/*/pid; }
 first_port() { sed -n 's|^redis://127.0.0.1:\([0-9]*\)$|\1|p' out; }
@@ -27,8 +28,7 @@ none_runs() {
 }
 
 test_cluster() {
-    local_sh up --port 0
-    check "up" exits 0
+    local_ends 0 up --port 0
     check "up: prints the address and nothing else" lines out 1
     local port before
     port=$(first_port) before=$(pids)
@@ -41,15 +41,12 @@ test_cluster() {
     check "up: nobody else is listened to" test "$(cli -p "$port" config get bind | tail -n 1)" = 127.0.0.1
     check "up: nothing is kept" test -z "$(cli -p "$port" config get save | tail -n +2)"
 
-    local_sh up --port 0
-    check "again: no harm" exits 0
+    local_ends 0 up --port 0
     check "again: the same servers" test "$(pids)" = "$before"
     check "again: the key is there" test "$(cli -c -p "$port" get a-key)" = value
-    local_sh up --port $((port + 100))
-    check "elsewhere meanwhile: refused" exits 2
+    local_ends 2 up --port $((port + 100))
     check "elsewhere meanwhile: says" says "there is one on the ports $port"
-    local_sh status
-    check "status: it is well" exits 0
+    local_ends 0 status
     check "status: a row a server" lines out 6
     check "status: masters" test "$(grep -c ' master ' out)" -eq 3
 
@@ -59,36 +56,28 @@ test_cluster() {
 
     kill -9 "$(cat "$servers/$((port + 5))/pid")"
     until_true none_runs "$(cat "$servers/$((port + 5))/pid")"
-    local_sh status
-    check "one has died: status" exits 1
+    local_ends 1 status
     check "one has died: which" tells "127.0.0.1:$((port + 5)) *has ended"
-    local_sh up --port 0
-    check "one has died: up" exits 0
-    local_sh status
-    check "it is well again" exits 0
+    local_ends 0 up --port 0
+    local_ends 0 status
     before=$(pids)
 
-    local_sh down
-    check "down" exits 0
+    local_ends 0 down
     # shellcheck disable=SC2086
     check "down: none runs" none_runs $before
     check "down: leaves nothing" test ! -e "$servers"
-    local_sh down
-    check "down twice: no harm" exits 0
-    local_sh status
-    check "none is up" exits 1
+    local_ends 0 down
+    local_ends 1 status
 }
 
 test_fewer() {
-    local_sh up --port 0 --replicas 0
-    check "three masters" exits 0
+    local_ends 0 up --port 0 --replicas 0
     check "three masters: no more" test "$(pids | wc -l)" -eq 3
-    local_sh down
-    local_sh up --port 0 --single
-    check "one server" exits 0
+    local_ends 0 down
+    local_ends 0 up --port 0 --single
     check "one server: it is no cluster" \
         test "$(cli -p "$(first_port)" config get cluster-enabled | tail -n 1)" = no
-    local_sh down
+    local_ends 0 down
     check "one server: down" test ! -e "$servers"
 }
 
