@@ -28,8 +28,7 @@ ask() {
     "$program" ask "$(url "$1" "$ASKING")" keys=keys wait=1 each=1 <"go$1" >"asked$1" 2>err &
     asker[$1]=$!
     exec {go[$1]}>"go$1"
-    within 10 grep -q waiting "asked$1"
-    check "an asker is connected" grep -q waiting "asked$1"
+    check "an asker is connected" within 60 grep -q waiting "asked$1"
 }
 end_ask() {
     local fd=${go[$1]}

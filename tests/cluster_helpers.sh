@@ -61,9 +61,11 @@ fails() {
     check "$name: $(tail -n 1 out)" gives "$error"
 }
 
-# all_there NAME[?SETTINGS] [KEYS]: none of the keys that were acknowledged is denied.
+# all_there NAME[?SETTINGS] [NUMBER]: none of the keys that were acknowledged is denied: so many, or
+# those that the file keys tells.
 all_there() {
-    drive ask "$1" keys="${2:-keys}"
+    [ $# -eq 1 ] || echo "$2" >keys
+    drive ask "$1" keys=keys
     check "$1: all keys are there: $(tail -n 1 out)" gives none
     check "$1: keys were asked" above asked 0
 }
@@ -106,6 +108,13 @@ stop_crowd() {
     check "keys were asked" above asked 0
 }
 
+# only_errors ERROR...: of all that the crowd met.
+only_errors() {
+    local sum=0 error
+    for error; do sum=$((sum + $(told "$error"))); done
+    check "no errors but $*: $(sort -u err | head -n 5)" is errors $sum
+}
+
 # Somebody who has had a filter open since before something happens: open_asker NAME; then a line to
 # file descriptor 5 makes it ask; then end_asker.  Or open_asker NAME VERB [NAME=VALUE...].
 open_asker() {
@@ -117,8 +126,7 @@ open_asker() {
     "$program" "$1" "$(url "$name")" "${@:2}" <go >asked 2>err &
     asker=$!
     exec 5>go
-    within 10 grep -q waiting asked
-    check "an asker is connected" grep -q waiting asked
+    check "an asker is connected" within 60 grep -q waiting asked
 }
 end_asker() {
     wait $asker
@@ -170,6 +178,12 @@ masters() {
 # enter_elsewhere I: addresses name a server that stays up while I does not.
 enter_elsewhere() {
     [ "$entry" -ne "$1" ] || entry=$(masters | grep -vx "$1" | head -n 1)
+}
+
+# takes_over OLD: its replica, which is in $new, becomes the master.
+takes_over() {
+    enter_elsewhere "$1"
+    check "its replica takes over" within 30 is_master "$new"
 }
 
 slot_of() { server_cli "$entry" cluster keyslot "$1"; }
