@@ -167,7 +167,10 @@ touch_all(uint64_t *words, const uint64_t *offsets, size_t count, bool writes, b
     for (; i < ahead; i++)
         __builtin_prefetch(&words[offsets[i]], 0, 3);
     for (i = 0; ring && i < count - ahead; i++) {
-        __builtin_prefetch(&words[offsets[i + RING]], writes, 3);
+        if (writes) /* not as an argument: clang wants a constant there */
+            __builtin_prefetch(&words[offsets[i + RING]], 1, 3);
+        else
+            __builtin_prefetch(&words[offsets[i + RING]], 0, 3);
         sum += touch(&words[offsets[i]], writes, i);
     }
     for (; i < count; i++)

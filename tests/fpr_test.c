@@ -1,6 +1,6 @@
-/* fpr_test.c - the false-positive rate that was asked is the one that is had, also by filters
- * that have grown a thousandfold, and by windows however much has passed through them: 20 seeds
- * and 3,000 expected false positives for each kind, rate and shape of keys.  It takes minutes. */
+/* fpr_test.c - filters have the false-positive rate that was asked for, also those that have
+ * grown a thousandfold, and windows however much has passed through them: 20 seeds and 3,000
+ * expected false positives for each kind, rate and shape of keys.  It takes minutes. */
 #include "filter/filter.h"
 #include "support.h"
 
@@ -57,7 +57,7 @@ static struct tally measure(struct perhaps_options *options, const struct perhap
     return tally;
 }
 
-/* ---- Filters of as many keys as they were planned for -------------------------------------- */
+/* ---- Filters of as many keys as they were planned for ------------------------------------ */
 
 static void check(const struct tally *t, double fpr)
 {
@@ -131,7 +131,7 @@ TEST(test_predicted_fill)
     }
 }
 
-/* ---- Filters that have grown ----------------------------------------------------------------- */
+/* ---- Filters that have grown ------------------------------------------------------------- */
 
 static void check_grown(const struct perhaps_options *options, const struct tally *t)
 {

@@ -154,8 +154,8 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
  * several lines together.  options_for() knows which one it is given. */
 const struct perhaps_kind *kind_to_test(size_t index);
 
-/* The first one with which(kind) behind this one, or of all; NULL if there is none.  Its name is
- * the scene. */
+/* Returns the next kind behind this one, or behind NULL the first, with which(kind); NULL if
+ * there is none.  Sets the scene to its name. */
 const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind));
 
