@@ -170,8 +170,12 @@ catches() {
     [ $((0x${mask:-0} >> ($2 - 1) & 1)) -eq 1 ]
 }
 
-# reads PID FILE: whether the process has opened the file by now.
-reads() { [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]; }
+# reads PID FILE: whether the process has opened the file by now.  A process that has just been
+# forked has what this shell has open, until it is the program.
+reads() {
+    ! [ "/proc/$1/exe" -ef "/proc/$$/exe" ] &&
+        [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]
+}
 
 # interrupted SIGNAL LINES TEXT ARGUMENT...: the program is sent the signal while it waits for more
 # input, when it has printed so many lines; it ends by that signal, and says this.
@@ -198,6 +202,7 @@ interrupted() {
 # begins ARGUMENT...: the program, whose last input is what is written to file descriptor 5; it has
 # opened that, and runs as process $begun.  What it prints is in slow_out and slow_err.
 begins() {
+    rm -f slow_out # of the last one that began
     mkfifo slow
     exec 5<>slow
     "$program" "$@" slow >slow_out 2>slow_err 5<&- &
