@@ -38,7 +38,8 @@ PERHAPS_API int perhaps_layout_create(const struct perhaps_options *options,
 /* Makes the layout of a description.  Trusts nothing in the description, which may come from an
  * enemy.  'hashing' gives the secret or the function; it may be NULL where the hash needs
  * neither.  Returns 0 and sets *layout; or sets it to NULL and returns an error of
- * perhaps_open(), or PERHAPS_ERR_LIMIT for numbers that no filter has. */
+ * perhaps_open(); PERHAPS_ERR_LIMIT for numbers that no filter has; or PERHAPS_ERR_ARGUMENT for
+ * a description without a kind, or with reserved members that are not zero. */
 PERHAPS_API int perhaps_layout_restore(const struct perhaps_description *description,
                                        const struct perhaps_hashing *hashing,
                                        perhaps_layout **layout);
