@@ -181,10 +181,12 @@ static void run_query(struct query *query)
     const struct stage stages[] = { { query->ask, query, .in_order = false },
                                     { print_block, query, .in_order = true } };
     refuse_loop(s);
-    for (; query->ntargets < s->filters.count; query->ntargets++)
-        query->target[query->ntargets] = target_open(s, s->filters.word[query->ntargets]);
-    if (query->ask == count_block)
-        check_counts(query->target[0]);
+    for (; query->ntargets < s->filters.count; query->ntargets++) {
+        struct target *target = target_open(s, s->filters.word[query->ntargets]);
+        if (query->ask == count_block)
+            check_counts(target);
+        query->target[query->ntargets] = target;
+    }
     query->input = input_open(s, "asking", !s->count);
     settle(query, input_run(query->input, stages, 2));
     report(query);

@@ -118,7 +118,9 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
     const struct layer *layer = visit->layer;
     uint32_t *partition = malloc(at_once * sizeof *partition);
     uint64_t at = 0;
-    int error = partition ? 0 : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    int error = 0;
+    if (!partition)
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
     exchange->slot = visit_slot;
     exchange->context = visit;
     visit->partition = partition;

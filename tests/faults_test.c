@@ -41,7 +41,7 @@ static bool fails(const char *call)
     type __wrap_##name parameters;                                                             \
     type __wrap_##name parameters                                                              \
     {                                                                                          \
-        return fails(#name) ? (failure) : __real_##name arguments;                               \
+        return fails(#name) ? (failure) : __real_##name arguments;                             \
     }
 
 WRAP(int, -1, fsync, (int fd), (fd))
