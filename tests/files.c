@@ -1,0 +1,161 @@
+/* files.c - what tests need of files, processes and threads: see support.h. */
+#include "support.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <locale.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char temp_folder[64];
+static pid_t temp_owner; /* a forked child must not remove it */
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void remove_temp_folder(void)
+{
+    if (getpid() == temp_owner)
+        nftw(temp_folder, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+struct path temp_path(const char *name)
+{
+    if (!*temp_folder) {
+        const char *base = getenv("TMPDIR");
+        snprintf(temp_folder, sizeof temp_folder, "%.40s/perhaps-XXXXXX", base ? base : "/tmp");
+        expect(mkdtemp(temp_folder) && !chmod(temp_folder, 0755)); /* for run_in_child() */
+        temp_owner = getpid();
+        atexit(remove_temp_folder);
+    }
+    struct path folder;
+    snprintf(folder.text, sizeof folder.text, "%s", temp_folder);
+    return path_below(folder, name);
+}
+
+struct path path_below(struct path folder, const char *name)
+{
+    struct path path;
+    int n = snprintf(path.text, sizeof path.text, "%s/%s", folder.text, name);
+    expect(n > 0 && (size_t)n < sizeof path.text);
+    return path;
+}
+
+struct bytes read_file(const char *path)
+{
+    struct stat st;
+    FILE *file = fopen(path, "rb");
+    expect(file && !fstat(fileno(file), &st));
+    struct bytes bytes = { .nbytes = (size_t)st.st_size };
+    bytes.at = malloc(bytes.nbytes + 1);
+    expect(bytes.at && fread(bytes.at, 1, bytes.nbytes, file) == bytes.nbytes);
+    fclose(file);
+    return bytes;
+}
+
+void free_bytes(struct bytes *bytes)
+{
+    free(bytes->at);
+}
+
+void write_file(const char *path, const void *bytes, size_t nbytes)
+{
+    FILE *file = fopen(path, "wb");
+    expect(file);
+    expect(fwrite(bytes, 1, nbytes, file) == nbytes);
+    expect(!fclose(file));
+}
+
+struct bytes saved_bytes(const perhaps_filter *f)
+{
+    struct path path = temp_path("saved_bytes");
+    expect_success(perhaps_save(f, path.text));
+    struct bytes bytes = read_file(path.text);
+    unlink(path.text);
+    return bytes;
+}
+
+struct bytes copy_bytes(const struct bytes *bytes)
+{
+    struct bytes copy = { .at = malloc(bytes->nbytes), .nbytes = bytes->nbytes };
+    expect(copy.at);
+    memcpy(copy.at, bytes->at, bytes->nbytes);
+    return copy;
+}
+
+void expect_same_bytes(const struct bytes *a, const struct bytes *b)
+{
+    expect(a->nbytes == b->nbytes && !memcmp(a->at, b->at, a->nbytes));
+}
+
+void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted)
+{
+    scoped_bytes saved = saved_bytes(f);
+    expect_same_bytes(&saved, wanted);
+}
+
+bool is_refusal(int error)
+{
+    return error == PERHAPS_ERR_FORMAT || error == PERHAPS_ERR_VERSION ||
+           error == PERHAPS_ERR_DAMAGED;
+}
+
+void use_decimal_comma(void)
+{
+#ifndef __GLIBC__
+    skip(); /* musl has points in all locales */
+#endif
+    if (!setlocale(LC_ALL, "de_DE.UTF-8"))
+        skip();
+    expect(localeconv()->decimal_point[0] == ',');
+}
+
+int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
+{
+    enum { NOBODY = 65534 };
+    int status = -1;
+    pid_t child = fork();
+    expect(child >= 0);
+    if (!child) {
+        if (as_nobody && !geteuid() && setuid(NOBODY))
+            _exit(CANNOT_TRY);
+        _exit(run(context));
+    }
+    expect(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes)
+{
+    enum { THREADS_MOST = 64 };
+    pthread_t thread[THREADS_MOST];
+    expect(count <= THREADS_MOST);
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_create(&thread[i], NULL, run, (char *)elements + i * element_nbytes));
+    for (unsigned i = 0; i < count; i++)
+        expect(!pthread_join(thread[i], NULL));
+}
+
+unsigned count_beside(const char *path)
+{
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = '\0';
+    DIR *dir = opendir(folder);
+    expect(dir);
+    unsigned n = 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n - 2; /* . and .. */
+}
