@@ -1,5 +1,7 @@
-/* cluster_pure_test.c - what the cluster client knows without a server: addresses, slots, what
- * errors ask for. */
+/* cluster_pure_test.c - proves what the cluster client computes without a server: how it reads
+ * the address (URL) of a filter, which slot a Redis key has, and what each error reply asks the
+ * client to do.  It fails when a wrong address is taken, when a key is sent to a node that does
+ * not own it, or when an error is tried again that never ends (or given up though it would). */
 #include "support.h"
 
 #include <stdio.h>
@@ -41,7 +43,7 @@ static void expect_address(const char *url, const struct address *wanted)
     expect_empty(&a);
 }
 
-/* What most of them have. */
+/* The host and port of most rows below. */
 #define AT_H .host = "h", .port = 6379
 
 TEST(test_addresses)
@@ -89,6 +91,7 @@ static void expect_refusal(const char *url, const char *about)
     expect_empty(&a);
 }
 
+/* Each address is refused by one line that contains the text beside it, and leaves nothing. */
 TEST(test_bad_addresses)
 {
     static const char *const bad[][2] = {
@@ -164,7 +167,7 @@ TEST(test_bad_addresses)
         expect_refusal(bad[i][0], bad[i][1]);
 }
 
-/* A text of 'nbytes' times 'x' between two others. */
+/* Returns 'nbytes' times '0' between two texts; the next call overwrites it. */
 static const char *padded(const char *before, size_t nbytes, const char *behind)
 {
     static char text[2000];
@@ -172,6 +175,7 @@ static const char *padded(const char *before, size_t nbytes, const char *behind)
     return text;
 }
 
+/* The limits are those of cluster/address.c, each tried at the limit and one beyond. */
 TEST(test_longest)
 {
     struct address a;
@@ -187,7 +191,7 @@ TEST(test_longest)
     expect_refusal(padded("redis://", 256, "/n"), "255 characters");
 }
 
-/* Any bytes but 0, encoded, come back. */
+/* A password of any bytes but 0 comes back as it was, with every byte percent-encoded. */
 TEST(test_encoded)
 {
     struct rng rng = rng_for(__func__);
@@ -205,6 +209,7 @@ TEST(test_encoded)
     }
 }
 
+/* Fails each allocation of address_read() in turn: each must be reported and leave nothing. */
 TEST(test_address_memory)
 {
     struct address a;
@@ -218,11 +223,12 @@ TEST(test_address_memory)
         if (problem)
             expect_empty(&a);
     }
-    expect(!problem && number == 5); /* four texts */
+    expect(!problem && number == 5); /* four texts are allocated: the fifth try succeeds */
     expect(same_text(a.user, "u") && same_text(a.password, "p") && same_text(a.name, "n"));
     address_release(&a);
 }
 
+/* A number that is refused leaves *n as it was.  18446744073709551616 is 2^64. */
 TEST(test_digits)
 {
     uint64_t n = 4711;
@@ -236,7 +242,7 @@ TEST(test_digits)
 
 /* ---- Slots ------------------------------------------------------------------------------ */
 
-/* As Redis 7.0 tells them (CLUSTER KEYSLOT). */
+/* The slots are those that Redis 7.0 tells (CLUSTER KEYSLOT). */
 TEST(test_known_slots)
 {
     static const struct {
@@ -262,7 +268,8 @@ TEST(test_known_slots)
     }
 }
 
-/* Long division, a bit at a time: x^16 times the message, modulo x^16 + x^12 + x^5 + 1. */
+/* Returns the CRC of Redis by long division, one bit at a time: x^16 times the message, modulo
+ * x^16 + x^12 + x^5 + 1.  The client takes a byte at a time, and shares no code with this. */
 static unsigned remainder_of(const char *bytes, size_t nbytes)
 {
     unsigned rest = 0;
@@ -275,6 +282,7 @@ static unsigned remainder_of(const char *bytes, size_t nbytes)
     return rest;
 }
 
+/* The slot is that of the hash tag in braces, whatever bytes stand around it. */
 TEST(test_any_slots)
 {
     struct rng rng = rng_for(__func__);
@@ -298,6 +306,7 @@ TEST(test_any_slots)
 
 /* ---- What errors ask for ---------------------------------------------------------------- */
 
+/* The texts are those of Redis and Valkey, or strange ones that begin like them. */
 TEST(test_errors)
 {
     static const struct {
@@ -363,7 +372,7 @@ TEST(test_errors)
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct redirection r, wanted = known[i].wanted;
-        char *text = strdup(known[i].text); /* that nothing behind it is read */
+        char *text = strdup(known[i].text); /* a sanitizer sees a read behind its end */
         expect(text);
         scene("%s", text);
         redirection_read(text, &r);
@@ -373,6 +382,7 @@ TEST(test_errors)
     }
 }
 
+/* A host of 255 characters is taken; a longer one is refused, and is not cut. */
 TEST(test_long_hosts)
 {
     struct redirection r;

@@ -1,4 +1,6 @@
-// cplusplus_test.cpp - the header is C++ too.
+// cplusplus_test.cpp - proves that perhaps.h compiles as C++11 and that its functions link from
+// there.  It fails to build when the header takes something that is C only, and fails with the
+// number of the step when a call returns something wrong.
 #include "perhaps.h"
 
 #include <cstdio>
@@ -6,6 +8,7 @@
 #include <string>
 #include <vector>
 
+// Lets a std::unique_ptr own a filter.
 struct Free {
     void operator()(perhaps_filter *filter) const
     {
@@ -26,7 +29,7 @@ static int run()
     }
     std::unique_ptr<perhaps_filter, Free> filter(made);
 
-    struct perhaps_plan plan; // 'struct': there is a function of that name, too
+    struct perhaps_plan plan; // with 'struct', since a function has the same name
     if (perhaps_plan_for(&options, &plan) || plan.fpr_predicted > options.fpr)
         return 5;
 

@@ -1,4 +1,7 @@
-/* description_test.c - what a filter on servers is, written down and read again. */
+/* description_test.c - proves that the description of a filter on servers (a Redis hash) is
+ * read as it was written, in any locale, and that a wrong value in any of its fields is
+ * refused.  A value that is read wrongly would let a client look for bits where no other client
+ * sets them. */
 #include "support.h"
 
 #include <hiredis.h>
@@ -8,10 +11,10 @@
 
 #include "description.h"
 
-enum { ELEMENTS_MOST = 1024 };
+enum { ELEMENTS_MOST = 1024 }; /* far more than a description of 5 layers has */
 
-/* What a server would answer to HGETALL after these commands:
- * the arguments behind the second. */
+/* Returns what a server would answer to HGETALL after these HSET commands: their arguments
+ * behind the second, which is the key. */
 static redisReply *answer_to(const struct resp *commands)
 {
     redisReader *reader = redisReaderCreate();
@@ -39,6 +42,8 @@ static void put(struct resp *out, const char *what, unsigned layer, const char *
     resp_texts(out, (const char *const[]){ "HSET", "key", field, value, NULL });
 }
 
+/* Returns a description that can be written, with numbers of any size.  The numbers need not
+ * make a filter: reading checks only what each field can hold. */
 static struct description random_description(struct rng *rng)
 {
     struct description d = { .state = (enum state)(rng_next(rng) % STATES),
@@ -118,8 +123,7 @@ TEST(test_what_is_written_is_read)
     }
 }
 
-/* The value of the field that the row names is put in place of the right one; NULL: the field
- * is not there. */
+/* The locale of the program must change neither what is written nor what is read. */
 TEST(test_with_a_decimal_comma)
 {
     struct rng rng = rng_for("description");
@@ -135,6 +139,7 @@ TEST(test_with_a_decimal_comma)
     resp_release(&comma);
 }
 
+/* Each row puts its value in place of the right one; NULL: the field is missing. */
 TEST(test_what_is_strange_is_refused)
 {
     static const struct {
@@ -219,6 +224,8 @@ static redisReply *answer_with(const char *first, const char *its_value, const c
     return answer;
 }
 
+/* A negative count, which a failover can leave, is read as 0; fields of other names and of
+ * layers that cannot exist are ignored; what is no number is refused. */
 TEST(test_counts)
 {
     static const struct {
@@ -244,7 +251,8 @@ TEST(test_counts)
     }
 }
 
-/* A name without the rest: left by one who made a filter that another deleted meanwhile. */
+/* A hash with few fields is an unfinished filter, and no damage: one client was making the
+ * filter when another client deleted it. */
 TEST(test_unfinished)
 {
     struct description read;

@@ -3,7 +3,7 @@
 #ifndef FAILING_MEMORY_H
 #define FAILING_MEMORY_H
 
-/* The call of this number from now on, from 1 on, returns NULL; 0: none. */
+/* Makes the call of this number return NULL, counted from 1 on from now on; 0: no call does. */
 void fail_memory(unsigned number);
 
 #endif

@@ -1,4 +1,5 @@
-/* files.c - what tests need of files, processes and threads: see support.h. */
+/* files.c - what tests need of files, processes and threads: see support.h.  All files lie in
+ * one folder for each process.  It is removed by atexit(), also after a failed test. */
 #include "support.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 static char temp_folder[64];
-static pid_t temp_owner; /* a forked child must not remove it */
+static pid_t temp_owner; /* a forked child, which runs atexit(), too, must not remove it */
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
@@ -34,7 +35,8 @@ struct path temp_path(const char *name)
     if (!*temp_folder) {
         const char *base = getenv("TMPDIR");
         snprintf(temp_folder, sizeof temp_folder, "%.40s/perhaps-XXXXXX", base ? base : "/tmp");
-        expect(mkdtemp(temp_folder) && !chmod(temp_folder, 0755)); /* for run_in_child() */
+        /* mkdtemp() allows only the owner; the child of run_in_child() may be nobody. */
+        expect(mkdtemp(temp_folder) && !chmod(temp_folder, 0755));
         temp_owner = getpid();
         atexit(remove_temp_folder);
     }
@@ -113,7 +115,7 @@ bool is_refusal(int error)
 void use_decimal_comma(void)
 {
 #ifndef __GLIBC__
-    skip(); /* musl has points in all locales */
+    skip(); /* musl writes a decimal point in all locales */
 #endif
     if (!setlocale(LC_ALL, "de_DE.UTF-8"))
         skip();
@@ -122,7 +124,7 @@ void use_decimal_comma(void)
 
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
 {
-    enum { NOBODY = 65534 };
+    enum { NOBODY = 65534 }; /* the user 'nobody' of Linux */
     int status = -1;
     pid_t child = fork();
     expect(child >= 0);

@@ -1,3 +1,5 @@
+/* proxy.c - the proxy of proxy.h: one thread, which moves bytes between clients and the server
+ * with poll().  Only replies are counted and broken; requests always pass. */
 #include "proxy.h"
 
 #include <arpa/inet.h>
@@ -37,6 +39,7 @@ static void begin_connection(struct proxy *proxy)
         end_connection(connection);
 }
 
+/* Sends all these bytes.  Returns false if the other side is gone. */
 static bool pass(int to, const char *bytes, size_t nbytes)
 {
     while (nbytes) {
@@ -49,7 +52,8 @@ static bool pass(int to, const char *bytes, size_t nbytes)
     return true;
 }
 
-/* false: the connection is to end. */
+/* Sends a reply to the client, or only its bytes up to the fault.  Returns false if the caller
+ * has to end the connection.  The fault happens once: it is FAULT_NONE from then on. */
 static bool pass_reply(struct proxy *proxy, struct connection *connection, const char *bytes,
                        size_t nbytes)
 {
@@ -66,7 +70,7 @@ static bool pass_reply(struct proxy *proxy, struct connection *connection, const
     return connection->stalls;
 }
 
-/* Takes from one side and gives to the other. */
+/* Reads once from one side of a connection and sends the bytes to the other side. */
 static void serve(struct proxy *proxy, struct connection *connection, bool replies)
 {
     char bytes[16 << 10];
@@ -80,6 +84,8 @@ static void serve(struct proxy *proxy, struct connection *connection, bool repli
 
 /* ---- The thread -------------------------------------------------------------------------- */
 
+/* Serves until a byte or the end comes from the pipe 'stopping'.  poll() ignores sockets of -1:
+ * free places, and connections that stall. */
 static void *serve_all(void *context)
 {
     struct proxy *proxy = context;

@@ -1,6 +1,6 @@
-/* proxy.h - a way to a server of this machine, on which replies break off at a byte that is
- * chosen: after 'at' bytes of replies, of all connections together, comes one fault, and from
- * then on everything goes through. */
+/* proxy.h - a proxy between a client and a server of this machine, which breaks one reply at a
+ * chosen byte.  After 'at' bytes of replies, of all connections together, it makes one fault;
+ * everything after that goes through. */
 #ifndef PROXY_H
 #define PROXY_H
 
@@ -11,7 +11,7 @@
 enum fault {
     FAULT_NONE,
     FAULT_CUT,   /* the connection ends */
-    FAULT_STALL, /* it stays, and nothing comes any more */
+    FAULT_STALL, /* the connection stays open, and no further byte comes */
 };
 
 enum { CONNECTIONS_MOST = 64 };
@@ -24,7 +24,7 @@ struct connection {
 struct proxy {
     uint64_t at;
     enum fault fault;
-    const char *last_words; /* sent behind those bytes; NULL: nothing */
+    const char *last_words; /* sent to the client behind those bytes; NULL: nothing */
     unsigned port;          /* for clients to connect to */
     uint64_t nreplied;      /* bytes of replies so far */
 
@@ -34,7 +34,8 @@ struct proxy {
     pthread_t thread;
 };
 
-/* 'at', 'fault' and 'last_words' are the caller's. */
+/* Starts the thread of a proxy to this port.  The caller has set 'at', 'fault' and
+ * 'last_words'; this sets 'port'. */
 void proxy_start(struct proxy *proxy, unsigned server_port);
 void proxy_stop(struct proxy *proxy);
 

@@ -1,11 +1,17 @@
-/* stack_test.c - how deep the stack becomes: whatever the library does must end in a thread of
- * 64 KiB, since musl gives one 128. */
+/* stack_test.c - proves that no call of the library needs more than 64 KiB of stack.  musl
+ * gives a thread 128 KiB, of which the caller keeps half.
+ *
+ * Each step runs in a thread whose stack was painted with one byte; how much of the paint is
+ * gone at the end is how deep the stack was.  The test fails when a function gets a large local
+ * array, or when calls nest deeper than before. */
 #include "support.h"
 
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 
+/* The stack is far larger than what is allowed, so that a step that needs too much fails the
+ * test instead of crashing. */
 enum { STACK_NBYTES = 1 << 20, STACK_MOST = 64 << 10, PAINT = 0xa5, KEYS = 5000 };
 
 struct job {
@@ -24,7 +30,8 @@ static void make_two(struct job *job)
     expect_success(perhaps_create(&job->options, &job->other));
 }
 
-/* Also where moves must be found for most of them. */
+/* Adds the keys one batch after the other, up to and beyond the capacity, which is KEYS / 2:
+ * there most keys find a slot only by moving other entries. */
 static void add_keys(struct job *job)
 {
     struct perhaps_keys half = some_keys(&job->keys, 0, KEYS / 2);
@@ -149,7 +156,8 @@ static void *run_step(void *context)
     return NULL;
 }
 
-/* Runs a step on a stack that was painted.  Returns how much of it was touched. */
+/* Runs a step on a painted stack.  Returns how many bytes of it were touched; the stack grows
+ * downwards. */
 static size_t depth_of(const struct step *step, struct job *job)
 {
     struct run run = { .step = step, .job = job };
@@ -183,6 +191,7 @@ static void expect_shallow(struct job *job)
     perhaps_free(job->other);
 }
 
+/* Every step, for every kind, at a high and at a low rate, shared and not. */
 TEST(test_every_kind)
 {
     const double rates[] = { 1e-2, 1e-6 };
@@ -198,5 +207,5 @@ TEST(test_every_kind)
 
 int main(void)
 {
-    return SANITIZED ? CANNOT_TRY : run_all_tests(); /* whose frames are larger */
+    return SANITIZED ? CANNOT_TRY : run_all_tests(); /* sanitizers make frames larger */
 }

@@ -1,4 +1,5 @@
-/* support.c - what the tests share. */
+/* support.c - what the tests share: see support.h.  All that looks random follows from
+ * the seed, so that a failing test fails again in the next run. */
 #include "support.h"
 
 #include <errno.h>
@@ -29,7 +30,9 @@ const char *scene_text(void)
 
 /* ---- Tests ----------------------------------------------------------------------------- */
 
-static struct CMUnitTest tests[64]; /* cmocka passes over those without a name */
+/* The tests of this program.  cmocka skips entries without a name, so the whole array can be
+ * passed.  The size is a limit with room to spare: add_test() aborts beyond it. */
+static struct CMUnitTest tests[64];
 
 void add_test(const char *name, CMUnitTestFunction function)
 {
@@ -39,6 +42,7 @@ void add_test(const char *name, CMUnitTestFunction function)
     tests[ntests++] = (struct CMUnitTest){ .name = name, .test_func = function };
 }
 
+/* Returns the best instruction set of this CPU, which filters take by default. */
 static const char *usual_cpu(void)
 {
     const char *name = NULL;
@@ -99,7 +103,7 @@ uint64_t test_seed(void)
         seed = strtoull(given, NULL, 0);
     else if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         abort();
-    seed += !seed;
+    seed += !seed; /* 0 means that there is no seed yet */
     printf("PERHAPS_TEST_SEED=%" PRIu64 "\n", seed);
     fflush(stdout);
     return seed;
@@ -119,6 +123,7 @@ uint64_t rng_next(struct rng *rng)
     return mix64(rng->state += UINT64_C(0x9E3779B97F4A7C15));
 }
 
+/* Multiplies instead of dividing.  The bias is at most limit / 2^64. */
 uint64_t rng_below(struct rng *rng, uint64_t limit)
 {
     return (uint64_t)(((unsigned __int128)rng_next(rng) * limit) >> 64);
@@ -141,6 +146,7 @@ static const size_t shape_nbytes[] = {
     [HASH_KEYS] = PERHAPS_HASH_NBYTES,
 };
 
+/* Writes "mail/" and 15 decimal digits: text keys have a common prefix, as real ones have. */
 static void write_text(uint8_t *at, uint64_t number)
 {
     static const char prefix[] = { 'm', 'a', 'i', 'l', '/' };
@@ -198,6 +204,7 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
 
 /* ---- Kinds ----------------------------------------------------------------------------- */
 
+/* 'blocked' a second time: its address tells it from the one in the registry. */
 static struct perhaps_kind together;
 
 const struct perhaps_kind *kind_to_test(size_t index)
@@ -293,7 +300,8 @@ bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **ba
     return false;
 }
 
-/* Fingerprints end at 32 bits; those of a filter that grows in place are spent as it does. */
+/* A fingerprint has at most 32 bits, and a query compares it with several slots.  A filter that
+ * grows in place uses up bits of its fingerprints while it grows. */
 double low_rate(const struct perhaps_kind *kind)
 {
     return !removes(kind) ? 1e-12 : grows(kind) ? 1e-7 : 1e-8;
@@ -309,7 +317,7 @@ int too_many(const struct perhaps_kind *kind)
 struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
                                    double fpr, uint64_t seed)
 {
-    bool of_lines = kind == &together; /* two at least */
+    bool of_lines = kind == &together; /* compact, so that a key has two lines at least */
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = kind->name,
@@ -380,7 +388,7 @@ perhaps_filter *open_file(const char *path, const struct perhaps_open_options *o
 
 int try_open(const char *path, const struct perhaps_open_options *options)
 {
-    perhaps_filter *f = (perhaps_filter *)&path;
+    perhaps_filter *f = (perhaps_filter *)&path; /* any pointer but NULL */
     int error = perhaps_open(path, options, &f), reason = errno;
     expect(!error || !f);
     perhaps_free(f);
@@ -413,7 +421,7 @@ size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failu
             expect(perhaps_contains(f, key, keys->key_nbytes));
             continue;
         }
-        if (error != PERHAPS_ERR_COPIES) /* as unlikely as it is allowed */
+        if (error != PERHAPS_ERR_COPIES) /* rare, but an add may return it */
             expect_error(error, PERHAPS_ERR_FULL);
         if (!failed++)
             *before_first = at;
@@ -451,7 +459,7 @@ struct perhaps_stats stats_of(const perhaps_filter *f)
 
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b)
 {
-    const struct counters *x = a->counters, *y = b->counters; /* stats would compute rates */
+    const struct counters *x = a->counters, *y = b->counters; /* no rates */
     expect(x->keys == y->keys);
     expect(x->failed_adds == y->failed_adds);
     expect(x->unmatched_removals == y->unmatched_removals);

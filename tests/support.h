@@ -1,7 +1,8 @@
-/* support.h - what the tests share: a seed that is printed, keys, filters, a folder.
+/* support.h - what the tests share: checks, a seed that is printed, keys, filters, a folder.
  *
- * A test fails through expect(), which prints the condition and the scene: what scene() was
- * told last, so that one line says which kind, capacity and rate it was. */
+ * A test fails through expect(), which prints the condition and the scene.  The scene is the
+ * text that the test gave to scene() last, so one line tells which kind, capacity and rate
+ * failed. */
 #ifndef SUPPORT_H
 #define SUPPORT_H
 
@@ -18,10 +19,12 @@
 
 /* ---- Expectations ---------------------------------------------------------------------- */
 
+/* Sets the text that later failures print. */
 void scene(const char *format, ...) __attribute__((format(printf, 1, 2)));
 const char *scene_text(void);
 
-/* abort() is never reached: fail_msg() does not return, but is not declared so. */
+/* Fails the test unless the condition holds.  abort() is never reached: it only tells the
+ * compiler that fail_msg() does not return, which its declaration does not say. */
 #define expect(condition)                                                                      \
     do {                                                                                       \
         if (!(condition)) {                                                                    \
@@ -30,7 +33,7 @@ const char *scene_text(void);
         }                                                                                      \
     } while (0)
 
-/* That a call returns this enum perhaps_error. */
+/* Fails the test unless the call returns this enum perhaps_error. */
 #define expect_error(call, wanted)                                                             \
     do {                                                                                       \
         int error_ = (call);                                                                   \
@@ -43,13 +46,14 @@ const char *scene_text(void);
 
 #define expect_success(call) expect_error(call, 0)
 
-/* The exit status of a test that could not be tried here. */
+/* The exit status of a test that cannot run on this machine; ctest counts it as skipped. */
 enum { CANNOT_TRY = 77 };
 
 /* ---- Tests ----------------------------------------------------------------------------- */
 
-/* TEST(name) {...} is a test because it is there; those of a file run in its order.
- * TEST_EACH(name, which) {...} is one that is run for each 'kind' with which(kind). */
+/* TEST(name) {...} defines a test and registers it, by a constructor that runs before main().
+ * The tests of a file run in the order in which they stand there.
+ * TEST_EACH(name, which) {...} runs its body once for each 'kind' with which(kind). */
 #define TEST(name)                                                                             \
     static void name(void **);                                                                 \
     __attribute__((constructor)) static void add_##name(void)                                  \
@@ -67,22 +71,26 @@ enum { CANNOT_TRY = 77 };
     }                                                                                          \
     static void name##_of(const struct perhaps_kind *kind)
 
-/* The name of a variable cannot stand in parentheses. */
+/* Iterates over the kinds with which(kind).  'kind' is the name of the variable that the loop
+ * declares, and so it cannot stand in parentheses. */
 #define EACH_KIND(kind, which)                                                                 \
     /* NOLINTNEXTLINE(bugprone-macro-parentheses) */                                           \
     for (const struct perhaps_kind *kind = NULL; (kind = next_kind(kind, which));)
 
 void add_test(const char *name, CMUnitTestFunction function);
 
-/* Whether there are kernels as PERHAPS_CPU asks for, and they are not those that are taken
- * anyway. */
+/* Returns whether it is worth running the tests with the loops that PERHAPS_CPU names: this
+ * CPU has them, and they are not its usual ones.  Returns true if PERHAPS_CPU is not set. */
 bool has_cpu(void);
 
-/* Runs all tests, or those that PERHAPS_TEST names (with * and ?): the exit status. */
+/* Runs all tests, or those that PERHAPS_TEST names (a pattern with * and ?).  Returns the exit
+ * status of the program. */
 int run_all_tests(void);
 
 /* ---- What is released at the end of its block ------------------------------------------- */
 
+/* Types of variables that the compiler releases at the end of their block.  A failed expect()
+ * jumps out of the test and releases nothing. */
 #define scoped_filter __attribute__((cleanup(release_filter))) perhaps_filter
 #define scoped_layout __attribute__((cleanup(release_layout))) perhaps_layout
 #define scoped_keys   __attribute__((cleanup(free_keys))) struct perhaps_keys
@@ -107,27 +115,31 @@ void free_memory(uint8_t **memory);
 #define SANITIZED 0
 #endif
 
-/* So many; or a tenth, under sanitizers and where one of several CPUs is tried. */
+/* Returns 'number'; or a tenth of it under sanitizers and where PERHAPS_CPU is set, since these
+ * runs repeat what an ordinary run has tried already. */
 unsigned many(unsigned number);
 
-/* 1, or PERHAPS_TEST_SEED; "fresh" draws one.  Printed when it is first asked for. */
+/* Returns 1, or the value of PERHAPS_TEST_SEED; "fresh" draws a random one.  Prints the seed at
+ * the first call, so that a failure can be repeated. */
 uint64_t test_seed(void);
 
-/* How many standard deviations a count may be off: by chance it is one time in 10^12, so that
- * of all such comparisons none fails in 10^9 runs. */
+/* How many standard deviations a count may differ from its mean.  A normal variable exceeds
+ * this about once in 10^12 times, so no test fails by chance in 10^9 runs. */
 #define DEVIATIONS 7.0
 
 struct rng {
     uint64_t state;
 };
 
-/* A stream that depends on the seed and the name only, so that one test can be repeated
- * without those before it. */
+/* Returns a stream that depends only on the seed and this name, so that one test can be
+ * repeated without the tests before it. */
 struct rng rng_for(const char *test);
 uint64_t rng_next(struct rng *rng);
+
+/* Returns a number below 'limit'. */
 uint64_t rng_below(struct rng *rng, uint64_t limit);
 
-/* A bijection of 64 bits without structure. */
+/* Returns x after a bijective mixing of its 64 bits: different numbers stay different. */
 uint64_t mix64(uint64_t x);
 
 /* ---- Keys ------------------------------------------------------------------------------ */
@@ -139,8 +151,8 @@ enum key_shape {
     HASH_KEYS,       /* 16 random bytes, for the hash 'none' */
 };
 
-/* Keys first .. first+count-1 of a set of different keys; 'seed' tells one set from another.
- * All have one length and are packed.  Release them with free_keys(). */
+/* Returns the keys first .. first+count-1 of a set of different keys.  'seed' chooses the set.
+ * All keys have the same length and are packed.  Release them with free_keys(). */
 struct perhaps_keys make_keys(enum key_shape shape, uint64_t seed, uint64_t first,
                               size_t count);
 void free_keys(struct perhaps_keys *keys);
@@ -150,8 +162,9 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
 
 /* ---- Kinds: what a test has to know of one, here and nowhere else ------------------------ */
 
-/* Those that there are, and behind them a kind once more, made in another way: blocked with
- * several lines together.  options_for() knows which one it is given. */
+/* Returns the kind of this index, or NULL behind the last.  These are the kinds of the
+ * registry, and behind them 'blocked' a second time, as another pointer: options_for()
+ * recognises it and asks for several lines together, so every test tries this layout, too. */
 const struct perhaps_kind *kind_to_test(size_t index);
 
 /* Returns the next kind behind this one, or behind NULL the first, with which(kind); NULL if
@@ -160,44 +173,48 @@ const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind));
 
 bool any_kind(const struct perhaps_kind *kind);
-bool in_registry(const struct perhaps_kind *kind); /* not the one that is there once more */
+bool in_registry(const struct perhaps_kind *kind); /* not the second 'blocked' */
 bool removes(const struct perhaps_kind *kind);
 bool merges(const struct perhaps_kind *kind);
-bool grows(const struct perhaps_kind *kind);          /* 'capacity' is but a beginning */
-bool grows_in_place(const struct perhaps_kind *kind); /* not by filters that are added */
-bool forgets(const struct perhaps_kind *kind); /* windows: rotated as keys come, if made here */
+bool grows(const struct perhaps_kind *kind);          /* takes more keys than 'capacity' */
+bool grows_in_place(const struct perhaps_kind *kind); /* without appending parts */
+bool forgets(const struct perhaps_kind *kind); /* windows; options_for() makes them by keys */
 bool takes_threads(const struct perhaps_kind *kind);
-bool has_parts(const struct perhaps_kind *kind); /* which are filters of other kinds */
+bool has_parts(const struct perhaps_kind *kind); /* its parts are filters of other kinds */
 
-/* Whether it refuses keys some time, and one may wait for it. */
+/* Returns whether such a filter refuses keys soon after its capacity, so that a test can fill
+ * it until it does. */
 bool gets_full(const struct perhaps_kind *kind);
 
-/* Whether a filter that was asked to can do it: of its own, or with the right base. */
+/* Returns whether a filter of this kind can meet the need: by itself or with the right base. */
 bool is_able(const struct perhaps_kind *kind, unsigned need);
 
-/* Sets *base to the i-th kind that its parts can be of; to NULL, once, where it has none. */
+/* Sets *base to the i-th kind that the parts of a composite can have, and returns true; returns
+ * false behind the last.  A kind without parts has one base, NULL. */
 bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **base);
 
-/* That it can reach, and at which hardly a key is taken for another. */
+/* Returns an fpr that this kind can reach and that is so low that a test with few keys sees no
+ * false positives. */
 double low_rate(const struct perhaps_kind *kind);
 
-/* What comes of adding three times as many keys as it was planned for. */
+/* Returns what perhaps_add_many() returns for three times as many keys as the capacity. */
 int too_many(const struct perhaps_kind *kind);
 
 /* ---- Filters --------------------------------------------------------------------------- */
 
-/* With xxh3 under this seed.  A window remembers the last 'capacity' keys. */
+/* Returns options with the hash xxh3 and this seed.  A window remembers the last 'capacity'
+ * keys. */
 struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t capacity,
                                    double fpr, uint64_t seed);
-perhaps_filter *make_with(const struct perhaps_options *options); /* must succeed */
+perhaps_filter *make_with(const struct perhaps_options *options); /* fails the test on errors */
 
-/* Of this kind, empty, with xxh3 under this seed; creation must succeed. */
+/* Makes an empty filter of options_for(); fails the test on errors. */
 perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             uint64_t seed);
 perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                               uint64_t seed);
 
-/* With these keys in it. */
+/* Makes a filter and adds these keys. */
 perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             const struct perhaps_keys *keys);
 perhaps_filter *clone_of(const perhaps_filter *f);
@@ -206,19 +223,22 @@ extern const struct perhaps_open_options map_it, load_it, in_place, without_secr
 extern const struct perhaps_open_options *const ways_to_open[2]; /* mapped, loaded */
 perhaps_filter *open_file(const char *path, const struct perhaps_open_options *options);
 
-/* Opens and closes: the error, with its errno.  No failure may leave a filter. */
+/* Opens and frees a filter.  Returns the error of perhaps_open() and leaves its errno.  Fails
+ * the test if a failed perhaps_open() leaves a filter. */
 int try_open(const char *path, const struct perhaps_open_options *options);
 void fill(perhaps_filter *f, const struct perhaps_keys *keys);
 void expect_all_found(const perhaps_filter *f, const struct perhaps_keys *keys);
 
-/* Adds one key after the other until 'failures' of them were refused, which must have changed
- * nothing: a copy that never saw them ends up the same, byte for byte.  Returns how many keys
- * were tried; sets *before_first to how many were before the first failure. */
+/* Adds one key after the other until 'failures' of them were refused.  A refused key must
+ * change nothing: a copy that gets only the accepted keys must end with the same bytes.
+ * Returns how many keys it tried; sets *before_first to how many of them came before the first
+ * failure. */
 size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failures,
                 size_t *before_first);
 
-/* Whether a kind counts copies to PERHAPS_COUNT_MAX and no further: none is refused, and from
- * there on removals change nothing.  Others refuse more than PERHAPS_COPIES_MAX. */
+/* Returns whether the kind counts copies up to PERHAPS_COUNT_MAX and stops there: it refuses no
+ * copy, and removals do not change a counter that has stopped.  Other kinds that count refuse
+ * more than PERHAPS_COPIES_MAX copies. */
 bool saturates(const struct perhaps_kind *kind);
 
 uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes);
@@ -226,15 +246,15 @@ void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted);
 struct perhaps_stats stats_of(const perhaps_filter *f);
 void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b);
 
-/* An allocator that counts, and fails when it is told to. */
+/* An allocator that counts what it gives, and fails when it is told to. */
 struct ledger {
     uint64_t calls;
-    uint64_t fail_at; /* number of the call that returns NULL, from 1 on; 0: none */
-    bool failing;     /* all do */
-    uint64_t live;    /* blocks */
-    uint64_t live_nbytes;
-    uint64_t largest_nbytes;
-    uint64_t most_nbytes; /* that a call gets; 0: any number */
+    uint64_t fail_at;        /* number of the call that returns NULL, from 1 on; 0: none */
+    bool failing;            /* all calls return NULL */
+    uint64_t live;           /* blocks that were not released yet */
+    uint64_t live_nbytes;    /* their bytes */
+    uint64_t largest_nbytes; /* the largest size that a call asked for */
+    uint64_t most_nbytes;    /* larger calls return NULL; 0: no such limit */
 };
 struct perhaps_allocator ledger_allocator(struct ledger *ledger);
 
@@ -244,7 +264,7 @@ struct path {
     char text[PATH_MAX];
 };
 
-/* In a folder of this process that is removed when it ends. */
+/* Returns a path in a folder of this process, which is removed when the process ends. */
 struct path temp_path(const char *name);
 
 struct path path_below(struct path folder, const char *name);
@@ -262,22 +282,23 @@ struct bytes saved_bytes(const perhaps_filter *f);
 void expect_same_bytes(const struct bytes *a, const struct bytes *b);
 void expect_saves_as(const perhaps_filter *f, const struct bytes *wanted);
 
-/* Whether a file that is opened was refused for what it holds. */
+/* Returns whether this error of perhaps_open() means that the file's bytes were refused. */
 bool is_refusal(int error);
 
-/* From now on numbers have a comma for a point, until setlocale(LC_ALL, "C").  Where there is
- * no such locale the test is skipped. */
+/* Changes to a locale whose numbers have a decimal comma; setlocale(LC_ALL, "C") ends that.
+ * Skips the test where there is no such locale. */
 void use_decimal_comma(void);
 
-/* Runs something in a child, and returns what it returns.  'as_nobody': without the rights of
- * root, if we have them.  CANNOT_TRY, also where that fails, says that the test is to be
- * skipped. */
+/* Calls run() in a forked child, and returns what run() returns.  'as_nobody' makes the child
+ * drop the rights of root, if the test has them.  Returns CANNOT_TRY if that fails; the caller
+ * then skips the test. */
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody);
 
-/* Runs it in threads at once, each with an element of an array. */
+/* Calls run() in 'count' threads at once, each with its own element of an array, and waits for
+ * all of them. */
 void run_threads(unsigned count, void *run(void *), void *elements, size_t element_nbytes);
 
-/* How many entries the folder of this file has. */
+/* Returns how many entries the folder of this file has, without . and .. */
 unsigned count_beside(const char *path);
 
 #endif
