@@ -1,4 +1,12 @@
-/* blocks.h - the inputs as blocks of whole lines, and what is found out about those. */
+/* blocks.h - reads the inputs as blocks of whole lines.
+ *
+ * A block is the unit of work of the verbs that read keys.  The reader fills it with text, the
+ * stages of lines.c find its records and keys, the stage of the verb asks the filter or changes
+ * it, and output.c prints what is to be printed.  Then the reader fills the same block
+ * again.
+ *
+ * One thread at a time works on a block, so its members need no lock.  Only 'state', 'stage'
+ * and 'ticket' belong to the pipeline, and its lock protects them. */
 #ifndef BLOCKS_H
 #define BLOCKS_H
 
@@ -7,61 +15,71 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A block holds the records that end in at most so many bytes, hence at most so many.  With
- * what is made of it it fits in a core's second-level cache. */
+/* A block ends with the last record that ends within one read of at most this many bytes.  So
+ * it holds at most this many records from files.  The text and all that is found out about it
+ * fit in the second-level cache of a core. */
 #define BLOCK_NBYTES ((size_t)128 << 10)
 
-/* Behind the text of a block there is room for so many bytes more. */
+/* There is room for this many bytes behind the text of a block.  So output.c can move records
+ * in pieces of a fixed size. */
 #define BLOCK_SLACK_NBYTES 32
 
-/* Memory that is used again for every text that a block holds. */
+/* Memory that is used again for every text that a block holds.  It only grows. */
 struct room {
     void *memory;
     size_t nbytes;
 };
 
-/* Room for 'count' members; nothing of what was there before is kept.  NULL: no memory. */
+/* Returns room for 'count' members, and keeps nothing of what was there before; NULL if there
+ * is no memory. */
 void *room_for(struct room *room, size_t count, size_t member_nbytes);
 
+/* A piece of an input, and what the stages find out about it.  Invariant: member i of record,
+ * key and answer belong together, and so do those of hashed, number and place where these are
+ * set; ndone <= count.  input.c owns the blocks.  A block owns its text and its rooms, and its
+ * arrays lie in the rooms. */
 struct block {
     enum { BLOCK_RECORDS, BLOCK_END, BLOCK_PROBLEM } holds;
-    size_t source; /* which of the paths it is from */
-    char *text;    /* whole records, each with its delimiter, the last of a file too */
-    size_t nbytes; /* 0 unless BLOCK_RECORDS */
-    size_t room_nbytes;
+    size_t source; /* the number of the path that it is from */
+    char *text; /* whole records, each with its delimiter: the last of a file gets one, too */
+    size_t nbytes;      /* of the text; 0 unless BLOCK_RECORDS */
+    size_t room_nbytes; /* how many bytes of 'text' are allocated */
 
-    size_t count;               /* of the records */
-    struct perhaps_key *record; /* its delimiter is the next byte */
-    struct perhaps_key *key;    /* what the filter is asked or told: the record or part of it */
-    bool *answer;               /* room for one each */
-    struct perhaps_hashed *hashed; /* of each key, if 'is_hashed': see block_hash() */
-    uint64_t *number;              /* the verb's own, of each record: its time, or its count */
+    size_t count;                  /* how many records there are */
+    struct perhaps_key *record;    /* without its delimiter, which is the next byte */
+    struct perhaps_key *key;       /* what the filter gets: the record or a part of it */
+    bool *answer;                  /* one for each record: written by the stage of the verb */
+    struct perhaps_hashed *hashed; /* one for each key, if 'is_hashed': see block_hash() */
+    uint64_t *number; /* one for each record: the verb writes its time or its count */
     bool is_hashed;
-    size_t nselected; /* the verb's own: how many it counts */
-    uint64_t line;    /* of the first record in its file, from 1 on */
+    size_t nselected; /* the verb counts here the records that it selects */
+    uint64_t line;    /* the number of the first record in its file; the first line is 1 */
 
-    /* Lines that lack what is asked of them are not among the records: see block_skip(). */
-    size_t nskipped;
-    size_t first_skipped; /* how many lines of the block stand before it */
-    const char *lacks;    /* what it lacks */
-    size_t *place; /* of each record, if any were skipped: how many lines stand before it */
+    /* Lines without a key, or without a time, are taken out of the records: see
+     * block_skip(). */
+    size_t nskipped;      /* how many */
+    size_t first_skipped; /* how many lines of the block stand before the first of them */
+    const char *lacks;    /* what the first of them lacks, as the end of a message */
+    size_t *place;        /* how many lines stand before each record; set if any was skipped */
 
-    /* What is wrong with a record, if anything; those before it have been dealt with. */
+    /* The first 'ndone' records have been dealt with.  If one is wrong it is the next one, and
+     * 'error' or 'problem' tells what is wrong with it. */
     size_t ndone;
-    int error;           /* a perhaps_error */
-    const char *problem; /* or what else there is */
+    int error;           /* an enum perhaps_error; 0: none */
+    const char *problem; /* a sentence, if there is something to say beyond 'error' */
 
-    char *output; /* what is to be printed */
+    char *output; /* what is to be printed: in the text, or in its own room */
     size_t output_nbytes;
 
-    /* Of the members above; FOR_WRITTEN: keys that are not pieces of their records; FOR_VERB:
-     * the verb's own. */
+    /* One room for each of the members above, by the names below.  FOR_WRITTEN is for keys that
+     * are not pieces of their records, and FOR_VERB is free for the verb. */
     struct room room[9];
 
-    /* The pipeline's. */
+    /* For pipeline.c alone.  IDLE: empty; READY: waits for its next stage; BUSY: a thread has
+     * it. */
     enum { IDLE, READY, BUSY } state;
     size_t stage;    /* the next one, or the one that it is in */
-    uint64_t ticket; /* its place in the order */
+    uint64_t ticket; /* how many blocks were read before this one */
 };
 
 enum {
@@ -76,32 +94,39 @@ enum {
     FOR_VERB,
 };
 
-/* Releases what the block owns. */
+/* Releases what the block owns, but not the block. */
 void block_release(struct block *block);
 
+/* Reads the bytes of files one after the other and cuts them into blocks.  Only one thread may
+ * use it at a time: reading is the first stage, which is in order. */
 struct reader;
 
-/* Reads the files at 'paths' one after the other; 'raw': their bytes as they are, packed or
- * not.  NULL: out of memory. */
+/* Makes a reader of the files at 'paths', which must stay where they are; "-" is standard
+ * input.  With 'raw' it takes the bytes of the files as they are, packed or not.  Opens no file
+ * yet.  Returns NULL if there is no memory. */
 struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw);
 
-/* Takes the text, which holds whole records, and has BLOCK_SLACK_NBYTES more behind it, to be
- * read instead of files; free() releases it. */
+/* Gives the reader a text to read instead of files.  The text holds whole records, and has
+ * BLOCK_SLACK_NBYTES of room behind it.  The reader owns it from then on, and hands it to the
+ * first block. */
 void reader_give(struct reader *reader, char *text, size_t nbytes);
 
-/* Fills the block, which is all zero or was filled before, with what comes next.  Behind
- * BLOCK_END and BLOCK_PROBLEM nothing does. */
+/* Fills the block with what comes next.  The block is all zero or was filled before.  After
+ * BLOCK_END or BLOCK_PROBLEM the caller does not call it again. */
 void reader_read(struct reader *reader, struct block *block);
 
-/* After BLOCK_PROBLEM: what is wrong with the source. */
+/* Returns, after BLOCK_PROBLEM, what is wrong with the file. */
 const char *reader_problem(const struct reader *reader);
 
-/* Bytes read so far, as they stand in the files. */
+/* Returns how many bytes were read so far, as they stand in the files: packed ones count
+ * packed. */
 uint64_t reader_nread(const struct reader *reader);
 
+/* Closes the file that is open and releases the reader.  Not NULL. */
 void reader_close(struct reader *reader);
 
-/* Why a file will be refused, if its first bytes tell: it holds no lines.  Or NULL. */
+/* Returns why a file will be refused, if its first bytes tell that it holds no lines; else
+ * NULL.  So a wrong file is found before the work begins. */
 const char *reader_refusal(const char *path);
 
 #endif

@@ -1,4 +1,9 @@
-/* input.h - keys from files and standard input, on their way through what a verb does. */
+/* input.h - takes the keys of all inputs through the stages of a verb.
+ *
+ * A verb describes its work as an array of stages.  input_run() puts reading and splitting
+ * before them and counting behind them, and pipeline_run() has several threads move blocks
+ * through all of them.  What a stage finds wrong it notes in the block; input_settle() turns
+ * that into a message when the threads have ended. */
 #ifndef INPUT_H
 #define INPUT_H
 
@@ -13,54 +18,68 @@
 
 /* ---- Blocks on their way through stages, by several threads (pipeline.c) -------------- */
 
+/* One step of the work on a block, and what it needs. */
 struct stage {
-    /* Deals with a block.  false: it is the last one; nothing behind it is wanted. */
+    /* Deals with a block.  Returns false if no later block is wanted: after an error, at the
+     * end of the input, or because the answer is known. */
     bool (*run)(void *context, struct block *block);
-    void *context;
-    bool in_order; /* one block at a time, as they were read; else any number side by side */
+    void *context; /* the first argument of run() */
+    bool in_order; /* one block at a time, in the order of the input; else any number at once */
 };
 
+/* Dedup has most: a stage for each of its shards. */
 #define STAGES_MAX 16
 
-/* Has the blocks filled by the first stage, which is in order, go through all others, and be
- * filled again, until a stage returns false.  Returns the last block: the first one, as they
- * were read, for which a stage did.  It and all before it have gone through every stage; what
- * is behind it, not through the stage that returned false, if that is in order, nor through
- * any in order after it. */
+/* Moves blocks through the stages with 'nthreads' threads, of which the caller is one.  The
+ * first stage must be in order: it fills an empty block.  A block that has gone through the
+ * last stage is filled again.  Ends when a stage returns false.
+ *
+ * Returns the last block: the first one, in the order of the input, for which a stage returned
+ * false.  This block and all before it have gone through every stage.  Blocks behind it have
+ * not gone through the stage that returned false, if that is in order, nor through any later
+ * stage that is in order.  Cannot fail: where no thread can be started the caller does all the
+ * work. */
 struct block *pipeline_run(const struct stage *stages, size_t nstages, struct block *blocks,
                            size_t nblocks, size_t nthreads);
 
 /* ---- The inputs ---------------------------------------------------------------------- */
 
+/* The inputs of one run of a verb. */
 struct input;
 
-/* Opens the inputs of the command line.  'doing' stands in the progress line ("adding"), which
- * is left out if 'prints' (the verb prints lines) and those go to the terminal too. */
+/* Opens the inputs of the command line.  'doing' is a word for the progress line ("adding").
+ * If the verb prints lines ('prints') and they go to a terminal, there is no progress line.
+ * Ends the program if a file cannot be read.  The caller releases the result with
+ * input_close(). */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
-/* Reads all inputs, splits them into records and keys, and has those go through the stages, in
- * the -j threads.  Each block may hold no key at all.  Returns the last one: the end, or what a
- * stage returned false for, or where something was wrong: input_settle() tells. */
+/* Reads all inputs, splits them into records and keys, and moves these through the stages, with
+ * the threads that -j asks for.  A block may hold no key at all.  Returns the last block, which
+ * holds the end of the inputs, or what a stage returned false for, or a problem: see
+ * input_settle(). */
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Ends the program if something is wrong with the last block, having said what, and 'outcome'
- * ("; F is unchanged"); if all is well, says that lines were skipped. */
+/* Ends the program if the last block holds a problem.  The message ends in 'outcome', which
+ * tells what has become of the filter ("; F is unchanged").  If there is no problem, only
+ * reports the lines that were skipped. */
 void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
-/* How many keys have gone through all stages; and how many lines had none. */
+/* Return how many keys have gone through all stages, and how many lines were skipped. */
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
 
-/* How many threads -j asks for, or the cores allow. */
+/* Returns how many threads -j asks for, or else how many cores this process may use. */
 size_t input_nthreads(const struct settings *settings);
 
 void input_close(struct input *input);
 
-/* What the options say of the size; where they do not say it, the number of keys that the
- * inputs hold, which takes reading them; or one that grows, where they cannot be read twice. */
+/* Returns how large a new filter shall be.  If the options do not tell, counts the keys by
+ * reading all inputs.  If these cannot be read twice, returns a size that grows; if the kind
+ * cannot grow either, ends the program. */
 struct size input_size(const struct settings *settings);
 
-/* Ends the program if the file is one of the inputs, too. */
+/* Ends the program if the file, which is to be written, is also an input.  'name' is for the
+ * message. */
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name);
 
 #endif

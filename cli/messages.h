@@ -1,4 +1,9 @@
-/* messages.h - what the program says: one-line errors, summaries, tables of facts, progress. */
+/* messages.h - what the program says: one-line errors, summaries, tables of facts, progress.
+ *
+ * An error ends the program with a message, so no status has to go through every function;
+ * atexit() releases what the program holds (locks, connections, mapped files).  Only the thread
+ * that runs main() may do that.  Stages run in other threads, so they note their errors in
+ * their blocks. */
 #ifndef MESSAGES_H
 #define MESSAGES_H
 
@@ -13,62 +18,66 @@ enum status {
     STATUS_ERROR = 2,
 };
 
-/* An error ends the program, and atexit() releases what it holds.  That is for the thread that
- * runs main(): the stages of blocks note their errors in these. */
-
-/* Prints "perhaps: ..." as one line on stderr, whatever the arguments hold. */
+/* Prints "perhaps: ..." on stderr as one line: control characters become '?', and passwords in
+ * addresses are left out. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Complains, and leaves with STATUS_ERROR. */
+/* Complains, and ends the program with STATUS_ERROR. */
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Says that a signal stopped the work, and the outcome ("; F is unchanged").  Leaves with the
- * exit status that shells give to such an end. */
+/* Says that a signal stopped the work, and the outcome ("; F is unchanged").  Ends the program
+ * with the exit status that shells give to a program that this signal ended. */
 _Noreturn void fail_interrupted(const char *outcome);
 
-/* Ends the program; what was printed must have gone out. */
+/* Ends the program with this status; or with an error if what was printed could not be
+ * written. */
 _Noreturn void leave(int status);
 
-/* All zero; ends the program where memory is short. */
+/* Returns memory that is all zero, which the caller frees.  Ends the program if there is
+ * none. */
 void *allocate_zeroed(size_t count, size_t nbytes);
 
-/* What a perhaps_error means; for PERHAPS_ERR_IO what errno means. */
+/* Returns what a perhaps_error means; for PERHAPS_ERR_IO it is what errno means. */
 const char *why(int error);
 
-/* Ends the work of a verb: prints the sentence, or under --json the facts as one object, with
- * the verb before and the seconds behind them, on stderr; nothing under --quiet.  Releases
- * 'facts'. */
+/* Prints the summary of a verb on stderr: the sentence; or, under --json, one object with the
+ * verb, the facts and the seconds; or nothing under --quiet.  Releases 'facts'. */
 void summarize(const struct settings *settings, json_t *facts, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prints the facts on stdout: a line each, or under --json as one object.  Releases 'facts'. */
+/* Prints the facts on stdout: one line for each, or under --json one object.  Releases
+ * 'facts'. */
 void print_facts(const struct settings *settings, json_t *facts);
 
-/* The text with what is not UTF-8 replaced: a path may hold any bytes, JSON may not. */
+/* Returns the path as a JSON text, in which '?' stands for each byte that is not UTF-8: a path
+ * may hold any bytes, JSON may not. */
 json_t *json_path(const char *path);
 
+/* Returns the seconds of a clock that never goes back. */
 double seconds_now(void);
 
-/* That the verb has worked up to now. */
+/* Returns for how many seconds the verb has worked. */
 double seconds_worked(const struct settings *settings);
 
-/* One line on the terminal that is drawn over and over, and erased at the end. */
+/* A line on the terminal that is drawn again and again, and erased at the end.  One thread at a
+ * time draws it. */
 struct progress {
-    const char *doing;     /* "counting", "adding" */
+    const char *doing;     /* a word for the work: "counting", "adding" */
     uint64_t total_nbytes; /* 0: not known */
-    bool wanted;
+    bool wanted;           /* false: nothing is drawn */
     double started, drawn; /* in seconds_now() */
 };
 
-/* Not wanted under --quiet and --json, and where standard error is no terminal. */
+/* Prepares the line and draws nothing.  It will not be drawn under --quiet and --json, nor if
+ * stderr is not a terminal. */
 void progress_start(struct progress *progress, const struct settings *settings,
                     const char *doing, uint64_t total_nbytes);
 
-/* Draws, if the work has lasted a second and the last drawing is old enough.  'of_keys': tells
- * their number; else bytes are all there is to tell. */
+/* Draws the line if the work has lasted a second and the last drawing is old enough.  With
+ * 'of_keys' it tells the number of keys, else the number of bytes. */
 void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint64_t nbytes);
 
-/* Takes the line away, if there is one. */
+/* Erases the line, if it is on the terminal. */
 void progress_erase(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* numbers.h - numbers and times as people write them, and as people read them. */
+/* numbers.h - reads numbers and times as people write them, and writes them as people read
+ * them. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 
@@ -6,26 +7,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A short text by value, so that a call can stand among printf()'s arguments: grouped(n).s */
+/* A short text that is returned by value, so that a call can stand among the arguments of
+ * printf(): grouped(n).s */
 struct text {
     char s[64];
 };
 
-/* As printf() would print it, less what has no room. */
+/* Returns what printf() would print, cut to what fits. */
 struct text text_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k" without rounding.  false,
- * leaving *n alone, for anything that is not a whole number below 2^64. */
+/* Reads "5000000", "5,000,000", "5e9", "10M", "10MB" or "1.5k", and does not round.  Returns
+ * false, and leaves *n alone, for anything that is not a whole number below 2^64. */
 bool read_number(const char *text, uint64_t *n);
 
-/* Reads a time with its unit: "24h", "1.5d", "250ms"; s, m, h, d and w are second, minute,
- * hour, day and week.  false, leaving *ms alone, for anything that is not a whole number of
- * milliseconds, or has no unit. */
+/* Reads a time with its unit: "24h", "1.5d", "250ms".  The units s, m, h, d and w are second,
+ * minute, hour, day and week.  Returns false, and leaves *ms alone, for anything that has no
+ * unit or is not a whole number of milliseconds. */
 bool read_duration(const char *text, uint64_t *ms);
 
-/* Reads "0.001", "1e-6" or "0.1%".  false, leaving *x alone, for anything else. */
+/* Reads "0.001", "1e-6" or "0.1%".  Returns false, and leaves *x alone, for anything else. */
 bool read_share(const char *text, double *x);
 
+/* Return a text for people, such as the one beside each. */
 struct text grouped(uint64_t n);                   /* 15,000,000 */
 struct text counted(uint64_t n, const char *noun); /* 1 key, 15,000 keys */
 struct text scaled(double x, const char *unit);    /* 18.6 MB, 24.6 M keys/s, 512 B */
@@ -34,20 +37,21 @@ struct text period(uint64_t ms);                   /* 250ms, 90s, 24h, 7d: as re
 struct text expectation(double x);                 /* about 0.3, fewer than 0.01 */
 struct text share(double x);                       /* 1.3 %, 2.1e-06 */
 
-/* ", 3.1 M keys/s"; nothing for so few that it tells more of starting than of the work. */
+/* Returns ", 3.1 M keys/s"; or an empty text for a small n, where the time of starting is most
+ * of the time. */
 struct text speed(uint64_t n, double seconds, const char *unit);
 
-/* What can be read, for an error's message. */
+/* What read_moment() can read, for error messages. */
 #define MOMENT_EXPECTED                                                                        \
     "seconds since 1970, such as 1795290000.5, or 2026-11-21T19:38:06[.123][Z|+hh:mm]"
 
-/* Reads seconds since 1970 with an optional fraction; or a date and time of day, with 'T' or a
- * blank between them, and of UTC if no zone stands behind it.  Up to the year 9999.  Sets *ms
- * to the milliseconds since 1970, less what is finer; false, leaving it alone, for anything
- * else. */
+/* Reads seconds since 1970 with an optional fraction; or a date and a time of day with 'T' or a
+ * blank between them, which is in UTC if no zone follows.  Years end at 9999.  Sets *ms to the
+ * milliseconds since 1970, and drops what is finer.  Returns false, and leaves *ms alone, for
+ * anything else. */
 bool read_moment(const char *text, size_t nbytes, uint64_t *ms);
 
-/* What the clock says, in milliseconds since 1970. */
+/* Returns the time of the clock, in milliseconds since 1970. */
 uint64_t moment_now(void);
 
 #endif

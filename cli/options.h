@@ -1,6 +1,9 @@
-/* options.h - the command line, read.  Each verb is a function, and a row of the table in
- * main.c.  The table in options.c is all there is to know about an option: its names, the verbs
- * that take it, where its value goes, and its line of help. */
+/* options.h - the command line, and its help.
+ *
+ * Each verb is a function, and a row of the table in main.c.  Each option is a row of the table
+ * in options.c, which has all there is to know about it: its names, the verbs that take it,
+ * where its value goes, and its line of help.  Help and completions are made from these two
+ * tables, so they cannot drift from what the program does. */
 #ifndef OPTIONS_H
 #define OPTIONS_H
 
@@ -16,7 +19,7 @@
 
 struct settings;
 
-/* Sets of verbs, by which the options say where they belong. */
+/* Sets of verbs: the row of an option has the bits of all verbs that take it. */
 enum verb_bit {
     BUILD = 1,
     ADD = 2,
@@ -33,21 +36,22 @@ enum verb_bit {
     CONVERT = 4096,
 };
 
-/* Does what is asked, or ends the program. */
+/* Does all that the verb does.  Returns if all went well; an error ends the program. */
 typedef void verb_function(const struct settings *settings);
 
+/* A row of the table of verbs. */
 struct verb {
     unsigned bit;
     bool takes_filter; /* the first operand is a filter */
     bool takes_inputs; /* further operands are allowed */
     const char *name;
     verb_function *run;
-    const char *usage; /* what follows the name */
-    const char *summary;
-    const char *notes; /* more for 'perhaps help VERB', or NULL */
+    const char *usage;   /* what follows the name in the line of usage */
+    const char *summary; /* one line, for the list of all verbs */
+    const char *notes;   /* more, for 'perhaps help VERB' */
 };
 
-/* From 0 on; NULL: there are fewer. */
+/* Returns a row of the table of verbs, or NULL behind the last one.  The first has number 0. */
 const struct verb *verb_at(size_t number);
 
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
@@ -56,12 +60,12 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 
 /* ---- Options ------------------------------------------------------------------------- */
 
-/* A number that a macro has, for texts. */
+/* The number that a macro stands for, as a text. */
 #define TEXT(macro) TEXT_OF(macro)
 #define TEXT_OF(x)  #x
 
-#define FPR       0.01 /* where -p is not given */
-#define FPR_DEDUP 1e-6 /* each false positive is a line lost */
+#define FPR       0.01 /* if -p is not given */
+#define FPR_DEDUP 1e-6 /* the same for dedup, where each false positive loses a line */
 
 /* The values of an option that may be given several times. */
 #define WORDS_MOST 256
@@ -70,14 +74,16 @@ struct words {
     const char *word[WORDS_MOST];
 };
 
-/* What was asked.  Zero or NULL: not given, the verb has its default. */
+/* What the command line asks for.  0 or NULL means that an option was not given, and the verb
+ * has its own default.  Filled in by options_read() and constant afterwards; lives as long as
+ * the verb runs.  Texts point into the command line. */
 struct settings {
     const struct verb *verb;
     double started;       /* in seconds_now() */
-    const char *filter;   /* what the verb is about, if it takes one */
-    struct words filters; /* this and others */
-    struct words keys;    /* in place of inputs */
-    char **inputs;        /* of verbs that read keys: never none */
+    const char *filter;   /* the first of 'filters', or NULL: the verb takes none */
+    struct words filters; /* the first operand, or all that -f names */
+    struct words keys;    /* given by --key, in place of inputs */
+    char **inputs;        /* paths; a verb that reads keys has at least one */
     size_t ninputs;
 
     const char *output;
@@ -87,11 +93,11 @@ struct settings {
     double fpr;
     const char *kind;
     const char *base;
-    uint64_t factor, until;               /* how it grows */
-    uint64_t partitions;                  /* on servers */
-    struct perhaps_window_options window; /* times in milliseconds */
+    uint64_t factor, until;               /* of a filter that grows */
+    uint64_t partitions;                  /* of a filter on servers */
+    struct perhaps_window_options window; /* its times are in milliseconds */
     uint64_t generations;
-    uint64_t time_field; /* from 1 on */
+    uint64_t time_field; /* the first field is 1 */
     const char *hash;
     const char *key_file;
     uint64_t seed;
@@ -100,52 +106,58 @@ struct settings {
     uint64_t threads;
 
     bool force, in_place, rewrite, once;
-    bool removable, counts, fixed, grow; /* what is needed of the kind */
+    bool removable, counts, fixed, grow; /* what the kind must be able to do */
     bool fast, compact, together;
-    bool raw;  /* inputs are not unpacked */
-    bool null; /* records end in NUL */
+    bool raw;  /* the inputs are not unpacked */
+    bool null; /* lines end in NUL */
     bool skip_short;
     bool invert, label, any, check, count, repeated;
     bool quiet, json, help, help_all;
 };
 
-/* Fills in *settings from what follows the verb on the command line, of which it changes the
- * order.  Ends the program where that makes no sense. */
+/* Fills in *settings from the command line: argv[0] is the verb, and the order of argv[]
+ * changes.  Ends the program if an option or operand is wrong, or if two of them exclude each
+ * other. */
 void options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
 
 struct value_type;
 
+/* A row of the table of options.  An option that means different things to two verbs has two
+ * rows. */
 struct option_row {
-    int letter; /* 0: none */
-    unsigned verbs;
+    int letter;     /* 0: none */
+    unsigned verbs; /* bits of the verbs that take it; options.c has two bits more */
     const char *name;
-    const char *argument; /* NULL: it takes none */
+    const char *argument; /* how help names its value; NULL: it takes none */
     const struct value_type *type;
-    size_t slot; /* of the value in the settings */
+    size_t slot; /* where in struct settings the value goes, in bytes */
     const char *help;
 };
 
-/* Of the verb's options, from number 0 on, the usual ones first.  NULL: there are fewer. */
+/* Returns the row of an option of the verb, or NULL behind the last one.  Number 0 is the
+ * first, and those that are used most come first. */
 const struct option_row *option_at(const struct verb *verb, size_t number);
 
-/* What shells can offer for the value. */
+/* What shells can offer as the value of an option. */
 enum option_values { VALUES_NONE, VALUES_FILES, VALUES_KINDS, VALUES_HASHES };
 enum option_values option_values(const struct option_row *option);
 
 /* ---- Help (help.c) ------------------------------------------------------------------- */
 
-/* The verbs in a line each. */
+/* Prints the verbs, one on each line. */
 void help_usage(FILE *to);
 
-/* What 'perhaps help' prints, and 'perhaps help VERB', with all options or the usual ones. */
+/* Print what 'perhaps help' and 'perhaps help VERB' print, the latter with all options or only
+ * with those that are used most. */
 void help_print(void);
 void help_verb(const struct verb *verb, bool all);
 
-/* What somebody meant who mistyped a name, with or without its "--".  NULL: nobody can tell. */
+/* Return the name that is most like what was typed, so that an error message can ask whether it
+ * was meant; NULL if none is like it.  What was typed may begin with "--". */
 const char *help_nearest_verb(const char *typed);
 const char *help_nearest_option(const struct verb *verb, const char *typed);
 
-/* Prints the completions for bash, zsh or fish.  false: there are none for such a shell. */
+/* Prints the completion script for bash, zsh or fish.  Returns false for any other shell. */
 bool help_completion(const char *shell);
 
 #endif

@@ -1,30 +1,38 @@
-/* output.h - records of blocks to standard output. */
+/* output.h - writes records of blocks to standard output.
+ *
+ * Many threads make the output of their blocks at once.  output_write() then writes the blocks
+ * in order, in a stage that is in order. */
 #ifndef OUTPUT_H
 #define OUTPUT_H
 
 #include "lines.h"
 
+/* Standard output, for the blocks of one run. */
 struct output {
     int error; /* errno of the first failure; nothing is written after it */
 };
 
 /* Of the records that have been dealt with, makes those the output of the block whose answer is
- * 'wanted': moves them together where they are.  Returns how many there are. */
+ * 'wanted', by moving them together within the text.  Returns how many there are.  The records
+ * of the block no longer lie where they were. */
 size_t output_keep(struct block *block, bool wanted);
 
-/* Makes all records the output, each behind the names of the filters that hold it, or "no", and
- * a tab.  'answer' has a row for each filter.  false: no memory. */
+/* Makes all records that have been dealt with the output, each after a tab and, before it, the
+ * names of the filters that hold it, or "no".  'answer' has 'count' answers for each filter,
+ * one filter after the other.  Returns false if there is no memory. */
 bool output_names(struct block *block, const char *const *name, size_t nnames,
                   const bool *answer);
 
-/* The same for their numbers, which stand behind the record and a tab; one that may mean more,
- * as 15+.  false: no memory. */
+/* Makes all records that have been dealt with the output, each before a tab and its number.
+ * The highest number that is counted may mean more, and is printed as 15+.  Returns false if
+ * there is no memory. */
 bool output_numbers(struct block *block);
 
-/* Writes the output of the block.  false: failed, now or before. */
+/* Writes the output of the block.  Returns false if that fails, or failed before. */
 bool output_write(struct output *output, const struct block *block);
 
-/* Ends the program if writing failed, having said why, and the outcome ("; F is unchanged"). */
+/* Ends the program if writing failed, with the reason and the outcome ("; F is unchanged").
+ * Says nothing if a pipe was closed by its reader. */
 void output_settle(const struct output *output, const char *outcome);
 
 #endif

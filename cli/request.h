@@ -1,4 +1,8 @@
-/* request.h - the filter that the command line asks for, and what the library knows of it. */
+/* request.h - turns the options of the command line into what the library takes: the options
+ * and the plan of a filter that is to be made, and its hash.
+ *
+ * It stands between the verbs and perhaps_create(), and is also where the verbs ask what a kind
+ * can do, since the command line names no kind but one (see request.c). */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -7,83 +11,95 @@
 #include "numbers.h"
 #include "options.h"
 
-/* How many keys it must hold. */
+/* For how many keys a filter is made. */
 struct size {
-    uint64_t capacity; /* or begins with, if it grows */
+    uint64_t capacity; /* if it grows, what it begins with */
     bool grows;
 };
 
-/* Where nothing is known: a few hundred KB. */
+/* The capacity that a filter begins with if it grows and nothing tells how many keys will come:
+ * this takes a few hundred KB. */
 #define CAPACITY_TO_BEGIN_WITH 65536
 
+/* Returns whether --window is given. */
 bool request_window(const struct settings *settings);
 
-/* Whether it can begin small: no kind is named, or one that grows. */
+/* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */
 bool request_may_grow(const struct settings *settings);
 
-/* What the options say of its size, for which no input need be read: 0 keys if nothing. */
+/* Returns the size that the options ask for, without reading any input.  The capacity is 0 if
+ * they do not tell. */
 struct size request_size(const struct settings *settings);
 
-/* The options for it, but for its hash. */
+/* Returns the options of the filter for perhaps_create(), but for its hash. */
 struct perhaps_options request_options(const struct settings *settings, struct size size);
 
-/* The same, and its plan.  An option that the kind would not heed (--factor where there are no
- * layers) ends the program, having complained about 'name'; with no --kind it chooses one that
- * heeds it. */
+/* Fills in the options and the plan of the filter.  Without --kind, chooses the first kind that
+ * does what the options ask for.  With --kind, ends the program if an option has no effect on
+ * that kind, such as --factor on a kind without layers.  'name' begins the error message. */
 void request_plan(const struct settings *settings, struct size size, const char *name,
                   struct perhaps_options *options, struct perhaps_plan *plan);
 
-/* Whether the kind of that name has the abilities by itself. */
+/* Returns whether the kind with this name has all these abilities (PERHAPS_CAN_...) by itself,
+ * not through its base. */
 bool kind_can(const char *name, unsigned abilities);
 
-/* false, setting *value to 0, if the kind has no such field in its geometry. */
+/* Sets *value to the field with this name of the geometry.  Returns false, and sets *value to
+ * 0, if the kind has no such field. */
 bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *value);
 
-/* Whether the number of keys of such a filter is that of the keys added: those of Bloom kinds
- * count only what set a bit. */
+/* Returns whether such a filter counts every key that was added.  Bloom kinds do not: they
+ * count only keys that set a bit. */
 bool counts_all(const struct perhaps_plan *plan);
 
-/* How many keys, in expectation, were taken for old while 'nnew' were found to be new, after
- * 'before' of them. */
+/* Returns how many new keys, in expectation, were taken for old ones while 'nnew' keys were
+ * found to be new.  The filter counted 'before' keys when that began. */
 double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t nnew);
 
-/* ", 9.9 bits a key"; nothing as long as most of a filter is empty. */
+/* Returns ", 9.9 bits a key"; or an empty text while less than half of the filter is used,
+ * since the number would then tell little. */
 struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes);
 
-/* ", room for 39,000 keys more"; nothing for those that grow or are full. */
+/* Returns ", room for 39,000 keys more"; or an empty text for a filter that grows, forgets or
+ * is full. */
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys);
 
-/* Whether it holds more keys than its rate is kept for; and "; the rate is now 2 %, above the
- * 1 %", or nothing. */
+/* Returns whether the filter has more keys than its rate is kept for, and a higher rate. */
 bool is_over(const struct perhaps_stats *stats);
+/* Returns "; the rate is now 2 %, above the 1 %"; or an empty text unless 'over'. */
 struct text over_of(bool over, double fpr_now, double fpr);
 
 /* ---- The hash, and its secret -------------------------------------------------------- */
 
 #define SECRET_NBYTES 16
 
-/* It points into itself, so it must stay where it is. */
+/* The hash of a filter, as the library takes it.  'chosen' points to 'secret', so a struct
+ * hashing must stay where it is.  The target has it. */
 struct hashing {
     const struct settings *settings;
-    struct perhaps_hashing chosen; /* as the library takes it */
+    struct perhaps_hashing chosen;
     uint8_t secret[SECRET_NBYTES];
-    bool made; /* the secret is new */
+    bool made; /* the secret is new, and must be written to its file */
 };
 
-/* That of a filter that is to be made.  A secret is made if there is no file of it yet. */
+/* Chooses the hash of a filter that is to be made.  Makes a secret if one is asked for and its
+ * file does not exist.  Writes nothing yet.  Ends the program if the options do not fit
+ * together. */
 void hashing_choose(struct hashing *hashing, const struct settings *settings);
 
-/* That of a filter that is there: the secret, if one is given. */
+/* Reads the secret of a filter that exists, if --key-file is given.  Ends the program if it
+ * cannot. */
 void hashing_read(struct hashing *hashing, const struct settings *settings);
 
-/* Writes a secret that was made to its file; then tells so, unless it shall be quiet; or takes
- * the file away again. */
+/* These do nothing unless the secret was made.  hashing_keep() writes it to its file, or ends
+ * the program.  When the filter is saved too, hashing_tell() says so, except under --quiet and
+ * --json; if the filter could not be saved, hashing_drop() removes the file. */
 void hashing_keep(const struct hashing *hashing);
 void hashing_tell(const struct hashing *hashing);
 void hashing_drop(const struct hashing *hashing);
 
-/* Says of the filter 'name' that it cannot be opened with the secret that is given, or without
- * one. */
+/* Ends the program because the filter 'name' cannot be opened with the secret that was given,
+ * or without one. */
 _Noreturn void hashing_fail(const struct settings *settings, const char *name);
 
 #endif

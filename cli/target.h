@@ -1,5 +1,9 @@
-/* target.h - the filter that a verb works on: where it is, its secret, its lock.  It is where
- * it is: in a file, or on servers. */
+/* target.h - the filter that a verb works on: in a file or on servers.
+ *
+ * A target has the filter, its place, its secret and its lock.  The verbs call the functions of
+ * the first section without knowing where the filter lies, and those of the other two when they
+ * must.  All functions here, except the stages of remote.c, end the program with a message if
+ * they cannot do what they are asked. */
 #ifndef TARGET_H
 #define TARGET_H
 
@@ -8,8 +12,8 @@
 #include "input.h"
 #include "request.h"
 
-/* A build without the client (PERHAPS_CLUSTER=OFF): remote_new() refuses every address, so that
- * none of these is called. */
+/* A build without the client (PERHAPS_CLUSTER=OFF) does not link these functions.  It never
+ * calls them, because remote_new() refuses every address. */
 #ifdef WITHOUT_CLUSTER
 #pragma weak perhaps_cluster_add_many
 #pragma weak perhaps_cluster_contains_many
@@ -29,114 +33,125 @@ enum { WITH_CLUSTER = 0 };
 enum { WITH_CLUSTER = 1 };
 #endif
 
+/* The connections of a target on servers (remote.c). */
 struct remote;
 
+/* The filter of a verb, and its place.  Invariant: at most one of 'filter' and 'remote' is set.
+ * target.c has a list of all targets, and atexit() closes those that are open, so that every
+ * end of the program gives back the locks. */
 struct target {
     const struct settings *settings;
-    perhaps_filter *filter; /* NULL: it lies on servers */
-    struct remote *remote;  /* NULL: it does not */
-    const char *path;       /* or address, without a password, for messages */
-    bool in_place;          /* what changes 'filter' changes the file */
+    perhaps_filter *filter; /* NULL: it lies on servers, or is not opened yet */
+    struct remote *remote;  /* NULL: it lies in a file */
+    const char *path;       /* or the address, without a password; for messages */
+    bool in_place;          /* what changes 'filter' changes the file at once */
     bool streams;           /* is saved to standard output */
-    bool fresh;             /* nothing was at 'path': saving replaces nothing */
-    int lock;               /* descriptor whose file is locked, always above 2; else none */
-    char *lock_path;        /* of a file of its own, as long as there is none at 'path' */
-    struct hashing hashing; /* of one that is made: its secret is written when it is saved */
-    char *outcome;          /* "; F is unchanged": what an error leaves, to end its message */
-    struct target *next;
+    bool fresh;             /* there was nothing at 'path', so saving must replace nothing */
+    int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
+    char *lock_path; /* of a lock file, while there is none at 'path'; else NULL */
+    struct hashing hashing; /* of a new filter: its secret is written when it is saved */
+    char *outcome;          /* "; F is unchanged": what an error leaves, for its message */
+    struct target *next;    /* in the list of open targets */
 };
 
-/* All below end the program, having complained, where they cannot do it. */
-
-/* One with nothing in it yet. */
+/* Returns a target without a filter yet.  'path' must stay where it is. */
 struct target *target_new(const struct settings *settings, const char *path);
 
-/* Releases its lock, too.  When the program ends this is done to all targets. */
+/* Closes the filter, gives back the lock and releases the target.  At the end of the program
+ * this is done for all targets that are still open. */
 void target_close(struct target *target);
 
-/* Whether the verb must know the secret of a filter that has one. */
+/* Returns whether the verb must know the secret of a filter that has one. */
 bool needs_secret(const struct settings *settings);
 
 /* ---- In a file or on servers ------------------------------------------------------------- */
 
-/* Opens the filter at 'path' read-only; one on servers, to be added to as well. */
+/* Opens the filter at 'path' to be read; one on servers also to be added to. */
 struct target *target_open(const struct settings *settings, const char *path);
 
-/* Whether the keys of a block are there: a stage's work, by any number of threads.  Writes the
- * answers.  Returns whether all went well. */
+/* Asks the filter whether the keys of a block are present, and writes the answers.  Any number
+ * of threads may do so at once, in a stage.  Returns false, and notes the error in the block,
+ * if it fails. */
 bool target_ask(const struct target *target, struct block *block, size_t *npresent);
 
-/* As perhaps_stats_of(); and what else is known of one on servers, unless that is NULL.
- * 'outcome' ("; all is done") ends the message of an error. */
+/* Fills in *stats as perhaps_stats_of() does, and *servers (may be NULL) with what else is
+ * known of a filter on servers; all zero for a file.  'outcome' ("; all is done") ends the
+ * message of an error. */
 void target_stats(const struct target *target, struct perhaps_stats *stats,
                   struct perhaps_cluster_stats *servers, const char *outcome);
 
-/* input_settle(), for blocks that have gone through stages that ask or add to it. */
+/* Does what input_settle() does, for stages that ask the target or add to it: an error may be
+ * due to the servers instead of the input. */
 void target_settle(const struct target *target, const struct input *input,
                    const struct block *last, const char *outcome);
 
 /* ---- In a file --------------------------------------------------------------------------- */
 
-/* Ends the program if --check has found damage. */
+/* Ends the program if --check found damage while the filter was read. */
 void target_settle_damage(const struct target *target);
 
-/* Prepares to save at 'path' (NULL: nowhere): refuses what would fail in the end, as far as it
- * can be told, and keeps other processes from changing the filter there until the program
- * ends, so that none of two changes is lost.  Then create or load. */
+/* Prepares to save a filter at 'path' (NULL: it will not be saved).  Finds, as far as possible,
+ * what would make saving fail, and locks the place until the program ends, so that of two
+ * processes that change the filter none loses its changes.  Call target_create() or
+ * target_load() next. */
 struct target *target_reserve(const struct settings *settings, const char *path);
 
-/* The same for -o; "-" is standard output. */
+/* Does the same for -o, where "-" is standard output. */
 struct target *target_reserve_output(const struct settings *settings);
 
-/* Refuses to replace a file that is no filter, unless --force is given. */
+/* Ends the program if there is a file that is no filter, unless --force is given. */
 void target_check_replaced(const struct target *target);
 
-/* Makes an empty filter, and a secret if one is wanted and there is none. */
+/* Makes an empty filter of this size in memory.  Makes a secret, too, if one is asked for and
+ * its file does not exist. */
 void target_create(struct target *target, struct size size);
 
-/* Loads the filter at 'from', to be changed. */
+/* Loads the filter at 'from', which may be another path, to be changed in memory; maps it if
+ * the target is 'in_place'. */
 void target_load(struct target *target, const char *from);
 
-/* Whether there is a filter at 'path' of a kind that can be changed where it is, by us. */
+/* Returns whether the file at 'path' has a filter of a kind that can be changed in place, and
+ * we may write to it. */
 bool target_takes_in_place(const char *path);
 
-/* Maps the filter at 'path' to be changed where it is, by others too that do so, but by none
- * that reserves it. */
+/* Maps the filter at 'path' to be changed in place.  Other processes may do the same meanwhile,
+ * but none can have reserved the file. */
 struct target *target_open_in_place(const struct settings *settings, const char *path);
 
-/* Saves it where it was reserved, and its secret if that is new. */
+/* Saves the filter at the place that was reserved, and its secret if that is new. */
 void target_save(const struct target *target);
 
 /* ---- On servers: redis://host:port/name (remote.c) --------------------------------------- */
 
-/* Whether it is the address of such a filter. */
+/* Returns whether 'path' is the address of a filter on servers. */
 bool is_remote(const char *path);
 
-/* Makes ready, and reaches for no server yet.  'doing' ("making") stands in the progress line
- * of long work. */
+/* Makes a target for an address, and connects to no server yet.  'doing' is a word for the
+ * progress line of long work ("making"). */
 struct target *remote_new(const struct settings *settings, const char *address,
                           const char *doing);
 
-/* Opens one that is ready. */
+/* Connects to the servers and opens the filter of the target. */
 void remote_open(const struct target *target);
 
-/* NULL is allowed. */
+/* Closes all connections.  'remote' may be NULL. */
 void remote_close(struct remote *remote);
 
-/* For what one thread does alone. */
+/* Returns the handle for calls that one thread makes alone. */
 perhaps_cluster *remote_handle(const struct target *target);
 
-/* Ends the program if a call with this handle returned an error (0: none); the outcome
- * ("; F was not made") ends the message. */
+/* Ends the program if a call with this handle returned an error (0: none).  'outcome' ("; F was
+ * not made") ends the message. */
 void remote_settle(const struct target *target, int error, const char *outcome);
 
-/* Stages' work, by any number of threads, each of which that works has a handle of its own:
- * asks an open filter about the keys of a block, or adds them.  Writes the answers, of which
- * those that are not known are false.  Returns whether all went well. */
+/* These are for stages: any number of threads may call them, and each gets a handle of its own.
+ * They ask an open filter about the keys of a block, or add the keys to it, and write the
+ * answers.  If they fail they return false and note the error in the block; answers that are
+ * not known are false. */
 bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
 bool remote_add(struct remote *remote, struct block *block);
 
-/* Whether the error of the block is that of a key, the one behind those that are done. */
+/* Returns whether the error of the block is about a key: the first one that is not done. */
 bool remote_blames_key(const struct block *block);
 
 #endif
