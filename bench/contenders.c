@@ -1,4 +1,5 @@
-/* contenders.c - the kinds of the library, as the registry has them, and libbloom. */
+/* contenders.c - lists who is measured: all kinds in the library's registry, then the peers.
+ * It names no kind, so a new kind is measured without a change here. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 /* ---- Kinds of the library ---------------------------------------------------------------- */
 
+/* A window has as many keys as the filters beside it have capacity, so that they compare. */
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
 {
@@ -48,6 +50,8 @@ static const struct perhaps_kind *kind_named(const char *name)
     return kind;
 }
 
+/* The load of a Bloom filter is a share of bits, not of slots; only kinds that remove have
+ * slots. */
 static void tell(const void *filter, struct facts *facts)
 {
     struct perhaps_stats stats;
@@ -61,7 +65,7 @@ static void tell(const void *filter, struct facts *facts)
                              .cpu = stats.cpu };
 }
 
-/* The body is almost proportional to the capacity: a few corrections settle it. */
+/* The body is almost proportional to the capacity, so a few corrections come close enough. */
 uint64_t contender_capacity(const struct contender *contender, double fpr, double body_nbytes)
 {
     struct perhaps_plan plan;
@@ -74,6 +78,9 @@ uint64_t contender_capacity(const struct contender *contender, double fpr, doubl
     }
     return (uint64_t)keys;
 }
+
+/* Both forms of a call take a piece of keys: the single form calls the library once a key, the
+ * batched form once for all. */
 
 static size_t add_single(void *filter, const struct perhaps_keys *keys)
 {
@@ -114,7 +121,9 @@ static size_t remove_batched(void *filter, const struct perhaps_keys *keys)
     return perhaps_remove_many(filter, keys, removed, &nremoved) ? SIZE_MAX : nremoved;
 }
 
-/* Others that remove stop at their rate, or grow. */
+/* Returns whether the kind is one table of buckets, which its geometry tells.  Such a filter
+ * takes keys as long as it finds a free slot; other kinds that remove stop at their key limit,
+ * or grow. */
 static bool has_buckets(const struct perhaps_kind *kind)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01, .kind = kind->name };
@@ -147,9 +156,12 @@ static struct contender contender_of(const struct perhaps_kind *kind)
 
 /* ---- libbloom (github.com/jvirkki/libbloom): a classic Bloom filter in C ----------------- */
 
+/* Without the library it is still listed, and the table says what is missing. */
+
 #ifdef HAVE_LIBBLOOM
 #include <bloom.h>
 
+/* bloom_init() would overflow for more bits than an int can count, so that is refused first. */
 static const char *libbloom_create(const struct contender *self, const struct task *task,
                                    void **filter)
 {
@@ -213,6 +225,7 @@ static const struct contender libbloom = {
 
 /* ---- All of them ------------------------------------------------------------------------- */
 
+/* Stands in for peer_rocksdb.cc where that is not built. */
 #ifndef HAVE_ROCKSDB
 size_t peer_rocksdb(struct contender *list)
 {
@@ -225,6 +238,7 @@ size_t peer_rocksdb(struct contender *list)
 }
 #endif
 
+/* Keeps room for all peers, even if the registry has more kinds than fit. */
 size_t contenders_list(struct contender list[CONTENDERS_MAX])
 {
     enum { PEERS_MOST = 8 };

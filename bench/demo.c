@@ -1,6 +1,7 @@
-/* perhaps-demo - the main job on real input: the paths of all installed files, and
- * (the interview question at one hundredth) fifty million phone numbers.
- * Exits with 1 if a key is not found, or if more absent ones are than was asked for. */
+/* perhaps-demo - does the main job of the library on real input: the paths of all installed
+ * files, and fifty million phone numbers (the interview question at one hundredth).  Prints a
+ * table with a column for each.  Exits with 1 if a key that was added is not found, or if there
+ * are more false positives than the rate allows. */
 #include <err.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,15 +16,15 @@ static const double fpr = 0.001;
 /* One column of the table. */
 struct trial {
     const char *title;
-    perhaps_filter *filter;
+    perhaps_filter *filter; /* main() releases it */
     struct perhaps_plan plan;
     uint64_t keys;
-    uint64_t present, found;          /* asked for, and "perhaps" */
-    uint64_t absent, false_positives; /* the same of those that are not in the set */
-    uint64_t questions;               /* that were timed */
+    uint64_t present, found;          /* keys in the set: asked for, answered "perhaps" */
+    uint64_t absent, false_positives; /* keys not in the set: the same */
+    uint64_t questions;               /* how many were timed */
     double build_seconds, question_seconds;
-    double all_seconds; /* with reading or generating, and checking */
-    uint64_t exact_nbytes;
+    double all_seconds;    /* including reading or making the keys, and checking */
+    uint64_t exact_nbytes; /* what an exact set of the keys would take */
 };
 
 static void stop_on(int error)
@@ -40,7 +41,7 @@ static void *grow(void *memory, size_t nbytes)
     return memory;
 }
 
-/* ---- What both do ------------------------------------------------------------------------ */
+/* ---- What both trials do ----------------------------------------------------------------- */
 
 static void create(struct trial *trial, uint64_t keys)
 {
@@ -58,7 +59,8 @@ static void add(struct trial *trial, const struct perhaps_keys *keys)
     trial->build_seconds += seconds_now() - start;
 }
 
-/* Asks for keys of which those at even places are in the set if 'half', none if not. */
+/* Asks for keys and counts the answers.  With 'half' the keys at even places are in the set,
+ * and this is timed; otherwise none is in the set. */
 static void ask(struct trial *trial, const struct perhaps_keys *keys, bool half)
 {
     bool *answer = grow(NULL, keys->count);
@@ -80,7 +82,8 @@ static void ask(struct trial *trial, const struct perhaps_keys *keys, bool half)
 
 /* ---- Paths ------------------------------------------------------------------------------- */
 
-/* Where dpkg keeps no lists, what lies in /usr.  In the order of their bytes, and each once. */
+/* Prints the paths that dpkg lists, or those in /usr if dpkg keeps no lists: in the order of
+ * their bytes, as bsearch() needs them, and each once. */
 static const char list_paths[] = "{ cat /var/lib/dpkg/info/*.list 2>/dev/null || "
                                  "find /usr; } | LC_ALL=C sort -u";
 
@@ -94,6 +97,8 @@ static int compare(const void *left, const void *right)
     return order ? order : (a->nbytes > b->nbytes) - (a->nbytes < b->nbytes);
 }
 
+/* Returns all paths, and sets *count.  Each key points to a line that getline() allocated; the
+ * caller frees these. */
 static struct perhaps_key *read_paths(size_t *count)
 {
     struct perhaps_key *paths = NULL;
@@ -114,7 +119,8 @@ static struct perhaps_key *read_paths(size_t *count)
     return paths;
 }
 
-/* The path with the first of "~", "~~" ... behind it that makes it a new one. */
+/* Returns path i with "~" behind it, or "~~" and so on, if there is such a path already.  So
+ * absent keys look like present ones.  The caller frees the text. */
 static struct perhaps_key alter(const struct perhaps_key *paths, size_t count, size_t i)
 {
     char *text = grow(NULL, paths[i].nbytes + TILDES_MAX);
@@ -128,6 +134,7 @@ static struct perhaps_key alter(const struct perhaps_key *paths, size_t count, s
     return other;
 }
 
+/* Builds a filter of all paths, and asks for each path and its altered form in turn. */
 static void try_paths(struct trial *trial)
 {
     size_t count;
@@ -160,8 +167,8 @@ static const char phone_prefix[] = { '+', '4', '9', '1', '5' };
 enum { PHONE_DIGITS = 9, PHONE_NBYTES = sizeof phone_prefix + PHONE_DIGITS };
 enum { CHUNK = 100000, ABSENT = 10000000 };
 
-/* "+4915" and nine digits.  The i-th of a thousand million different ones, as the factor is
- * prime to ten. */
+/* Writes phone number i: "+4915" and nine digits.  The numbers below a thousand million are all
+ * different, since the factor is prime to ten. */
 static void put_phone(char *text, uint64_t i)
 {
     uint64_t number = (i * UINT64_C(618033989) + 152005417) % 1000000000;
@@ -170,7 +177,7 @@ static void put_phone(char *text, uint64_t i)
         text[sizeof phone_prefix + (size_t)digit] = (char)('0' + number % 10);
 }
 
-/* Numbers first, first + 1 ..., at the places 'at', at + step ... of the text. */
+/* Writes the phone numbers first, first + 1 ... to the places at, at + step ... of the text. */
 static void put_phones(char *text, size_t at, size_t step, uint64_t first)
 {
     for (size_t i = at; i < CHUNK; i += step)
@@ -183,6 +190,9 @@ static void show_progress(uint64_t done, uint64_t all)
         fputs(done == all ? ".\n" : ".", stderr);
 }
 
+/* Builds a filter of 'count' phone numbers, a chunk at a time, so that memory for one chunk is
+ * enough.  Then asks for numbers of which half are in the set, and for many that are not, to
+ * measure the rate. */
 static void try_phones(struct trial *trial, uint64_t count)
 {
     double start = seconds_now();
@@ -218,7 +228,7 @@ static void print_texts(const char *label, const char *a, const char *b)
     printf("  %-36s %14s %16s\n", label, a, b);
 }
 
-/* "50,000,000".  Returns its length. */
+/* Writes a number with commas: "50,000,000".  Returns its length. */
 static int group(uint64_t n, char text[32])
 {
     int before = n < 1000 ? 0 : group(n / 1000, text);
@@ -276,7 +286,8 @@ static void print_table(const struct trial *a, const struct trial *b)
          "  (3) reading and making the keys, and checking, is counted");
 }
 
-/* A rate that is as asked exceeds seven standard deviations once in 10^12 times. */
+/* Returns 1, and says why, if a trial went wrong.  A filter that keeps its rate has more false
+ * positives than seven standard deviations above it only once in 10^12 runs. */
 static int judge(const struct trial *trial)
 {
     double expected = fpr * (double)trial->absent;

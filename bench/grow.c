@@ -1,4 +1,7 @@
-/* grow.c - who grows, in which order all is measured, and the tables. */
+/* grow.c - chooses the filters that grow, measures them pass by pass, and prints the tables.
+ *
+ * All filters go through one pass before any goes through the next, so that each table is
+ * printed as soon as its numbers are there. */
 #include "grow.h"
 
 #include <err.h>
@@ -7,9 +10,10 @@
 
 enum { GROWTHS_MAX = 8 };
 
-/* ---- Who grows --------------------------------------------------------------------------- */
+/* ---- The filters ------------------------------------------------------------------------- */
 
-/* The highest round rate that takes slots of 16 bits, which are the fastest. */
+/* Returns the highest round rate for which an elastic filter takes slots of 16 bits, which are
+ * the fastest. */
 static double fpr_of_16_bits(uint64_t capacity)
 {
     static const double rates[] = { 0.01, 0.005, 0.003, 0.002, 0.001, 0.0005 };
@@ -26,7 +30,7 @@ static double fpr_of_16_bits(uint64_t capacity)
     return 0.003;
 }
 
-/* "chain blocked x2 1%" */
+/* Writes a name such as "chain blocked x2 1%". */
 static void set_name(struct growth *growth)
 {
     const struct perhaps_options *o = &growth->options;
@@ -37,6 +41,8 @@ static void set_name(struct growth *growth)
              o->base ? o->base : "", factor, 100 * o->fpr);
 }
 
+/* Fills in what follows from growth->options.  A window does not grow: it is made for all the
+ * keys, and the table shows what it takes beside those that grow. */
 static void prepare(struct growth *growth, const struct settings *settings)
 {
     struct perhaps_options *options = &growth->options;
@@ -59,6 +65,8 @@ static void prepare(struct growth *growth, const struct settings *settings)
                   growth->grows, "stops", "layer_stops");
 }
 
+/* Lists the filters, or those of --kind.  The window stands last: print_stops() relies on it.
+ * Returns how many there are. */
 static size_t list_growths(const struct settings *settings, struct growth *list)
 {
     const double sharp = fpr_of_16_bits((uint64_t)settings->start.at[0]), usual = 0.01;
@@ -152,7 +160,8 @@ static void print_legend(const struct settings *settings)
            settings->repeat.at[0], "");
 }
 
-/* All have their stops at the same numbers of keys. */
+/* Prints memory and rate at each doubling.  All filters have their stops at the same numbers of
+ * keys; the window has only one, and is left out. */
 static void print_stops(const struct growth *growths, size_t count)
 {
     char keys[16];
@@ -174,6 +183,7 @@ static void print_stops(const struct growth *growths, size_t count)
     }
 }
 
+/* Prints how much more memory chains take than one filter that was planned. */
 static void print_layers(const struct growth *growths, size_t count)
 {
     size_t stop;
@@ -190,7 +200,7 @@ static void print_layers(const struct growth *growths, size_t count)
         }
 }
 
-/* What follows from the watching and the timing. */
+/* Adds to the row what follows from watching and timing. */
 static void conclude(struct growth *growth)
 {
     double bits = 8 * (double)growth->nbytes / (double)growth->keys;
@@ -203,7 +213,8 @@ static void conclude(struct growth *growth)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-/* Goes on with the others where there is a problem; 'columns' show what came out. */
+/* Sends all filters through one pass, and prints a table of what came out unless 'columns' is
+ * NULL.  A filter with a problem takes no part in later passes; the others go on. */
 static void run_pass(struct growth *growths, size_t count,
                      const char *(*pass)(struct growth *growth), const char *title,
                      const char *columns)

@@ -1,29 +1,37 @@
-/* grow_pause.c - how long single calls take while a filter grows.
+/* grow_pause.c - measures how long single calls take while a filter grows.
  *
- * The machine interrupts every program now and then, for longer than any call takes.  Who
- * writes a line of memory for each key, and takes as long for a call as the filter does on
- * average, sees as many interruptions, and first touches of new pages.  And the filter grows
- * alike in every run: what it does itself comes again at the same keys, what is done to it does
- * not. */
+ * The machine interrupts every program now and then, for longer than any call takes.  Two
+ * things tell its pauses from those of the filter:
+ *
+ * - A bare loop writes a line of memory for each key, and takes as long for a call as the
+ *   filter does on average.  So it sees as many interruptions and first touches of new pages,
+ *   and what the filter shows beyond that is its own.
+ * - The filter grows alike in every run.  What it does itself takes long at the same keys in
+ *   each run; interruptions come at other keys.  So the least of all runs counts for each
+ *   group of calls. */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "grow.h"
 
-/* A call that takes longer is one of the long ones. */
+/* A call that takes longer than LONG_CALL_NS is a long one.  64 doublings of four bins each
+ * hold any time.  Times are compared between runs in groups of GROUP_KEYS calls, which takes a
+ * quarter of a byte for a key. */
 enum { LONG_CALL_NS = 100000, BINS = 4 * 64, GROUP_KEYS = 16 };
 
+/* The times of all calls, over all runs: one stopwatch for the filter, one for the bare loop.
+ * stopwatch_open() makes it and stopwatch_close() releases it. */
 struct stopwatch {
     const struct growth *growth;
     struct key_buffer buffer;
-    uint64_t bins[BINS];
+    uint64_t bins[BINS]; /* how many calls took so long */
     uint64_t calls, long_calls, longest_ns;
-    uint64_t short_ns; /* all calls but the long ones */
-    uint32_t *groups;  /* the longest of each GROUP_KEYS calls, where that was the least */
+    uint64_t short_ns; /* all calls but the long ones together */
+    uint32_t *groups;  /* the longest call of each group, in the run where that was least */
     uint64_t ngroups;
-    uint32_t group_ns; /* of the group that is being called */
-    uint64_t last;
+    uint32_t group_ns; /* the longest call yet of the current group */
+    uint64_t last;     /* the clock after the last call */
 };
 
 static uint64_t ns_now(void)
@@ -43,7 +51,7 @@ static unsigned bin_of(uint64_t ns)
     return 4 * (top - 1) + (unsigned)(ns >> (top - 2) & 3);
 }
 
-/* What all in the bin are below. */
+/* Returns what all times of the bin are below. */
 static double bin_end(unsigned bin)
 {
     if (bin < 4)
@@ -51,7 +59,7 @@ static double bin_end(unsigned bin)
     return (double)(4 + bin % 4 + 1) * (double)(UINT64_C(1) << (bin / 4 - 1));
 }
 
-/* Below this are all but that share of the calls. */
+/* Returns a time that all calls but the share 'beyond' stay below. */
 static double quantile(const struct stopwatch *s, double beyond)
 {
     uint64_t left = (uint64_t)(beyond * (double)s->calls), seen = 0;
@@ -65,6 +73,8 @@ static double quantile(const struct stopwatch *s, double beyond)
 
 /* ---- Calls ------------------------------------------------------------------------------- */
 
+/* Notes the time of the call for this key.  The clock is read once a call: the end of one call
+ * is the start of the next. */
 static void note(struct stopwatch *s, uint64_t key)
 {
     uint64_t now = ns_now(), ns = now - s->last;
@@ -83,6 +93,8 @@ static void note(struct stopwatch *s, uint64_t key)
         *least = s->group_ns;
 }
 
+/* Adds a piece of keys, one a call.  Making the keys is not timed.  Returns NULL, or what is
+ * wrong. */
 static const char *add_piece(struct stopwatch *s, perhaps_filter *filter, uint64_t first,
                              size_t count)
 {
@@ -99,7 +111,9 @@ static const char *add_piece(struct stopwatch *s, perhaps_filter *filter, uint64
     return NULL;
 }
 
-/* 'pace': ns that a call takes at least. */
+/* Writes a line of memory for each key; each call takes 'pace' ns at least.  The last key
+ * reaches the end of as much memory as the filter has, so that new pages come at the same
+ * pace. */
 static void write_piece(struct stopwatch *s, volatile uint64_t *words, uint64_t first,
                         size_t count, uint64_t pace)
 {
@@ -122,7 +136,8 @@ static size_t piece_at(const struct stopwatch *s, uint64_t first)
     return piece_of(s->growth->keys - first, s->growth->settings->piece);
 }
 
-/* '*huge', whether most of the filter came to lie on huge pages. */
+/* Lets a new filter grow once, and sets *huge to whether most of it lies on huge pages in the
+ * end.  Returns NULL, or what is wrong. */
 static const char *run_filter(struct stopwatch *s, bool *huge)
 {
     perhaps_filter *filter;
@@ -138,6 +153,8 @@ static const char *run_filter(struct stopwatch *s, bool *huge)
     return problem;
 }
 
+/* Lets the bare loop run once, in new memory on pages like those of the filter: a first touch
+ * of a huge page takes longer.  Returns NULL, or what is wrong. */
 static const char *run_bare(struct stopwatch *s, bool huge, uint64_t pace)
 {
     size_t nbytes = (size_t)s->growth->nbytes + 64;
@@ -147,7 +164,8 @@ static const char *run_bare(struct stopwatch *s, bool huge, uint64_t pace)
         return "out of memory";
     madvise(words, nbytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
     for (uint64_t first = 0; first < s->growth->keys; first += piece_at(s, first)) {
-        (void)keys_added(&s->buffer, first, piece_at(s, first)); /* between pieces, the same */
+        /* As in add_piece(), keys are made between pieces, so that the cache is left alike. */
+        (void)keys_added(&s->buffer, first, piece_at(s, first));
         write_piece(s, words, first, piece_at(s, first), pace);
     }
     munmap(words, nbytes);
@@ -174,6 +192,7 @@ static json_t *json_pauses(const struct stopwatch *s)
     return pauses;
 }
 
+/* No group was timed yet: UINT32_MAX, which any time is below. */
 static void stopwatch_open(struct stopwatch *s, const struct growth *growth)
 {
     *s = (struct stopwatch){ .growth = growth, .ngroups = growth->keys / GROUP_KEYS };
@@ -190,6 +209,7 @@ static void stopwatch_close(struct stopwatch *s)
     free(s->groups);
 }
 
+/* Filter and bare loop take turns, so that both see the same machine. */
 const char *grow_pause(struct growth *growth)
 {
     struct stopwatch own, bare;

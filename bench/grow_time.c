@@ -1,13 +1,14 @@
-/* grow_time.c - how long it takes to grow, to be asked then, and to forget again.
+/* grow_time.c - measures how long a filter takes to grow, to answer then, and to remove keys.
  *
- * Keys come in batches of a piece.  In turn with each piece come as many bare accesses to as
- * many bytes as the filter has at that moment, and in the asking as many questions to a filter
- * of fixed size with the same keys.  Of each piece the best of all passes counts; it grows anew
- * in each. */
+ * Keys come in batches of a piece.  In turn with each piece come as many bare accesses, over as
+ * many bytes as the filter has at that moment.  While keys are asked for, a filter of fixed
+ * size with the same keys has its turn, too.  A new filter grows in each pass, and the best
+ * time of each piece counts. */
 #include <malloc.h>
 
 #include "grow.h"
 
+/* Returns how much memory the process has in use, as Linux tells; 0 elsewhere. */
 static uint64_t resident_nbytes(void)
 {
     unsigned long long size, resident = 0;
@@ -21,7 +22,9 @@ static uint64_t resident_nbytes(void)
 
 /* ---- Growing ----------------------------------------------------------------------------- */
 
-/* From this key on; bare accesses go over what the filter has at that moment, or not at all. */
+/* Adds or removes all keys from number 'first' on, a piece at a time.  With 'bare' there are
+ * bare accesses over what the filter has at that moment.  (1 byte more: 0 would mean none.)
+ * Returns NULL, or what is wrong. */
 static const char *each_piece(struct race *race, const struct growth *growth,
                               enum operation operation, uint64_t first, bool bare,
                               struct timing *timing)
@@ -41,11 +44,14 @@ static const char *each_piece(struct race *race, const struct growth *growth,
     return NULL;
 }
 
+/* Lets a new filter grow in each pass; the last one stays in 'race'.  Resident memory is what
+ * the first pass adds to the process.  malloc_trim() returns what others left first, or the
+ * filter would grow into that and seem smaller.  Returns NULL, or what is wrong. */
 static const char *grow_passes(struct race *race, struct growth *growth, json_t *times)
 {
     struct timing timing = { 0 };
     const char *problem = NULL;
-    malloc_trim(0); /* else it grows into what others have left */
+    malloc_trim(0);
     uint64_t before = resident_nbytes(), after = 0;
     for (uint64_t pass = 0; pass < (uint64_t)growth->settings->repeat.at[0] && !problem;
          pass++) {
@@ -72,6 +78,8 @@ static const char *grow_passes(struct race *race, struct growth *growth, json_t 
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
+/* Makes the filter of fixed size: planned for all the keys at the rate that the other one has
+ * now, so that both err equally often.  Returns NULL, or what is wrong. */
 static const char *make_fixed(struct race *fixed, const struct growth *growth)
 {
     struct perhaps_options options = growth->options;
@@ -88,6 +96,7 @@ static const char *make_fixed(struct race *fixed, const struct growth *growth)
     return each_piece(fixed, growth, ADD, 0, false, NULL);
 }
 
+/* Asks both filters for the same keys, in turn.  Returns NULL, or what is wrong. */
 static const char *ask_passes(struct race *race, struct race *fixed, struct growth *growth,
                               enum operation operation, json_t *times)
 {
@@ -116,7 +125,7 @@ static const char *ask_passes(struct race *race, struct race *fixed, struct grow
     return growth->wrong ? "WRONG: a key that was added is not found" : NULL;
 }
 
-/* Others than those that were timed. */
+/* Measures the rate with other absent keys than those that were timed. */
 static void measure_fpr(struct race *race, struct growth *growth)
 {
     enum { QUERIES = 10000000 };
@@ -131,7 +140,8 @@ static void measure_fpr(struct race *race, struct growth *growth)
 
 /* ---- Removing ---------------------------------------------------------------------------- */
 
-/* The keys that came last, half of all; those that are left are all found. */
+/* Removes the half of the keys that came last, and checks by a sample that those left are still
+ * found.  A filter that cannot remove is left as it is.  Returns NULL, or what is wrong. */
 static const char *remove_keys(struct race *race, struct growth *growth, json_t *times)
 {
     enum { PIECES = 16 };
@@ -161,7 +171,8 @@ const char *grow_time(struct growth *growth)
 {
     static struct contender list[CONTENDERS_MAX];
     contenders_list(list);
-    struct race race = { .contender = &list[0], .added = growth->keys }; /* of all kinds */
+    /* The calls of all kinds are the same, so those of the first one do. */
+    struct race race = { .contender = &list[0], .added = growth->keys };
     struct race fixed = race;
     json_t *times = json_object();
     json_object_set_new(growth->row, "batched", times);

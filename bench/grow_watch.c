@@ -1,27 +1,36 @@
-/* grow_watch.c - what a filter takes, and how often it errs, while it grows.
+/* grow_watch.c - watches how much memory a filter takes, and how often it errs, while it grows.
  *
- * Its memory comes from an allocator that counts, so that a look at it costs nothing; the most
- * that was in use between two looks is what counts, so that memory for a moment counts, too.
- * perhaps_stats_of() is called at the stops only. */
+ * Its memory comes from an allocator that counts, so that a look at it costs nothing.  The most
+ * that was in use since the last look counts, so that memory taken for a moment counts, too.
+ * perhaps_stats_of() reads the body, and so is called only at the stops: STOPS_A_DOUBLING for
+ * each doubling of the keys. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "grow.h"
 
+/* WATCH_KEYS: keys from one look to the next. */
 enum { STOPS_A_DOUBLING = 8, WATCH_KEYS = 4096, LAYER_STOPS = 3 };
 
-/* When the layers are full, and on from there: keys to the sum of their capacities. */
+/* Where a chain is looked at, as a ratio of keys to the sum of its layers' capacities: when the
+ * layers are just full; in between; and just before the next layer is full, in a chain whose
+ * layers double. */
 static const double fullness[LAYER_STOPS] = { 1, 1.5, 1.99 };
 
+/* One filter that is being watched; it belongs to grow_watch().  The filter's allocator has its
+ * address, so it stays where it is. */
 struct watch {
     struct growth *growth;
     perhaps_filter *filter;
     struct key_buffer buffer;
-    uint64_t nbytes, most; /* of memory: in use, and the most since the last look */
-    uint64_t keys;         /* that are in */
+    uint64_t nbytes, most; /* memory in use now, and the most since the last look */
+    uint64_t keys;         /* how many are in */
+
+    /* Looks count from 'worst_from' keys on.  The worst look had 'worst_keys' keys, and took
+     * 'worst_bits' bits for each. */
     uint64_t worst_from, worst_keys, looks;
-    double worst_bits; /* a key, from worst_from keys on */
-    size_t layer_stops;
+    double worst_bits;
+    size_t layer_stops; /* how many of 'fullness' are behind us */
 };
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -45,6 +54,7 @@ static void watch_release(void *context, void *memory, size_t nbytes)
     free(memory);
 }
 
+/* Notes the memory of the current piece, and the worst look. */
 static void look_at_memory(struct watch *w)
 {
     double bits = 8 * (double)w->most / (double)w->keys;
@@ -61,7 +71,7 @@ static void look_at_memory(struct watch *w)
 
 /* ---- Growing ----------------------------------------------------------------------------- */
 
-/* Adds until there are 'keys' keys. */
+/* Adds keys until there are 'keys' of them.  Returns NULL, or what is wrong. */
 static const char *watch_until(struct watch *w, uint64_t keys)
 {
     while (w->keys < keys) {
@@ -77,7 +87,8 @@ static const char *watch_until(struct watch *w, uint64_t keys)
     return NULL;
 }
 
-/* Bits a key of a filter of fixed size for as many keys as are in; 0 if it cannot be. */
+/* Returns the bits a key of a filter of fixed size, planned for the keys that are in; 0 if
+ * there cannot be one. */
 static double planned_bits(const struct watch *w, double fpr)
 {
     struct perhaps_options options = { .capacity = w->keys,
@@ -87,7 +98,8 @@ static double planned_bits(const struct watch *w, double fpr)
     return perhaps_plan_for(&options, &plan) ? 0 : plan.bits_per_key;
 }
 
-/* 'doubled': since the last one of these, or it is the last stop of all. */
+/* Adds a stop to the row: memory and rate as they are now.  'doubled' marks the stops that the
+ * table shows: one for each doubling, and the last of all. */
 static void note_stop(const struct watch *w, bool doubled)
 {
     struct growth *growth = w->growth;
@@ -108,7 +120,8 @@ static void note_stop(const struct watch *w, bool doubled)
 
 /* ---- Where layers begin ------------------------------------------------------------------ */
 
-/* The sum of the capacities of as many layers as can be filled by the half of the keys. */
+/* Returns the sum of the capacities of the first layers: as many as leave room for all of
+ * 'fullness' within the keys there will be. */
 static double boundary_of(const struct growth *growth)
 {
     const struct perhaps_options *options = &growth->options;
@@ -121,6 +134,8 @@ static double boundary_of(const struct growth *growth)
     return sum;
 }
 
+/* Adds to the row what the chain takes at this stop, beside a planned filter of the same
+ * rate. */
 static void note_layer_stop(struct watch *w)
 {
     struct growth *growth = w->growth;
@@ -133,7 +148,8 @@ static void note_layer_stop(struct watch *w)
                                     "planned_bits_per_key", planned, "ratio", bits / planned));
 }
 
-/* Deals with what of them comes until there are 'keys' keys. */
+/* Adds keys until there are 'keys' of them, and stops on the way where layers begin.  Returns
+ * NULL, or what is wrong. */
 static const char *watch_layers_until(struct watch *w, uint64_t keys)
 {
     const char *problem = NULL;
@@ -150,6 +166,7 @@ static const char *watch_layers_until(struct watch *w, uint64_t keys)
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
+/* Adds all keys, and notes the stops.  Returns NULL, or what is wrong. */
 static const char *watch_all(struct watch *w)
 {
     const struct growth *growth = w->growth;
@@ -164,7 +181,8 @@ static const char *watch_all(struct watch *w)
     return NULL;
 }
 
-/* Below a million keys (or a tenth of all) a filter of a few pages is a few pages too large. */
+/* The worst look counts from a million keys on (or from a tenth of all): a small filter may
+ * well be too large by a few pages, since that is little memory. */
 const char *grow_watch(struct growth *growth)
 {
     const uint64_t million = 1000000;

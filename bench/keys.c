@@ -1,4 +1,7 @@
-/* keys.c - keys without end that are all different, and the same in every run. */
+/* keys.c - makes keys: as many as are wanted, all different, and the same in every run.
+ *
+ * A key is a function of its number.  So no keys are stored, a filter can have more of them
+ * than memory holds, and keys that are in and keys that are not in are told by their number. */
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +44,8 @@ void key_buffer_close(struct key_buffer *buffer)
     free(buffer->bytes);
 }
 
-/* The first 8 bytes alone tell keys apart; the others are as random. */
+/* The first 8 bytes alone make each key different; the others are random, too, so that a hash
+ * function has no easy keys. */
 static void put_key(const struct key_buffer *buffer, size_t at, uint64_t number)
 {
     uint8_t *key = buffer->bytes + at * buffer->key_nbytes;
@@ -68,7 +72,7 @@ struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t first, size
     return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
 }
 
-/* Numbers that no capacity reaches. */
+/* The numbers begin where no capacity reaches. */
 struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_t count)
 {
     return keys_added(buffer, UINT64_MAX / 2 + first, count);
@@ -76,8 +80,9 @@ struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_
 
 /* ---- Lines ------------------------------------------------------------------------------- */
 
-/* A permutation of the numbers below 'count': one of the next power of two, walked until it
- * comes back below. */
+/* Maps the numbers below 'count' to themselves in another order, each to a different one.  It
+ * permutes the numbers below the next power of two, again and again until the result is below
+ * 'count'.  So it needs no memory, however many lines there are. */
 static uint64_t shuffle(uint64_t i, uint64_t count)
 {
     unsigned bits = 1;
@@ -93,7 +98,7 @@ static uint64_t shuffle(uint64_t i, uint64_t count)
     return i;
 }
 
-/* The last four digits are the first again. */
+/* A line is 16 hexadecimal digits and the first four of them again: 20 bytes. */
 void lines_print(uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++) {

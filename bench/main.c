@@ -1,5 +1,5 @@
-/* perhaps-bench - all kinds and their peers, at all sizes and rates, in one run; or those that
- * grow, while they do (grow.h). */
+/* perhaps-bench - measures all kinds and their peers at all sizes and rates in one run; or the
+ * filters that grow, while they grow (grow.h). */
 #include <err.h>
 #include <math.h>
 #include <signal.h>
@@ -8,12 +8,14 @@
 
 #include "report.h"
 
-/* Asked of filters that are then filled beyond their capacity: a little more than they have
- * there, so that they take the keys. */
+/* The rate that --load asks for.  A filter that is filled beyond its capacity errs more often
+ * than at it.  This rate is a little higher than theirs at that load, so that they take the
+ * keys. */
 static const double fpr_for_loads = 1.5e-4;
 
 /* ---- Options ----------------------------------------------------------------------------- */
 
+/* The only one of the program; complete() is the last to write it. */
 static struct settings settings;
 
 static const char usage[] =
@@ -67,7 +69,8 @@ static const struct option_row common_options[] = {
     { 0 },
 };
 
-/* What follows from the options. */
+/* Fills in the settings that follow from the options.  A piece has fewer keys if they are long,
+ * so that it fits in the cache.  A pass asks for about 4 million keys whatever the piece is. */
 static void complete(void)
 {
     enum { QUERIES = 1 << 22 };
@@ -93,6 +96,8 @@ static const char what_columns[] =
     "filter filter -14s; keys keys 6n; asked fpr 6%; measured fpr_measured 8%; "
     "bits/key bits_per_key 8.2; load load 5%; huge huge 5%; thr threads 3.0; shared shared 6b;";
 
+/* A table has two lines for a row, one for single calls and one for batched ones, with columns
+ * of the same names: hence two sets of columns. */
 static const char speed_columns[] =
     SPEED_COLUMNS("add") SPEED_COLUMNS("absent") SPEED_COLUMNS("present");
 
@@ -123,6 +128,8 @@ static void print_head(void)
     putchar('\n');
 }
 
+/* Prints the line of single calls and that of batched calls; 'what_columns' stand only in the
+ * first. */
 static void print_row(const json_t *row)
 {
     const json_t *problem = json_object_get(row, "problem");
@@ -145,14 +152,16 @@ static void print_row(const json_t *row)
 
 /* ---- One contender ----------------------------------------------------------------------- */
 
+/* One run of the program. */
 struct bench {
     struct contender contenders[CONTENDERS_MAX];
     size_t ncontenders;
-    json_t *rows;
-    bool wrong;
+    json_t *rows; /* belongs to the facts of the run */
+    bool wrong;   /* whether any contender gave a wrong answer */
 };
 
-/* Returns whether there is a result. */
+/* Measures one row, prints it and keeps it.  Returns whether it was measured; else it tells the
+ * problem. */
 static bool measure_and_report(struct bench *bench, const struct contender *contender,
                                const struct task *task)
 {
@@ -162,7 +171,9 @@ static bool measure_and_report(struct bench *bench, const struct contender *cont
     return !json_object_get(row, "problem");
 }
 
-/* In one thread; shared, to see what that costs; in more threads. */
+/* Measures one contender: in one thread, as usual; in one thread but made to be shared, to see
+ * what that costs; and in each number of threads.  Where the first fails, the others would fail
+ * for the same reason, and are left out. */
 static void measure_threads(struct bench *bench, const struct contender *contender,
                             struct task task)
 {
@@ -189,13 +200,14 @@ static bool is_named(const struct contender *contender)
     return !settings.kind || !strcmp(settings.kind, contender->name);
 }
 
+/* Returns whether the contender is to be measured and can be. */
 static bool is_wanted(const struct contender *contender)
 {
     bool in_time = !contender->is_heavy || settings.peers || settings.kind;
     return !contender->missing && is_named(contender) && in_time;
 }
 
-/* At one number of keys. */
+/* Measures all contenders at one number of keys: at each rate, then at each load. */
 static void measure_at(struct bench *bench, uint64_t keys)
 {
     struct task task = { .capacity = keys, .settings = &settings };
@@ -214,6 +226,8 @@ static void measure_at(struct bench *bench, uint64_t keys)
     }
 }
 
+/* Lists the contenders.  Ends the program if --kind names none of them, or one that is not
+ * installed. */
 static void list_contenders(struct bench *bench)
 {
     bool any = false;
@@ -232,6 +246,8 @@ static void list_contenders(struct bench *bench)
     errx(2, "--kind %s: is none of them", settings.kind);
 }
 
+/* Measures all rows of the table, then says which contenders were left out.  Returns whether
+ * any gave a wrong answer. */
 static bool measure_all(json_t *facts)
 {
     static struct bench bench;
@@ -254,6 +270,7 @@ static bool measure_all(json_t *facts)
 
 /* ---- Modes that measure nothing ---------------------------------------------------------- */
 
+/* A double has all integers up to 2^53. */
 static void print_lines(const char *number)
 {
     double count = 0;
@@ -262,7 +279,9 @@ static void print_lines(const char *number)
     lines_print((uint64_t)count);
 }
 
-/* A block for each kind, and one for the limit, as plot.gp takes them. */
+/* Prints bits a key by rate as plot.gp reads them: a block for each kind, then one for the
+ * information limit of log2(1/fpr) bits.  The last round of the loop, without a kind, is that
+ * one. */
 static void print_bits(void)
 {
     enum { STEPS_A_DECADE = 12, DECADES = 9 };
@@ -293,7 +312,7 @@ int main(int argc, char **argv)
         print_bits();
         return 0;
     }
-    signal(SIGPIPE, SIG_IGN); /* of a peer that has ended */
+    signal(SIGPIPE, SIG_IGN); /* a peer that has ended is a row with a problem */
     options_read(argc - grows, argv + grows, usage, grows ? grow_options : bench_options,
                  common_options, &settings.quick);
     complete();

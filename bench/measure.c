@@ -1,19 +1,28 @@
-/* measure.c - one contender at one task.
+/* measure.c - measures one contender at one task.
  *
- * The work goes in rounds.  The yardstick has a turn before each round.  All is repeated; of
- * each round the best time counts, and so for the yardstick. */
+ * The filter is filled from empty to full, several times, and then asked for absent and for
+ * present keys, several times.  All of this goes in rounds, and the yardstick has its turn
+ * before each.  Every pass repeats the same rounds.  The best time of each round counts, both
+ * of the contender and of the yardstick.
+ *
+ * The answers are checked on the way: every added key must be found, and single and batched
+ * calls must answer alike.  A filter that fails this is 'wrong', and the program's exit status
+ * says so. */
 #include "report.h"
 
+/* One contender at one task.  measure() makes it and releases all that it owns: the filter (in
+ * 'race') and the times. */
 struct run {
     const struct contender *contender;
     const struct task *task;
     struct race race;
-    struct timing timing[CALLS][REMOVE];
-    uint64_t keys;
-    uint64_t queries, false_positives;
+    struct timing timing[CALLS][REMOVE]; /* of adding and of both questions */
+    uint64_t keys;                       /* how many the filter is filled with */
+    uint64_t queries, false_positives;   /* absent keys: asked for, and found */
     bool wrong;
 };
 
+/* Shows what is being done; NULL wipes it out. */
 static void progress(const struct run *run, const char *doing, double share)
 {
     char name[96], keys[16];
@@ -26,23 +35,27 @@ static void progress(const struct run *run, const char *doing, double share)
 
 /* ---- Adding: from empty to full ---------------------------------------------------------- */
 
-/* Of more rounds than this so many, evenly spread, are timed in the adding; the others add as
- * fast as they can. */
+/* If it takes more rounds than this to fill a filter, only about so many of them are timed,
+ * evenly spread.  The others have no turn of the yardstick and use batched calls, which saves
+ * most of the time that a large filter would take. */
 enum { ROUNDS_TIMED = 256 };
 
+/* Returns how many rounds it takes to fill the filter; the last one may be shorter. */
 static size_t rounds_to_fill(const struct run *run)
 {
     size_t keys = race_keys(&run->race, ADD);
     return (size_t)((run->keys + keys - 1) / keys);
 }
 
-/* What builds at the end has taken its time only when all of it is taken. */
+/* Returns the distance between rounds that are timed.  A filter that is built at the end needs
+ * the time of all rounds: the build belongs to all keys, not to a sample of them. */
 static size_t round_stride(const struct run *run)
 {
     return run->contender->finish ? 1 : 1 + (rounds_to_fill(run) - 1) / ROUNDS_TIMED;
 }
 
-/* Where all is built at the end, that is a lap more. */
+/* Builds a filter that is built at the end.  This is one lap more, with no keys of its own: its
+ * time is spread over the keys of all laps.  Returns NULL, or what is wrong. */
 static const char *finish(struct run *run, bool timed)
 {
     double start = seconds_now();
@@ -55,8 +68,10 @@ static const char *finish(struct run *run, bool timed)
     return NULL;
 }
 
-/* Clearing touches all memory, so that no page fault is timed.  Single and batched calls take
- * turns, and in the next pass have each other's rounds. */
+/* Fills the filter once.  Clearing it first touches all memory, so that no page fault is timed.
+ * Single and batched calls take turns.  In the next pass each has the rounds that the other had
+ * before, so that after two passes both were timed at every load.  Returns NULL, or what is
+ * wrong. */
 static const char *fill(struct run *run, uint64_t pass, bool timed)
 {
     const struct contender *contender = run->contender;
@@ -75,8 +90,10 @@ static const char *fill(struct run *run, uint64_t pass, bool timed)
     return finish(run, timed);
 }
 
-/* Not timed if others than the task's threads add.  A sampled fill is a long one: one pass for
- * single calls and one for batched ones will do. */
+/* Fills the filter in all passes.  If several threads cannot add, one thread fills it once and
+ * is not timed, since the row is about several.  If rounds are only sampled, the fill is a long
+ * one, and one pass for single calls and one for batched calls are enough.  Returns NULL, or
+ * what is wrong. */
 static const char *measure_adds(struct run *run)
 {
     const struct contender *contender = run->contender;
@@ -95,6 +112,8 @@ static const char *measure_adds(struct run *run)
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
+/* Asks one kind of question in one pass.  Each pass has other keys, so that the measured rate
+ * rests on all of them.  Returns how many were found, or SIZE_MAX. */
 static size_t ask(struct run *run, enum operation operation, enum calls calls, uint64_t pass)
 {
     const struct settings *settings = run->task->settings;
@@ -111,7 +130,8 @@ static size_t ask(struct run *run, enum operation operation, enum calls calls, u
     return found;
 }
 
-/* Both ways, the same keys; '*found' of them are found. */
+/* Asks by single and by batched calls, with the same keys, and sets *found to how many were
+ * found.  Returns NULL, or what is wrong. */
 static const char *ask_both(struct run *run, enum operation operation, uint64_t pass,
                             size_t *found)
 {
@@ -124,6 +144,8 @@ static const char *ask_both(struct run *run, enum operation operation, uint64_t 
     return "WRONG: single and batched calls differ";
 }
 
+/* Asks for absent and present keys in all passes, and counts false positives.  Returns NULL, or
+ * what is wrong. */
 static const char *measure_questions(struct run *run)
 {
     const struct settings *settings = run->task->settings;
@@ -153,7 +175,8 @@ static struct facts facts_of(const struct run *run)
     return facts;
 }
 
-/* How many keys the load means: found out by filling to the capacity, where it is known. */
+/* Finds out how many keys the filter is to get.  For a load it fills the filter to its capacity
+ * once, where the load is known, and scales from there.  Returns NULL, or what is wrong. */
 static const char *find_key_count(struct run *run)
 {
     const struct task *task = run->task;
@@ -165,6 +188,7 @@ static const char *find_key_count(struct run *run)
     return problem;
 }
 
+/* An operation that was not timed is left out. */
 static json_t *json_speeds(const struct run *run, int calls)
 {
     json_t *all = json_object();
@@ -176,6 +200,7 @@ static json_t *json_speeds(const struct run *run, int calls)
     return all;
 }
 
+/* Adds all results to the row. */
 static void conclude(const struct run *run, json_t *row)
 {
     struct facts facts = facts_of(run);
@@ -199,6 +224,8 @@ static void conclude(const struct run *run, json_t *row)
             json_object_set_new(row, call_names[calls], json_speeds(run, calls));
 }
 
+/* Fills and asks the filter that was made.  It is cleared first, which touches its memory
+ * before the yardstick takes any.  Returns NULL, or what is wrong. */
 static const char *measure_all(struct run *run)
 {
     const struct task *task = run->task;
@@ -214,6 +241,7 @@ static const char *measure_all(struct run *run)
     return problem;
 }
 
+/* A contender that cannot do the task gets a row that says why; the table goes on. */
 json_t *measure(const struct contender *contender, const struct task *task, bool *wrong)
 {
     struct run run = { .contender = contender, .task = task, .race.contender = contender };

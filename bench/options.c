@@ -1,4 +1,4 @@
-/* options.c - options from a table, and numbers in them: "10M", "0.1%,1%", "1GiB". */
+/* options.c - reads options by a table, and the numbers in them: "10M", "0.1%,1%", "1GiB". */
 #include <err.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { ROWS_MAX = 32 };
 
-/* What follows a number multiplies it. */
+/* What may follow a number, and multiplies it. */
 static const struct {
     const char *suffix;
     double factor;
@@ -18,7 +18,8 @@ static const struct {
     { "G", 1e9 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 },
 };
 
-/* Reads a number that ends with the text or a comma; *text moves behind it. */
+/* Reads one number, which ends at a comma or at the end of the text, and moves *text behind it.
+ * Ends the program if it is no number or out of range. */
 static double read_number(const struct option_row *row, const char **text)
 {
     char *suffix;
@@ -36,6 +37,8 @@ static double read_number(const struct option_row *row, const char **text)
     errx(2, "--%s %s: not a number from %g to %g", row->name, *text, row->least, row->most);
 }
 
+/* Stores the value where the row says.  A list that is given twice counts only once: the last
+ * one replaces the first. */
 static void read_value(const struct option_row *row, const char *text)
 {
     if (row->flag)
@@ -52,7 +55,7 @@ static void read_value(const struct option_row *row, const char *text)
     } while (*text);
 }
 
-/* Both tables, one behind the other; returns how many. */
+/* Writes both tables into 'rows', one behind the other.  Returns how many rows there are. */
 static int unite(struct option_row *rows, const struct option_row *own,
                  const struct option_row *common)
 {
@@ -64,6 +67,8 @@ static int unite(struct option_row *rows, const struct option_row *own,
     return count;
 }
 
+/* getopt_long() tells an option by a character: 'A' stands for the first row.  Values that were
+ * not given are filled in last, since --quick may stand behind the others. */
 void options_read(int argc, char **argv, const char *usage, const struct option_row *own,
                   const struct option_row *common, const bool *quick)
 {

@@ -1,5 +1,9 @@
-/* race.c - rounds of threads, in turn with what memory itself takes: random 64-byte lines and
- * nothing else. */
+/* race.c - runs rounds of one or more threads: calls of a contender, in turn with what memory
+ * itself takes, which is accesses to random 64-byte lines and nothing else.
+ *
+ * Both go through the same run().  Each thread prepares its keys or offsets, waits until all
+ * threads are ready, and then does the part that is timed.  So a thread that starts late, or
+ * makes its keys slowly, costs no time that counts. */
 #include <err.h>
 #include <pthread.h>
 #include <sched.h>
@@ -13,23 +17,26 @@
 enum { LINE_WORDS = 64 / sizeof(uint64_t) };
 #define HUGE_PAGE ((size_t)2 << 20)
 
-/* What one thread has in its hands; at least two cache lines apart from the next one's. */
+/* What one thread works with.  Only this thread writes it during a round, and no two hands
+ * share a pair of cache lines: some CPUs fetch lines in pairs, and threads would slow each
+ * other down. */
 struct hand {
     _Alignas(128) struct key_buffer buffer;
-    uint64_t *offsets; /* of lines, in words */
-    struct perhaps_keys keys;
-    size_t answer;
-    uint64_t sum; /* of what was read, so that it must be */
-    double start, end;
-    const struct race *race;
-    const struct round *round;
+    uint64_t *offsets;         /* of lines, in words */
+    struct perhaps_keys keys;  /* lie in 'buffer' */
+    size_t answer;             /* what the contender's call returned */
+    uint64_t sum;              /* of what was read, so that the compiler keeps the reads */
+    double start, end;         /* of the timed part */
+    const struct race *race;   /* the hands of a race point to it */
+    const struct round *round; /* the one that runs */
     void (*prepare)(struct hand *hand), (*timed)(struct hand *hand);
-    atomic_size_t *ready;
-    pthread_t thread;
+    atomic_size_t *ready; /* how many threads have prepared */
+    pthread_t thread;     /* of all hands but the first, which is the caller's */
 };
 
 /* ---- Times ------------------------------------------------------------------------------- */
 
+/* Returns a lap, and makes room for it first if there is none. */
 static struct lap *lap_of(struct timing *timing, size_t lap)
 {
     while (lap >= timing->count) {
@@ -52,6 +59,8 @@ void timing_note(struct timing *timing, size_t lap, double seconds, uint64_t key
     best->keys = keys;
 }
 
+/* The bare accesses keep a best time of their own: the best round of the contender and that of
+ * the yardstick need not lie in the same pass. */
 static void note_bare(struct timing *timing, size_t lap, double seconds, uint64_t lines)
 {
     struct lap *best = lap_of(timing, lap);
@@ -81,8 +90,10 @@ void timing_close(struct timing *timing)
 
 /* ---- Threads ----------------------------------------------------------------------------- */
 
-/* All begin at once what is timed; they come spinning, since to be woken up takes longer than
- * some pieces do.  More threads than processors would spin in vain: let the others run. */
+/* Waits until all threads are ready, so that they begin together what is timed.  It spins,
+ * because waking up a thread takes longer than some pieces do.  With more threads than
+ * processors, spinning would keep away the threads it waits for; so it lets others run after
+ * PATIENCE turns. */
 static void wait_for_all(const struct hand *hand)
 {
     enum { PATIENCE = 1 << 14 };
@@ -103,8 +114,8 @@ static void *take_part(void *argument)
     return NULL;
 }
 
-/* Returns the seconds from the start of the first to the end of the last; the caller is one of
- * the threads. */
+/* Lets all threads do one round; the caller is one of them.  Returns the seconds from the start
+ * of the first thread to the end of the last. */
 static double run(struct race *race, const struct round *round,
                   void (*prepare)(struct hand *hand), void (*timed)(struct hand *hand))
 {
@@ -135,8 +146,8 @@ static size_t number_of(const struct hand *hand)
     return (size_t)(hand - hand->race->hands);
 }
 
-/* Random lines, by multiplication, which unlike the remainder takes no time: there are fewer
- * than 2^32, that is 256 GiB. */
+/* Chooses random lines.  It maps 32 random bits to a line by a multiplication, which is faster
+ * than a remainder and right for fewer than 2^32 lines (256 GiB). */
 static void bare_prepare(struct hand *hand)
 {
     const struct race *race = hand->race;
@@ -146,7 +157,8 @@ static void bare_prepare(struct hand *hand)
         hand->offsets[i] = ((random64(first + i) >> 32) * nlines >> 32) * LINE_WORDS;
 }
 
-/* Plain moves for the CPU; to the compiler, what threads may do to the same word. */
+/* Reads a word, or reads and writes it.  For the CPU these are plain moves.  The compiler must
+ * know them as atomic, since several threads may touch the same word. */
 static inline uint64_t touch(uint64_t *word, bool writes, uint64_t by)
 {
     uint64_t is = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -155,10 +167,11 @@ static inline uint64_t touch(uint64_t *word, bool writes, uint64_t by)
     return writes ? 0 : is;
 }
 
-/* Reads, or reads and writes: in a plain loop, that the CPU overlaps as it can; or in a ring,
- * where the first RING lines are fetched ahead, then one more for each that is dealt with, and
- * the last RING need no more.  No branch depends on how far it came.
- * Inlined by force, so that there is a loop for each of the four. */
+/* Touches all lines: reads them, or reads and writes them.  Without 'ring' it is a plain loop,
+ * whose accesses the CPU overlaps as far as it can.  With 'ring' it first prefetches RING
+ * lines, then one more for each that it touches; the last RING lines need no prefetch.  So no
+ * branch in the loop depends on how far it came.  It is inlined by force, so that there is a
+ * loop for each of the four cases.  Returns a sum over what was read. */
 static inline __attribute__((always_inline)) uint64_t
 touch_all(uint64_t *words, const uint64_t *offsets, size_t count, bool writes, bool ring)
 {
@@ -178,7 +191,8 @@ touch_all(uint64_t *words, const uint64_t *offsets, size_t count, bool writes, b
     return sum;
 }
 
-/* Beside single calls in a plain loop, beside batched ones in a ring. */
+/* Touches lines as a filter could at best: in a plain loop beside single calls, in a ring
+ * beside batched ones. */
 static void bare_timed(struct hand *hand)
 {
     const struct round *round = hand->round;
@@ -195,7 +209,8 @@ static void bare_timed(struct hand *hand)
 
 /* ---- The keys ---------------------------------------------------------------------------- */
 
-/* Who cannot be added to by all is added to by the first. */
+/* Returns how many threads have keys in a round.  Where several threads cannot add, only the
+ * first one adds. */
 static size_t hands_in(const struct race *race, enum operation operation)
 {
     return operation != ADD || race->contender->can_share ? race->nthreads : 1;
@@ -206,6 +221,7 @@ size_t race_keys(const struct race *race, enum operation operation)
     return hands_in(race, operation) * race->piece;
 }
 
+/* Returns how many keys this thread has, when 'first' is the number of its first key. */
 static size_t count_keys(const struct hand *hand, uint64_t first)
 {
     const struct round *round = hand->round;
@@ -238,8 +254,8 @@ static void keys_timed(struct hand *hand)
     hand->answer = hand->keys.count ? call(hand->race->filter, &hand->keys) : 0;
 }
 
-/* The yardstick touches as many lines as the round could have keys: a few lines only would find
- * them in the cache. */
+/* The yardstick touches as many lines as the round could have keys, even where the round is
+ * shorter: it would find only a few lines in the cache. */
 size_t race_round(struct race *race, const struct round *round, struct timing *timing,
                   size_t lap)
 {
@@ -265,7 +281,8 @@ size_t race_round(struct race *race, const struct round *round, struct timing *t
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-/* Lines on huge pages, if there are any, and touched. */
+/* Makes the memory of the yardstick.  It lies on huge pages if the system has any, and every
+ * line is touched, so that neither missing pages nor missing entries of the TLB are timed. */
 static uint64_t *make_lines(uint64_t nbytes)
 {
     size_t size = ((size_t)nbytes / HUGE_PAGE + 1) * HUGE_PAGE;

@@ -1,4 +1,4 @@
-/* report.c - the machine, tables of what is in JSON objects, and how far it came. */
+/* report.c - tells the machine, prints tables of what is in JSON objects, shows progress. */
 #include "report.h"
 
 #include <err.h>
@@ -13,6 +13,7 @@ const char *const operation_names[OPERATIONS] = {
 
 /* ---- The machine ------------------------------------------------------------------------- */
 
+/* Writes what Linux tells as "model name"; not every CPU has that. */
 static void read_cpu_name(char *name, size_t room)
 {
     char line[256];
@@ -30,6 +31,7 @@ static void read_cpu_name(char *name, size_t room)
         fclose(file);
 }
 
+/* A small filter tells which loops the library uses on this CPU. */
 json_t *report_machine(void)
 {
 #ifdef __clang__
@@ -79,6 +81,7 @@ const char *short_number(double value, char text[16])
     return text;
 }
 
+/* Returns what lies at a path such as batched.add.ns; NULL if there is nothing. */
 static const json_t *find(const json_t *row, const char *path)
 {
     char name[32];
@@ -94,6 +97,7 @@ double json_number_at(const json_t *row, const char *path)
     return json_number_value(find(row, path));
 }
 
+/* Writes a value in one of the formats of report.h; nothing if there is no value. */
 static void print_value(char text[32], const char *format, const json_t *value)
 {
     double number = json_number_value(value);
@@ -113,6 +117,7 @@ static void print_value(char text[32], const char *format, const json_t *value)
         snprintf(text, 32, "%.*f", format[1] - '0', number);
 }
 
+/* Prints the titles of the columns, or what the row has for each of them. */
 static void print_cells(const char *columns, const json_t *row, bool is_head)
 {
     char title[16], path[48], format[4], text[32];
@@ -139,9 +144,10 @@ void table_row(const char *columns, const json_t *row)
     print_cells(columns, row, false);
 }
 
-/* ---- How far it came --------------------------------------------------------------------- */
+/* ---- Progress ---------------------------------------------------------------------------- */
 
-/* Ten times a second, and only where somebody looks. */
+/* Writes ten times a second at most, so that it takes no time worth mentioning, and only to a
+ * terminal. */
 void report_progress(const char *name, const char *doing, double share)
 {
     static double last;

@@ -1,4 +1,7 @@
-/* report.h - results are JSON objects; tables show what is in them. */
+/* report.h - results: JSON objects, and tables that show what is in them.
+ *
+ * Each measurement writes one JSON object.  The tables on standard output and the file of
+ * --json are both made from it, so that they cannot differ. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -6,30 +9,39 @@
 
 #include "bench.h"
 
-/* A table is told as "TITLE PATH WIDTHFORMAT; ...": each column shows what lies at the path of
- * an object, such as batched.add.ns, or nothing if that is not there.  Formats: s text, b yes
- * or nothing, n short number, % share, .0 to .9 so many decimals, x a ratio.  A title that
- * begins with | has a line before it; _ in it is a blank; a width below 0 is text to the left.
- * Neither ends the line. */
+/* Print the head of a table, or one row of it, without the end of the line.
+ *
+ * 'columns' is "TITLE PATH WIDTHFORMAT; ...".  Each column shows the value that lies at the
+ * path in the object, such as batched.add.ns, and stays empty if there is none.  Formats:
+ *
+ *     s   text                    n   short number         .0 to .9   so many decimals
+ *     b   "yes" or nothing        %   share                x          ratio
+ *
+ * A vertical line stands before a column whose title begins with |.  A _ in the title stands
+ * for a blank.  A width below 0 puts the text to the left. */
 void table_head(const char *columns);
 void table_row(const char *columns, const json_t *row);
 
+/* Returns the number at a path such as batched.add.ns; 0 if there is none. */
 double json_number_at(const json_t *row, const char *path);
 
-/* "ns", "bare_ns" and "ratio" of it; NULL if nothing was timed. */
+/* Returns an object with "ns", "bare_ns" and "ratio"; NULL if nothing was timed. */
 json_t *json_speed(struct speed speed);
 
-/* The versions and the machine, which it also prints. */
+/* Returns the versions and the machine as an object, and prints them. */
 json_t *report_machine(void);
 
-/* Writes it to a file, if there is one; ends the program if that fails. */
+/* Writes the facts to the file, unless 'path' is NULL, and releases them.  Ends the program if
+ * the file cannot be written. */
 void report_close(json_t *facts, const char *path);
 
-/* Measures filters that grow; adds to the facts.  True if one was wrong. */
+/* Measures filters that grow, prints the tables and adds the results to 'facts'.  Returns
+ * whether a filter gave a wrong answer. */
 bool grow_all(const struct settings *settings, json_t *facts);
 
-/* One contender at one task: a row, with "problem" if there is none; '*wrong' is set if a key
- * was lost, or single and batched calls are of two minds. */
+/* Measures one contender at one task.  Returns the row; if it could not be measured, "problem"
+ * in it tells why.  Sets *wrong if a key that was added was not found, or if single and batched
+ * calls gave different answers; never clears it. */
 json_t *measure(const struct contender *contender, const struct task *task, bool *wrong);
 
 #endif
