@@ -1,4 +1,6 @@
-/* build_test.c - filters of keys that are given before any is asked for. */
+/* build_test.c - proves that a builder, which gets all keys before the first query, makes the
+ * same filter as adding each key once; that it makes no filter after an error; and that it
+ * releases all its memory. */
 #include "support.h"
 
 #include "filter/filter.h"
@@ -33,7 +35,7 @@ static bool remembers(const struct perhaps_kind *kind)
     return !forgets(kind);
 }
 
-/* The same as if the keys had been added, each once. */
+/* Each key is given twice, and the filter equals one that got each key once. */
 TEST_EACH(test_as_added, any_kind)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
@@ -48,7 +50,8 @@ TEST_EACH(test_as_added, any_kind)
     }
     scoped_filter *f = finish(builder);
     expect_all_found(f, &keys);
-    expect(forgets(kind) || perhaps_equal(f, added)); /* a window renews what comes again */
+    /* A window moves a key that comes again to its newest generation. */
+    expect(forgets(kind) || perhaps_equal(f, added));
 }
 
 static bool can_remove(const struct perhaps_kind *kind)
@@ -56,7 +59,8 @@ static bool can_remove(const struct perhaps_kind *kind)
     return remembers(kind) && is_able(kind, PERHAPS_CAN_REMOVE);
 }
 
-/* Where copies are asked for every time is one: it is removed as often as it came. */
+/* If the options ask for removals, each time that a key is given stores one copy: the key can
+ * be removed as often. */
 TEST_EACH(test_copies, can_remove)
 {
     struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
@@ -78,10 +82,11 @@ TEST_EACH(test_without_keys, any_kind)
     struct perhaps_options options = options_for(kind, KEYS, 0.01, test_seed());
     scoped_filter *f = finish(builder_of(&options)), *empty = make_with(&options);
     expect(perhaps_equal(f, empty));
-    perhaps_builder_free(builder_of(&options)); /* which nobody finished */
+    perhaps_builder_free(builder_of(&options)); /* a builder may be freed unfinished */
     perhaps_builder_free(NULL);
 }
 
+/* Wrong options, and calls after the builder has finished: errors, and no filter. */
 TEST(test_errors)
 {
     struct perhaps_options options = { .fpr = 0.01 };
@@ -107,7 +112,8 @@ TEST(test_errors)
     expect(perhaps_contains(f, "key", 3));
 }
 
-/* A builder that lost a key makes no filter. */
+/* After a key was refused the builder keeps its error and makes no filter, since the filter
+ * would deny that key. */
 TEST_EACH(test_too_many_keys, gets_full)
 {
     struct perhaps_options options = options_for(kind, 100, 0.01, test_seed());
@@ -122,7 +128,8 @@ TEST_EACH(test_too_many_keys, gets_full)
     expect(!f);
 }
 
-/* All of a builder's life; what it made, or NULL. */
+/* Creates a builder, gives it the keys and finishes it.  Returns the first error; sets *f to
+ * the filter or to NULL. */
 static int build(const struct perhaps_options *options, const struct perhaps_keys *keys,
                  perhaps_filter **f)
 {
@@ -138,6 +145,7 @@ static int build(const struct perhaps_options *options, const struct perhaps_key
     return error;
 }
 
+/* Fails the first allocation, then the second, and so on until the builder succeeds. */
 TEST_EACH(test_failing_memory, any_kind)
 {
     struct ledger ledger = { 0 };

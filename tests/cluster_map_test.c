@@ -1,4 +1,6 @@
-/* cluster_map_test.c - who holds which slot, as servers tell it; commands as bytes. */
+/* cluster_map_test.c - proves that the client reads from a server's reply which node owns which
+ * slot, and writes commands as the bytes that servers expect.  A reply that cannot be right is
+ * refused and leaves the map as it was; so does a lack of memory. */
 #include "support.h"
 
 #include <ctype.h>
@@ -27,7 +29,8 @@ static void append(redisReply *array, redisReply *reply)
     array->element[array->elements++] = reply;
 }
 
-/* From a notation of our own: 5, 'text', ~ for nil, [1 'a' [2]]. */
+/* Makes a reply from a notation of these tests: 5 is an integer, 'text' a string, ~ nil, and
+ * [1 'a' [2]] an array.  Moves *notation behind what it read. */
 static redisReply *parse(const char **notation)
 {
     const char *at = *notation;
@@ -59,6 +62,7 @@ static redisReply *parse(const char **notation)
     return reply;
 }
 
+/* The server that was asked for the map: nodes that tell no host are there. */
 static const struct endpoint asked = { "asked", 7000 };
 
 static const char *read_map(struct slot_map *map, const char *notation)
@@ -74,6 +78,7 @@ static const char *read_map(struct slot_map *map, const char *notation)
 
 #define scoped_map __attribute__((cleanup(slot_map_release))) struct slot_map
 
+/* Three masters and four replicas.  The host 'a' has three nodes, told apart by their ports. */
 static const char three_masters[] =
     "[[0 5460 ['a' 1 'id'] ['b' 1 'id'] ['c' 1 'id']]"
     " [10923 16383 ['a' 2 'id'] ['b' 2 'id']]"
@@ -95,7 +100,7 @@ static bool is_at(const struct slot_map *map, unsigned slot, const char *host, u
            strcmp(map->nodes[index].at.host, host) == 0;
 }
 
-/* What slots.h says of nodes and replicas. */
+/* Checks the invariants that slots.h tells of nodes and replicas. */
 static void expect_sound(const struct slot_map *map)
 {
     size_t replicas = 0, masters = 0;
@@ -118,7 +123,7 @@ static void expect_sound(const struct slot_map *map)
     expect(masters + replicas == map->nnodes);
 }
 
-/* How many slots nobody holds; the first of them to *first (NULL is allowed). */
+/* Returns how many slots no node owns; sets *first to the first of them, unless it is NULL. */
 static unsigned count_gaps(const struct slot_map *map, unsigned *first)
 {
     unsigned gaps = 0;
@@ -131,6 +136,7 @@ static unsigned count_gaps(const struct slot_map *map, unsigned *first)
     return gaps;
 }
 
+/* A server without a cluster owns all slots. */
 TEST(test_single)
 {
     scoped_map map = map_of(NULL);
@@ -163,7 +169,7 @@ TEST(test_cluster)
     expect(slot_map_find(&map, &c) == r0 || slot_map_find(&map, &c) == r1);
 }
 
-/* Of a cluster that is not whole, of nodes that tell no host, or tell it elsewhere. */
+/* Slots that no node owns; nodes that tell no host, or tell it as 'ip' behind the id. */
 TEST(test_odd_clusters)
 {
     scoped_map map = map_of(NULL);
@@ -182,7 +188,7 @@ TEST(test_odd_clusters)
            map.master[30] == NOBODY);
     expect(is_at(&map, 20, "asked", 4) && map.nnodes == 2);
 
-    /* a node that changes sides while it is told is a master */
+    /* a node that is a replica in one range and a master in another is a master */
     expect(!read_map(&map, "[[0 9 ['a' 1] ['b' 1]] [10 19 ['b' 1] ['a' 1] ['c' 1] ['c' 1]]"
                            " [20 29 ['a' 1] ['c' 1]]]"));
     expect(map.nnodes == 3 && is_at(&map, 0, "a", 1) && is_at(&map, 10, "b", 1));
@@ -208,6 +214,7 @@ static void expect_same(const struct slot_map *a, const struct slot_map *b)
     }
 }
 
+/* Each reply is refused by a line that contains the text beside it, and the map stays. */
 TEST(test_hostile_replies)
 {
     static const char *const bad[][2] = {
@@ -254,7 +261,7 @@ TEST(test_hostile_replies)
     }
 }
 
-/* A map of n nodes with a slot each. */
+/* Reads a map of n nodes, each of which owns one slot. */
 static const char *read_nodes(struct slot_map *map, unsigned n)
 {
     redisReply *reply = new_reply(REDIS_REPLY_ARRAY);
@@ -269,6 +276,7 @@ static const char *read_nodes(struct slot_map *map, unsigned n)
     return problem;
 }
 
+/* NODES_MOST nodes are taken, and not one more; a known node can still get a slot. */
 TEST(test_many_nodes)
 {
     const struct endpoint other = { "other", 1 }, node = { "node", 7 };
@@ -284,6 +292,7 @@ TEST(test_many_nodes)
     expect(!slot_map_move(&map, 5000, &node) && is_at(&map, 5000, "node", 7));
 }
 
+/* A slot moves to a known master, to a new node, and to a replica, which becomes a master. */
 TEST(test_move)
 {
     const struct endpoint fresh = { "new", 9 }, replica = { "c", 1 }, master = { "a", 2 };
@@ -299,7 +308,7 @@ TEST(test_move)
     expect_sound(&map);
 }
 
-/* Any moves, against an array of ports. */
+/* Random moves give the same owners as an array of ports. */
 TEST(test_moves)
 {
     struct rng rng = rng_for(__func__);
@@ -316,10 +325,11 @@ TEST(test_moves)
     }
     for (unsigned slot = 0; slot < SLOTS; slot++)
         expect(is_at(&map, slot, "a", port[slot]));
-    expect(map.nnodes == 50 + 4); /* and the replicas */
+    expect(map.nnodes == 50 + 4); /* with four replicas */
     expect_sound(&map);
 }
 
+/* An allocation that fails leaves the map as it was, and the next call succeeds. */
 TEST(test_map_memory)
 {
     scoped_map map = map_of(NULL);
@@ -345,6 +355,7 @@ static void expect_bytes(const struct resp *resp, const char *bytes)
     expect(resp->nbytes == strlen(bytes) && memcmp(resp->bytes, bytes, resp->nbytes) == 0);
 }
 
+/* Commands as bytes that were written by hand after the protocol (RESP). */
 TEST(test_commands)
 {
     struct resp resp = { 0 };
@@ -371,7 +382,7 @@ TEST(test_commands)
     expect(!resp.bytes && resp.nbytes == 0 && resp.room == 0);
 }
 
-/* Around each power of ten and of two, as printf() writes them. */
+/* Numbers around each power of ten and of two are written as printf() writes them. */
 TEST(test_digits)
 {
     struct resp resp = { 0 };
@@ -391,7 +402,7 @@ TEST(test_digits)
     resp_release(&resp);
 }
 
-/* A command of 'nargs' arguments that depend on 'seed' only. */
+/* Writes a command of 'nargs' arguments, which depend on 'seed' only. */
 static void write_any(struct resp *resp, unsigned nargs, uint64_t seed)
 {
     static char long_text[300];
@@ -406,6 +417,7 @@ static void write_any(struct resp *resp, unsigned nargs, uint64_t seed)
     }
 }
 
+/* Checks that a command is the one that write_any() wrote. */
 static void expect_command(redisReply *command, unsigned nargs, uint64_t seed)
 {
     expect(command->type == REDIS_REPLY_ARRAY && command->elements == nargs);
@@ -424,8 +436,8 @@ static void expect_command(redisReply *command, unsigned nargs, uint64_t seed)
     }
 }
 
-/* Commands of any length come back from hiredis's reader, which takes them for replies; a part
- * of them is sent now and then. */
+/* Commands of any length come back from hiredis's reader, since a command is written like a
+ * reply that is an array.  The reader gets them in pieces of any length. */
 TEST(test_any_commands)
 {
     struct rng rng = rng_for(__func__);
@@ -460,7 +472,8 @@ TEST(test_any_commands)
     resp_release(&resp);
 }
 
-/* Without memory, whole commands stay, and no part of others comes in. */
+/* When memory ends, the commands that were whole stay, and no part of another one is left: the
+ * server would read what follows as its arguments. */
 TEST(test_command_memory)
 {
     struct resp resp = { 0 };

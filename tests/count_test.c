@@ -1,12 +1,13 @@
-/* count_test.c - perhaps_count_many() is perhaps_count() of one key after the other; and the
- * names of hashes. */
+/* count_test.c - proves that perhaps_count_many() gives the answers of perhaps_count(), one key
+ * after the other; that it sets all counts to 0 on an error; and that each hash has its name.
+ * */
 #include "support.h"
 
 #include <string.h>
 
 enum { KEYS = 3000, CAPACITY = 4 * KEYS };
 
-/* Key i comes i % 4 times. */
+/* Makes a filter in which key i was added i % 4 times. */
 static perhaps_filter *filter_of_copies(const struct perhaps_kind *kind,
                                         const struct perhaps_keys *keys)
 {
@@ -24,6 +25,7 @@ static bool counts(const struct perhaps_kind *kind)
     return is_able(kind, PERHAPS_CAN_COUNT);
 }
 
+/* Asks with batches of 0, 1, 3, 7, ... keys, and checks that nothing behind them is written. */
 static void expect_counts(const perhaps_filter *f, const struct perhaps_keys *keys)
 {
     uint64_t got[KEYS];
@@ -39,6 +41,7 @@ static void expect_counts(const perhaps_filter *f, const struct perhaps_keys *ke
     }
 }
 
+/* Of a filter in memory, of a mapped one whose pages are checked, and with hashed keys. */
 TEST_EACH(test_as_one_by_one, counts)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
@@ -86,7 +89,8 @@ TEST(test_errors)
     expect_count_error(blind, &keys, PERHAPS_ERR_SECRET);
 }
 
-/* Where a key is read from a damaged page no count is given. */
+/* No count is given for a key that lies in a damaged page.  One byte is changed in each page
+ * behind the first few and before the checksums. */
 TEST_EACH(test_damage, counts)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);

@@ -1,4 +1,7 @@
-/* damage_test.c - files that are cut, flipped, or made by an enemy: refused, or safe to use. */
+/* damage_test.c - proves that a file that was cut, changed by accident or made by an enemy is
+ * either refused or safe to use.  Accidents must be found, since a flipped bit can deny a key.
+ * An enemy can compute the checksums, so his files may be opened; but no query, add or merge on
+ * them may crash or read outside the body. */
 #include "support.h"
 
 #include <math.h>
@@ -32,6 +35,7 @@ static void expect_refused(const uint8_t *bytes, size_t nbytes)
 
 /* ---- Cut and flipped --------------------------------------------------------------------- */
 
+/* Every length but the right one is refused: all near the header and the end, some between. */
 TEST_EACH(test_every_length, any_kind)
 {
     scoped_bytes file = small_file(kind);
@@ -48,8 +52,9 @@ TEST_EACH(test_every_length, any_kind)
     expect_success(open_and_close(file.at, file.nbytes, &map_it));
 }
 
-/* A flip in a page passes a mapped open, which does not read it: verify finds it.  But a filter
- * that grows in place keeps the way to its segments there, and looks whether that can be. */
+/* Checks that a flipped bit in a page of the body is found.  Loading finds it.  Mapping does
+ * not read the page, so only perhaps_verify() finds it; except for a filter that grows in
+ * place, which reads its directories when it is mapped and may refuse them. */
 static void expect_found_by_verify(const uint8_t *bytes, size_t nbytes, size_t at)
 {
     scoped_filter *f;
@@ -81,7 +86,7 @@ static void flip_and_check(const struct bytes *file, size_t bit)
 TEST_EACH(test_every_bit, any_kind)
 {
     scoped_bytes file = small_file(kind);
-    /* of large files and when it takes long every bit of a byte has its turn */
+    /* The step is odd, so that every bit of a byte has its turn. */
     size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 23 : 3);
     for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
         scene("%s, bit %zu", kind->name, bit);
@@ -89,7 +94,7 @@ TEST_EACH(test_every_bit, any_kind)
     }
 }
 
-/* Checksums come out the same where they are computed after the description of the format. */
+/* Checks that reseal(), which was written after doc/FORMAT.md, computes the same checksums. */
 static void check_seals(const struct bytes *file)
 {
     scoped_bytes copy = copy_bytes(file);
@@ -97,6 +102,8 @@ static void check_seals(const struct bytes *file)
     expect_same_bytes(&copy, file);
 }
 
+/* Flipped bits in large files, and two pages that were exchanged: the checksum of a page
+ * depends on its number, so that this is found, too. */
 TEST(test_many_pages)
 {
     struct rng rng = rng_for(__func__);
@@ -128,6 +135,8 @@ TEST(test_many_pages)
 
 /* ---- Headers whose checksum is right ----------------------------------------------------- */
 
+/* Changes one field of a small file and makes the header's checksum right again.  Returns the
+ * error of opening it, which must be the same for both ways to open. */
 static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t value,
                            size_t nbytes)
 {
@@ -140,12 +149,14 @@ static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t 
     return error;
 }
 
+/* What a later version may write - another version number, an unknown feature, bytes that are 0
+ * today - is told as such, and not as damage. */
 TEST_EACH(test_later_versions, any_kind)
 {
     expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_VERSION, 0, 4), PERHAPS_ERR_DAMAGED);
-    for (unsigned bit = 1; bit < 64; bit++) /* 0 is known: processes_test.c */
+    for (unsigned bit = 1; bit < 64; bit++) /* bit 0 is in use: see processes_test.c */
         expect_error(open_with_field(kind, AT_FEATURES, UINT64_C(1) << bit, 8),
                      PERHAPS_ERR_VERSION);
     for (size_t at = AT_RESERVED; at < AT_KIND; at += 8)
@@ -164,7 +175,7 @@ TEST_EACH(test_later_versions, any_kind)
     expect_error(open_with_field(kind, last, 1, 8), PERHAPS_ERR_VERSION);
 }
 
-/* The bounds of the fields, as doc/FORMAT.md has them. */
+/* Each row puts one field just outside the bounds of doc/FORMAT.md. */
 TEST(test_fields_out_of_bounds)
 {
     static const struct {
@@ -195,7 +206,7 @@ TEST(test_fields_out_of_bounds)
     }
 }
 
-/* A body of 2^47 and of 2^60 bytes in a file of four thousand: refused before anything is
+/* A small file that claims a body of 2^44 keys or of 2^60 bytes is refused before anything is
  * allocated. */
 TEST_EACH(test_huge_claims, any_kind)
 {
@@ -225,7 +236,7 @@ TEST_EACH(test_huge_claims, any_kind)
     }
 }
 
-/* Opened or refused, and if opened, safe to use. */
+/* Opens a file in both ways: it is refused, or exercise() finds it safe to use. */
 static void use_or_refuse(const uint8_t *bytes, size_t nbytes, uint64_t seed)
 {
     for (unsigned way = 0; way < 2; way++) {
@@ -238,6 +249,8 @@ static void use_or_refuse(const uint8_t *bytes, size_t nbytes, uint64_t seed)
     }
 }
 
+/* Returns a number at which code may fail: the bits of an odd double, a power of two or a
+ * number beside it, a number beside the usual one, or a small one. */
 static uint64_t extreme_number(struct rng *rng, uint64_t usual)
 {
     const double reals[] = { NAN, INFINITY, -1, -0.0, 1, 1e-320, 1e-15, 0.5, 0.9999999999 };
@@ -260,6 +273,7 @@ static uint64_t extreme_number(struct rng *rng, uint64_t usual)
     }
 }
 
+/* Headers in which up to three numbers are extreme, with the right checksum. */
 TEST(test_hostile_headers)
 {
     struct rng rng = rng_for(__func__);
@@ -269,7 +283,7 @@ TEST(test_hostile_headers)
         size_t numbers = (end - AT_FILE_NBYTES) / 8;
         scoped_bytes intact = copy_bytes(&file);
         unsigned rounds =
-            has_parts(kind) || grows(kind) ? 100 : 3000; /* a hundred times slower */
+            has_parts(kind) || grows(kind) ? 100 : 3000; /* those take a hundred times longer */
         for (unsigned round = 0; round < rounds; round++) {
             scene("%s, hostile header %u", kind->name, round);
             for (uint64_t changes = 1 + rng_below(&rng, 3); changes > 0; changes--) {
@@ -283,7 +297,8 @@ TEST(test_hostile_headers)
     }
 }
 
-/* Geometries that no plan makes, full of noise, with counters that cannot be. */
+/* Makes a filter with a geometry that no plan makes, random bytes and impossible counters.
+ * Returns false if set_geometry() refuses the geometry. */
 static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhaps_filter **f)
 {
     struct geometry g = { .capacity = 1 + rng_below(rng, 1000) * rng_below(rng, 1000),
@@ -309,6 +324,8 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     return true;
 }
 
+/* Such filters are safe to use, and their files open.  Kinds that check more than their
+ * geometry are left out: test_noisy_pages is for them. */
 TEST(test_noise)
 {
     struct rng rng = rng_for(__func__);
@@ -327,8 +344,8 @@ TEST(test_noise)
         }
 }
 
-/* Whatever the bytes from some place on are, also of kinds that have to make sense of them: it
- * is refused, or safe to use. */
+/* Random bytes in the body, with the right checksums: the file is refused, or it is safe to
+ * use, also for kinds that read directories or counters there. */
 TEST(test_noisy_pages)
 {
     struct rng rng = rng_for(__func__);

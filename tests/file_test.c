@@ -1,4 +1,9 @@
-/* file_test.c - what was saved is what is opened; what is no filter file is refused. */
+/* file_test.c - proves that perhaps_open() gives the filter that perhaps_save() wrote, for
+ * every kind and hash and both ways to open; that a secret never lies in a file and is needed
+ * to use it; and that a path without a filter file gives the right error.
+ *
+ * It fails when a byte of the body or a counter is lost on the way, or when a filter can be
+ * changed that should be read-only. */
 #include "support.h"
 
 #include <errno.h>
@@ -11,6 +16,8 @@
 
 static const uint8_t secret[16] = "secret of ours";
 
+/* A caller's hash function.  It depends on the salt behind 'context', so another salt makes
+ * another function. */
 static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash[16])
 {
     uint64_t words[2] = { *(const uint64_t *)context, nbytes };
@@ -44,6 +51,7 @@ static perhaps_filter *filter_with(const struct perhaps_kind *kind, enum perhaps
 
 /* ---- Round trips ------------------------------------------------------------------------ */
 
+/* Checks that a mapped filter refuses every change and stays as it was. */
 static void check_mapped(const struct perhaps_kind *kind, perhaps_filter *f,
                          const perhaps_filter *original, const struct perhaps_keys *keys)
 {
@@ -100,7 +108,7 @@ static void round_trip(const struct perhaps_kind *kind, enum perhaps_hash hash,
 
 TEST(test_round_trips)
 {
-    /* a body of one part of a page, and one of many pages and a part */
+    /* a body shorter than a page, and one of many pages, the last of them not whole */
     const size_t counts[] = { 10, 200 * 1000 };
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, counts[c]);
@@ -110,7 +118,8 @@ TEST(test_round_trips)
     }
 }
 
-/* Saving is a rename: who has the old file mapped keeps it. */
+/* A save replaces the file by a rename, so a process that has the old file mapped keeps the old
+ * bytes. */
 TEST(test_replaced_under_a_mapping)
 {
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
@@ -137,6 +146,8 @@ static int open_with(const struct bytes *file, const struct perhaps_open_options
     return error;
 }
 
+/* A filter of a secret hash opens only with its own secret or function: a wrong one would deny
+ * keys that are in. */
 TEST(test_wrong_keys)
 {
     uint8_t wrong[16] = "secret of ourz";
@@ -154,7 +165,7 @@ TEST(test_wrong_keys)
         expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_SECRET);
         expect_error(open_with(&custom_file, &none), PERHAPS_ERR_SECRET);
         expect_error(open_with(&custom_file, &bad), PERHAPS_ERR_SECRET);
-        bad.without_secret = true; /* to be without is one thing, to be wrong another */
+        bad.without_secret = true; /* allows no secret at all, but not a wrong one */
         expect_error(open_with(&sip_file, &bad), PERHAPS_ERR_SECRET);
     }
 }
@@ -172,7 +183,7 @@ TEST(test_secret_is_not_in_the_file)
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 10);
     scoped_filter *f = filter_with(perhaps_kind_at(0), PERHAPS_HASH_SIP, &keys);
     scoped_bytes file = saved_bytes(f);
-    expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8));
+    expect(!holds(&file, secret, 8) && !holds(&file, secret + 8, 8)); /* nor half of it */
 }
 
 static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter *f,
@@ -200,7 +211,9 @@ static void check_without_secret(const struct perhaps_kind *kind, perhaps_filter
     expect_same_counters(f, original);
 }
 
-/* What needs no key of a set can be done without the secret: inspect, copy, merge, save. */
+/* Without the secret a filter can be inspected, copied, merged and saved, since no key has to
+ * be hashed.  Adds fail, and queries answer "perhaps": the filter must not deny what it cannot
+ * look up. */
 TEST(test_without_secret)
 {
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 100);
@@ -226,6 +239,7 @@ TEST(test_without_secret)
 
 /* ---- What is no filter file -------------------------------------------------------------- */
 
+/* Paths of other things.  Opening must return at once also for a FIFO and for /dev/zero. */
 TEST(test_no_files)
 {
     struct path missing = temp_path("missing"), empty = temp_path("empty");

@@ -1,6 +1,7 @@
-/* golden.h - the filters that are frozen in tests/golden/: how each is made.  A file there is
- * replaced only together with the format version; or where a kind may choose a place for an
- * entry and chooses better than before, which changes bytes, but not what they mean. */
+/* golden.h - how the filters were made whose files are frozen in tests/golden/.  A file there
+ * is replaced in two cases only: together with the format version; or when a kind that may
+ * choose the place of an entry begins to choose better, which changes bytes but not their
+ * meaning. */
 #ifndef GOLDEN_H
 #define GOLDEN_H
 
@@ -10,14 +11,15 @@
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 
-/* Writes "golden key 00000042", with the zero behind it. */
+/* Writes a key such as "golden key 00000042" and a zero behind it. */
 static inline void golden_key(unsigned number, char key[GOLDEN_KEY_NBYTES])
 {
     snprintf(key, GOLDEN_KEY_NBYTES, "golden key %08u", number);
 }
 
-/* A hundred keys, one by one, three units of time apart; then a removal that finds nothing,
- * where that is counted. */
+/* Adds a hundred keys one by one, three units of time apart, and then removes a key that is not
+ * there: kinds with removals count that, so this counter in the file is not 0.  Returns 0 or
+ * the error of an add. */
 static inline int golden_fill(perhaps_filter *f)
 {
     char key[GOLDEN_KEY_NBYTES];
@@ -33,9 +35,10 @@ static inline int golden_fill(perhaps_filter *f)
     return error;
 }
 
-/* One of each kind, and at last a window of chains and a blocked filter with two lines
- * together.  What grows has to; a window has been rotated twice, and has lost nothing.  Returns
- * false from the first index that is none. */
+/* Sets the options and the name of the golden file of this index: one for each kind, then a
+ * window of chains, then a blocked filter with two lines together.  The capacities are so small
+ * that kinds that grow have to grow, and windows so large that they rotate twice and forget
+ * nothing.  Returns false behind the last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {

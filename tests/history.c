@@ -1,22 +1,23 @@
-/* history.c - exhaustive search for an explanation (Wing and Gong: Testing and Verifying
- * Concurrent Objects, JPDC 1993).  Answers tell what each event changes, so what is in depends
- * only on how many events of each thread have had their turn: that is all to remember. */
+/* history.c - searches for an order of the events that explains their answers, by trying all
+ * orders (Wing and Gong: Testing and Verifying Concurrent Objects, JPDC 1993).  The answer of
+ * an event tells what the event changed.  So the keys that are in depend only on how many
+ * events of each thread came before, and the search need not try such a state twice. */
 #include "history.h"
 
 #include <string.h>
 
-/* How many events of each thread have had their turn. */
+/* How many events of each thread the order has so far. */
 struct turn {
     unsigned at[HISTORY_THREADS];
 };
 
 struct search {
     const struct history *history;
-    bool seen[HISTORY_OPS + 1][HISTORY_OPS + 1][HISTORY_OPS + 1];
+    bool seen[HISTORY_OPS + 1][HISTORY_OPS + 1][HISTORY_OPS + 1]; /* states that were tried */
 };
 
-/* Whether a multiset with so many copies of the key can answer like this; if so, makes *copies
- * what it has then. */
+/* Returns whether a multiset that holds *copies copies of the key can give this answer.  If so,
+ * changes *copies to the number after the event. */
 static bool explains(const struct history_event *e, unsigned *copies)
 {
     if (e->answer == REFUSED)
@@ -39,7 +40,8 @@ static bool explains(const struct history_event *e, unsigned *copies)
     return false;
 }
 
-/* An event may be next unless another that has not had its turn had ended before it began. */
+/* Returns whether the next event of this thread can come next in the order: no event that is
+ * still missing had returned before this one was invoked. */
 static bool may_be_next(const struct history *h, const struct turn *turn, unsigned thread)
 {
     const struct history_event *e = &h->event[thread][turn->at[thread]];
@@ -49,6 +51,7 @@ static bool may_be_next(const struct history *h, const struct turn *turn, unsign
     return true;
 }
 
+/* Returns whether the events that are missing can be put in an order that leads to 'after'. */
 static bool can_end(struct search *s, const struct turn *turn, const unsigned copies[])
 {
     const struct history *h = s->history;

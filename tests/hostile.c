@@ -1,4 +1,5 @@
-/* hostile.c - filter files as an enemy makes them. */
+/* hostile.c - filter files as an enemy makes them: see hostile.h.  Fuzzers use it, too, so it
+ * checks with must(), which aborts, and not with expect() of the tests. */
 #include "hostile.h"
 
 #include <math.h>
@@ -41,6 +42,8 @@ void reseal(uint8_t *file, size_t nbytes)
     if (nbytes < BODY_OFFSET)
         return;
     reseal_header(file, nbytes);
+    /* The table of checksums stands behind the bodies.  If the header puts it outside the file,
+     * there is nothing to seal. */
     uint64_t from = header_size(file, nbytes), end = get64(file + AT_TABLE_OFFSET);
     if (end < from || end > nbytes)
         return;
@@ -82,6 +85,7 @@ int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_optio
 
 enum { KEYS = 40, KEY_NBYTES = PERHAPS_HASH_NBYTES };
 
+/* Returns keys of 16 bytes, which filters of every hash accept. */
 static struct perhaps_keys invent_keys(uint64_t seed, uint8_t bytes[KEYS * KEY_NBYTES])
 {
     for (uint64_t i = 0; i < KEYS * KEY_NBYTES / 8; i++)
@@ -89,6 +93,7 @@ static struct perhaps_keys invent_keys(uint64_t seed, uint8_t bytes[KEYS * KEY_N
     return perhaps_keys_packed(bytes, KEY_NBYTES, KEYS);
 }
 
+/* Calls what only reads, and aborts if a rate is no number from 0 to 1. */
 static void inspect(const perhaps_filter *f)
 {
     struct perhaps_stats stats;
@@ -104,7 +109,7 @@ static void inspect(const perhaps_filter *f)
     must((error == PERHAPS_ERR_UNSUPPORTED) == !stats.mapped);
 }
 
-/* Adds until the first error, and looks for what went in. */
+/* Adds keys until the first error, and aborts if one that was added is not found. */
 static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
 {
     size_t done;
@@ -121,6 +126,7 @@ static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
     }
 }
 
+/* Merges, and aborts if a failed merge has changed the filter. */
 static void merge_some(perhaps_filter *f, const perhaps_filter *other)
 {
     perhaps_filter *before;

@@ -9,7 +9,7 @@
 
 #include "perhaps.h"
 
-/* Where the fields of the header stand. */
+/* The offsets of the fields of the header (doc/FORMAT.md). */
 enum {
     AT_MAGIC = 0,
     AT_VERSION = 8,
@@ -35,10 +35,11 @@ enum {
     AT_BODY_NBYTES = 176,
     AT_FIELDS = 184,
     FIELDS_END = 280,
-    BODY_OFFSET = 4096, /* of the first, in a file of few sections */
+    BODY_OFFSET = 4096, /* of the first body, if the file has few sections */
 };
 
-/* The section of this number stands so much behind the first; all of them end before. */
+/* Offsets from AT_KIND to FIELDS_END are those of the first section; each further section lies
+ * SECTION_NBYTES behind the one before it. */
 enum { SECTION_NBYTES = 160 };
 
 static inline size_t at_section(size_t at, size_t number)
@@ -69,21 +70,23 @@ static inline void put64(uint8_t *at, uint64_t value)
     put_number(at, value, 8);
 }
 
-/* The size of the header as the file has it, or of the smallest, where that cannot be. */
+/* Returns the size of the header as the file tells it; or the smallest possible one if the file
+ * tells an impossible size. */
 size_t header_size(const uint8_t *file, size_t nbytes);
 
-/* Makes the checksum of the header right again. */
+/* Computes the checksum of a changed header and stores it there. */
 void reseal_header(uint8_t *file, size_t nbytes);
 
-/* Makes the checksums of a whole file right again, as far as its header lets find them. */
+/* Computes and stores all checksums of a changed file, as far as its header tells where they
+ * stand. */
 void reseal(uint8_t *file, size_t nbytes);
 
-/* As perhaps_open() of a file with these bytes. */
+/* Opens a file that holds these bytes, with the results of perhaps_open(). */
 int open_bytes(const void *bytes, size_t nbytes, const struct perhaps_open_options *options,
                perhaps_filter **filter);
 
-/* Does all that can be done to a filter, whatever its bytes are, and aborts where an answer is
- * wrong: a key that was added is not found, say.  Leaves 'filter' itself as it was. */
+/* Calls every operation on copies of a filter, whatever its bytes are, and aborts if an answer
+ * is wrong: if a key that was added is not found, for example.  'filter' stays as it was. */
 void exercise(const perhaps_filter *filter, uint64_t seed);
 
 #endif

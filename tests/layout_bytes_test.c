@@ -1,6 +1,7 @@
-/* layout_bytes_test.c - the bytes of a filter are given away as they are; and bytes from
- * elsewhere become the file that perhaps_save() would write, or, if they fail to come,
- * nothing. */
+/* layout_bytes_test.c - proves that perhaps_body_read() gives the bytes of a filter as they
+ * are, also while other threads add; and that perhaps_layout_save() turns bytes that the caller
+ * keeps into the file that perhaps_save() would write.  If a byte cannot be read, no file
+ * appears and an old one stays. */
 #include "support.h"
 
 #include <errno.h>
@@ -14,6 +15,8 @@
 
 /* ---- Read ------------------------------------------------------------------------------ */
 
+/* Random pieces of the body equal the same part of the whole; nothing behind a piece is
+ * written; a piece that ends outside the body is refused, also if its end overflows. */
 TEST(test_read)
 {
     struct rng rng = rng_for(__func__);
@@ -58,7 +61,8 @@ static void *write_keys(void *context)
     return NULL;
 }
 
-/* Beside adds no bit that was read once is missing later. */
+/* Reads the body again and again while a thread adds: a bit that was read once must be in every
+ * later reading. */
 static void read_beside(bool together, const struct perhaps_keys *keys)
 {
     struct perhaps_options options = {
@@ -96,15 +100,16 @@ TEST(test_read_beside_adds)
 
 /* ---- Save ------------------------------------------------------------------------------ */
 
-/* Where the bytes are, and what was asked of them. */
+/* The filter that supplies the bytes, and what was asked of it. */
 struct elsewhere {
     const perhaps_filter *f;
     uint64_t next; /* offset that must be asked for */
     unsigned pieces;
-    unsigned fail_at; /* number of the piece that does not come, from 1 on; 0: none */
+    unsigned fail_at; /* number of the piece whose reading fails, from 1 on; 0: none */
     int error;
 };
 
+/* Checks that pieces are asked for in order, and none larger than a page. */
 static int read_piece(void *context, uint64_t offset, void *buffer, size_t nbytes)
 {
     struct elsewhere *e = context;
@@ -141,6 +146,7 @@ static void expect_same_file(const perhaps_filter *f, const char *path)
     expect(saved.nbytes == wanted.nbytes && !memcmp(saved.at, wanted.at, wanted.nbytes));
 }
 
+/* Of one line for a key and of several, of one page and of many, with and without a secret. */
 TEST(test_same_file)
 {
     const uint8_t secret[16] = "sixteen secrets";
@@ -174,7 +180,7 @@ TEST(test_same_file)
         }
 }
 
-/* A file that is a page more than a multiple of pages long, and less, and one exactly. */
+/* Bodies of one line, of a line less than a page, of whole pages, and of a line more. */
 TEST(test_any_size)
 {
     const uint64_t page_lines = PERHAPS_PAGE_NBYTES / PERHAPS_LINE_NBYTES;
@@ -194,7 +200,7 @@ TEST(test_any_size)
         struct perhaps_open_options writable = { .mode = PERHAPS_MODE_LOAD };
         options.capacity = 200000;
         options.fpr = 0.001;
-        source = make_with(&options); /* empty; its first bytes are taken */
+        source = make_with(&options); /* empty and larger: only its first bytes are read */
         struct elsewhere e = { .f = source };
         expect_success(save_elsewhere(layout, &e, path.text));
         expect(e.pieces == (lines[i] + page_lines - 1) / page_lines);
@@ -204,7 +210,8 @@ TEST(test_any_size)
     }
 }
 
-/* Whichever piece does not come: the error passes, and the old file stays, alone. */
+/* The reader fails at each piece in turn: its error and errno reach the caller, the old file
+ * stays as it was, and no other file is left beside it. */
 TEST(test_failing_reader)
 {
     const struct perhaps_hashing hashing = { .seed = 1 };
@@ -232,6 +239,8 @@ TEST(test_failing_reader)
     }
 }
 
+/* The number of keys may be up to twice the key limit, as in every file (container.h); a larger
+ * one is refused. */
 TEST(test_too_many_keys)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
@@ -254,7 +263,8 @@ TEST(test_too_many_keys)
                      PERHAPS_ERR_ARGUMENT);
 }
 
-/* The body passes through: what is allocated is a header and the table of checksums. */
+/* The body is never in memory as a whole.  Only the header, one page and the table of checksums
+ * are allocated. */
 TEST(test_memory)
 {
     struct ledger ledger = { 0 };
@@ -271,7 +281,7 @@ TEST(test_memory)
     expect_success(save_elsewhere(layout, &e, path.text));
     expect(body_nbytes > 5000000 && ledger.largest_nbytes < 2 * PERHAPS_PAGE_NBYTES &&
            ledger.live == live);
-    for (uint64_t number = 1; number <= 2; number++) { /* filter; header, page and table */
+    for (uint64_t number = 1; number <= 2; number++) { /* a filter; then header, page, table */
         scene("allocation %u fails", (unsigned)number);
         ledger.fail_at = ledger.calls + number;
         e.next = 0;

@@ -1,5 +1,7 @@
-/* layout_test.c - layouts: where they say that a key's bits lie is where perhaps_add() sets
- * them; what they describe is what is restored, and nothing else is. */
+/* layout_test.c - proves that a layout (a filter whose bytes the caller keeps) tells exactly
+ * the bits that perhaps_add() sets; that its description restores the same layout; and that a
+ * description with a wrong number is refused.  A wrong bit would deny keys that are in; a
+ * number that is not refused could point outside the body. */
 #include "support.h"
 
 #include <math.h>
@@ -22,8 +24,8 @@ static uint8_t *body_of(const perhaps_filter *f, size_t nbytes)
     return body;
 }
 
-/* Adds one key to an empty filter, and compares its whole body with the bits that the layout
- * tells. */
+/* Adds one key to an empty filter, and checks that the body has the bits that the layout tells,
+ * each of them once, and no other. */
 static void compare_bits(perhaps_filter *f, const perhaps_layout *layout, const void *key,
                          size_t key_nbytes)
 {
@@ -44,7 +46,7 @@ static void compare_bits(perhaps_filter *f, const perhaps_layout *layout, const 
         unsigned bit = bits.bit[i], mask = 1U << bit % 8;
         expect(bit < 8 * block_nbytes);
         expect(i == 0 || bit / 512 >= bits.bit[i - 1] / 512U);
-        expect(block[bit / 8] & mask); /* and is taken away, so that none comes twice */
+        expect(block[bit / 8] & mask); /* then clears it, so a bit that comes twice fails */
         block[bit / 8] = (uint8_t)(block[bit / 8] & ~mask);
     }
     for (size_t i = 0; i < nbytes; i++)
@@ -78,7 +80,7 @@ static struct perhaps_hashing hashing_number(unsigned number, struct rng *rng)
     return hashings[number];
 }
 
-/* Those that give one line to four. */
+/* Returns options whose plans have one line to four for a key. */
 static struct perhaps_options any_options(struct rng *rng)
 {
     static const struct {
@@ -107,6 +109,7 @@ static void random_key(struct rng *rng, uint8_t key[PERHAPS_HASH_NBYTES])
         key[i] = (uint8_t)rng_next(rng);
 }
 
+/* The last loop checks that each number of lines from 1 to 4 was tried. */
 TEST(test_bits)
 {
     struct rng rng = rng_for(__func__);
@@ -140,6 +143,8 @@ static void expect_no_layout(const perhaps_filter *f, int error)
         expect_error(perhaps_body_read(f, 0, &byte, 1), PERHAPS_ERR_UNSUPPORTED);
 }
 
+/* Only blocked filters have a layout, and only if the lines of a key lie side by side or a key
+ * has one line. */
 TEST_EACH(test_unsupported, any_kind)
 {
     for (unsigned preference = 0; preference <= PERHAPS_PREFER_COMPACT; preference++) {
@@ -166,7 +171,7 @@ TEST(test_without_secret)
     expect_success(perhaps_save(f, path.text));
     scoped_filter *blind = open_file(path.text, &without_secret);
     expect_no_layout(blind, PERHAPS_ERR_SECRET);
-    expect_success(perhaps_body_read(blind, 0, &byte, 1)); /* that are no secret */
+    expect_success(perhaps_body_read(blind, 0, &byte, 1)); /* the bytes are no secret */
 }
 
 /* ---- Descriptions ---------------------------------------------------------------------- */
@@ -186,7 +191,7 @@ static struct perhaps_description description_of(const struct perhaps_options *o
     return d;
 }
 
-/* That restoring fails, and leaves nothing. */
+/* Checks that restoring fails with this error and leaves no layout. */
 static void expect_not_restored(const struct perhaps_description *d,
                                 const struct perhaps_hashing *hashing, int error)
 {
@@ -234,7 +239,7 @@ TEST(test_restored)
     }
 }
 
-/* One number of a description, and what comes of it. */
+/* A description with one number changed, and the error that it must give. */
 struct hostile {
     const char *what;
     size_t offset;
@@ -251,6 +256,8 @@ static uint64_t bits_of(double value)
     return bits;
 }
 
+/* One row puts a number just outside its range, or far outside.  Fields that this version does
+ * not know must be 0, so that a description of a later version is not misread. */
 TEST(test_hostile_numbers)
 {
     const size_t capacity = offsetof(struct perhaps_description, capacity);
@@ -306,7 +313,7 @@ TEST(test_hostile_names)
         { "chain", 0, PERHAPS_ERR_UNSUPPORTED },
         { "blocked", 4, PERHAPS_ERR_VERSION },
         { "blocked", ~0U, PERHAPS_ERR_VERSION },
-        { "blocked", PERHAPS_HASH_NONE, PERHAPS_ERR_SECRET }, /* the check value is another's */
+        { "blocked", PERHAPS_HASH_NONE, PERHAPS_ERR_SECRET }, /* the check value is xxh3's */
     };
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
     struct perhaps_description d = description_of(&options);
@@ -329,7 +336,7 @@ TEST(test_wrong_secret)
     expect_success(perhaps_layout_restore(&d, &with_secret.hashing, &layout));
 }
 
-/* All but hashing: what it takes is told, and no key is. */
+/* Without the secret the plan can be read, but no key can be hashed. */
 TEST(test_inspected_without_secret)
 {
     struct perhaps_keys keys = perhaps_keys_packed("apple", 5, 1);
@@ -341,7 +348,8 @@ TEST(test_inspected_without_secret)
     expect_error(perhaps_layout_hash_many(blind, &keys, &hashed), PERHAPS_ERR_SECRET);
 }
 
-/* Whatever is not refused is safe: every bit that it tells lies in the body. */
+/* A description of random numbers is refused, or it is safe: every bit that it tells lies in
+ * the body.  The first two keys have the smallest and the largest hash. */
 TEST(test_any_numbers)
 {
     struct rng rng = rng_for(__func__);
@@ -385,6 +393,8 @@ TEST(test_any_numbers)
 
 /* ---- Plans ----------------------------------------------------------------------------- */
 
+/* A layout has the plan of a blocked filter with its lines together, whatever kind the options
+ * name: that is the only kind with layouts. */
 TEST(test_create)
 {
     const double rates[] = { 0.3, 0.01, 0.001, 1e-4, 1e-6, 1e-9, 1e-12 };
@@ -438,6 +448,8 @@ TEST(test_create_refused)
 
 /* ---- How many keys --------------------------------------------------------------------- */
 
+/* The number of keys, estimated from the share of bits that are set, is right within 2 %, and
+ * sound numbers come for a share of 0, 1 and NaN. */
 TEST(test_estimate)
 {
     struct rng rng = rng_for(__func__);
@@ -465,7 +477,8 @@ TEST(test_estimate)
 
 /* ---- Layers ---------------------------------------------------------------------------- */
 
-/* All together stay under the rate, and are those that a chain has. */
+/* The rates of all layers add up to the rate that was asked, and less than 1 % of it is unused.
+ * The layers are those of a chain, whose newest part comes first. */
 TEST(test_layers)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
@@ -494,6 +507,9 @@ TEST(test_layers)
     }
 }
 
+/* Options out of range, and a rate of which a layer's share would be below PERHAPS_FPR_MIN.  On
+ * an error *layer stays as it was: 77.  The capacity of a layer stops growing at
+ * PERHAPS_CAPACITY_MAX. */
 TEST(test_layers_refused)
 {
     const struct {

@@ -1,5 +1,9 @@
-/* memory_test.c - when the first allocation of a call fails, then the second, and so on until
- * it succeeds: a proper error, nothing lost, nothing changed. */
+/* memory_test.c - proves that a call whose allocation fails returns PERHAPS_ERR_MEMORY, leaks
+ * nothing and changes nothing.  The first allocation of the call fails, then the second, and so
+ * on until the call succeeds, so every path to an error is taken.
+ *
+ * It also proves that a caller's allocator may return any address and any content, and that the
+ * system's allocator gives zeros at the right alignment. */
 #include "support.h"
 
 #include <stdio.h>
@@ -15,9 +19,9 @@ struct stage {
     struct ledger ledger;
     struct perhaps_allocator allocator;
     perhaps_filter *f;
-    perhaps_filter *other; /* of another half of the keys */
-    perhaps_filter *out;
-    struct path path; /* f is saved there */
+    perhaps_filter *other; /* holds the other half of the keys */
+    perhaps_filter *out;   /* what a call makes */
+    struct path path;      /* where f was saved */
 };
 
 static int call_create(struct stage *s)
@@ -61,7 +65,7 @@ static int call_load(struct stage *s)
 static const struct {
     const char *name;
     int (*call)(struct stage *s);
-    bool makes_one;
+    bool makes_one; /* sets s->out to a filter */
 } calls[] = {
     { "create", call_create, true }, { "clone", call_clone, true },
     { "merge", call_merge, false },  { "save", call_save, false },
@@ -80,7 +84,7 @@ static perhaps_filter *half_filter(struct stage *s, uint64_t first)
     return f;
 }
 
-/* Both halves, and the first of them saved. */
+/* Makes two filters, each with half of the keys, and saves the first one. */
 static void make_stage(struct stage *s, const struct perhaps_kind *kind, const char *name)
 {
     *s = (struct stage){ .kind = kind, .path = temp_path(name) };
@@ -104,7 +108,7 @@ static void fail_each_allocation(struct stage *s, size_t c)
     for (uint64_t number = 1;; number++) {
         scene("%s of %s, allocation %d fails", calls[c].name, s->kind->name, (int)number);
         s->ledger.fail_at = s->ledger.calls + number;
-        s->out = s->f; /* which no failure may leave there */
+        s->out = s->f; /* a failed call must set it to NULL */
         int error = calls[c].call(s);
         s->ledger.fail_at = 0;
         if (!error)
@@ -114,7 +118,7 @@ static void fail_each_allocation(struct stage *s, size_t c)
         expect(s->ledger.live == start.live && s->ledger.live_nbytes == start.live_nbytes);
         expect(perhaps_equal(s->f, before));
         expect_same_counters(s->f, before);
-        expect(number < 100);
+        expect(number < 100); /* no call allocates so often: it would never succeed */
     }
     if (calls[c].makes_one)
         perhaps_free(s->out);
@@ -130,8 +134,9 @@ TEST_EACH(test_failing_allocations, any_kind)
     free_stage(&s);
 }
 
-/* What grows needs memory with some adds.  Each allocation fails once: the filter is as it was,
- * but for the count, and the same key goes in when there is memory again. */
+/* A filter that grows allocates in some adds.  Each of these allocations fails once: the filter
+ * must be as it was, except for the count of failed adds, and must take the same key when there
+ * is memory again. */
 static void grow_in_want(const struct perhaps_kind *kind, const char *base, bool shared)
 {
     struct ledger ledger = { 0 };
@@ -159,13 +164,14 @@ static void grow_in_want(const struct perhaps_kind *kind, const char *base, bool
             expect_error(error, PERHAPS_ERR_MEMORY);
             expect(f->counters->failed_adds == failed + 1 &&
                    f->counters->keys == mirror->counters->keys);
-            expect(perhaps_equal(f, mirror) && ledger.live <= live + 2); /* kept for later */
+            /* Up to two blocks may stay for the next try. */
+            expect(perhaps_equal(f, mirror) && ledger.live <= live + 2);
             starved++;
         } while (true);
         expect_success(perhaps_add(mirror, key, keys.key_nbytes));
     }
     expect_all_found(f, &keys);
-    expect(starved > 5 && perhaps_equal(f, mirror));
+    expect(starved > 5 && perhaps_equal(f, mirror)); /* so it has grown several times */
     perhaps_free(f);
     perhaps_free(mirror);
     free_keys(&keys);
@@ -180,7 +186,7 @@ TEST_EACH(test_failing_growth, grows)
             grow_in_want(kind, base, shared);
 }
 
-/* A save that has no memory leaves the old file, and no other. */
+/* A save without memory leaves the old file, and no other beside it. */
 TEST(test_failing_save)
 {
     struct stage s;
@@ -200,7 +206,7 @@ TEST(test_failing_save)
     free_stage(&s);
 }
 
-/* To ask needs no memory, so that it cannot fail. */
+/* Queries allocate nothing: they have no way to report an error. */
 TEST(test_asking_allocates_nothing)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, 500);
@@ -219,6 +225,7 @@ TEST(test_asking_allocates_nothing)
     }
 }
 
+/* More memory than a machine has is an error, and no crash: 2^44 keys. */
 TEST_EACH(test_more_than_there_is, any_kind)
 {
     struct perhaps_options options =
@@ -230,6 +237,8 @@ TEST_EACH(test_more_than_there_is, any_kind)
 
 /* ---- Addresses and bytes as a caller's allocator may return them ------------------------ */
 
+/* What such a block begins with: its size, and then bytes that make the address odd.  The block
+ * is filled with 0xa5, so that memory which is taken for zeros is noticed. */
 enum { ODD_NBYTES = 3 };
 
 static void *allocate_odd(void *context, size_t nbytes)
@@ -254,7 +263,8 @@ static void release_odd(void *context, void *memory, size_t nbytes)
     free(block);
 }
 
-/* Nothing that was there shows in the filter. */
+/* Checks that a filter from the odd allocator equals one from the system's, byte for byte, also
+ * after adds, save, load and clone. */
 static void expect_same_with(const struct perhaps_options *options,
                              const struct perhaps_allocator *allocator)
 {
@@ -314,6 +324,7 @@ TEST(test_odd_addresses_of_layouts)
 
 /* ---- The system's allocator -------------------------------------------------------------- */
 
+/* Returns the size of this process's address space in pages. */
 static long mapped_pages(void)
 {
     long pages = 0;
@@ -332,10 +343,12 @@ static void check_block(const struct perhaps_allocator *system, size_t nbytes)
     for (size_t i = 0; i < nbytes; i += 61)
         expect(!memory[i]);
     expect(!memory[nbytes - 1]);
-    memset(memory, 0xff, nbytes); /* the next one must not see it */
+    memset(memory, 0xff, nbytes); /* the next block must not see it */
     release(system, memory, nbytes);
 }
 
+/* Sizes around a cache line and around a huge page of 2 MiB, from which on memory is mapped and
+ * aligned for huge pages.  Everything must be unmapped again. */
 TEST(test_system_allocator)
 {
     const struct perhaps_allocator system = allocator_or_system(NULL);
@@ -343,7 +356,7 @@ TEST(test_system_allocator)
     const size_t sizes[] = { 1, 63, 64, 65, 4096, huge - 1, huge, huge + 1, 3 * huge - 64 };
     long before = 0;
     for (unsigned round = 0; round < 20; round++) {
-        if (round == 10) /* by then malloc has what it wants */
+        if (round == 10) /* by then malloc() has taken what it keeps for later */
             before = mapped_pages();
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
             check_block(&system, sizes[s]);

@@ -1,11 +1,13 @@
-/* merge_test.c - unions: whole, or refused and without a trace. */
+/* merge_test.c - proves that after perhaps_merge() a filter has the keys of both, and that a
+ * merge that is refused changes neither of them. */
 #include "support.h"
 
 #include <math.h>
 
 enum { CAPACITY = 2000 };
 
-/* Kinds from which nothing is removed hold a set: their union is one of bits. */
+/* Kinds without removals hold a set, so their union is that of the bits.  Kinds with removals
+ * hold copies, and those of both filters add up. */
 static bool holds_a_set(const struct perhaps_kind *kind)
 {
     return !removes(kind);
@@ -37,6 +39,8 @@ static void expect_merge_refused(perhaps_filter *f, const perhaps_filter *other,
     expect_same_counters(f, before);
 }
 
+/* Two halves make a whole.  Bloom kinds estimate the number of keys from the bits; other kinds
+ * know it exactly. */
 TEST(test_halves)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
@@ -54,7 +58,7 @@ TEST(test_halves)
     }
 }
 
-/* Bloom kinds count a key that both held once. */
+/* Bloom kinds count a key once that was in both. */
 TEST(test_overlap)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 2);
@@ -67,6 +71,7 @@ TEST(test_overlap)
     }
 }
 
+/* An empty filter changes nothing, and takes all keys of another one. */
 TEST(test_with_nothing)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY);
@@ -100,6 +105,7 @@ TEST(test_copies)
     }
 }
 
+/* Filters of another seed, capacity, rate or kind, and a filter with itself. */
 TEST(test_refusals)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 10);
@@ -126,7 +132,7 @@ TEST(test_refusals)
     }
 }
 
-/* Each of the two keeps the rate, their union would not. */
+/* Each of the two filters keeps the fpr, but their union would not. */
 TEST(test_too_much)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * CAPACITY);

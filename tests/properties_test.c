@@ -1,5 +1,6 @@
-/* properties_test.c - what holds for every kind: the batched calls are the single ones, copies
- * are copies, and what a kind cannot do it refuses. */
+/* properties_test.c - proves what holds for every kind: a batched call does what the single
+ * calls do, a clone equals its original and is independent of it, and a kind refuses what it
+ * cannot do.  A new kind in the registry is tested here without a change. */
 #include "support.h"
 
 #include <string.h>
@@ -10,14 +11,14 @@
 
 enum { ADD, ADD_UNLESS_PRESENT, REMOVE, CONTAINS, OPERATIONS, BATCH_MAX = 1000 };
 
-/* What a call has told. */
+/* What a call returned. */
 struct outcome {
     int error;
-    size_t done; /* dealt with, or found, or removed */
+    size_t done; /* keys that were added, found or removed */
     bool answer[BATCH_MAX];
 };
 
-/* 'silently': without the outputs that may be NULL. */
+/* Runs the batched call; 'silently' passes NULL for the outputs that may be NULL. */
 static void run_batched(unsigned operation, perhaps_filter *f, const struct perhaps_keys *keys,
                         bool silently, struct outcome *out)
 {
@@ -39,6 +40,7 @@ static void run_batched(unsigned operation, perhaps_filter *f, const struct perh
     }
 }
 
+/* Runs the single calls, one key after the other, until the first error. */
 static void run_singly(unsigned operation, perhaps_filter *f, const struct perhaps_keys *keys,
                        struct outcome *out)
 {
@@ -69,7 +71,8 @@ static void run_singly(unsigned operation, perhaps_filter *f, const struct perha
     }
 }
 
-/* Keys drawn with repeats from a few, so that they are there, or not, or there too often. */
+/* Draws keys, with repeats, from a thousand or from less than nine: so some are in the filter,
+ * some are not, and some come more often than copies can be stored. */
 static struct perhaps_keys draw_keys(struct rng *rng, size_t count, uint8_t packed[])
 {
     uint64_t spread = rng_below(rng, 3) ? 1000 : 1 + rng_below(rng, 8);
@@ -87,7 +90,8 @@ static struct perhaps_keys as_each(const struct perhaps_keys *keys, struct perha
     return perhaps_keys_each(each, keys->count);
 }
 
-/* Four filters see the same keys: singly, packed, each, and with no outputs. */
+/* Gives the same keys to four filters: one by one, as packed keys, as keys of any length each,
+ * and without outputs.  All must give the same answers and end with the same bytes. */
 static void compare_batches(const struct perhaps_kind *kind, size_t count, struct rng *rng)
 {
     static uint8_t packed[BATCH_MAX * 8];
@@ -106,7 +110,7 @@ static void compare_batches(const struct perhaps_kind *kind, size_t count, struc
         run_batched(operation, batched, &keys, false, &many);
         run_batched(operation, by_each, &each, false, &eaches);
         run_batched(operation, silent, &keys, true, &none);
-        /* without a key there is no error to be met, but for what the kind cannot do */
+        /* without keys no single call is made, and the kind refuses only the batch */
         expect(one.error == many.error || !count);
         expect(many.error == eaches.error && many.error == none.error);
         expect(one.done == many.done && many.done == eaches.done);
@@ -124,7 +128,7 @@ static void compare_batches(const struct perhaps_kind *kind, size_t count, struc
 
 TEST(test_batches)
 {
-    /* around the steps and the ring of filter.h, and several times round it */
+    /* around BATCH_STEP and BATCH_RING of filter.h, and several times round the ring */
     const size_t counts[] = { 0, 1, 31, 32, 33, 127, 128, 129, 255, 256, 257, BATCH_MAX };
     struct rng rng = rng_for(__func__);
     EACH_KIND(kind, any_kind)
@@ -153,6 +157,8 @@ TEST(test_single_calls)
     }
 }
 
+/* The figures of an empty and of a full filter.  Each key is counted, except for a few that
+ * were perhaps there already: less than a tenth. */
 TEST(test_stats)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 1000);
@@ -175,6 +181,7 @@ TEST(test_stats)
 
 /* ---- Copies, equality, clearing -------------------------------------------------------- */
 
+/* A change of the clone does not reach the original, and the clone survives it. */
 TEST(test_clone)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 900);
@@ -194,6 +201,7 @@ TEST(test_clone)
     }
 }
 
+/* A cleared filter equals a new one and can be filled again. */
 TEST(test_clear)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 900);
@@ -211,6 +219,7 @@ TEST(test_clear)
     }
 }
 
+/* Filters that differ in seed, size, rate, kind or one key are not equal. */
 TEST(test_equal)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
@@ -280,6 +289,8 @@ static void check_needs(const struct perhaps_kind *kind)
     }
 }
 
+/* What a kind is able to do works; anything else is PERHAPS_ERR_UNSUPPORTED and changes
+ * nothing. */
 TEST_EACH(test_abilities, any_kind)
 {
     perhaps_filter *f = make_filter(kind, 100, low_rate(kind), test_seed());
@@ -308,6 +319,7 @@ TEST(test_registry)
     expect(n > 0 && !perhaps_kind_at(n + 1) && !perhaps_kind_at(SIZE_MAX));
 }
 
+/* NULL can be freed; every error has a text of its own, and unknown numbers share one. */
 TEST(test_free_nothing)
 {
     perhaps_free(NULL);

@@ -1,5 +1,9 @@
-/* redisson_test.c - HighwayHash-128 against published values; Bloom filters of Redisson: what
- * its own formulas and classes make of the same numbers. */
+/* redisson_test.c - proves that the client sets the bits that Redisson (a Java client of Redis)
+ * sets in its Bloom filters: HighwayHash-128 against the values that its authors published and
+ * against a second implementation, and the bits against Redisson's formula.  It also checks how
+ * the config of such a filter is read and written.
+ *
+ * It fails when a key that Java added would be denied, or when a wrong config is taken. */
 #include "support.h"
 
 #include <locale.h>
@@ -14,8 +18,8 @@
 
 enum { LENGTHS = 65 };
 
-/* Of the bytes 0 1 2 ... under the key 00 01 02 ... 1f:
- * from the authors' highwayhash_test.cc. */
+/* The hashes of 0 to 64 bytes 0 1 2 ... under the key 00 01 02 ... 1f, from the authors'
+ * highwayhash_test.cc. */
 static const uint64_t published[LENGTHS][2] = {
     { 0x0fed268f9d8ffec7, 0x33565e767f093e6f }, { 0xd6b0a8893681e7a8, 0xdc291df9eb9cdcb4 },
     { 0x3d15ad265a16da04, 0x78085638dc32e868 }, { 0x0607621b295f0beb, 0xbfe69a0fd9cedd79 },
@@ -58,7 +62,7 @@ TEST(test_published)
                                      0x1f1e1d1c1b1a1918 };
     for (size_t nbytes = 0; nbytes < LENGTHS; nbytes++) {
         uint64_t hash[2];
-        uint8_t *bytes = malloc(nbytes + !nbytes); /* that nothing behind it is read */
+        uint8_t *bytes = malloc(nbytes + !nbytes); /* a sanitizer sees reads behind it */
         expect(bytes);
         for (size_t i = 0; i < nbytes; i++)
             bytes[i] = (uint8_t)i;
@@ -69,7 +73,8 @@ TEST(test_published)
     }
 }
 
-/* The same, written after the paper: a lane is eight bytes, the state a table of them. */
+/* The same hash once more, written after the paper and not after the client's code: a lane is
+ * eight bytes, and the state is a table of lanes.  It is slow, and is there to be compared. */
 struct slow {
     uint8_t row[4][32]; /* v0, v1, mul0, mul1 */
 };
@@ -93,7 +98,7 @@ static uint64_t swapped(uint64_t x)
     return (x << 32) + (x >> 32);
 }
 
-/* to += from, its bytes in another order within each half. */
+/* Adds to each lane of 'to' that of 'from', whose bytes are reordered within each half. */
 static void slow_zip(uint8_t *to, const uint8_t *from)
 {
     static const unsigned order[16] = { 3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7 };
@@ -117,6 +122,8 @@ static void slow_update(struct slow *s, const uint8_t *packet)
     slow_zip(v1, v0);
 }
 
+/* Takes in the last n < 32 bytes, which are no whole packet.  The paper puts some of them twice
+ * into the packet, and turns v1 by n bits. */
 static void slow_rest(struct slow *s, const uint8_t *bytes, size_t n)
 {
     uint8_t packet[32] = { 0 };
@@ -186,7 +193,8 @@ TEST(test_any_hash)
 
 /* ---- Redisson --------------------------------------------------------------------------- */
 
-/* "test" hashes to b5ad2bbe285a54ee 57a133dfad89f84a under Redisson's key. */
+/* "test" hashes to b5ad2bbe285a54ee 57a133dfad89f84a under Redisson's key.  Nothing is written
+ * behind the bits that were asked for. */
 TEST(test_bits)
 {
     static const uint64_t wanted[7] = { 8351, 6107, 4873, 2629, 1395, 8736, 7502 };
@@ -198,7 +206,7 @@ TEST(test_bits)
     expect(bits[7] == 4711);
 }
 
-/* h1, h1 + h2, 2 h1 + h2, 2 h1 + 2 h2, ... modulo 2^63, modulo the size. */
+/* The bits are h1, h1 + h2, 2 h1 + h2, 2 h1 + 2 h2, ... modulo 2^63, modulo the size. */
 TEST(test_any_bits)
 {
     static const uint64_t key[4] = { 0x9e3779b97f4a7c15, 0xf39cc0605cedc834, 0x1082276bf3a27251,
@@ -233,6 +241,7 @@ static const char *read_config(const char *const text[REDISSON_FIELDS], struct r
     return redisson_read(values, config);
 }
 
+/* Checks that a number is written like this (NULL: in any way) and read again exactly. */
 static void expect_written(double share, const char *wanted)
 {
     char text[SHARE_NBYTES];
@@ -244,7 +253,7 @@ static void expect_written(double share, const char *wanted)
         expect(strcmp(text, wanted) == 0);
 }
 
-/* A share that is written is read again exactly. */
+/* A falseProbability that is written is read again exactly: 53 random bits, of many sizes. */
 TEST(test_written)
 {
     struct rng rng = rng_for(__func__);
@@ -262,6 +271,8 @@ TEST(test_written_with_a_decimal_comma)
     setlocale(LC_ALL, "C");
 }
 
+/* Numbers as Java writes them, the largest ones that are taken, and a config with no more than
+ * the two fields that a query needs. */
 TEST(test_read)
 {
     static const struct {
@@ -283,6 +294,7 @@ TEST(test_read)
     expect(config.capacity == 0 && config.fpr == 0);
 }
 
+/* Each row is refused by a line that names the field, and leaves the struct as it was. */
 TEST(test_bad_configs)
 {
     static const char *const bad[][REDISSON_FIELDS + 1] = {
@@ -327,6 +339,7 @@ TEST(test_bad_configs)
     }
 }
 
+/* The config's key has the hash tag of the filter's name, so that both lie in one slot. */
 TEST(test_config_keys)
 {
     char key[15];

@@ -1,5 +1,6 @@
-/* threads_test.c - what takes a const filter may run in any number of threads at once;
- * different filters are independent.  Meant for ThreadSanitizer, too. */
+/* threads_test.c - proves that functions of a const filter may run in any number of threads at
+ * once, and that different filters are independent.  Under ThreadSanitizer it also fails when a
+ * call that should only read writes somewhere. */
 #include "support.h"
 
 #include <string.h>
@@ -14,7 +15,8 @@ struct reader {
     bool right; /* cmocka's checks must not be made in a thread */
 };
 
-/* Batches of different sizes, so that the threads are never in step. */
+/* Asks for all keys and compares the answers.  Each thread has its own batch size, so that the
+ * threads do not read the same bytes at the same time by chance. */
 static bool ask_all(const struct reader *r)
 {
     static _Thread_local bool present[KEYS];
@@ -28,6 +30,7 @@ static bool ask_all(const struct reader *r)
     return !memcmp(present, r->expected, sizeof present);
 }
 
+/* Calls the other functions that take a const filter.  Returns whether all is right. */
 static bool inspect(const struct reader *r)
 {
     uint64_t count;
@@ -64,6 +67,7 @@ static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys
         expect(readers[t].right);
 }
 
+/* One filter, in memory and mapped, read by all threads. */
 TEST(test_readers)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
@@ -95,7 +99,8 @@ static void *build_filter(void *context)
     return NULL;
 }
 
-/* A filter a thread, merged at the end: how a set is built by many. */
+/* Each thread builds a filter of its own; at the end all are merged.  So can several threads
+ * build one set without a shared filter. */
 TEST(test_writers)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);

@@ -1,5 +1,9 @@
-/* window_test.c - windows remember what they promise and no more: exact bounds, by keys, by
- * time and by call; beside a model that knows of each key when it came. */
+/* window_test.c - proves that a window remembers each key for as long as it promises, and
+ * forgets it when it promises: exact bounds for windows by keys, by time and by call, and
+ * random operations beside a model that knows when each key came.
+ *
+ * It fails when a key is forgotten a moment too early, or is remembered longer than one
+ * generation more than asked. */
 #include "support.h"
 
 #include <math.h>
@@ -7,6 +11,7 @@
 
 #include "filter/filter.h"
 
+/* How many generations the windows have: the fewest, few, the usual number, and the most. */
 static const unsigned generations[] = { 2, 3, 5, 64 };
 enum { CHOICES = sizeof generations / sizeof *generations };
 
@@ -29,7 +34,7 @@ static bool has_number(const perhaps_filter *f, uint64_t number)
     return perhaps_contains(f, &number, sizeof number);
 }
 
-/* The number of keys in each generation adds up to that of the window. */
+/* Checks that the keys of all generations add up to the count of the window. */
 static void expect_counts_agree(const perhaps_filter *f)
 {
     uint64_t sum = 0;
@@ -40,8 +45,9 @@ static void expect_counts_agree(const perhaps_filter *f)
 
 /* ---- By time ---------------------------------------------------------------------------- */
 
-/* A key that came at 'begin' + 'age' into its generation is asked for at every moment around
- * the two bounds. */
+/* Adds a key 'age' units after its generation began, and asks for it at every moment until it
+ * must be forgotten.  A period is the time from one rotation to the next: the window divided by
+ * the generations - 1, rounded up. */
 static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint64_t age)
 {
     struct perhaps_options options = window_options(number, 10);
@@ -59,7 +65,7 @@ static void check_one_key(unsigned number, uint64_t window, uint64_t begin, uint
               (unsigned long long)(now - begin));
         expect(found || now - came > window);
         expect(!found || now - came < number * period);
-        expect(found == (now - begin < number * period)); /* and so exactly */
+        expect(found == (now - begin < number * period)); /* exactly when its generation goes */
     }
     expect(f->counters->keys == 0);
 }
@@ -75,7 +81,8 @@ TEST(test_bounds_of_time)
         }
 }
 
-/* What has come before the first moment is taken to have come at it. */
+/* A key that comes before the first perhaps_advance() counts as one that came at that moment.
+ * */
 TEST(test_before_the_first_moment)
 {
     struct perhaps_options options = window_options(3, 10);
@@ -90,6 +97,7 @@ TEST(test_before_the_first_moment)
     expect(!has_number(f, 1));
 }
 
+/* A time that stands still or goes back changes nothing. */
 TEST(test_standing_and_going_back)
 {
     for (unsigned i = 0; i < CHOICES; i++) {
@@ -107,6 +115,7 @@ TEST(test_standing_and_going_back)
     }
 }
 
+/* The largest times and windows: no sum overflows, and no loop runs 2^64 times. */
 TEST(test_far_ahead)
 {
     const uint64_t times[] = { 1, 63, UINT64_MAX / 3, UINT64_MAX };
@@ -131,6 +140,7 @@ TEST(test_far_ahead)
 
 /* ---- By call ---------------------------------------------------------------------------- */
 
+/* A key is in until the generation that took it has been rotated away. */
 TEST(test_by_call)
 {
     for (unsigned i = 0; i < CHOICES; i++) {
@@ -150,7 +160,8 @@ TEST(test_by_call)
     }
 }
 
-/* Without a rotation it takes its share of the capacity; a generation of chains takes all. */
+/* Without a rotation a window takes the share of one generation: a quarter of the capacity, and
+ * less than 20 % more.  If the generations are chains, it takes everything. */
 TEST(test_full_generation)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
@@ -173,6 +184,7 @@ TEST(test_full_generation)
 
 /* ---- By keys ---------------------------------------------------------------------------- */
 
+/* Adds keys in batches.  After each batch exactly the keys of the last generations are in. */
 static void check_by_keys(unsigned number, uint64_t window, size_t batch)
 {
     enum { KEYS = 3000 };
@@ -181,7 +193,7 @@ static void check_by_keys(unsigned number, uint64_t window, size_t batch)
     uint64_t period = (window + number - 2) / (number - 1);
     bool present[KEYS];
     options.window.keys = window;
-    options.fpr = 1e-12; /* no key is taken for another */
+    options.fpr = 1e-12; /* no false positives */
     scoped_filter *f = make_with(&options);
     for (size_t at = 0; at < KEYS; at += batch) {
         struct perhaps_keys some = some_keys(&keys, at, KEYS - at < batch ? KEYS - at : batch);
@@ -212,8 +224,9 @@ TEST(test_by_keys)
         }
 }
 
-/* At a rate at which many keys are taken for present: they are not counted, but a generation
- * that has no room for more of them is a full one.  (It was refused once.) */
+/* With a high fpr many new keys are perhaps there already and are not counted.  So a generation
+ * can be full before it has counted its keys; the window must then rotate, and not refuse keys
+ * (as it once did). */
 TEST(test_lax_rate)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 100 * 1000);
@@ -230,7 +243,8 @@ TEST(test_lax_rate)
     }
 }
 
-/* One key over and over is one key, also where a generation could store copies. */
+/* One key that comes over and over counts as one key, also if the generations can store
+ * copies. */
 TEST(test_repeated_key)
 {
     const struct perhaps_kind *base;
@@ -260,10 +274,10 @@ struct model {
     perhaps_filter *f;
     struct rng rng;
     struct perhaps_keys keys;
-    uint64_t generation[UNIVERSE]; /* that a key was last put in, from 1 on; 0: none */
-    uint64_t newest;
-    uint64_t now, began;   /* by time */
-    uint64_t asked, taken; /* after keys that are forgotten; and "perhaps" */
+    uint64_t generation[UNIVERSE]; /* the one that took each key last, from 1 on; 0: none */
+    uint64_t newest;               /* the number of the newest generation */
+    uint64_t now, began;           /* windows by time: now, and when the newest began */
+    uint64_t asked, taken;         /* queries of forgotten keys, and false positives of them */
 };
 
 static bool is_in(const struct model *m, size_t key)
@@ -283,7 +297,8 @@ static void check_answers(struct model *m)
     expect_counts_agree(m->f);
 }
 
-/* By keys, what the newest generation has counted tells when there is another. */
+/* Adds a key in one of two ways.  In a window by keys, the next add begins a new generation if
+ * the newest one has counted all its keys. */
 static void do_add(struct model *m, size_t key)
 {
     const perhaps_filter *newest = m->f->parts.part[m->f->parts.count - 1];
@@ -298,7 +313,7 @@ static void do_add(struct model *m, size_t key)
     m->newest += full;
     expect(m->f->parts.part[m->f->parts.count - 1]->counters->keys <= (period ? period : -1UL));
     expect(had || !was_present);
-    if (!was_present) /* else it stays where it is, and may be another's */
+    if (!was_present) /* else nothing was stored: it may be a false positive */
         m->generation[key] = m->newest;
 }
 
@@ -319,6 +334,7 @@ static void do_pass_time(struct model *m)
     m->began += periods * period;
 }
 
+/* Replaces the filter by what was saved and opened again. */
 static void do_save(struct model *m)
 {
     struct path path = temp_path("window");
@@ -344,10 +360,11 @@ static void do_clear(struct model *m)
     expect_success(perhaps_clear(m->f));
     for (size_t key = 0; key < UNIVERSE; key++)
         m->generation[key] = 0;
-    if (m->options.window.time) /* the clock begins anew, too */
+    if (m->options.window.time) /* clearing also forgets the time */
         expect_success(perhaps_advance(m->f, m->began = m->now));
 }
 
+/* Does a random operation.  Adds are most frequent; saving, which takes long, is rare. */
 static void step(struct model *m)
 {
     uint64_t die = rng_below(&m->rng, 20000);
@@ -388,6 +405,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     check_answers(&m);
     double expected = 0.001 * (double)m.asked;
     scene("of %g forgotten keys %g found", (double)m.asked, (double)m.taken);
+    /* The fpr is checked only roughly here: fpr_test.c measures it. */
     expect(m.asked > 1000 && (double)m.taken < 3 * expected + 100);
     expect(m.newest > 3 * m.f->parts.count || steps < 100 * 1000);
     perhaps_free(m.f);
