@@ -1,4 +1,13 @@
-#define ZLIB_CONST /* what zlib reads it does not write to */
+/* blocks.c - reads files one after the other, unpacks them if they are packed, and cuts their
+ * bytes into blocks of whole lines.
+ *
+ *     struct unpacker   one packed format: gzip, zstd, xz, bzip2; no files
+ *     struct stream     the bytes of one file, unpacked; knows no lines
+ *     struct reader     all files, as blocks that end with the end of a line
+ *
+ * A file is known by its first bytes, so standard input is unpacked as well.  All reading goes
+ * through pull(), where a signal can end the waiting. */
+#define ZLIB_CONST /* makes zlib take its input as const */
 #include "blocks.h"
 
 #include <bzlib.h>
@@ -16,7 +25,8 @@
 
 /* ---- What packed files hold -------------------------------------------------------- */
 
-/* Packed bytes that come in, and room for what they hold; both move on as they are used. */
+/* Packed bytes, and room for what they hold.  A step of an unpacker moves both on, past what it
+ * has used. */
 struct flow {
     const uint8_t *in;
     size_t in_nbytes;
@@ -26,26 +36,28 @@ struct flow {
 
 enum unpacked { UNPACKED, CORRUPT, NO_MEMORY };
 
-/* A format.  A file is one or several members, one behind the other. */
+/* A packed format.  A file of it is one member or several, one behind the other. */
 struct unpacker {
-    const char *truncated, *corrupt; /* what is wrong then */
-    bool pads;                       /* zeros may stand behind a member */
+    const char *truncated, *corrupt; /* what to say of such a file */
+    bool pads;                       /* zeros may stand behind a member, as padding */
 
-    size_t state_nbytes; /* all zero at the beginning */
+    size_t state_nbytes; /* of the state, which is all zero at the beginning */
 
-    /* Goes on as far as it can.  '*inside' tells whether a member has begun and not ended; if
-     * not, the next begins. */
+    /* Unpacks as much as there is input and room for.  Sets *inside to whether it is in the
+     * middle of a member; if not, the next call begins a new one. */
     enum unpacked (*step)(void *state, struct flow *flow, bool *inside);
 
-    void (*stop)(void *state); /* of one that was never stepped, too */
+    /* Releases what the state holds, also if step() was never called. */
+    void (*stop)(void *state);
 };
 
+/* zlib and bzip2 take sizes of this type: a larger one is used up in several steps. */
 static unsigned int as_uint(size_t nbytes)
 {
     return nbytes < UINT_MAX ? (unsigned int)nbytes : UINT_MAX;
 }
 
-/* What is left of the flow: 'in' and 'out' have been moved on. */
+/* Moves the flow on to the places up to which a library has read and written. */
 static void move_on(struct flow *flow, const void *in, void *out)
 {
     flow->in_nbytes -= (size_t)((const uint8_t *)in - flow->in);
@@ -144,11 +156,11 @@ static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
 {
     bz_stream *bz = state;
     if (!*inside) {
-        BZ2_bzDecompressEnd(bz); /* the first time it is of nothing, and does nothing */
+        BZ2_bzDecompressEnd(bz); /* has no effect the first time, when nothing was begun */
         if (BZ2_bzDecompressInit(bz, 0, 0) != BZ_OK)
             return NO_MEMORY;
     }
-    bz->next_in = (char *)flow->in; /* is not written to */
+    bz->next_in = (char *)flow->in; /* the library does not write to it */
     bz->avail_in = as_uint(flow->in_nbytes);
     bz->next_out = (char *)flow->out;
     bz->avail_out = as_uint(flow->out_nbytes);
@@ -172,33 +184,39 @@ static const struct unpacker unpack_bzip2 = {
 
 /* ---- The bytes of a file or of standard input, unpacked if they are packed --------- */
 
-#define STREAM_HEAD_NBYTES 12 /* as many as a format is known by, and more */
+/* How many bytes are read to find the format: at least as many as the longest magic number. */
+#define STREAM_HEAD_NBYTES 12
 
+/* One open file, as the bytes that it holds.  Invariant: 'head' has bytes that were read and
+ * not yet given to the reader; of a packed file they were copied to 'packed'. */
 struct stream {
-    const char *problem; /* after a failure: why */
-    uint64_t nread;      /* bytes, as they stand in the files */
+    const char *problem; /* why it failed, after a failure */
+    uint64_t nread;      /* how many bytes were read, of all files, as they stand there */
 
     int fd;                           /* -1: closed */
     const struct unpacker *unpacker;  /* NULL: the bytes are not packed */
-    uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, read to learn the format */
+    uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, from which the format is known */
     size_t nhead;
 
-    uint8_t *packed; /* what was read and is not unpacked yet: from 'at' to 'end' */
+    uint8_t *packed; /* bytes from 'at' to 'end' were read and are not unpacked yet */
     size_t at, end;
-    void *state;  /* the unpacker's */
-    bool inside;  /* a member: the file may not end here */
-    bool pending; /* the unpacker may hold more than it had room to give */
+    void *state;  /* of the unpacker */
+    bool inside;  /* in the middle of a member, so the file may not end here */
+    bool pending; /* the unpacker may hold more bytes than there was room for */
 };
 
 #define PACKED_NBYTES ((size_t)128 << 10)
 
+/* Notes the problem.  Returns -1, for functions that return how many bytes they read. */
 static ssize_t broken(struct stream *stream, const char *problem)
 {
     stream->problem = problem;
     return -1;
 }
 
-/* Reads bytes as they stand in the file. */
+/* Reads bytes as they stand in the file, as soon as there are any.  Returns how many, 0 at the
+ * end of the file, or -1 (problem).  EAGAIN: another process that shares the descriptor made it
+ * non-blocking. */
 static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 {
     for (;;) {
@@ -218,13 +236,14 @@ static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 
 #define OR_RAW ", or give --raw to take its bytes as they are"
 
-/* Files that begin so are unpacked, or refused with what can be done. */
+/* Magic numbers: files that begin so are unpacked, or refused with a message that says what to
+ * do. */
 static const struct magic {
     const struct unpacker *unpacker;
-    const char *refusal;
+    const char *refusal; /* NULL: it is unpacked */
     size_t nbytes;
     uint8_t bytes[STREAM_HEAD_NBYTES];
-    uint8_t ignored[STREAM_HEAD_NBYTES]; /* bits */
+    uint8_t ignored[STREAM_HEAD_NBYTES]; /* bits that may have any value */
 } magics[] = {
     { &unpack_gzip, NULL, 2, "\x1f\x8b", "" },
     { &unpack_zstd, NULL, 4, "\x28\xb5\x2f\xfd", "" },
@@ -241,8 +260,8 @@ static const struct magic {
 
 #define NMAGICS (sizeof magics / sizeof *magics)
 
-/* How many bytes of the magic the head begins with: all of them, or as far as the head goes;
- * 0 where it differs. */
+/* Returns how many bytes of the head are the same as in the magic number, as far as both go; 0
+ * if one differs. */
 static size_t matching(const uint8_t *head, size_t nhead, const struct magic *magic)
 {
     size_t i = 0;
@@ -252,8 +271,8 @@ static size_t matching(const uint8_t *head, size_t nhead, const struct magic *ma
     return i;
 }
 
-/* The format that the head tells, or NULL.  Sets *undecided if more bytes may still make it
- * one. */
+/* Returns the magic number that the head begins with, or NULL.  Sets *undecided to whether more
+ * bytes may still make the head a magic number. */
 static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *undecided)
 {
     *undecided = nhead == 0;
@@ -266,8 +285,9 @@ static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *u
     return NULL;
 }
 
-/* Reads on only while the bytes may still become a magic number: a person's first line is
- * answered before the second is typed. */
+/* Finds the format.  Reads more only while the bytes may still become a magic number: a person
+ * who types a first line gets its answer before the second.  Returns false (problem) if it
+ * fails or the format is refused. */
 static bool learn_format(struct stream *stream)
 {
     bool undecided;
@@ -285,6 +305,8 @@ static bool learn_format(struct stream *stream)
     return true;
 }
 
+/* Prepares to unpack a file whose format is known.  Returns false (problem) if there is no
+ * memory. */
 static bool start_unpacking(struct stream *stream)
 {
     if (!stream->unpacker)
@@ -305,7 +327,8 @@ static void skip_padding(struct stream *stream)
             stream->at++;
 }
 
-/* Makes sure that there are packed bytes.  Returns 1; 0 at the proper end; -1. */
+/* Makes sure that the unpacker has something to do.  Returns 1; 0 if the file ended where it
+ * may; or -1 (problem). */
 static ssize_t refill(struct stream *stream)
 {
     if (stream->pending)
@@ -322,6 +345,8 @@ static ssize_t refill(struct stream *stream)
     return 1;
 }
 
+/* Does what stream_read() does, for a packed file.  A step may need more input before it gives
+ * a byte, so it goes on until there is one. */
 static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 {
     const struct unpacker *unpacker = stream->unpacker;
@@ -343,7 +368,8 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 
 /* ---- Open, read, close ------------------------------------------------------------- */
 
-/* A pipe is opened without waiting for its writer; stop_wait() does that, and can be woken. */
+/* Opens a file.  O_NONBLOCK: opening a pipe does not wait for its writer; stop_wait() does, and
+ * a signal can end that. */
 static int open_to_read(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -367,6 +393,8 @@ const char *reader_refusal(const char *path)
     return magic ? magic->refusal : NULL;
 }
 
+/* Opens a file and finds its format.  Returns false (problem) if it fails; the stream must be
+ * closed all the same. */
 static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
     stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
@@ -375,6 +403,8 @@ static bool stream_open(struct stream *stream, const char *path, bool raw)
     return raw || (learn_format(stream) && start_unpacking(stream));
 }
 
+/* Reads up to 'nbytes' bytes, unpacked; those of the head come first.  Returns how many, 0 at
+ * the end of the file, or -1 (problem). */
 static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
 {
     if (stream->unpacker)
@@ -388,6 +418,7 @@ static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
     return (ssize_t)nhead;
 }
 
+/* Closes the file, so that the stream can open the next one.  Standard input stays open. */
 static void stream_close(struct stream *stream)
 {
     if (stream->fd > STDIN_FILENO)
@@ -420,23 +451,26 @@ void block_release(struct block *block)
         free(block->room[i].memory);
 }
 
+/* All files.  A block ends with the end of a line; the bytes behind it wait in 'begun' for the
+ * next block. */
 struct reader {
     char *const *paths;
     size_t npaths;
     char delimiter;
     bool raw;
     struct stream stream;
-    size_t source;
+    size_t source; /* the number of the path that is read, or will be */
 
-    char *given; /* text that is read first, or NULL */
+    char *given; /* the text of reader_give(), until a block takes it */
     size_t given_nbytes;
 
     size_t nbegun;
-    char begun[BLOCK_NBYTES]; /* of a record, behind the last whole one that was read */
+    char begun[BLOCK_NBYTES]; /* what was read of the next record */
 };
 
-/* Makes room for BLOCK_NBYTES behind the first 'used', for a missing last delimiter, and for
- * what those who move records look at behind it. */
+/* Makes room for BLOCK_NBYTES behind the first 'used' bytes, for a last delimiter that the file
+ * may lack, and for the slack.  Doubles what there is, so that a very long record is not copied
+ * often.  Returns false if there is no memory. */
 static bool make_room(struct block *block, size_t used)
 {
     size_t needed = used + BLOCK_NBYTES + 1 + BLOCK_SLACK_NBYTES;
@@ -451,7 +485,8 @@ static bool make_room(struct block *block, size_t used)
     return true;
 }
 
-/* One long record shall not take its room for good in each of many blocks. */
+/* Releases the text of a block that held a very long record.  Otherwise each of many blocks
+ * might keep so much memory for good. */
 static void give_back_room(struct block *block)
 {
     if (block->room_nbytes <= 4 * BLOCK_NBYTES)
@@ -461,7 +496,8 @@ static void give_back_room(struct block *block)
     block->room_nbytes = 0;
 }
 
-/* A file has ended: its last record may lack the delimiter. */
+/* Closes a file that has ended.  If a record is left that lacks its delimiter, adds that, ends
+ * the block and returns true. */
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
     block->source = reader->source++;
@@ -480,8 +516,9 @@ static void fill_with_problem(struct reader *reader, struct block *block, const 
     reader->stream.problem = problem;
 }
 
-/* Ends the block behind the last delimiter among the 'got' bytes that were read behind the
- * first 'used'.  false: there is none. */
+/* Ends the block behind the last delimiter among the 'got' bytes behind the first 'used' ones,
+ * and keeps what follows for the next block.  Returns false if there is no delimiter among
+ * them. */
 static bool end_block(struct reader *reader, struct block *block, size_t used, size_t got)
 {
     const char *last = memrchr(block->text + used, reader->delimiter, got);
@@ -500,7 +537,7 @@ void reader_give(struct reader *reader, char *text, size_t nbytes)
     reader->given_nbytes = nbytes;
 }
 
-/* Instead of all files. */
+/* Gives the block the text of reader_give(), and reads no file after it. */
 static void take_given(struct reader *reader, struct block *block)
 {
     free(block->text);

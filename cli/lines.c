@@ -1,3 +1,7 @@
+/* lines.c - finds the lines in the text of a block, and the key of each line.
+ *
+ * Both are needed for every byte of the input, so lines are found many bytes at a time, and a
+ * key that is a piece of its line is not copied. */
 #include "lines.h"
 
 #include <ctype.h>
@@ -12,7 +16,7 @@
 
 #if defined(__SSE2__)
 
-/* A bit for each of 64 bytes. */
+/* The mask has one bit for each of 64 bytes. */
 enum { GROUP_NBYTES = 64, BITS_A_BYTE = 1 };
 
 static inline uint64_t mask16(const char *text, char delimiter)
@@ -21,6 +25,7 @@ static inline uint64_t mask16(const char *text, char delimiter)
     return (uint64_t)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(delimiter)));
 }
 
+/* Returns a mask of the bytes of a group that are delimiters. */
 static inline uint64_t mask_of(const char *text, char delimiter)
 {
     return mask16(text, delimiter) | mask16(text + 16, delimiter) << 16 |
@@ -29,9 +34,12 @@ static inline uint64_t mask_of(const char *text, char delimiter)
 
 #else
 
-/* The highest bit of each of 8 bytes, which little-endian machines load first byte lowest. */
+/* The mask has the highest bit of each of 8 bytes.  Little-endian machines load the first byte
+ * into the lowest bits. */
 enum { GROUP_NBYTES = 8, BITS_A_BYTE = 8 };
 
+/* Returns a mask of the bytes of a group that are delimiters.  Adding 0x7f to the low 7 bits of
+ * a byte sets its highest bit unless they are all 0, and never carries into the next byte. */
 static inline uint64_t mask_of(const char *text, char delimiter)
 {
     const uint64_t ones = UINT64_C(0x0101010101010101), low = ones * 0x7f;
@@ -43,7 +51,8 @@ static inline uint64_t mask_of(const char *text, char delimiter)
 
 #endif
 
-/* Goes by chunks whose count fits a byte: compilers then compare and add many at a time. */
+/* Counts in chunks whose count fits into a byte: compilers then compare and add many bytes at a
+ * time. */
 size_t lines_count(const char *text, size_t nbytes, char end)
 {
     enum { CHUNK = 128 };
@@ -59,11 +68,11 @@ size_t lines_count(const char *text, size_t nbytes, char end)
     return count;
 }
 
-/* Splits the text, which ends in a delimiter, into its records: as many as lines_count().
+/* Splits the text, which ends in a delimiter, into its records: as many as lines_count()
+ * tells.
  *
- * A mask has a bit for each byte of a group that is a delimiter: going over its bits costs the
- * same for every record, where a call of memchr() for each costs several times that on short
- * lines. */
+ * Each delimiter of a group is a bit of its mask, and finding the next bit costs the same for
+ * every record.  Calling memchr() for each record costs several times that on short lines. */
 static void split_records(const char *text, size_t nbytes, char delimiter,
                           struct perhaps_key *record)
 {
@@ -83,7 +92,7 @@ static void split_records(const char *text, size_t nbytes, char delimiter,
 
 /* ---- Which fields ----------------------------------------------------------------- */
 
-/* Reads "3".  Returns what follows, or NULL. */
+/* Reads "3".  Returns what follows it, or NULL. */
 static const char *read_one(const char *text, uint64_t *field)
 {
     char *end;
@@ -93,7 +102,7 @@ static const char *read_one(const char *text, uint64_t *field)
     return *field >= 1 && *field <= FIELD_MAX ? end : NULL;
 }
 
-/* Reads "3", "3-5" or "3-".  Returns what follows, or NULL. */
+/* Reads "3", "3-5" or "3-".  Returns what follows it, or NULL. */
 static const char *read_range(const char *text, struct field_range *range)
 {
     if (!(text = read_one(text, &range->first)))
@@ -109,6 +118,7 @@ static const char *read_range(const char *text, struct field_range *range)
     return text && range->first <= range->last ? text : NULL;
 }
 
+/* Returns whether the range has a field that another range has, too. */
 static bool overlaps(const struct fields *fields, const struct field_range *range)
 {
     for (size_t i = 0; i < fields->count; i++)
@@ -135,6 +145,8 @@ bool fields_read(const char *text, struct fields *fields)
 
 /* ---- The key of a line ------------------------------------------------------------ */
 
+/* Finds a range of fields in a line.  Returns false, and leaves *found alone, if the line lacks
+ * one of them.  'found' may be 'line'. */
 static bool find_range(const struct perhaps_key *line, char delimiter,
                        const struct field_range *range, struct perhaps_key *found)
 {
@@ -153,6 +165,7 @@ static bool find_range(const struct perhaps_key *line, char delimiter,
     }
 }
 
+/* Takes the carriage return off the end of the line, if the form says so. */
 static void strip_return(const struct key_form *form, struct perhaps_key *line)
 {
     const char *bytes = line->bytes;
@@ -167,7 +180,8 @@ bool line_narrow(const struct key_form *form, struct perhaps_key *line)
            find_range(line, form->delimiter, &form->fields.range[0], line);
 }
 
-/* Whether keys of this form are not pieces of their lines, but must be written. */
+/* Returns whether keys of this form must be written to memory of their own, since they are not
+ * pieces of their lines. */
 static bool is_written(const struct key_form *form)
 {
     return form->fields.count > 1 || form->ignore_case;
@@ -179,7 +193,7 @@ static char *append(char *to, const struct perhaps_key *piece)
     return to + piece->nbytes;
 }
 
-/* The same as line_narrow(), for any form: writes the key to *room, which it moves on by at
+/* Does what line_narrow() does, for any form: writes the key to *room, and moves *room on by at
  * most as many bytes as the line has. */
 static bool write_key(const struct key_form *form, struct perhaps_key *line, char **room)
 {
@@ -205,6 +219,8 @@ static bool write_key(const struct key_form *form, struct perhaps_key *line, cha
 
 /* ---- Blocks ------------------------------------------------------------------------ */
 
+/* The first record to be skipped makes the table of places, in which no record is missing yet.
+ * Two stages may skip records, so a later call may find an earlier line. */
 bool block_skip(struct block *block, size_t i, const char *lacks)
 {
     if (!block->nskipped) {
@@ -221,7 +237,8 @@ bool block_skip(struct block *block, size_t i, const char *lacks)
     return true;
 }
 
-/* Narrows the records to their keys.  false: no memory. */
+/* Finds the key of each record, and skips records that lack a field.  Returns false if there is
+ * no memory. */
 static bool make_keys(struct block *block, const struct key_form *form)
 {
     bool written = is_written(form);
@@ -242,6 +259,7 @@ static bool make_keys(struct block *block, const struct key_form *form)
     return true;
 }
 
+/* Without fields and such, the keys are the records: they share one array. */
 bool block_split(void *context, struct block *block)
 {
     const struct key_form *form = context;

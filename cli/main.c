@@ -1,4 +1,30 @@
-/* perhaps - approximate-membership filters on the command line. */
+/* main.c - perhaps, approximate-membership filters on the command line: its verbs, its
+ * beginning and its end.
+ *
+ * The way of a key, from the command line to the library:
+ *
+ *     main.c            finds the verb; options.c reads the rest of the command line: settings
+ *       |
+ *     change.c query.c dedup.c      a verb that reads keys: opens its filter, lists its stages
+ *       |  |
+ *       |  request.c   settings -> options and plan of a new filter; its hash and its secret
+ *       |  target.c    the filter in a file, its lock;  remote.c: on servers
+ *       |
+ *     input.c           the inputs: reading and splitting come before the stages of the verb
+ *       |
+ *     pipeline.c        threads move blocks through all stages
+ *       |
+ *     blocks.c          reads (and unpacks) a file into blocks of whole lines
+ *     lines.c           block -> records -> keys -> hashes
+ *     the library       perhaps_add_many(), perhaps_contains_many(), ...: answers
+ *     output.c          records with the wanted answers -> standard output
+ *       |
+ *     messages.c        when the threads have ended: what went wrong, or the summary
+ *
+ * The other verbs (info.c, whole.c) read no keys: they need only request.c, target.c, remote.c
+ * and messages.c.  Beside this way, stop.c stops the work after a signal, window.c tells the
+ * filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
+ * completions. */
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
@@ -10,6 +36,7 @@
 #include "options.h"
 #include "stop.h"
 
+/* In the order in which help shows them.  Help fills the texts to the width of the screen. */
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
@@ -77,6 +104,7 @@ const struct verb *verb_at(size_t number)
     return number < NVERBS ? &verbs[number] : NULL;
 }
 
+/* Returns the verb with this name, or ends the program. */
 static const struct verb *find_verb(const char *name)
 {
     for (size_t i = 0; i < NVERBS; i++)
@@ -88,6 +116,7 @@ static const struct verb *find_verb(const char *name)
     fail("%s: no such verb: see 'perhaps help'", name);
 }
 
+/* Does 'perhaps help [VERB] [--help-all]'. */
 static void help(const char *name, bool all)
 {
     if (name)
@@ -96,6 +125,7 @@ static void help(const char *name, bool all)
         help_print();
 }
 
+/* Does 'perhaps help --completion SHELL'; 'shell' is NULL if none was named. */
 static void completion(const char *shell)
 {
     if (!shell || !help_completion(shell))
@@ -103,6 +133,8 @@ static void completion(const char *shell)
              shell ? shell : "--completion");
 }
 
+/* Reads the options of the verb and calls its function.  Verbs that only look keep the usual
+ * effect of signals: they leave nothing half done. */
 static void run_verb(const char *name, int argc, char **argv)
 {
     const struct verb *verb = find_verb(name);
@@ -112,7 +144,7 @@ static void run_verb(const char *name, int argc, char **argv)
         help_verb(verb, settings.help_all);
         return;
     }
-    if (!(verb->bit & (INFO | PLAN | VERIFY))) /* which leave nothing half done */
+    if (!(verb->bit & (INFO | PLAN | VERIFY)))
         stop_on_signals();
     verb->run(&settings);
 }
@@ -122,6 +154,7 @@ static bool is_any_of(const char *word, const char *a, const char *b)
     return strcmp(word, a) == 0 || strcmp(word, b) == 0;
 }
 
+/* Runs the verb that the first argument names.  'help', --help and --version are no verbs. */
 static void run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -140,8 +173,10 @@ static void run(int argc, char **argv)
         help(argv[2], argc > 3 && strcmp(argv[3], "--help-all") == 0);
 }
 
-/* A file that is opened while a standard descriptor is closed would take its number, and what
- * is meant for stderr would be written into it.  The wrong mode makes use of them an error. */
+/* Opens /dev/null for each standard descriptor that is closed.  Otherwise the next file that is
+ * opened would take its number, and what is meant for stderr would be written into a filter.
+ * /dev/null is opened in the wrong mode, so that reading from stdin or writing to stdout is an
+ * error. */
 static void reserve_standard_descriptors(void)
 {
     static const int mode[] = { O_WRONLY, O_RDONLY, O_WRONLY };

@@ -1,3 +1,9 @@
+/* options.c - the table of options, and how a command line is read by it.
+ *
+ * An option has a row in the table.  The row names the type of its value, which reads and
+ * checks the text, and the member of struct settings where the value goes.  getopt_long() gets
+ * its tables from the rows of the verb.  Rules about several options are checked at the end, in
+ * check_together() and check_place(). */
 #include "options.h"
 
 #include <ctype.h>
@@ -11,12 +17,15 @@
 #include "numbers.h"
 #include "target.h"
 
+/* Sets of verbs: those that read keys, those that choose a size, all, and those that change or
+ * make a filter. */
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)
 #define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT)
 #define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT)
 
-/* Verbs that work on filters on servers too, and options that do not, or do only there. */
+/* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
+ * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
 #define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT)
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
@@ -26,11 +35,13 @@
 
 /* ---- Values --------------------------------------------------------------------------- */
 
+/* The type of a value.  Several options share one. */
 struct value_type {
-    /* Puts the value where it belongs.  Returns NULL, or what is wrong with it. */
+    /* Reads the value and puts it into the settings.  Returns NULL, or what is wrong with it,
+     * as the end of a message. */
     const char *(*read)(const struct value_type *type, const char *value, void *slot);
-    const char *problem;
-    uint64_t least, most; /* of numbers */
+    const char *problem;  /* what read() returns if the value is wrong */
+    uint64_t least, most; /* the range of a number */
     enum option_values values;
 };
 
@@ -47,6 +58,7 @@ static const char *read_text(const struct value_type *type, const char *value, v
     return *value ? NULL : type->problem;
 }
 
+/* Adds the value to those that the option had before. */
 static const char *read_word(const struct value_type *type, const char *value, void *slot)
 {
     struct words *words = slot;
@@ -72,6 +84,7 @@ static const char *read_fields(const struct value_type *type, const char *value,
     return fields_read(value, slot) ? NULL : type->problem;
 }
 
+/* Reads a time; a number without a unit is in seconds. */
 static const char *read_wait(const struct value_type *type, const char *value, void *slot)
 {
     char seconds[64];
@@ -81,7 +94,8 @@ static const char *read_wait(const struct value_type *type, const char *value, v
     return read ? NULL : type->problem;
 }
 
-/* The time in which keys are remembered, or their number, behind which "-keys" is written. */
+/* Reads the time in which lines are remembered, or the number of keys with "-keys" behind
+ * it. */
 static const char *read_window(const struct value_type *type, const char *value, void *slot)
 {
     static const char suffix[] = "-keys";
@@ -109,6 +123,8 @@ static const char *read_fpr(const struct value_type *type, const char *value, vo
     return NULL;
 }
 
+/* strtoull() alone would take signs, blanks and numbers above 2^64 - 1 (it cuts them).  0 is
+ * refused, since in the settings it means that no seed was given. */
 static const char *read_seed(const struct value_type *type, const char *value, void *slot)
 {
     char *end;
@@ -121,6 +137,7 @@ static const char *read_seed(const struct value_type *type, const char *value, v
     return NULL;
 }
 
+/* Reads one byte, or "\t" as it is typed where a shell does not make it a tab. */
 static const char *read_delimiter(const struct value_type *type, const char *value, void *slot)
 {
     if (strcmp(value, "\\t") == 0)
@@ -129,6 +146,7 @@ static const char *read_delimiter(const struct value_type *type, const char *val
     return strlen(value) == 1 ? NULL : type->problem;
 }
 
+/* Returns a problem that lists the kinds, so it needs a buffer that outlives the call. */
 static const char *read_kind(const struct value_type *type, const char *value, void *slot)
 {
     static char problem[256];
@@ -149,7 +167,7 @@ static const char *read_kind(const struct value_type *type, const char *value, v
 static const struct value_type flag = { read_flag, NULL, 0, 0, VALUES_NONE };
 static const struct value_type file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
 static const struct value_type filter = { read_word, "empty: give a name", 0, 0, VALUES_FILES };
-/* Whether there is such a hash is found out where hashes are. */
+/* Takes any name: choose_hash() in request.c knows which hashes there are. */
 static const struct value_type hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
 static const struct value_type kind = { read_kind, "no such kind: there are", 0, 0,
                                         VALUES_KINDS };
@@ -168,7 +186,7 @@ static const struct value_type field = { read_between, "not a field: the first f
 static const struct value_type fields = {
     read_fields, "not fields: give each once, from 1 on, such as 2, or 1,3-5", 0, 0, VALUES_NONE
 };
-/* The servers' memory is full long before. */
+/* The servers have no memory for that many: the limit only refuses what is surely a mistake. */
 static const struct value_type partitions = {
     read_between, "not a number of partitions: give a whole number, such as 4096", 1,
     UINT64_C(1) << 32, VALUES_NONE
@@ -206,7 +224,8 @@ static const struct value_type delimiter = { read_delimiter,
 
 #define SLOT(member) offsetof(struct settings, member)
 
-/* In the order in which help shows them: the usual ones first. */
+/* In the order in which help shows them: those that are used most come first.  A verb that
+ * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
     { 'o', BUILD | MERGE, "output", "F", &file, SLOT(output),
       "the filter file to write; - is standard output" },
@@ -308,11 +327,14 @@ static const struct option_row rows[] = {
 };
 
 #define NROWS (sizeof rows / sizeof *rows)
-#define FIRST 256 /* getopt_long() returns FIRST + row for a long name, a letter for itself */
+/* getopt_long() returns FIRST + the number of the row for a long name, and the letter for a
+ * short one. */
+#define FIRST 256
 
 /* ---- Reading a command line ----------------------------------------------------------- */
 
-/* The row of what getopt_long() returned; NULL if it is none of the verb's. */
+/* Returns the row that a code of getopt_long() stands for; NULL if the verb has no such
+ * option. */
 static const struct option_row *find_row(int code, const struct verb *verb)
 {
     if (code >= FIRST && code < FIRST + (int)NROWS)
@@ -323,10 +345,11 @@ static const struct option_row *find_row(int code, const struct verb *verb)
     return NULL;
 }
 
-/* The tables that getopt_long() wants. */
+/* Writes the two tables that getopt_long() takes: letters and long names of the verb's
+ * options. */
 static void make_tables(const struct verb *verb, char *letters, struct option *names)
 {
-    *letters++ = ':'; /* a missing argument is told from an unknown option */
+    *letters++ = ':'; /* tells a missing value (':') from an unknown option ('?') */
     for (size_t i = 0; i < NROWS; i++) {
         if (!(rows[i].verbs & verb->bit))
             continue;
@@ -343,7 +366,9 @@ static void make_tables(const struct verb *verb, char *letters, struct option *n
     *names = (struct option){ 0 };
 }
 
-/* getopt_long() returned ':' or '?'. */
+/* Ends the program after getopt_long() returned ':' or '?'.  'typed' is the argument that it
+ * read last.  Names a similar option if there is one; for dedup tells that -d is not
+ * --delimiter. */
 static _Noreturn void fail_option(const struct verb *verb, int code, const char *typed)
 {
     const struct option_row *row = find_row(optopt, verb);
@@ -362,6 +387,7 @@ static _Noreturn void fail_option(const struct verb *verb, int code, const char 
     fail("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);
 }
 
+/* Reads the value of an option into the settings, or ends the program. */
 static void take_value(const struct option_row *row, struct settings *settings)
 {
     const char *problem = row->type->read(row->type, optarg, (char *)settings + row->slot);
@@ -371,7 +397,8 @@ static void take_value(const struct option_row *row, struct settings *settings)
         fail("--%s %s: %s", row->name, optarg, problem);
 }
 
-/* What no single option can tell. */
+/* Ends the program if two options exclude or need each other.  The member 'wrong' of a rule
+ * tells whether the command line breaks it. */
 static void check_together(const struct settings *s)
 {
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
@@ -405,7 +432,7 @@ static void check_together(const struct settings *s)
             fail("%s", rules[i].message);
 }
 
-/* Whether the filter that the verb works on, or one of them, lies on servers. */
+/* Returns whether the filter that the verb works on lies on servers, or one of several. */
 static bool is_on_servers(const struct settings *s)
 {
     for (size_t i = 0; i < s->filters.count; i++)
@@ -415,7 +442,8 @@ static bool is_on_servers(const struct settings *s)
            (s->verb->bit == CONVERT && s->ninputs && is_remote(s->inputs[0]));
 }
 
-/* What only files can, or only filters on servers. */
+/* Ends the program if the verb or an option is not for filters in files, or not for filters on
+ * servers.  'given' tells which rows the command line has used. */
 static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
@@ -435,10 +463,12 @@ static void check_place(const struct settings *s, const bool given[NROWS])
                  served ? "on servers" : "in a file");
 }
 
-/* What is read where no file is named. */
+/* What stands for the inputs if no file is named: standard input, or the keys of --key.  The
+ * latter is never opened; messages name it. */
 static char dash[] = "-", *standard_input = dash;
 static char as_keys[] = "--key", *keys_as_input = as_keys;
 
+/* Takes the filter, if the verb takes one, and then the inputs from what getopt_long() left. */
 static void take_operands(int argc, char **argv, struct settings *s)
 {
     const char *verb = s->verb->name;
@@ -458,6 +488,7 @@ static void take_operands(int argc, char **argv, struct settings *s)
         s->inputs = s->keys.count ? &keys_as_input : &standard_input;
         s->ninputs = 1;
     }
+    /* Somebody took -d for --delimiter, and its value became the name of a file. */
     if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)
         fail("%s: no such file, and -d takes no value here, it prints the repeated lines: the "
              "byte between fields is --delimiter",

@@ -1,10 +1,16 @@
-/* A thread that is free takes the block that is worth most, has it go through its next stage,
- * and looks again.  It never waits with a block in its hands: a block whose turn has not come
- * is left to whoever is free when it does.
+/* pipeline.c - threads that move blocks through stages.
  *
- * What is in order comes first, since that is what the others may have to wait for; then what
- * is nearest to its end; reading last.  So a line that somebody types is answered before the
- * next one is waited for, and one thread alone needs but one block. */
+ * A thread that is free takes the block that is worth most, moves it through its next stage,
+ * and looks again.  No thread waits while it holds a block: a block whose turn has not come is
+ * left to a thread that is free when it comes.
+ *
+ * A stage in order is worth most, since the other threads may have to wait for it.  Among
+ * stages of the same sort the later one is worth more; reading is worth least.  So a line that
+ * somebody types is answered before the next line is waited for, and one thread alone needs
+ * only one block.
+ *
+ * Invariant, while the lock is free: turn[s] is the number of blocks that have left stage s, if
+ * that is in order; so it is also the ticket of the next block that may enter it. */
 #include "input.h"
 
 #include <pthread.h>
@@ -12,6 +18,7 @@
 
 #include "stop.h"
 
+/* One run.  Lives on the stack of pipeline_run(), which joins all helpers before it returns. */
 struct pipeline {
     const struct stage *stages;
     size_t nstages;
@@ -19,32 +26,35 @@ struct pipeline {
     size_t nblocks;
 
     size_t nthreads;
-    pthread_t *helper; /* beside the thread that called; nhelpers of them */
+    pthread_t *helper; /* threads beside the one that called; there are nhelpers */
 
-    pthread_mutex_t lock; /* of all below, and of the pipeline's own in the blocks */
-    pthread_cond_t changed;
+    pthread_mutex_t lock;   /* of all below, and of what is the pipeline's in the blocks */
+    pthread_cond_t changed; /* there may be something to do, or all is done */
     size_t nhelpers, nwaiting, nbusy;
-    bool reading;
+    bool reading;              /* a thread is in the first stage */
     uint64_t turn[STAGES_MAX]; /* the ticket whose turn it is at each stage in order */
-    uint64_t last;             /* no later ticket is wanted */
+    uint64_t last;             /* blocks with a later ticket are not wanted */
 };
 
 static void *work(void *pipeline);
 
 /* ---- What to do next --------------------------------------------------------------- */
 
+/* Returns whether a thread may move this block through its next stage now. */
 static bool can_go_on(const struct pipeline *p, const struct block *block)
 {
     return block->state == READY && block->ticket <= p->last &&
            (!p->stages[block->stage].in_order || p->turn[block->stage] == block->ticket);
 }
 
+/* Returns how urgent the next stage of the block is. */
 static size_t worth(const struct pipeline *p, const struct block *block)
 {
     return block->stage + (p->stages[block->stage].in_order ? p->nstages : 0);
 }
 
-/* Returns NULL if there is nothing to do at the moment. */
+/* Returns the block that is worth most, or else an empty block to read into; NULL if there is
+ * nothing to do at the moment. */
 static struct block *choose(const struct pipeline *p)
 {
     bool may_read = !p->reading && p->turn[0] <= p->last;
@@ -59,8 +69,9 @@ static struct block *choose(const struct pipeline *p)
     return best ? best : empty;
 }
 
-/* If there is more to do: wakes somebody, or takes on one more.  So a short input takes no
- * helpers, whatever -j says; and with fewer than were asked it is only slower. */
+/* If there is more to do, wakes a thread that waits or starts a new one.  So a short input
+ * starts no threads, whatever -j says.  If a thread cannot be started, the work only takes
+ * longer. */
 static void call_another(struct pipeline *p)
 {
     if (!choose(p))
@@ -72,6 +83,7 @@ static void call_another(struct pipeline *p)
         p->nhelpers++;
 }
 
+/* Takes the block for this thread.  An empty block gets the next ticket. */
 static void take(struct pipeline *p, struct block *block)
 {
     if (block->state == IDLE) {
@@ -84,7 +96,8 @@ static void take(struct pipeline *p, struct block *block)
     call_another(p);
 }
 
-/* Waits for something to do.  Returns NULL if nothing will come any more. */
+/* Waits for something to do, and takes it.  Returns NULL if nothing will come any more, since
+ * no thread has a block that could make work for others. */
 static struct block *take_next(struct pipeline *p)
 {
     struct block *block;
@@ -102,8 +115,9 @@ static struct block *take_next(struct pipeline *p)
 
 /* ---- Doing it ---------------------------------------------------------------------- */
 
-/* Has the block go through its next stage and, since it is in this core's cache, through those
- * behind it that need not wait for their turn.  Returns false if a stage did. */
+/* Moves the block through its next stage.  If that needs no order, moves it also through the
+ * stages behind it that need none, because the block is now in the cache of this core.  Returns
+ * false if one of them did. */
 static bool go_on(const struct pipeline *p, struct block *block)
 {
     const struct stage *stage = &p->stages[block->stage], *end = p->stages + p->nstages;
@@ -115,6 +129,9 @@ static bool go_on(const struct pipeline *p, struct block *block)
     return more;
 }
 
+/* Gives the block back after the stages from 'began_at' on, and lets the next block enter that
+ * stage.  If a stage returned false (not 'more'), blocks behind this one are not wanted any
+ * more. */
 static void put_back(struct pipeline *p, struct block *block, size_t began_at, bool more)
 {
     p->nbusy--;
@@ -127,7 +144,7 @@ static void put_back(struct pipeline *p, struct block *block, size_t began_at, b
         return;
     p->last = block->ticket;
     if (p->reading)
-        stop_waiting(); /* for input that is not wanted and may never come */
+        stop_waiting(); /* wakes a thread that waits for input, which may never come */
 }
 
 static void *work(void *pipeline)

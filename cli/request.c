@@ -1,3 +1,7 @@
+/* request.c - turns the options of the command line into what the library takes.
+ *
+ * The library chooses a kind by what it must be able to do, so that the command line and the
+ * verbs need not know the kinds.  Only --count names one: see counts_on. */
 #include "request.h"
 
 #include <errno.h>
@@ -40,15 +44,21 @@ bool counts_all(const struct perhaps_plan *plan)
     return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_CAN_REMOVE);
 }
 
+/* Returns the probability that a new key is found to be new when 'keys' keys have come.  It is
+ * never 0, since keys_that_came() divides by it. */
 static double predicted_miss(const perhaps_filter *filter, double keys)
 {
     const double least = 1e-9;
     return fmax(1 - perhaps_predict_fpr(filter, (uint64_t)keys), least);
 }
 
-/* How many different keys have come where 'keys' of them set a bit.  Of those that come when n
- * are there, the share 1 - fpr(n) sets one; solved by the midpoint rule, in few steps where
- * that will do, since a chain plans its layers for each. */
+/* Returns how many different keys have come, in expectation, if 'keys' of them set a bit.
+ * After 'came' keys the next one sets a bit with the probability 1 - fpr(came), so
+ *
+ *     d came / d keys = 1 / (1 - fpr(came)),
+ *
+ * which is solved by the midpoint rule.  At low rates 8 steps will do.  Fewer are better: a
+ * chain plans its layers again for each fpr. */
 static double keys_that_came(const perhaps_filter *filter, uint64_t keys)
 {
     const double mild = 0.9;
@@ -95,7 +105,8 @@ struct text over_of(bool over, double fpr_now, double fpr)
 
 /* ---- What is asked ----------------------------------------------------------------- */
 
-/* The kind that takes any number of copies, and removes keys as well. */
+/* The kind that takes any number of copies of a key, and can remove keys.  The other kinds that
+ * count refuse the ninth copy. */
 static const char counts_on[] = "counting";
 
 bool request_window(const struct settings *settings)
@@ -103,15 +114,16 @@ bool request_window(const struct settings *settings)
     return settings->window.keys || settings->window.time;
 }
 
-/* Each generation of a window grows by itself, and all are asked: many shall not begin smaller,
- * and have the more layers, than the usual few. */
+/* Returns by what factor a window with many generations begins larger.  Each generation grows
+ * by itself, in layers.  Without this factor many generations would begin smaller than the
+ * usual 5, and would get more layers; and a query asks all layers of all generations. */
 static uint64_t generations_to_usual(const struct settings *settings)
 {
     const uint64_t usual = 5;
     return settings->generations > usual ? (settings->generations - 1) / (usual - 1) : 1;
 }
 
-/* A window by keys says itself how many there are; one by time grows by itself. */
+/* A window of keys says itself how many there are; a window of time grows by itself. */
 struct size request_size(const struct settings *settings)
 {
     /* A state is for the lines of many runs, the number of which nobody told. */
@@ -130,8 +142,8 @@ bool request_may_grow(const struct settings *settings)
     return !settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW);
 }
 
-/* A window needs not grow itself: its generations do.  A kind that forgets, and is not told
- * when, remembers as many keys as it has room for. */
+/* A window need not be a kind that grows, since its generations grow.  If --kind names a kind
+ * that forgets, and nothing says when, it remembers as many keys as it has room for. */
 struct perhaps_options request_options(const struct settings *settings, struct size size)
 {
     bool window = request_window(settings);
@@ -162,14 +174,17 @@ struct perhaps_options request_options(const struct settings *settings, struct s
     };
 }
 
-/* Other kinds that count refuse a key from its ninth copy on. */
+/* Returns false if --count would get a kind that refuses the ninth copy of a key, though
+ * neither --kind nor --base asks for that kind. */
 static bool counts_far(const struct settings *settings, const struct perhaps_plan *plan)
 {
     return !settings->counts || settings->kind || settings->base ||
            strcmp(plan->base ? plan->base : plan->kind, counts_on) == 0;
 }
 
-/* Whether the kind that was planned heeds --base, --factor, --together and --count. */
+/* Returns whether the kind that was planned does what --base, --factor, --together and --count
+ * ask for.  The library ignores options that are for other kinds; a user wants to hear of
+ * that. */
 static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
 {
     uint64_t value;
@@ -179,8 +194,9 @@ static bool heeds(const struct settings *settings, const struct perhaps_plan *pl
            (layers || planned_field(plan, "factor", &value));
 }
 
-/* Plans the kinds in turn until one heeds all, and reaches the rate: the first may not, where a
- * later one does. */
+/* Plans the kinds in turn until one does all that is asked and reaches the rate, and sets
+ * options->kind to it.  Returns 0; or the first error that says more than that a kind cannot do
+ * it; or PERHAPS_ERR_UNSUPPORTED. */
 static int choose_kind(const struct settings *settings, struct perhaps_options *options,
                        struct perhaps_plan *plan)
 {
@@ -189,7 +205,7 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
     int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if ((kind->abilities & PERHAPS_CAN_FORGET) != forget)
-            continue; /* one that forgets is none for who did not ask for it */
+            continue; /* a kind that forgets is only for --window */
         options->kind = kind->name;
         int met = perhaps_plan_for(options, plan);
         if (!met && heeds(settings, plan))
@@ -201,7 +217,8 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
     return error;
 }
 
-/* What the options of the command line could not say by themselves. */
+/* Ends the program because no filter can be planned.  Names the option that is most likely the
+ * cause, and what to do. */
 static _Noreturn void fail_plan(const struct settings *settings,
                                 const struct perhaps_options *options, const char *name,
                                 int error)
@@ -248,7 +265,7 @@ void request_plan(const struct settings *settings, struct size size, const char 
 
 #define HEX_NBYTES ((size_t)2 * SECRET_NBYTES)
 
-/* Reads up to 'room' bytes.  Returns how many, or -1. */
+/* Reads up to 'room' bytes.  Returns how many, or -1 (errno). */
 static ssize_t read_file(const char *path, char *buffer, size_t room)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -261,6 +278,7 @@ static ssize_t read_file(const char *path, char *buffer, size_t room)
     return got;
 }
 
+/* Reads 32 hexadecimal digits.  Returns false if the text begins with fewer or more. */
 static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
 {
     if (strspn(text, "0123456789abcdefABCDEF") != HEX_NBYTES)
@@ -273,7 +291,8 @@ static bool read_hex(const char *text, uint8_t secret[SECRET_NBYTES])
     return true;
 }
 
-/* Better to know before the filter is built than after. */
+/* Ends the program if a new key file could not be made at 'path'.  It is better to know that
+ * before the filter is built than after. */
 static void check_place(const char *path)
 {
     struct stat st;
@@ -286,7 +305,8 @@ static void check_place(const char *path)
         fail("%s: cannot be made: %s", path, strerror(errno));
 }
 
-/* Reads 16 bytes, or 32 hex digits and perhaps a newline.  false: there is no such file. */
+/* Reads a file with 16 bytes, or with 32 hexadecimal digits that a newline may follow.  Returns
+ * false if there is no such file; any other problem ends the program. */
 static bool read_secret(const char *path, uint8_t secret[SECRET_NBYTES])
 {
     char text[HEX_NBYTES + 4];
@@ -307,7 +327,8 @@ static bool read_secret(const char *path, uint8_t secret[SECRET_NBYTES])
     return true;
 }
 
-/* So that the name is still there after the system has died. */
+/* Makes sure that the name of a new file is still there after a crash of the system.  EINVAL:
+ * this file system cannot sync folders. */
 static bool sync_folder(const char *path)
 {
     char *copy = strdup(path);
@@ -319,6 +340,8 @@ static bool sync_folder(const char *path)
     return ok;
 }
 
+/* Makes a file that only its owner can read, and syncs it.  Returns false (errno) if it fails,
+ * and then leaves no new file; an existing file is an error and stays as it is. */
 static bool write_file(const char *path, const char *text, size_t nbytes)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -333,6 +356,8 @@ static bool write_file(const char *path, const char *text, size_t nbytes)
 
 /* ---- The hash ---------------------------------------------------------------------- */
 
+/* Returns the hash that the options ask for; sip if only --key-file is given.  Ends the program
+ * if they contradict each other. */
 static enum perhaps_hash choose_hash(const struct settings *settings)
 {
     const enum perhaps_hash usual = settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3;
