@@ -1,11 +1,11 @@
 #!/bin/bash
 # cli_bench.sh [--peers] [--lines N] [--repeat R] [--bin FOLDER]
 #
-# How fast the command line goes through lines: N (20 million) lines of 20 bytes, each twice, in
-# random order, made by 'perhaps-bench lines' in a temporary folder (in TMPDIR).  Best of R (3)
-# runs, the file in the page cache; seconds and peak memory as GNU time has them (without it:
-# seconds only).  --peers: what else finds repeated lines, too (mawk takes minutes), and the
-# tool bloom of DCSO, a Bloom filter; and how often it and perhaps are wrong.
+# Measures the command line on N (20 million) lines of 20 bytes, each twice, in random order,
+# which 'perhaps-bench lines' makes in a temporary folder (in TMPDIR).  Prints the best of R (3)
+# runs, with the file in the page cache: seconds and peak memory, as GNU time tells them
+# (without it: seconds only).  --peers also measures other tools that find repeated lines (mawk
+# takes minutes) and DCSO's bloom, a Bloom filter; and how often that and perhaps are wrong.
 set -euo pipefail
 export LC_ALL=C
 
@@ -43,7 +43,8 @@ run() {
     tail -n 1 "$folder/time"
 }
 
-# Prints the best of the runs as a row; the first row whose label is 'wc -l' is the measure.
+# Runs a command some times and prints the best run as a row.  The row 'wc -l' comes first: the
+# others are compared with it, since counting lines is the least that can be done with them.
 row() {
     label=$1
     shift
@@ -89,7 +90,8 @@ if [[ $(bloom help 2>/dev/null || true) != *"bloom filters"* ]]; then
     exit 0
 fi
 
-# The tool of DCSO, told what perhaps is told: as many keys, 1 %.
+# The tool of DCSO gets the same numbers as perhaps: as many keys, 1 %.  Two of its commands do
+# the work of one of perhaps, so a shell runs them, which needs the functions exported.
 make_bloom() { rm -f "$filter.dcso" && bloom create -p 0.01 -n $((lines / 2)) "$filter.dcso"; }
 build_bloom() { make_bloom && bloom insert "$filter.dcso" <"$keys"; }
 query_bloom() { bloom check "$filter.dcso" <"$keys"; }
@@ -99,7 +101,8 @@ row "perhaps build -p 1% -n" perhaps build -q -p 0.01 -n $((lines / 2)) -o "$fil
 row "bloom create, insert" bash -c build_bloom
 row "bloom check" bash -c query_bloom
 
-# Of as many lines that are not in it; and of those that are.
+# Prints how many of the lines that were added are not found, and how many others are found.
+# The others are the same lines with a '-' before them: as many, and none of them was added.
 error_row() {
     label=$1
     shift

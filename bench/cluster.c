@@ -1,4 +1,5 @@
-/* perhaps-bench-cluster - one filter over the servers of a cluster, beside pipelined GETs. */
+/* perhaps-bench-cluster - measures one filter that lies on the servers of a cluster, beside
+ * pipelined GETs.  This file has the options and the tables. */
 #include "cluster.h"
 
 #include <err.h>
@@ -29,6 +30,8 @@ static const char latency_columns[] =
     "keys keys 7.0; GET get_us 9.0; ask ask_us 9.0; /GET ask_to_get 6.2; add add_us 9.0; "
     "/GET add_to_get 6.2;";
 
+/* Reads the options, and chooses how much work there is.  The rounds may add at most half of
+ * the keys. */
 static void read_setup(int argc, char **argv, struct setup *setup)
 {
     const struct option_row options[] = {
@@ -68,6 +71,7 @@ static void print_head(const struct setup *setup, const struct fleet *fleet)
            FEW_VALUES);
 }
 
+/* Prints what measure_rate() returned: the filter, then a line for each work. */
 static void print_rate(const json_t *row)
 {
     char capacity[16];

@@ -1,6 +1,7 @@
 #!/bin/sh
-# cluster_bench.sh [--bin FOLDER] [OPTION...] - perhaps-bench-cluster on three masters that it
-# starts and stops; or on those of --servers.
+# cluster_bench.sh [--bin FOLDER] [OPTION...] - runs perhaps-bench-cluster on three masters that
+# it starts and stops itself; or on the servers of --servers.  There are no replicas: they would
+# take CPU time from the masters on the same machine.
 set -eu
 here=$(dirname "$0")
 bin=$here/../build/bin

@@ -1,4 +1,8 @@
-/* cluster_measure.c - the turns. */
+/* cluster_measure.c - measures one filter on servers: its works in turn, its rate and its
+ * latency.
+ *
+ * Before each turn come as many GETs as the turn has keys.  So each work has GETs of its own to
+ * be compared with, made a moment before.  The best time of all turns counts, for both. */
 #include <err.h>
 #include <perhaps_cluster.h>
 #include <stdlib.h>
@@ -6,7 +10,8 @@
 
 #include "cluster.h"
 
-/* In the order of the turns: the naive layout is asked for what was added to it. */
+/* What is measured, in the order of the turns.  NAIVE_ADDING comes before NAIVE_ASKING, which
+ * asks for keys that were added to the naive layout. */
 enum work {
     ASKING_ABSENT,
     ASKING_PRESENT,
@@ -14,11 +19,11 @@ enum work {
     ADDING_AGAIN,
     NAIVE_ADDING,
     NAIVE_ASKING,
-    GETTING_FEW, /* values, as the yardstick does */
+    GETTING_FEW, /* GETs of FEW_VALUES */
     WORKS
 };
 
-/* 'naive': the naive work that is the same; WORKS: there is none. */
+/* 'naive' is the same work on the naive layout; WORKS: there is none. */
 static const struct {
     const char *name;
     enum work naive;
@@ -32,19 +37,20 @@ static const struct {
     [GETTING_FEW] = { "GET, of few", WORKS },
 };
 
-/* One filter being measured. */
+/* One filter that is being measured.  open_contest() makes 'cluster', 'buffer' and 'answers',
+ * and close_contest() releases them; 'bits' is opened and closed by measure_rate(). */
 struct contest {
-    const struct strings *values;
+    const struct strings *values; /* belong to the caller */
     const struct setup *setup;
     perhaps_cluster *cluster;
-    struct perhaps_cluster_stats stats;
+    struct perhaps_cluster_stats stats; /* of the empty filter */
     struct bits bits;
     struct key_buffer buffer;
-    bool *answers;
-    uint64_t added, naive_added; /* keys, which are those from number 0 on */
-    uint64_t asked, got;         /* so that others are asked and got in each turn */
-    double seconds[WORKS], get_seconds[WORKS]; /* the best of all rounds */
-    double cost[WORKS][COSTS], get_cost[COSTS];
+    bool *answers;               /* of one batch */
+    uint64_t added, naive_added; /* how many keys are in: those from number 0 on */
+    uint64_t asked, got;         /* counted so that each turn has other keys and values */
+    double seconds[WORKS], get_seconds[WORKS];  /* the best of all rounds */
+    double cost[WORKS][COSTS], get_cost[COSTS]; /* of all rounds together */
 };
 
 static void stop_on(const perhaps_cluster *cluster, int error)
@@ -53,7 +59,9 @@ static void stop_on(const perhaps_cluster *cluster, int error)
         errx(2, "%s", perhaps_cluster_problem(cluster));
 }
 
-/* ---- Batches: how many of the keys were answered "perhaps" ------------------------------- */
+/* ---- Batches ----------------------------------------------------------------------------- */
+
+/* These do one batch, and return for how many keys the answer was "perhaps". */
 
 static size_t add_batch(struct contest *contest, const struct perhaps_keys *keys)
 {
@@ -99,7 +107,7 @@ static size_t work_batch(struct contest *contest, enum work work,
     }
 }
 
-/* The keys of the next piece; 'sure': all of them were added before. */
+/* Makes the keys of the next turn, and sets *sure to whether all of them were added before. */
 static struct perhaps_keys next_keys(struct contest *contest, enum work work, bool *sure)
 {
     struct key_buffer *buffer = &contest->buffer;
@@ -118,7 +126,7 @@ static struct perhaps_keys next_keys(struct contest *contest, enum work work, bo
 
 /* ---- One turn ---------------------------------------------------------------------------- */
 
-/* Adds 'sign' times all that was done up to now. */
+/* Adds to 'cost' all that servers and client have done so far, times 'sign'. */
 static void count_cost(const struct contest *contest, double sign, double cost[COSTS])
 {
     struct rusage usage;
@@ -134,6 +142,8 @@ static void note_best(double *best, double seconds)
         *best = seconds;
 }
 
+/* Does one turn of a work, and the GETs before it.  Ends the program if a key that was added is
+ * not found. */
 static void take_turn(struct contest *contest, enum work work)
 {
     const struct setup *setup = contest->setup;
@@ -161,7 +171,7 @@ static void take_turn(struct contest *contest, enum work work)
 
 /* ---- Before and after -------------------------------------------------------------------- */
 
-/* Adds keys until there are so many; returns the seconds. */
+/* Adds keys until there are 'until' of them.  Returns the seconds that the adding took. */
 static double fill(struct contest *contest, uint64_t until)
 {
     double seconds = 0;
@@ -176,7 +186,8 @@ static double fill(struct contest *contest, uint64_t until)
     return seconds;
 }
 
-/* Far behind those that were asked for their time. */
+/* Returns the share of absent keys that are found.  Their numbers lie far behind those of the
+ * keys that the turns asked for. */
 static double measure_fpr(struct contest *contest)
 {
     size_t batch = contest->setup->batch;
@@ -189,6 +200,8 @@ static double measure_fpr(struct contest *contest)
     return (double)found / (double)asked;
 }
 
+/* Makes a new filter on the servers.  The program ends if there is one of that name already, so
+ * that no filter in use is overwritten. */
 static void open_contest(struct contest *contest, double fpr)
 {
     enum { KEY_NBYTES = 8 };
@@ -217,7 +230,7 @@ static void close_contest(struct contest *contest)
 
 /* ---- A rate ------------------------------------------------------------------------------ */
 
-/* Of a key, or a value. */
+/* Returns the cost of one key or value. */
 static json_t *json_cost(const double cost[COSTS], double count)
 {
     static const char *const names[COSTS] = { "commands", "bytes_to", "bytes_from", "server_us",
@@ -228,6 +241,7 @@ static json_t *json_cost(const double cost[COSTS], double count)
     return row;
 }
 
+/* Returns the row of one work. */
 static json_t *json_work(const struct contest *contest, int work)
 {
     double piece = (double)contest->setup->piece, seconds = contest->seconds[work];
@@ -243,6 +257,7 @@ static json_t *json_work(const struct contest *contest, int work)
     return row;
 }
 
+/* Returns all about the filter, with a row for each work, and a last one for the GETs. */
 static json_t *json_contest(const struct contest *contest)
 {
     const struct perhaps_plan *plan = &contest->stats.plan;
@@ -259,8 +274,8 @@ static json_t *json_contest(const struct contest *contest)
                      "works", list);
 }
 
-/* Nearly filled, so that there is room for the keys of the rounds: a filter that is full takes
- * other ways. */
+/* The filter is filled but for the keys that the turns add: adding to a full filter is other
+ * work. */
 json_t *measure_rate(const struct strings *values, const struct setup *setup, double fpr)
 {
     struct contest contest = { .values = values, .setup = setup };
@@ -286,7 +301,7 @@ json_t *measure_rate(const struct strings *values, const struct setup *setup, do
 
 enum call { GET, ASK, ADD_KEYS, CALL_KINDS };
 
-/* Returns its seconds. */
+/* Makes one call with 'count' keys.  Returns its seconds. */
 static double time_call(struct contest *contest, enum call call, size_t count)
 {
     struct perhaps_keys keys = call == ASK
@@ -316,6 +331,8 @@ static double median(double *numbers, size_t count)
     return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
 }
 
+/* The three calls take turns within each sample.  The median counts here, not the best: a
+ * latency is what a caller usually sees. */
 json_t *measure_latency(const struct strings *values, const struct setup *setup)
 {
     static const size_t sizes[] = { 1, 16, 256, 4096, 0 };

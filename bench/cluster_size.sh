@@ -1,17 +1,18 @@
 #!/bin/sh
-# cluster_size.sh KEYS RATE [NAME] - what a filter takes on servers (doc/CLUSTER.md, On paper),
-# beside a classic one with a command for each bit: 'perhaps plan', and the commands' bytes.
+# cluster_size.sh KEYS RATE [NAME] - tells what a filter takes on servers (doc/CLUSTER.md, On
+# paper), beside a classic one with a command for each bit; from 'perhaps plan' and bytes sent.
 set -eu
 [ $# -ge 2 ] || { sed -n '2,3s/^# //p' "$0" && exit 2; }
 perhaps=${BIN:-$(dirname "$0")/../build/bin}/perhaps
 "$perhaps" plan --json --kind blocked --together -n "$1" -p "$2" | tr '{,' '\n\n' |
     sed -n '/others/q; s/"\([a-z_]*\)":\([0-9.e+-]*\)}*$/\1 \2/p' |
     awk -v name="${3:-urls}" -v rate="$2" '
-    # of a random number below n, on average
+    # how many digits a random number below n has, on average
     function digits(n) { return n > 10 ? 1 + (n - 10) / n * digits(n / 10) : 1 }
     function argument(nbytes) { return 1 + length(int(nbytes) "") + 2 + nbytes + 2 }
     function command(count, nbytes) { return 1 + length(count "") + 2 + nbytes }
-    # partitions of 16 MiB, at least 1024 where they can be 4 KiB; masters that give 48 GiB
+    # partitions of at most 16 MiB, and 1024 or more where each can be 4 KiB; masters with 48
+    # GiB for the filter each
     function spread(nbytes) {
         partitions = int((nbytes - 1) / (2 ^ 24 - 128)) + 1
         least = nbytes < 2 ^ 22 ? int(nbytes / 4096) : 1024

@@ -1,5 +1,6 @@
-/* fleet.c - commands to all servers at once, not by the code of the library that is measured:
- * pipelined GETs, and Bloom filters that send a command for each bit. */
+/* fleet.c - sends commands to all servers at once: pipelined GETs, and those of a Bloom filter
+ * that sends a command for each bit.  It uses no code of the library that is measured, so that
+ * a slow client there cannot make the yardstick slow, too. */
 #include <err.h>
 #include <errno.h>
 #include <math.h>
@@ -9,12 +10,14 @@
 
 #include "cluster.h"
 
-/* Once so much is waiting it is sent, while more commands are written; a command, at most. */
+/* Commands are sent whenever another SEND_NBYTES of them are written, so that the servers work
+ * while more are written.  No command has more than COMMAND_NBYTES. */
 enum { SEND_NBYTES = 32 << 10, COMMAND_NBYTES = 256 };
 
 /* ---- Commands ---------------------------------------------------------------------------- */
 
-/* Twice the room, so that it is seldom called. */
+/* Returns 'memory' with room for at least 'least' units.  Doubles the room, so that it seldom
+ * has to. */
 static void *grow(void *memory, size_t *room, size_t least, size_t unit)
 {
     if (*room >= least)
@@ -27,7 +30,7 @@ static void *grow(void *memory, size_t *room, size_t least, size_t unit)
     return memory;
 }
 
-/* What the server takes now, or all of it. */
+/* Sends all that is written, or only what the server takes now. */
 static void send_some(struct node *node, bool all)
 {
     do {
@@ -40,7 +43,7 @@ static void send_some(struct node *node, bool all)
     } while (all && node->out_sent < node->out_nbytes);
 }
 
-/* So many digits of it. */
+/* Writes the last 'digits' digits of a number.  Returns the end. */
 static char *put_number(char *at, uint64_t number, unsigned digits)
 {
     for (unsigned i = digits; i-- > 0; number /= 10)
@@ -56,8 +59,9 @@ static unsigned digits_of(uint64_t number)
     return digits;
 }
 
-/* Writes a command: 'verb' as it is sent, "*2\r\n$3\r\nGET", the string's name, 'offset' unless
- * it is UINT64_MAX, and further arguments as they are sent. */
+/* Writes a command for one of the strings: 'verb' as it is sent, such as "*2\r\n$3\r\nGET"; the
+ * string's name, which has 20 characters; 'offset' unless it is UINT64_MAX; and 'rest', further
+ * arguments as they are sent.  It does without printf(), which would slow all clients down. */
 static void strings_send(const struct strings *strings, const char *verb, uint64_t number,
                          uint64_t offset, const char *rest, uint32_t tag)
 {
@@ -81,7 +85,8 @@ static void strings_send(const struct strings *strings, const char *verb, uint64
 
 /* ---- Answers ----------------------------------------------------------------------------- */
 
-/* Replies are told as they are parsed, and are nothing else: any address that is not NULL. */
+/* hiredis calls these as it parses a reply, and takes what they return for the reply.  They
+ * hand the value on at once and keep nothing; so they return any address that is not NULL. */
 static void *take(const redisReadTask *task, long long number, const char *bytes, size_t nbytes)
 {
     struct node *node = task->privdata;
@@ -110,19 +115,20 @@ static void *take_nil(const redisReadTask *task)
     return take(task, 0, NULL, 0);
 }
 
+/* There is nothing to free. */
 static void forget(void *reply)
 {
     (void)reply;
 }
 
-/* No command that is sent here is answered by an array. */
+/* Arrays are missing: no command that is sent here is answered by one. */
 static redisReplyObjectFunctions takers = { .createString = take_string,
                                             .createInteger = take_integer,
                                             .createNil = take_nil,
                                             .freeObject = forget };
 
-/* A server takes commands while its answers wait, so that none is kept from working by the
- * order in which the answers are read. */
+/* Sends what is left to all servers, and then reads all answers, server by server.  The order
+ * keeps no server from working: a server goes on taking commands while its answers wait. */
 static void fleet_run(struct fleet *fleet)
 {
     void *reply;
@@ -139,7 +145,7 @@ static void fleet_run(struct fleet *fleet)
 
 /* ---- Strings ----------------------------------------------------------------------------- */
 
-/* CRC16 (XMODEM) of a name without braces. */
+/* Returns the cluster slot of a name without braces, by CRC16 (XMODEM). */
 static unsigned slot_of(const char *name)
 {
     unsigned crc = 0;
@@ -151,6 +157,7 @@ static unsigned slot_of(const char *name)
     return crc % SLOTS;
 }
 
+/* Finds out where each string lies; writes nothing to the servers. */
 static struct strings strings_open(struct fleet *fleet, const char *prefix, uint64_t count)
 {
     struct strings strings = { fleet, prefix, count, allocate_zeroed(count, 1) };
@@ -172,6 +179,7 @@ void strings_close(struct strings *strings)
 
 /* ---- Connections ------------------------------------------------------------------------- */
 
+/* Connects, or ends the program. */
 static redisContext *reach(const char *host, int port)
 {
     redisContext *context = redisConnect(host, port);
@@ -181,6 +189,7 @@ static redisContext *reach(const char *host, int port)
     return context;
 }
 
+/* The reader of 'control' stays as hiredis made it: INFO needs whole replies. */
 static void add_node(struct fleet *fleet, const char *host, int port)
 {
     if (fleet->count == NODES_MAX)
@@ -202,7 +211,8 @@ static redisReply *ask(redisContext *context, const char *command)
     return reply;
 }
 
-/* One row of CLUSTER SLOTS: from, to, (host, port, ...), ... */
+/* Takes one row of CLUSTER SLOTS: from, to, master (host, port, ...), replicas.  A master may
+ * have several rows. */
 static void add_slots(struct fleet *fleet, const redisReply *row)
 {
     if (row->type != REDIS_REPLY_ARRAY || row->elements < 3 || row->element[2]->elements < 2)
@@ -220,6 +230,8 @@ static void add_slots(struct fleet *fleet, const redisReply *row)
         fleet->node_of[slot] = (uint8_t)i;
 }
 
+/* A server that is no cluster refuses CLUSTER SLOTS.  It then owns all slots, since 'node_of'
+ * is all zero. */
 void fleet_open(struct fleet *fleet, const char *url)
 {
     char host[64];
@@ -229,7 +241,7 @@ void fleet_open(struct fleet *fleet, const char *url)
     redisContext *seed = reach(host, port);
     redisReply *rows = ask(seed, "CLUSTER SLOTS");
     if (rows->type == REDIS_REPLY_ERROR)
-        add_node(fleet, host, port); /* it is no cluster */
+        add_node(fleet, host, port);
     for (size_t i = 0; rows->type == REDIS_REPLY_ARRAY && i < (size_t)rows->elements; i++)
         add_slots(fleet, rows->element[i]);
     freeReplyObject(rows);
@@ -246,8 +258,9 @@ void fleet_close(struct fleet *fleet)
     }
 }
 
-/* ---- What they did ----------------------------------------------------------------------- */
+/* ---- What the servers did ---------------------------------------------------------------- */
 
+/* Adds a number of INFO to *sum.  'name' ends with a colon. */
 static void add_number(const redisReply *info, const char *name, double factor, double *sum)
 {
     const char *line = info->type == REDIS_REPLY_STRING ? strstr(info->str, name) : NULL;
@@ -290,6 +303,8 @@ struct strings values_open(struct fleet *fleet)
     return values;
 }
 
+/* Ends the program if a value is missing: a GET that finds nothing is faster than one that
+ * does. */
 static void take_value(void *context, uint32_t tag, long long number, const char *bytes,
                        size_t nbytes)
 {
@@ -310,6 +325,7 @@ void values_get(const struct strings *values, uint64_t count, uint64_t first, si
 
 /* ---- Bits -------------------------------------------------------------------------------- */
 
+/* The tag is the number of the key in its batch. */
 static void take_bit(void *context, uint32_t tag, long long number, const char *bytes,
                      size_t nbytes)
 {
@@ -326,13 +342,15 @@ static void send_bit(const struct bits *bits, const char *verb, uint64_t bit, co
                  bit & ((UINT64_C(1) << bits->string_shift) - 1), value, tag);
 }
 
-/* A number below the limit, by multiplication, which unlike the remainder takes no time. */
+/* Maps a hash to a number below the limit by a multiplication, which is faster than a
+ * remainder. */
 static uint64_t below(uint64_t hash, uint64_t limit)
 {
     return (uint64_t)((unsigned __int128)hash * limit >> 64);
 }
 
-/* The k places of a key by double hashing. */
+/* Sends a command for each bit of each key; double hashing gives the k places of a key.
+ * Returns how many keys had all their bits set before. */
 static size_t every_bit(struct bits *bits, const struct perhaps_keys *keys, const char *verb,
                         const char *value)
 {
@@ -363,7 +381,8 @@ size_t bits_ask(struct bits *bits, const struct perhaps_keys *keys)
     return every_bit(bits, keys, "*3\r\n$6\r\nGETBIT", "");
 }
 
-/* The last bit of each string is set to 0 at first, which makes the string. */
+/* Setting the last bit of each string to 0 makes the string in its full size, so that no server
+ * has to enlarge it while times are taken. */
 void bits_open(struct bits *bits, struct fleet *fleet, const struct setup *setup, double fpr,
                uint64_t nstrings)
 {

@@ -1,8 +1,8 @@
-/* peer_process.c - filters in other languages, in processes of their own.
+/* peer_process.c - measures filters in other languages, which run in processes of their own.
  *
- * Each program in peers/ is told CAPACITY FPR KEY_NBYTES and makes a filter.  It answers a
- * request that comes on its standard input with two numbers of 64 bits, little-endian, on its
- * standard output:
+ * Each program in peers/ gets CAPACITY FPR KEY_NBYTES as arguments and makes a filter.  It
+ * answers each request on its standard input by two numbers of 64 bits, little-endian, on its
+ * standard output.  A request begins with two such numbers, the letter and the count:
  *
  *     request                              answer
  *     (at the start)                       bytes of the filter, 0
@@ -10,7 +10,8 @@
  *     'A', count, so many keys             keys added, nanoseconds
  *     'Q', count, so many keys             keys found, nanoseconds
  *
- * So they deal with the same keys, in turn with the yardstick, and measure just the filter. */
+ * So these filters get the same keys as all others, in turn with the yardstick, and their times
+ * are of the filter alone, without the way of the keys from one process to the other. */
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,14 +27,15 @@
     "run " BENCH_SOURCE_DIR "/peers/main.go " BENCH_SOURCE_DIR "/peers/"
 #define GUAVA "/usr/share/java/guava.jar"
 
+/* A process with a filter in it; start() makes it and stop() ends it. */
 struct process {
-    pid_t pid;
-    FILE *to, *from;
+    pid_t pid;       /* 0: it could not be started */
+    FILE *to, *from; /* two streams on one socket */
     uint64_t filter_nbytes;
-    double seconds; /* of the last request */
+    double seconds; /* how long the last request took */
 };
 
-/* Returns the first number of the answer, SIZE_MAX if there is none. */
+/* Reads an answer.  Returns its first number, or SIZE_MAX if the process has ended. */
 static size_t receive_answer(struct process *process)
 {
     uint64_t answer[2];
@@ -43,6 +45,7 @@ static size_t receive_answer(struct process *process)
     return (size_t)answer[0];
 }
 
+/* Sends a request and reads the answer; returns what receive_answer() does. */
 static size_t request(struct process *process, char what, const struct perhaps_keys *keys)
 {
     uint64_t head[2] = { (uint64_t)what, keys->count };
@@ -51,7 +54,8 @@ static size_t request(struct process *process, char what, const struct perhaps_k
     return fflush(process->to) ? SIZE_MAX : receive_answer(process);
 }
 
-/* Its standard input and output are the other end of ours. */
+/* Starts a command, whose standard input and output are the other end of our socket.  A socket
+ * rather than two pipes: one descriptor serves both ways.  Returns NULL if there is none. */
 static struct process *start(char *command)
 {
     int ends[2];
@@ -74,7 +78,7 @@ static struct process *start(char *command)
     return process;
 }
 
-/* The end of its input is its end. */
+/* The process ends when its input ends. */
 static void stop(void *filter)
 {
     struct process *process = filter;
@@ -85,6 +89,7 @@ static void stop(void *filter)
     free(process);
 }
 
+/* The peers get the key length, too, since the keys of a request lie one behind the other. */
 static const char *create(const struct contender *self, const struct task *task, void **filter)
 {
     char command[2048];
@@ -126,7 +131,9 @@ static size_t ask(void *filter, const struct perhaps_keys *keys)
     return request(filter, 'Q', keys);
 }
 
-/* Go compiles before it runs, and keeps what it compiled. */
+/* The peers: what starts them, the program and the library that must be installed, and what to
+ * say if they are not.  "go run" and java compile the source first; the time for that is not
+ * measured, since a program answers only when its filter is there. */
 static const struct peer {
     const char *name, *command, *program, *library, *packages;
     double least_fpr;

@@ -1,10 +1,13 @@
-/* peer_rocksdb.cc - the Bloom and Ribbon filters of RocksDB, as it builds them for a table.
+/* peer_rocksdb.cc - measures the Bloom and Ribbon filters of RocksDB, as it builds them for a
+ * table.
  *
- * Its public header makes a policy, and the policy a builder and a reader, but their classes
- * are in a header that is not installed since 7.0.  They are declared here as 7.x has them;
- * only their order is used, and bench/CMakeLists.txt takes no other version.
+ * The public header of RocksDB makes a policy, and a policy makes a builder and a reader.  The
+ * classes of these two are in a header that is not installed since 7.0, so they are declared
+ * here as 7.x has them.  Only the order of their virtual functions is used.  It may change with
+ * any version, so bench/CMakeLists.txt takes no other one.
  *
- * A filter is built when all keys are in: the time to add is that of both steps. */
+ * A filter is built when all keys are in.  So the time to add is that of both steps: collecting
+ * the keys and building. */
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/slice.h>
 #include <rocksdb/table.h>
@@ -26,7 +29,7 @@ class FilterBitsBuilder
     virtual Slice Finish(std::unique_ptr<const char[]> *buffer, Status *status) = 0;
     virtual Status MaybePostVerify(const Slice &contents) = 0;
     virtual size_t ApproximateNumEntries(size_t nbytes) = 0;
-    /* those built in only */
+    /* The builders of the library itself have these as well. */
     virtual size_t CalculateSpace(size_t nkeys) = 0;
     virtual double EstimatedFpRate(size_t nkeys, size_t nbytes) = 0;
 };
@@ -44,9 +47,11 @@ class FilterBitsReader
 namespace
 {
 
-/* What its MultiGet asks at a time, and the most that the reader takes. */
+/* The batches of RocksDB's own MultiGet have this size, and its reader takes no more keys. */
 constexpr size_t kBatch = 32;
 
+/* A filter that is being built (no reader yet), or one that is built (buffer, contents and
+ * reader).  'contents' points into 'buffer', and the reader reads both. */
 struct Filter {
     bool ribbon;
     double bits_per_key;
@@ -64,6 +69,8 @@ rocksdb::Slice slice_at(const perhaps_keys *keys, size_t i)
     return rocksdb::Slice(bytes, keys->key_nbytes);
 }
 
+/* Makes a builder without keys, for the bottommost level, where RocksDB has most of its keys.
+ * With -1 the Ribbon policy takes Ribbon filters at all levels. */
 void make_builder(Filter *filter)
 {
     rocksdb::BlockBasedTableOptions options;
@@ -75,7 +82,8 @@ void make_builder(Filter *filter)
     filter->builder.reset(filter->policy->GetBuilderWithContext(context));
 }
 
-/* It is told bits a key: the fewest that by its own estimate reach the rate. */
+/* RocksDB wants bits a key, not a rate.  This finds the fewest bits that keep the rate by
+ * RocksDB's own estimate: halving the range 20 times is exact to a ten-thousandth of a bit. */
 void choose_bits(Filter *filter, double fpr)
 {
     double low = 1, high = 64;
@@ -114,6 +122,7 @@ void clear(void *opaque)
     make_builder(filter);
 }
 
+/* Before it is built, a filter has only an estimate of its size. */
 void tell(const void *opaque, facts *facts)
 {
     auto filter = static_cast<const Filter *>(opaque);

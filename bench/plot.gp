@@ -1,8 +1,11 @@
-# plot.gp - gnuplot -c plot.gp DATA OUT: the figures of doc/plots, from what plot.sh wrote.
+# plot.gp - gnuplot -c plot.gp DATA OUT: draws the figures of doc/plots from the files that
+# plot.sh wrote into the folder DATA.  A figure whose file is missing is left as it is.
 data = ARG1.'/'
 out = ARG2.'/'
 
-# A block is a line of the figure; it begins with its name in quotes.  0: no such file.
+# Returns how many blocks a file has: 0 if there is no such file.  A block is a line of the
+# figure and begins with its name in quotes.  Where a figure compares the others with the last
+# one, that is dashed and grey.
 blocks(name) = int(system("cat ".data.name.".dat 2>/dev/null | grep -c '^\"'"))
 
 set terminal svg size 720,440 dynamic background '#ffffff' font 'sans-serif,14'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# plot.sh [JSON...] - draws the figures in doc/plots from what perhaps-bench --json wrote, and
-# keeps it there; without one from a run over many sizes and numbers of threads, at one rate,
-# and one of filters that grow.
+# plot.sh [JSON...] - draws the figures in doc/plots from files that perhaps-bench --json wrote,
+# and keeps these files there, so that the figures can be drawn again.  Without a file it
+# measures first: many sizes and numbers of threads at one rate, and filters that grow.
 set -eu
 here=$(dirname "$0")
 bin=${BIN:-$here/../build/bin} plots=${PLOTS:-$here/../doc/plots}
@@ -9,7 +9,7 @@ data=$(mktemp -d)
 trap 'rm -rf "$data"' EXIT
 mkdir -p "$plots"
 
-# 1, 2, 3 ... of few processors, 1, 2, 4 ... and all of many.
+# Prints the numbers of threads: 1, 2, 3 ... up to 8 processors; with more, 1, 2, 4 ... and all.
 thread_numbers() {
     all=$(nproc) number=1
     while [ "$number" -lt "$all" ]; do
@@ -19,13 +19,14 @@ thread_numbers() {
     echo "$all"
 }
 
-# What plot.gp draws of the JSON: for each line of a figure a block, its name in quotes first,
-# two empty lines behind; the last one is what it is compared with.  A row of the JSON, and a
-# stop of a filter that grows, is a line for awk.
+# Writes what plot.gp draws, a file for each figure.  Each line of a figure is a block, with its
+# name in quotes before it and two empty lines behind it.  The last block is what the others are
+# compared with.  The sed brings the JSON into a form that awk can read without a parser: a line
+# for each row, and for each stop of a filter that grows.
 write_data() {
     sed 's/^ *//' "$1" | tr -d '\n' | sed 's/{"\(filter\|keys\)"/\n&/g' | sed 1d >"$data/rows"
     awk -v data="$data" '
-    # A value that stands behind this text, in quotes if it is text.
+    # Returns the first value of this name after the text "behind"; a text keeps its quotes.
     function value(name, behind,    text) {
         text = substr($0, index($0, behind))
         if (!match(text, "\"" name "\": [^,}]*")) return ""
@@ -89,7 +90,7 @@ write_data() {
     }
 }
 
-# Draws what is in the JSON, and keeps it.
+# Draws the figures of one JSON file, and keeps the file.
 draw() {
     kept=bench.json
     ! grep -q '"growths"' "$1" || kept=grow.json

@@ -1,4 +1,5 @@
-// com.google.common.hash.BloomFilter: see ../peer_process.c for what comes in and goes out.
+// Runs com.google.common.hash.BloomFilter for the benchmark; ../peer_process.c describes the
+// requests and answers.
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnel;
 import java.io.DataInputStream;
@@ -8,7 +9,8 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 public final class Guava {
-    // The key that is dealt with: where it lies in 'keys'.
+    // Tells where a key lies in 'keys'.  One object serves all keys of a request, so that no
+    // time goes into making objects.
     private static final class Key {
         int at;
     }
@@ -40,7 +42,8 @@ public final class Guava {
         System.out.flush();
     }
 
-    // What it makes of them: the textbook's number, in words of 64 bits.
+    // Returns the size of the filter, which Guava does not tell: it takes the textbook's number
+    // of bits, in words of 64 bits.
     private static long bytes(long capacity, double fpr) {
         long bits = (long) (-capacity * Math.log(fpr) / (Math.log(2) * Math.log(2)));
         return (bits + 63) / 64 * 8;

@@ -1,5 +1,5 @@
-// github.com/greatroar/blobloom: a blocked Bloom filter.  It takes hashes; xxhash is what its
-// own benchmark gives it.
+// Runs github.com/greatroar/blobloom, a blocked Bloom filter.  It takes hashes instead of keys;
+// xxhash is what its own benchmark uses.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Filters in Go: see ../peer_process.c for what comes in and goes out.
+// Runs a filter written in Go for the benchmark; ../peer_process.c describes the requests and
+// answers.  Each of the other .go files has one filter, and is compiled together with this one.
 package main
 
 import (
@@ -11,7 +12,8 @@ import (
 	"time"
 )
 
-// add and ask deal with keys one behind the other, and return how many were added or found.
+// A filter that can be measured.  The keys of add and ask lie one behind the other; both return
+// how many keys were added or found.
 type filter interface {
 	bytes() uint64
 	clear()

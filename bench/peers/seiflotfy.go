@@ -1,5 +1,5 @@
-// github.com/seiflotfy/cuckoofilter: four fingerprints of 8 bits a bucket, whatever rate is
-// asked; as many slots as the next power of two of the capacity.
+// Runs github.com/seiflotfy/cuckoofilter.  It has four fingerprints of 8 bits in a bucket,
+// whatever rate is asked for, and as many slots as the next power of two of the capacity.
 package main
 
 import (
@@ -20,7 +20,8 @@ func makeFilter(capacity uint64, fpr float64) filter {
 func (f buckets) bytes() uint64 { return 1 << bits.Len64(f.capacity-1) }
 func (f buckets) clear()        { f.Reset() }
 
-// A failed insertion has thrown out another key's fingerprint: that is the end.
+// An insertion that fails has thrown out the fingerprint of another key.  The filter is wrong
+// from there on, so no more keys are added.
 func (f buckets) add(keys []byte, keyBytes int) (added uint64) {
 	for ; len(keys) > 0; keys = keys[keyBytes:] {
 		if !f.Insert(keys[:keyBytes]) {
