@@ -1,5 +1,7 @@
-/* cluster_strange_test.c - servers that answer what they should not, and hang up, and never
- * end: each is an error with one line about it, within patience. */
+/* cluster_strange_test.c - proves that a server which answers nonsense, hangs up, stays silent
+ * or never ends its answer makes the client return an error with one printable line about it,
+ * within its patience.  The server runs in a thread of this test.  The test fails when the
+ * client crashes, hangs, or believes that there is a filter. */
 #include "support.h"
 
 #include <arpa/inet.h>
@@ -22,7 +24,7 @@ struct answer {
     size_t nbytes;
 };
 
-/* What a command is answered.  Its name is in capitals. */
+/* Writes the answer to a command, whose name is in capitals. */
 typedef void answer_function(struct answer *answer, const char *name, unsigned port,
                              struct rng *rng);
 
@@ -31,7 +33,7 @@ struct server {
     unsigned port;
     pthread_t thread;
     answer_function *answering;
-    bool hangs_up, dribbles; /* after each answer; a byte at a time */
+    bool hangs_up, dribbles; /* ends a connection after each answer; sends byte by byte */
     struct rng rng;
 };
 
@@ -42,8 +44,8 @@ static void put(struct answer *answer, const char *text)
     answer->nbytes += n;
 }
 
-/* Takes one command off what was received, "*2\r\n$4\r\nPING\r\n...", if it is there whole.
- * Returns its bytes, or 0. */
+/* Looks for a whole command, such as "*1\r\n$4\r\nPING\r\n", at the beginning of what was
+ * received, and writes its name in capitals.  Returns its number of bytes; 0: not whole yet. */
 static size_t command_nbytes(const char *bytes, size_t nbytes, char name[32])
 {
     const char *at = bytes, *end = bytes + nbytes;
@@ -70,6 +72,7 @@ static size_t command_nbytes(const char *bytes, size_t nbytes, char name[32])
     return (size_t)(at - bytes);
 }
 
+/* Returns false if the connection is to end. */
 static bool send_answer(const struct server *server, int connection,
                         const struct answer *answer)
 {
@@ -80,7 +83,7 @@ static bool send_answer(const struct server *server, int connection,
     return !server->hangs_up;
 }
 
-/* Until the client hangs up. */
+/* Answers commands of one connection until the client or the server ends it. */
 static void serve(struct server *server, int connection)
 {
     static char received[1 << 20];
@@ -153,7 +156,7 @@ static struct perhaps_cluster *client_of(const struct server *server, unsigned t
     return c;
 }
 
-/* An error, with one line of printable text. */
+/* Checks that this is an error and has one line of printable text. */
 static void expect_refused(perhaps_cluster *c, int error)
 {
     const char *problem = perhaps_cluster_problem(c);
@@ -164,7 +167,7 @@ static void expect_refused(perhaps_cluster *c, int error)
         fail_msg("%d: '%s' [%s]", error, problem, scene_text());
 }
 
-/* Runs the server, and the client that finds no filter there; returns its error. */
+/* Runs the server and a client, which must not find a filter there.  Returns its error. */
 static int expect_not_opened(struct server *server, unsigned timeout_ms)
 {
     perhaps_cluster *c = client_of(server, timeout_ms);
@@ -176,6 +179,7 @@ static int expect_not_opened(struct server *server, unsigned timeout_ms)
     return error;
 }
 
+/* Runs the server and a client; open, create and delete must all fail. */
 static void expect_all_fail(struct server *server, unsigned timeout_ms)
 {
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01 };
@@ -249,6 +253,7 @@ static const char *const strange[] = {
     "-ERR \x1b[2J\x07 control characters\r\n",
 };
 
+/* Each of these answers comes to every command. */
 TEST(test_same_to_all)
 {
     for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
@@ -272,7 +277,8 @@ TEST(test_hangs_up)
     }
 }
 
-/* A server that goes on sending, so that it is never silent for long, and never finishes. */
+/* A server that sends one byte at a time: it is never silent for the timeout, but the patience
+ * ends all the same. */
 TEST(test_dribbles)
 {
     struct server server;
@@ -302,7 +308,8 @@ TEST(test_says_nothing)
 
 /* ---- Anything ---------------------------------------------------------------------------- */
 
-/* Pieces of what servers say, so that some of it goes deeper than the first byte. */
+/* Pieces of real answers, so that some of the nonsense is refused only after its first bytes.
+ * */
 static const char *const pieces[] = {
     "*",  "*1\r\n", "*2\r\n", "*3\r\n",  "*16\r\n", "*0\r\n", ":0\r\n",     ":1\r\n",
     ":8", "\r\n",   "$2\r\n", "$12\r\n", "id\r\n",  "-",      "+OK\r\n",    "-ERR ",
@@ -321,7 +328,7 @@ static void answer_anything(struct answer *answer, const char *name, unsigned po
         put(answer, pieces[rng_below(rng, sizeof pieces / sizeof *pieces)]);
 }
 
-/* It answers nonsense with anything but a crash, a hang, or a filter. */
+/* Random pieces as answers: the client must return an error every time. */
 TEST(test_anything)
 {
     struct rng rng = rng_for("anything");

@@ -1,26 +1,33 @@
-/* crew.c - threads on one shared filter. */
+/* crew.c - threads that add, remove and ask on one shared filter: see crew.h.
+ *
+ * held[key] is one number: the copies that are certainly in (COPIES_MASK), and above them a
+ * version that each removal raises.  Only the owner of a key writes it.  A reader that finds
+ * the same version before and after its query knows that no removal began meanwhile. */
 #include "crew.h"
 
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+/* A writer stores up to COPIES_MOST copies of a key.  FEW, SOME and MANY limit the sizes of
+ * batches; MANY is several times what the library takes at once (BATCH_MOST). */
 enum { COPIES_MOST = 2, FEW = 5, SOME = 70, MANY = 2500, COPIES_MASK = 15, VERSION_ONE = 16 };
 
 struct member {
     struct crew *crew;
     struct rng rng;
-    size_t first; /* of the keys that it owns, if it writes */
-    size_t count;
-    size_t added;   /* where nothing is removed: so many of its first keys */
-    bool shrinking; /* it removes more than it adds, until little is left */
-    uint64_t copies;
-    uint64_t refused;
-    uint64_t operations;
+    size_t first;        /* the first key of a writer */
+    size_t count;        /* how many keys it owns */
+    size_t added;        /* without churn: how many of them it has tried to add */
+    bool shrinking;      /* it removes more than it adds, until little is left */
+    uint64_t copies;     /* of its keys that are in */
+    uint64_t refused;    /* its adds that were refused */
+    uint64_t operations; /* keys that it added, removed or asked for */
     pthread_t thread;
 };
 
-/* The first complaint is kept.  (cmocka's checks must not be made in a thread.) */
+/* Keeps the first complaint and stops all threads.  cmocka's checks may only run in the main
+ * thread, so the threads cannot use expect(). */
 static void complain(struct crew *c, const char *what, size_t key, long long detail)
 {
     pthread_mutex_lock(&c->lock);
@@ -42,15 +49,15 @@ unsigned crew_copies(const struct crew *c, size_t key)
     return atomic_load_explicit(&c->held[key], memory_order_acquire) & COPIES_MASK;
 }
 
-/* After the add. */
+/* To be called after the add has returned. */
 static void note_added(struct crew *c, size_t key)
 {
     uint32_t held = atomic_load_explicit(&c->held[key], memory_order_relaxed);
     atomic_store_explicit(&c->held[key], held + 1, memory_order_release);
 }
 
-/* Before the removal.  The fence pairs with that of read_again(): who has seen a trace of the
- * removal sees the new version. */
+/* To be called before the removal.  The fence pairs with that of read_again(): a reader that
+ * has seen an effect of the removal also sees the new version. */
 static void note_removal(struct crew *c, size_t key)
 {
     uint32_t held = atomic_load_explicit(&c->held[key], memory_order_relaxed);
@@ -64,7 +71,8 @@ static void read_held(const struct crew *c, size_t first, size_t count, uint32_t
         held[i] = atomic_load_explicit(&c->held[first + i], memory_order_acquire);
 }
 
-/* Makes held[i] the number of copies that were in all the time since read_held(). */
+/* Sets held[i] to the number of copies that were in all the time since read_held(); 0 if a
+ * removal began. */
 static void read_again(const struct crew *c, size_t first, size_t count, uint32_t *held)
 {
     atomic_thread_fence(memory_order_seq_cst);
@@ -126,7 +134,7 @@ static void inspect(struct member *m)
         complain(c, "odd stats", 0, (long long)stats.keys);
 }
 
-/* Mostly a few, seldom more than what the library takes at once. */
+/* Returns a batch size: mostly small, and sometimes more than the library takes at once. */
 static size_t batch_size(struct member *m, size_t most)
 {
     uint64_t die = rng_below(&m->rng, 64);
@@ -134,7 +142,7 @@ static size_t batch_size(struct member *m, size_t most)
     return count < most ? count : most;
 }
 
-/* Asks after keys of anybody. */
+/* Asks for keys of any writer. */
 static void ask(struct member *m)
 {
     size_t first = rng_below(&m->rng, m->crew->keys.count);
@@ -147,7 +155,7 @@ static void ask(struct member *m)
         count_one(m, first);
     else
         ask_one(m, first);
-    if (rng_below(&m->rng, 4096) == 0) /* it takes long */
+    if (rng_below(&m->rng, 4096) == 0) /* rarely, since it takes long */
         inspect(m);
 }
 
@@ -158,6 +166,8 @@ static bool is_refused(int error)
     return error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES;
 }
 
+/* Notes the keys that an add has put in.  Complains about an error other than a refusal, and
+ * about a 'done' that does not fit the error. */
 static void count_added(struct member *m, size_t first, size_t done, size_t count, int error)
 {
     struct crew *c = m->crew;
@@ -170,7 +180,8 @@ static void count_added(struct member *m, size_t first, size_t done, size_t coun
     m->operations += done;
 }
 
-/* In one of the four ways there are, two where copies matter. */
+/* Adds keys in one of four ways: one key or a batch, unless present or not.  A filter that
+ * churns stores copies, so there "unless present" is not used. */
 static bool add_some(struct member *m, size_t first, size_t count)
 {
     struct crew *c = m->crew;
@@ -210,7 +221,7 @@ static void remove_some(struct member *m, size_t first, size_t count)
     m->operations += count;
 }
 
-/* How many of its keys, from this one on, can be added (or removed) once more. */
+/* Returns how many keys, from this one on, can be added (or removed) once more. */
 static size_t run_of(const struct member *m, size_t first, size_t most, bool removal)
 {
     size_t n = 0;
@@ -222,8 +233,9 @@ static size_t run_of(const struct member *m, size_t first, size_t most, bool rem
     return n;
 }
 
-/* Grows until adds are refused or all is in, then shrinks to three quarters, so that the filter
- * is crowded most of the time. */
+/* Does one step of adding and removing.  A writer mostly adds until an add is refused or as
+ * many copies are in as it has keys.  Then it mostly removes, for about 64 steps or until a
+ * quarter is left: so the filter is crowded most of the time. */
 static void churn(struct member *m)
 {
     size_t offset = rng_below(&m->rng, m->count), first = m->first + offset;
@@ -242,7 +254,7 @@ static void churn(struct member *m)
         m->shrinking = false;
 }
 
-/* The next of its keys; those that are refused stay out. */
+/* Adds the next keys of a writer that does not churn.  A key that is refused stays out. */
 static void advance(struct member *m)
 {
     size_t count = batch_size(m, m->count - m->added);
@@ -287,7 +299,8 @@ static void *read_filter(void *context)
 
 /* ---- The run ----------------------------------------------------------------------------- */
 
-/* Nobody is at work any more. */
+/* Checks the filter after all threads have ended: every key that must be in is found, and the
+ * statistics agree with what the threads did. */
 static void check_end(struct crew *c)
 {
     struct perhaps_stats stats = stats_of(c->f);

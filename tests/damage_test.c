@@ -324,8 +324,8 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
     return true;
 }
 
-/* Such filters are safe to use, and their files open.  Kinds that check more than their
- * geometry are left out: test_noisy_pages is for them. */
+/* Such filters are safe to use, and their files open.  Kinds that grow in place and composites
+ * are left out, since they also check bytes of the body: test_noisy_pages tries them. */
 TEST(test_noise)
 {
     struct rng rng = rng_for(__func__);

@@ -1,5 +1,6 @@
-/* elastic_test.c - pages that split: the kernels against loops written after doc/FORMAT.md, and
- * what must be so at every moment of a growth. */
+/* elastic_test.c - proves what is special of the kind 'elastic', whose segments split: its
+ * loops against plain code written after doc/FORMAT.md, lists of depths that an enemy may
+ * write, that no key and no entry is lost while it grows, and how much memory it takes. */
 #include "support.h"
 
 #include <math.h>
@@ -29,7 +30,8 @@ static uint64_t first_segment(const struct body *b)
     return (OFFSET_DEPTHS + b->segments + 4095) / 4096 * 4096;
 }
 
-/* The number of the key's segment: the list is gone through from its beginning. */
+/* Returns the number of the key's segment and sets *depth to its depth.  Reads the list of
+ * depths from its beginning, so it is slow and needs no directory. */
 static uint64_t segment_of(const struct body *b, struct keyhash key, unsigned *depth)
 {
     const uint8_t *depths = b->bytes + OFFSET_DEPTHS;
@@ -70,7 +72,7 @@ static uint64_t other_bucket(uint64_t bucket, uint32_t tail)
     return (c + BUCKETS - bucket) % BUCKETS;
 }
 
-/* How many entries match the key. */
+/* Returns how many entries of the key's two buckets match it. */
 static unsigned matches_in(const struct body *b, struct keyhash key)
 {
     unsigned depth, f = b->w - 6, n = 0;
@@ -88,7 +90,7 @@ static unsigned matches_in(const struct body *b, struct keyhash key)
 
 /* ---- Bodies of all kinds ----------------------------------------------------------------- */
 
-/* Depths that tile each base, at random. */
+/* Appends random depths that tile one base completely. */
 static void add_depths(struct rng *rng, uint8_t *depths, uint64_t *segments, unsigned depth)
 {
     if (depth < 5 && rng_below(rng, 2)) {
@@ -99,6 +101,8 @@ static void add_depths(struct rng *rng, uint8_t *depths, uint64_t *segments, uns
     }
 }
 
+/* Makes a filter with this list of depths and empty segments; attaching it must return
+ * 'wanted'. */
 static perhaps_filter *from_depths(const uint8_t *depths, uint64_t segments, unsigned w,
                                    int wanted)
 {
@@ -112,14 +116,15 @@ static perhaps_filter *from_depths(const uint8_t *depths, uint64_t segments, uns
     return f;
 }
 
-/* Keys of few places and marks: so that slots filled at random match some. */
+/* Returns a key whose place ends in 15 zero bits, so that keys share buckets and tails, and
+ * some match slots that are filled at random. */
 static struct keyhash some_key(struct rng *rng)
 {
     uint64_t place = rng_next(rng), mark = rng_next(rng);
     return (struct keyhash){ place & ~UINT64_C(0x7fff), rng_below(rng, 2) ? mark : mark << 1 };
 }
 
-/* No slot has a tail only. */
+/* Fills the slots at random.  No slot has a tail without a fingerprint, which no add makes. */
 static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
 {
     uint8_t *at = bytes + first_segment(b);
@@ -136,6 +141,7 @@ static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
     }
 }
 
+/* Compares the loops of every instruction set, with and without versions, with matches_in(). */
 static void check_kernels(const perhaps_filter *f, const struct body *b, struct rng *rng)
 {
     enum { KEYS = 500 };
@@ -179,7 +185,8 @@ TEST(test_kernels)
         }
 }
 
-/* Lists of depths that do not tile, or ask for more memory than their segments are worth. */
+/* Lists of depths that do not tile the bases, or that need a directory much larger than their
+ * segments, are refused. */
 TEST(test_depths_that_lie)
 {
     static const uint8_t lies[][24] = {
@@ -204,6 +211,7 @@ TEST(test_depths_that_lie)
 
 /* ---- Growth ------------------------------------------------------------------------------ */
 
+/* Returns a copy of the body as one array, as a file has it. */
 static uint8_t *flat_body(const perhaps_filter *f)
 {
     struct body_cursor cursor = { 0 };
@@ -215,7 +223,8 @@ static uint8_t *flat_body(const perhaps_filter *f)
     return flat;
 }
 
-/* Every entry is a key's or one that a split copied. */
+/* Checks that each entry belongs to a key or is a copy that a split made: the body tells the
+ * number of these. */
 static void check_entries(const perhaps_filter *f)
 {
     struct geometry g = filter_geometry(f);
@@ -252,7 +261,8 @@ TEST(test_growth)
     }
 }
 
-/* From a million keys on slots of 16 bits take 25.5 bits a key at most, at every moment. */
+/* From a million keys on a filter with slots of 16 bits takes at most 25.5 bits for each key,
+ * at every step of its growth. */
 TEST(test_memory)
 {
     enum { STEP = 1 << 15, STEPS = SANITIZED ? 34 : 160 };
@@ -272,7 +282,8 @@ TEST(test_memory)
     expect(worst > 20);
 }
 
-/* A filter that was cleared is a new one, whatever it had grown to, and grows again. */
+/* A cleared filter equals a new one, whatever it had grown to, and grows again in the same
+ * way. */
 TEST(test_clear)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200000);
@@ -283,7 +294,7 @@ TEST(test_clear)
             make_filter(&kind_elastic.about, capacities[c], 0.01, test_seed());
         expect(perhaps_equal(f, copy));
         expect_success(perhaps_clear(f));
-        expect_success(perhaps_clear(copy)); /* whose body had all segments at once */
+        expect_success(perhaps_clear(copy)); /* a clone has all segments in one body */
         expect(perhaps_equal(f, fresh) && perhaps_equal(copy, fresh));
         expect(perhaps_contains_many(copy, &keys, NULL) == 0);
         fill(f, &keys);

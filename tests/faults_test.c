@@ -1,5 +1,7 @@
-/* faults_test.c - system calls that fail, or do less than they were asked.  The linker sends
- * the library's calls here (--wrap, see CMakeLists.txt). */
+/* faults_test.c - proves that when a system call fails, the library reports its errno, keeps
+ * the old file, and leaves no draft and no open file behind; and that a call that did less than
+ * it was asked, or was interrupted, is made again.  The linker sends the library's calls here
+ * (--wrap, see CMakeLists.txt). */
 #include "support.h"
 
 #include <errno.h>
@@ -16,13 +18,13 @@
 /* ---- Calls that fail when told to -------------------------------------------------------- */
 
 static struct {
-    const char *call; /* the one to fail; NULL: none */
-    int error;
-    unsigned after; /* so many of them have worked */
-    bool once;
+    const char *call; /* the call that fails; NULL: none */
+    int error;        /* its errno */
+    unsigned after;   /* how many of these calls work before */
+    bool once;        /* later ones work again */
 } fault;
 
-static size_t most_at_once = SIZE_MAX; /* bytes that a read or write deals with */
+static size_t most_at_once = SIZE_MAX; /* how many bytes one read or write transfers */
 
 static bool fails(const char *call)
 {
@@ -35,7 +37,7 @@ static bool fails(const char *call)
     return true;
 }
 
-/* Of a call that fails or is passed on. */
+/* Defines the function that the linker puts in place of a call: it fails or makes the call. */
 #define WRAP(type, failure, name, parameters, arguments)                                       \
     type __real_##name parameters;                                                             \
     type __wrap_##name parameters;                                                             \
@@ -67,6 +69,8 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
 int __wrap___open_2(const char *path, int flags);
 ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
 
+/* open() is three calls to the tests: "open nameless" (O_TMPFILE), "create" and "open".
+ * "links" stands for a file system that can neither make nameless files nor link them. */
 int __wrap_open(const char *path, int flags, ...)
 {
     mode_t mode = 0;
@@ -99,7 +103,7 @@ ssize_t __wrap_read(int fd, void *bytes, size_t nbytes)
     return __real_read(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
 }
 
-/* What open() and read() become under _FORTIFY_SOURCE, which some compilers define. */
+/* Some compilers define _FORTIFY_SOURCE, which turns open() and read() into these. */
 int __wrap___open_2(const char *path, int flags)
 {
     return __wrap_open(path, flags);
@@ -116,6 +120,7 @@ int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int 
                                              : __real_linkat(from_fd, from, to_fd, to, flags);
 }
 
+/* Makes a call fail with this errno, every time, after 'after' of them have worked. */
 static void let_fail(const char *call, int error, unsigned after)
 {
     fault.call = call;
@@ -134,8 +139,8 @@ static void let_all_work(void)
 
 struct stage {
     struct path path;
-    perhaps_filter *old; /* is saved there */
-    perhaps_filter *fresh;
+    perhaps_filter *old;   /* was saved at 'path' */
+    perhaps_filter *fresh; /* is to be saved there */
 };
 
 static struct stage make_stage(const char *name)
@@ -187,9 +192,11 @@ static int save_by_layout(const perhaps_filter *f, const char *path)
     return error;
 }
 
-/* perhaps_save(), or what must fail as it does */
+/* The save to test: perhaps_save(), or save_by_layout(), which must fail in the same ways. */
 static int (*save)(const perhaps_filter *f, const char *path) = perhaps_save;
 
+/* Checks that a save whose call fails returns that errno, keeps the old file, and closes all
+ * its files. */
 static void expect_save_fails(const struct stage *s, const char *call, int reason,
                               unsigned after)
 {
@@ -218,7 +225,7 @@ static void fail_each_step(const char *name)
     expect_save_fails(&s, "fchmod", EPERM, 0);
     expect_save_fails(&s, "fchown", EIO, 0);
     expect_save_fails(&s, "linkat", ENOENT, 0);
-    expect_save_fails(&s, "linkat", EEXIST, 0); /* whatever name is tried */
+    expect_save_fails(&s, "linkat", EEXIST, 0); /* every name that it tries is taken */
     expect_save_fails(&s, "rename", EIO, 0);
     expect_save_fails(&s, "getentropy", ENOSYS, 0);
     expect_success(save(s.fresh, s.path.text));
@@ -233,7 +240,8 @@ TEST(test_failing_save)
     save = perhaps_save;
 }
 
-/* What is new takes its name by a link, or where there are none by a rename. */
+/* perhaps_save_new() gives the file its name by a link, or by a rename where the file system
+ * has no links.  It never replaces a file. */
 TEST(test_new_names)
 {
     static const char *const missing[] = { "none", "open nameless", "links" };
@@ -254,7 +262,8 @@ TEST(test_new_names)
     let_all_work();
 }
 
-/* When the folder cannot be synced the new file is there, but may not survive a crash. */
+/* If only the fsync() of the folder fails, the new file is in place, but might not survive a
+ * crash: so the save reports an error. */
 TEST(test_unsynced_folder)
 {
     scoped_stage s = make_stage("unsynced");
@@ -265,7 +274,7 @@ TEST(test_unsynced_folder)
     expect_saved(&s, s.fresh);
 }
 
-/* Only root may give a file away: to another it is no reason not to save. */
+/* Only root may give a file to another owner.  That this fails is no error of the save. */
 TEST(test_not_the_owner)
 {
     scoped_stage s = make_stage("owner");
@@ -275,6 +284,7 @@ TEST(test_not_the_owner)
     expect_saved(&s, s.fresh);
 }
 
+/* If the name of the draft is taken, another name is tried. */
 TEST(test_taken_names)
 {
     scoped_stage s = make_stage("taken");
@@ -285,7 +295,8 @@ TEST(test_taken_names)
     expect_saved(&s, s.fresh);
 }
 
-/* Where a file system has no nameless files the draft has a name from the beginning. */
+/* On a file system without nameless files the draft has a name from the beginning.  The new
+ * file must then still get the mode that umask allows. */
 static void save_without_nameless(const struct stage *s, int reason)
 {
     struct stat st;
@@ -311,7 +322,8 @@ TEST(test_no_nameless_files)
     save_without_nameless(&s, EISDIR);
 }
 
-/* Such a draft must go when the save fails: the disk is full after the header. */
+/* A draft with a name must be removed when the save fails.  5000 bytes hold the header, but not
+ * the body. */
 static int save_named_and_fail(void *context)
 {
     struct stage *s = context;
@@ -385,8 +397,8 @@ TEST(test_failing_open)
         expect_open_fails(&s, true, "read", EIO, part, PERHAPS_ERR_IO);
 }
 
-/* Blocks that cannot be reserved are an error where there is no room, and none where the file
- * system cannot reserve any. */
+/* If blocks cannot be reserved for a file that is written in place, that is an error if there
+ * is no room, and no error if the file system cannot reserve blocks at all. */
 TEST(test_reserving_blocks)
 {
     const int harmless[] = { EOPNOTSUPP, EINVAL, ENOSYS }, errors[] = { ENOSPC, EDQUOT, EIO };

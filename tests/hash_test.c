@@ -1,4 +1,6 @@
-/* hash_test.c - every hash under every kind; published vectors; keys of any length. */
+/* hash_test.c - proves that each hash gives the published values, since filters in files and on
+ * servers depend on them; that every kind works with every hash, and with keys of any length;
+ * and that a secret leaves no trace in released memory. */
 #include "support.h"
 
 #include <stdlib.h>
@@ -9,6 +11,7 @@
 static const uint8_t secret_of_vectors[16] = { 0, 1, 2,  3,  4,  5,  6,  7,
                                                8, 9, 10, 11, 12, 13, 14, 15 };
 
+/* Returns the hash of one key: 'place' is its low half, 'mark' its high half. */
 static struct keyhash hash_of(const struct hasher *hasher, const void *key, size_t nbytes)
 {
     struct keyhash h;
@@ -19,7 +22,7 @@ static struct keyhash hash_of(const struct hasher *hasher, const void *key, size
 
 /* ---- What the hashes are ---------------------------------------------------------------- */
 
-/* XXH3-128 of nothing and of the one byte 0x61: both as the xxhsum program prints them. */
+/* XXH3-128 of no byte and of the byte 0x61, as the program xxhsum prints them. */
 TEST(test_xxh3_vectors)
 {
     struct hasher hasher = { .id = PERHAPS_HASH_XXH3, .ready = true };
@@ -28,8 +31,8 @@ TEST(test_xxh3_vectors)
     expect(a.mark == 0xa96faf705af16834 && a.place == 0xe6c632b61e964e1f);
 }
 
-/* Keys of 8 bytes by vector instructions and by libxxhash: any number of them, any seed, and
- * nothing written behind the last. */
+/* Keys of 8 bytes are hashed by vector instructions.  For any number of keys and any seed these
+ * give what libxxhash gives, and write nothing behind the last key. */
 TEST(test_integers)
 {
     enum { MOST = 40, TRIALS = 2000 };
@@ -56,7 +59,7 @@ TEST(test_integers)
         }
 }
 
-/* From the SipHash authors' vectors_128: the empty message, and the bytes 0 1 2. */
+/* The empty message and the bytes 0 1 2, from vectors_128 of the authors of SipHash. */
 TEST(test_sip_vectors)
 {
     struct hasher hasher = { .id = PERHAPS_HASH_SIP, .ready = true };
@@ -110,7 +113,7 @@ TEST_EACH(test_custom, in_registry)
     expect(own.calls == calls + 1 && own.key_nbytes == 5);
     expect(perhaps_contains(f, "a key", 5) && !perhaps_contains(f, "no key", 6));
 
-    options.hashing.context = &other; /* another function, as far as answers go */
+    options.hashing.context = &other; /* so the function gives other hashes */
     perhaps_filter *g = make_with(&options);
     expect_error(perhaps_merge(g, f),
                  merges(kind) ? PERHAPS_ERR_MISMATCH : PERHAPS_ERR_UNSUPPORTED);
@@ -142,7 +145,7 @@ TEST(test_every_hash)
             scoped_filter *f = filter_with(kind, hash);
             fill(f, &keys);
             expect_all_found(f, &keys);
-            expect(perhaps_contains_many(f, &absent, NULL) <= 2);
+            expect(perhaps_contains_many(f, &absent, NULL) <= 2); /* at low_rate() */
         }
 }
 
@@ -156,6 +159,8 @@ TEST(test_seeds)
     }
 }
 
+/* A given secret is used; without one a random secret is made, and makes the same filter when
+ * it is given. */
 TEST(test_secret)
 {
     struct perhaps_options options = { .capacity = 10,
@@ -176,7 +181,7 @@ TEST(test_secret)
     expect(perhaps_equal(generated, twin) && !perhaps_equal(generated, given));
 }
 
-/* An allocator through which the secret must not be given back. */
+/* An allocator that notices when released memory still holds the secret. */
 static void *watched_allocate(void *context, size_t nbytes)
 {
     (void)context;
@@ -221,7 +226,7 @@ TEST(test_unknown_hash)
 
 /* ---- Lengths ----------------------------------------------------------------------------- */
 
-/* The hash 'none' takes 16 bytes and nothing else. */
+/* The hash 'none' takes keys of 16 bytes only; others are an error and change nothing. */
 TEST(test_wrong_lengths)
 {
     uint8_t bytes[64] = { 1, 2, 3 };
@@ -245,7 +250,7 @@ TEST(test_wrong_lengths)
     }
 }
 
-/* One key of a wrong length in a batch: those before it are in, those behind it are not. */
+/* A batch with one key of a wrong length adds the keys before it and none behind it. */
 TEST(test_wrong_length_in_batch)
 {
     enum { COUNT = 300, WRONG = 170 };
@@ -268,7 +273,7 @@ TEST(test_wrong_length_in_batch)
     }
 }
 
-/* The empty key is a key, wherever its no bytes lie. */
+/* The empty key is a key, whatever its pointer is, also NULL. */
 TEST(test_empty_key)
 {
     const struct perhaps_key nothing[] = { { NULL, 0 }, { "x", 0 } };
@@ -288,6 +293,7 @@ TEST(test_empty_key)
         }
 }
 
+/* A key of 1 MiB differs from one that is a byte shorter, longer, or has one other byte. */
 TEST(test_long_key)
 {
     enum { LONG = 1 << 20 };
@@ -308,7 +314,7 @@ TEST(test_long_key)
     free(key);
 }
 
-/* Keys that were hashed ahead are the same keys, for every filter of the same hash. */
+/* Keys that were hashed ahead act as the keys themselves, for every filter of the same hash. */
 TEST(test_hashed_ahead)
 {
     enum { COUNT = 1000 };
@@ -329,6 +335,7 @@ TEST(test_hashed_ahead)
     }
 }
 
+/* Keys of a wrong length and a missing secret are errors; no hash is written. */
 TEST(test_hashing_refused)
 {
     struct path path = temp_path("secret");

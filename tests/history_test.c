@@ -1,7 +1,10 @@
-/* history_test.c - kinds that store copies, from which keys can be removed, are linearizable:
- * what threads are told at once could have been told one after the other.  Histories of a few
- * operations on very full filters, where entries are on the move all the time, are recorded and
- * searched for an explanation. */
+/* history_test.c - proves that shared filters from which keys can be removed are linearizable:
+ * threads that work at once get answers that they could also have got one after the other.
+ *
+ * Three threads do up to four operations each, on a filter that is so full that entries are
+ * moved all the time.  What they did and were told is a history, and history.c searches an
+ * order that explains it.  The test fails if there is none: if a moved entry was missed, say.
+ * The checker itself is tested first, with histories that were written by hand. */
 #include "history.h"
 
 #include <pthread.h>
@@ -14,6 +17,7 @@
 
 /* ---- The checker itself ------------------------------------------------------------------ */
 
+/* An event of a history that is written by hand. */
 struct told {
     unsigned thread;
     struct history_event event;
@@ -29,6 +33,7 @@ static struct history history_of(const struct told told[], size_t count)
     return h;
 }
 
+/* Checks whether the events can be explained, with any number of copies of key 0 at the end. */
 #define check_history(wanted, ...)                                                             \
     do {                                                                                       \
         const struct told told_[] = { __VA_ARGS__ };                                           \
@@ -41,6 +46,7 @@ static struct history history_of(const struct told told[], size_t count)
         expect(explained_ == (wanted));                                                        \
     } while (0)
 
+/* The numbers behind the answers are the moments of call and return. */
 TEST(test_explained)
 {
     scene("one after the other");
@@ -107,16 +113,16 @@ enum { KEY_NBYTES = 8, ROUNDS_PER_FILTER = 100, CROWD_MAX = 100 };
 struct scene_of_threads {
     perhaps_filter *f;
     struct history history;
-    struct perhaps_keys keys;  /* HISTORY_KEYS, without twins; then the crowd */
-    bool crowd[CROWD_MAX + 1]; /* which of it are in */
+    struct perhaps_keys keys;  /* HISTORY_KEYS keys without false positives; then the crowd */
+    bool crowd[CROWD_MAX + 1]; /* which keys of the crowd are in; it keeps the filter full */
     size_t crowd_count;
-    bool saturates; /* its kind */
-    atomic_ullong clock;
-    atomic_uint arrived;
-    atomic_uint left;
-    unsigned round; /* from 1 on; 0: the threads are to end */
+    bool saturates;      /* the kind's counters do */
+    atomic_ullong clock; /* gives each call and return its moment */
+    atomic_uint arrived; /* threads at the beginning of a round, summed over all rounds */
+    atomic_uint left;    /* threads at its end */
+    unsigned round;      /* from 1 on; 0: the threads are to end */
     uint64_t seed;
-    _Atomic(const char *) wrong;
+    _Atomic(const char *) wrong; /* what a thread complains about; NULL: nothing */
 };
 
 struct actor {
@@ -130,8 +136,8 @@ static const void *crowd_key(const struct scene_of_threads *s, size_t index)
     return key_at(&s->keys, HISTORY_KEYS + index);
 }
 
-/* Takes one of its crowd out, or puts one in: entries that are moved thereby belong to
- * anyone. */
+/* Adds a key of this thread's share of the crowd, or removes it and adds it again.  This moves
+ * entries of other keys. */
 static void stir(struct scene_of_threads *s, unsigned thread, struct rng *rng)
 {
     size_t index = rng_below(rng, s->crowd_count / HISTORY_THREADS) * HISTORY_THREADS + thread;
@@ -165,7 +171,8 @@ static enum history_answer perform(perhaps_filter *f, enum history_op op, const 
     return NO;
 }
 
-/* One key is more interesting than three; adds of all sorts more than removals. */
+/* Does the operations of one thread in a round.  Every third round has one key only, since
+ * operations on the same key disturb each other most. */
 static void act(struct scene_of_threads *s, unsigned thread, struct rng *rng)
 {
     static const enum history_op ops[] = {
@@ -187,7 +194,8 @@ static void act(struct scene_of_threads *s, unsigned thread, struct rng *rng)
     }
 }
 
-/* All are let go at once, since those who wait do so on their feet. */
+/* Waits in a loop, so that all threads go on at the same moment; gives way to other threads
+ * only after a while. */
 static void wait_for(atomic_uint *count, unsigned wanted)
 {
     for (unsigned tries = 0; atomic_load(count) < wanted; tries++)
@@ -216,13 +224,14 @@ static void *play(void *context)
 static perhaps_filter *filter_like(const struct perhaps_kind *kind, uint64_t capacity,
                                    uint64_t seed)
 {
-    /* it takes keys until there is no room; or, where those that are there are taken for
-     * others, none of them is */
+    /* With an fpr of 0.9 a filter takes keys until it has no room.  Where keys share counters,
+     * the rate is so low that no key is taken for another. */
     double fpr = saturates(kind) ? 1e-9 : 0.9;
     return shared_filter(kind, capacity, fpr, seed);
 }
 
-/* Whether the filter takes this key for any other. */
+/* Returns whether the filter takes this key for another one: the checker would then see an
+ * answer that no order explains. */
 static bool has_twin(perhaps_filter *empty, const struct perhaps_keys *keys, size_t key)
 {
     bool twin = false;
@@ -247,7 +256,8 @@ static bool have_twins(const struct perhaps_kind *kind, uint64_t capacity,
     return twins;
 }
 
-/* A filter so full that it refuses keys. */
+/* Makes a filter that is so full that it refuses keys.  The keys of the histories are drawn
+ * until none of them is taken for another key. */
 static void set_scene(struct scene_of_threads *s, const struct perhaps_kind *kind,
                       struct rng *rng)
 {
@@ -265,10 +275,10 @@ static void set_scene(struct scene_of_threads *s, const struct perhaps_kind *kin
            !perhaps_add(s->f, crowd_key(s, s->crowd_count), KEY_NBYTES))
         s->crowd[s->crowd_count++] = true;
     expect(s->crowd_count >= HISTORY_THREADS);
-    s->crowd_count -= s->crowd_count % HISTORY_THREADS; /* the last ones stay where they are */
+    s->crowd_count -= s->crowd_count % HISTORY_THREADS; /* an equal share for each thread */
 }
 
-/* Few enough copies that the counters of no key come to their end. */
+/* Removes copies until each key has so few that its counters cannot saturate in a round. */
 static void drop_copies(struct scene_of_threads *s)
 {
     enum { COPIES_LEFT = 2 };
@@ -277,7 +287,7 @@ static void drop_copies(struct scene_of_threads *s)
             expect_success(perhaps_remove(s->f, key_at(&s->keys, key), KEY_NBYTES));
 }
 
-/* A little room, so that adds have a chance. */
+/* Removes up to three keys of the crowd, so that some adds succeed. */
 static void make_room(struct scene_of_threads *s, struct rng *rng)
 {
     for (unsigned i = 0; i < 3; i++) {
@@ -321,7 +331,8 @@ static const char *text_of(const struct history *h)
     return text;
 }
 
-/* How many events overlapped with one of another thread: else nothing was tested. */
+/* Returns how many events overlapped with one of another thread.  If none did, nothing was
+ * tested. */
 static unsigned overlaps(const struct history *h)
 {
     unsigned n = 0;
@@ -337,6 +348,7 @@ static unsigned overlaps(const struct history *h)
     return n;
 }
 
+/* Lets the threads play one round and checks its history.  Returns overlaps(). */
 static unsigned play_round(struct scene_of_threads *s, unsigned round, struct rng *rng)
 {
     struct history *h = &s->history;

@@ -1,5 +1,7 @@
-/* huge_test.c - bodies over 4 GiB, in memory and in a sparse file: nothing is cut to 32 bits.
- * Only the pages that are touched take memory. */
+/* huge_test.c - proves that sizes and offsets beyond 4 GiB are not cut to 32 bits, in memory
+ * and in files.  The bodies are sparse, so only the pages that are touched take memory or
+ * disk.  It fails when keys crowd into the first 4 GiB, or when a key is not found behind them.
+ * */
 #include "support.h"
 
 #include <fcntl.h>
@@ -13,18 +15,20 @@
 #include "filter/filter.h"
 #include "store/container.h"
 
-/* Each page that is looked at in a file may read some MiB of holes ahead. */
+/* Few keys are enough, and fewer in a file: each page that is read there may read some MiB of
+ * holes ahead. */
 enum { KEYS = 40, KEYS_IN_FILE = 8, OS_PAGE_NBYTES = 4096 };
 static const uint64_t four_gib = UINT64_C(1) << 32;
 
-/* More than 2^32 keys, and more than 4 GiB for them. */
+/* Returns options for more than 2^32 keys, which need more than 4 GiB. */
 static struct perhaps_options huge_options(const struct perhaps_kind *kind)
 {
     scene("%s, huge", kind->name);
     return options_for(kind, four_gib + 12345, 0.0005, 1);
 }
 
-/* Parts are filters of other kinds: of composites only the file has something new. */
+/* Returns whether the kind has one large body.  The parts of composites are filters of other
+ * kinds, so for them only the offsets in the file are tested. */
 static bool has_one_body(const struct perhaps_kind *kind)
 {
     return !has_parts(kind) && !grows(kind);
@@ -37,7 +41,7 @@ static void *allocate_sparse(void *context, size_t nbytes)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    madvise(memory, nbytes, MADV_NOHUGEPAGE); /* one key must not take 2 MiB */
+    madvise(memory, nbytes, MADV_NOHUGEPAGE); /* else each key would take 2 MiB */
     return memory;
 }
 
@@ -49,8 +53,8 @@ static void release_sparse(void *context, void *memory, size_t nbytes)
 
 static const struct perhaps_allocator sparse = { allocate_sparse, release_sparse, NULL };
 
-/* The library aligns and zeroes what a caller's allocator returns, which would take as much
- * memory as there are zeros: the large bodies of this test are zeros where they are needed. */
+/* The library sets what a caller's allocator returns to zero, which would touch every page.
+ * The large bodies of this test are zero already, so they pass by that code. */
 void *__real_allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 void *__wrap_allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
 void __real_release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
@@ -71,7 +75,8 @@ void __wrap_release(const struct perhaps_allocator *allocator, void *memory, uin
         __real_release(allocator, memory, nbytes);
 }
 
-/* Whether there is anything in a stretch of the body, without touching what has no page. */
+/* Returns whether a stretch of the body holds a byte that is not 0.  Reads only pages that are
+ * in memory, since reading others would take memory. */
 static bool is_used(const uint8_t *body, uint64_t from, uint64_t end)
 {
     unsigned char resident[1024];
@@ -93,7 +98,7 @@ static void check_answers(const perhaps_filter *f, size_t nkeys)
     scoped_keys keys = make_keys(TEXT_KEYS, 1, 0, nkeys);
     scoped_keys others = make_keys(TEXT_KEYS, 1, nkeys, 2 * nkeys);
     expect_all_found(f, &keys);
-    expect(perhaps_contains_many(f, &others, NULL) == 0); /* it is all but empty */
+    expect(perhaps_contains_many(f, &others, NULL) == 0); /* it is nearly empty */
 }
 
 TEST(test_in_memory)
@@ -123,7 +128,7 @@ TEST(test_in_memory)
 
 /* ---- In a file --------------------------------------------------------------------------- */
 
-/* A file of the right size, all of it a hole, mapped. */
+/* A mapped file of the right size, which is one hole at first. */
 struct sparse_file {
     struct path path;
     int fd;
@@ -131,6 +136,7 @@ struct sparse_file {
     struct header header;
 };
 
+/* An allocator that gives the place of the body in the mapped file. */
 static void *give_body(void *context, size_t nbytes)
 {
     const struct sparse_file *file = context;
@@ -146,7 +152,7 @@ static void keep_body(void *context, void *memory, size_t nbytes)
         free(memory);
 }
 
-/* The layout of the file follows from the geometry alone. */
+/* Makes the file.  Its size follows from the geometry alone. */
 static void plan_file(struct sparse_file *file, const struct perhaps_options *options)
 {
     struct perhaps_options sparse_options = *options;
@@ -163,19 +169,20 @@ static void plan_file(struct sparse_file *file, const struct perhaps_options *op
     madvise(file->map, file->header.file_nbytes, MADV_RANDOM); /* read no holes ahead */
 }
 
-/* The checksums of a body of which hardly a page is not a hole: holes are not read. */
+/* Writes the checksums of the body.  Most pages are holes: these are not read, and have the
+ * checksum of zeros. */
 static void write_table(struct sparse_file *file)
 {
     static const uint8_t hole[PAGE_NBYTES];
     uint64_t nbytes = file->header.table_offset - HEADER_NBYTES;
     uint64_t pages = container_page_count(nbytes);
     uint8_t *table = file->map + file->header.table_offset;
-    uint64_t data = 0; /* where the next page that is none begins */
+    uint64_t data = 0; /* where the next bytes that are no hole begin */
     for (uint64_t page = 0; page < pages; page++) {
         uint64_t at = HEADER_NBYTES + page * PAGE_NBYTES, left = nbytes - page * PAGE_NBYTES;
         uint64_t size = left < PAGE_NBYTES ? left : PAGE_NBYTES;
         if (data < at)
-            data = (uint64_t)lseek(file->fd, (off_t)at, SEEK_DATA); /* -1: none is left */
+            data = (uint64_t)lseek(file->fd, (off_t)at, SEEK_DATA); /* -1: only holes follow */
         const uint8_t *bytes = data < at + size ? file->map + at : hole;
         uint64_t sum = XXH3_64bits_withSeed(bytes, (size_t)size, page);
         memcpy(table + page * sizeof sum, &sum, sizeof sum);
@@ -221,13 +228,14 @@ TEST_EACH(test_in_file, has_one_body)
     check_opened(&file);
     expect(!munmap(file.map, file.header.file_nbytes));
     close(file.fd);
-    expect(!truncate(file.path.text, (off_t)four_gib)); /* cut, but to a great length */
+    expect(!truncate(file.path.text, (off_t)four_gib)); /* cut, but still very long */
     perhaps_filter *f;
     expect_error(perhaps_open(file.path.text, NULL, &f), PERHAPS_ERR_DAMAGED);
     unlink(file.path.text);
 }
 
-/* Of a filter with parts: where each of their bodies lies, some of them beyond 4 GiB. */
+/* In a file of a filter with parts each body lies behind the one before it, some of them beyond
+ * 4 GiB. */
 TEST_EACH(test_offsets_of_parts, has_parts)
 {
     struct perhaps_options options = huge_options(kind);

@@ -1,5 +1,10 @@
-/* kernels_test.c - the loops for every instruction set against plain loops that were written
- * after doc/FORMAT.md, bit for bit. */
+/* kernels_test.c - proves that the loops for every instruction set do bit for bit what
+ * doc/FORMAT.md says: random keys and bodies go through the loops and through plain code that
+ * was written after the document and shares nothing with the library.  Bodies end at a page
+ * that cannot be read, so a read behind the end crashes.
+ *
+ * It fails when one instruction set gives another answer than the others, and when the format
+ * changes by accident. */
 #include "support.h"
 
 #include <string.h>
@@ -30,12 +35,12 @@ static void set_bit(uint8_t *body, uint64_t bit)
 
 struct shape {
     uint64_t size;  /* part_lines, nbits or nbuckets */
-    unsigned parts; /* blocked */
-    bool together;
-    unsigned bits; /* line_bits, key_bits or fingerprint_bits */
+    unsigned parts; /* lines: how many parts, and so lines for a key */
+    bool together;  /* blocked: the lines of a key lie side by side */
+    unsigned bits;  /* line_bits, key_bits or fingerprint_bits */
 };
 
-/* Writes the bits of a key to bit[]; returns how many. */
+/* Writes the bits of a key to bit[].  Returns how many they are. */
 static unsigned blocked_bits(const struct shape *s, struct keyhash key, uint64_t bit[])
 {
     static const uint32_t factors[16] = {
@@ -86,6 +91,7 @@ static uint32_t slot_of(const struct shape *s, const uint8_t *body, uint64_t slo
     return value;
 }
 
+/* Sets *fingerprint and the two buckets of a key. */
 static void bucket_pair(const struct shape *s, struct keyhash key, uint32_t *fingerprint,
                         uint64_t bucket[2])
 {
@@ -115,20 +121,20 @@ enum { KEYS = 32, BODY_MAX = 1 << 14 };
 struct trial {
     struct shape shape;
     uint64_t field[PERHAPS_FIELDS_MAX];
-    uint8_t *body; /* what follows it cannot be read */
+    uint8_t *body; /* ends at a page that cannot be read */
     size_t body_nbytes;
-    uint8_t noise[BODY_MAX];    /* its first bytes are what the body was */
-    uint8_t expected[BODY_MAX]; /* and these, what it is to be */
+    uint8_t noise[BODY_MAX];    /* the body before a call, in the first bytes */
+    uint8_t expected[BODY_MAX]; /* what the body must be after the call */
     struct keyhash keys[KEYS];
     struct keyhash ahead[KEYS];
     size_t n;
     bool answer[KEYS];
 };
 
-/* The end of BODY_MAX bytes, behind which lies what nobody may touch. */
+/* Returns the end of at least BODY_MAX bytes, behind which lies a page without access. */
 static uint8_t *room_end(void)
 {
-    enum { PAGE_MAX = 1 << 16 }; /* that a CPU has */
+    enum { PAGE_MAX = 1 << 16 }; /* the largest page size of a CPU */
     static uint8_t *room;
     if (!room) {
         void *map = mmap(NULL, 2 * PAGE_MAX, PROT_READ | PROT_WRITE,
@@ -145,7 +151,8 @@ static void restore_body(struct trial *t)
     memcpy(t->body, t->noise, t->body_nbytes);
 }
 
-/* Bodies are whole cache lines. */
+/* Places the body at the end of the room.  Its size is rounded up to whole cache lines, as in a
+ * filter. */
 static void place_body(struct trial *t, uint64_t nbytes)
 {
     t->body_nbytes = (nbytes + 63) / 64 * 64;
@@ -154,7 +161,7 @@ static void place_body(struct trial *t, uint64_t nbytes)
     memcpy(t->expected, t->noise, t->body_nbytes);
 }
 
-/* A word of which one bit in 32 is set, or half of them, or all but one in 32. */
+/* Returns a word in which one bit in 32 is set, or half of the bits, or all but one in 32. */
 static uint64_t noise(struct rng *rng, unsigned density)
 {
     uint64_t word = rng_next(rng);
@@ -165,6 +172,7 @@ static uint64_t noise(struct rng *rng, unsigned density)
     return word;
 }
 
+/* Returns a hash; sometimes its halves are all zeros or all ones, the ends of their ranges. */
 static struct keyhash random_key(struct rng *rng)
 {
     struct keyhash key = { rng_next(rng), rng_next(rng) };
@@ -209,7 +217,7 @@ static size_t check_answers(const struct trial *t, const bool wanted[])
     return n;
 }
 
-/* All keys at once, and one after the other. */
+/* Asks for all keys at once, and for one after the other. */
 static void check_contains(const struct loops *loops, struct trial *t, const bool wanted[])
 {
     memset(t->answer, 0xff, sizeof t->answer);
@@ -221,7 +229,7 @@ static void check_contains(const struct loops *loops, struct trial *t, const boo
     check_answers(t, wanted);
 }
 
-/* Leaves the body as it was. */
+/* Adds all keys at once, and one after the other.  Leaves the body as it was. */
 static void check_add(const struct loops *loops, struct trial *t, const bool wanted[])
 {
     memset(t->answer, 0xff, sizeof t->answer);
@@ -236,6 +244,7 @@ static void check_add(const struct loops *loops, struct trial *t, const bool wan
 
 typedef unsigned bits_of_key(const struct shape *s, struct keyhash key, uint64_t bit[]);
 
+/* Checks queries and adds of a kind that sets bits, with the usual and the atomic adds. */
 static void check_bloom_kind(const struct loops *loops, const struct loops *atomic,
                              struct trial *t, bits_of_key *bits_of)
 {
@@ -256,7 +265,7 @@ static void check_bloom_kind(const struct loops *loops, const struct loops *atom
 
 /* ---- Trials ------------------------------------------------------------------------------ */
 
-/* Of a kind of lines. */
+/* Draws the shape of a kind of lines. */
 static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
 {
     struct shape *s = &t->shape;
@@ -291,7 +300,8 @@ static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
     check_bloom_kind(&bloom_loops[cpu], &bloom_atomic, t, bloom_bits);
 }
 
-/* Plants some of the keys, since in noise hardly any long fingerprint would be found. */
+/* Stores every second key in one of its slots, since a long fingerprint hardly ever lies in
+ * random bytes. */
 static void plant(struct trial *t, struct rng *rng)
 {
     const struct shape *s = &t->shape;
@@ -329,7 +339,8 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
 
 /* ---- Counters ---------------------------------------------------------------------------- */
 
-/* The numbers of a key's counters: two in a byte, the lower one first. */
+/* Writes the numbers of a key's counters and returns how many they are.  A byte holds two
+ * counters, the first one in its low half. */
 static unsigned counters_of(const struct shape *s, struct keyhash key, uint64_t number[])
 {
     unsigned n = blocked_bits(s, key, number);
@@ -357,7 +368,8 @@ static bool all_counted(const uint8_t *body, const uint64_t number[], unsigned n
     return !zeros;
 }
 
-/* One up or down, unless at 15. */
+/* Changes each counter by one, up or down, unless it is 15: there it stays for good.  Counts in
+ * *tally how many turned from or to 0 and how many reached 15. */
 static void count_counters(uint8_t *body, const uint64_t number[], unsigned n, bool up,
                            struct count_tally *tally)
 {
@@ -371,6 +383,7 @@ static void count_counters(uint8_t *body, const uint64_t number[], unsigned n, b
     }
 }
 
+/* Checks one way to change counters: the body, the answers, and what was counted. */
 static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
 {
     uint64_t number[128];
@@ -392,7 +405,7 @@ static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
     expect(tally.turned == expected.turned && tally.filled == expected.filled);
 }
 
-/* Bodies in which counters of 0, 1, 14 and 15 are frequent. */
+/* The densities of noise() make counters of 0, 1, 14 and 15 frequent. */
 static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
 {
     shape_lines(t, false, rng);
@@ -410,6 +423,7 @@ static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
 
 /* ---- The run ----------------------------------------------------------------------------- */
 
+/* Runs random trials with each instruction set that this CPU has. */
 static void run(void (*try)(enum cpu, struct trial *, struct rng *), const char *name)
 {
     enum { TRIALS = SANITIZED ? 2000 : 10000 };
@@ -452,6 +466,7 @@ static void expect_cpu(const char *name)
     expect(!strcmp(cpu_name(cpu_choose()), name));
 }
 
+/* PERHAPS_CPU chooses the instruction set; a name that is unknown is ignored. */
 TEST(test_choice)
 {
     const char *best = NULL;

@@ -1,5 +1,9 @@
-/* save_test.c - a save that fails leaves the old file and nothing else; one that succeeds keeps
- * what was around it. */
+/* save_test.c - proves that a save that fails leaves the old file and no other: with a full
+ * disk, a limit, a folder or a file that may not be written; and that a save that succeeds
+ * keeps the mode of the file, links to it, and devices and pipes of that name.
+ *
+ * Disks are filled in a child with a mount namespace of its own; where the system forbids that,
+ * the test is skipped. */
 #include "support.h"
 
 #include <errno.h>
@@ -15,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder of its own, so that count_beside() sees what a save left behind. */
+/* Makes a folder for one test, so that count_beside() sees what a save left behind. */
 static struct path fresh_folder(void)
 {
     static unsigned number;
@@ -46,7 +50,8 @@ static bool holds(const char *path, const perhaps_filter *wanted)
 
 /* ---- What fails -------------------------------------------------------------------------- */
 
-/* The disk is full after 'limit' bytes. */
+/* Saves with a limit on the size of files, which acts like a disk that is full after so many
+ * bytes. */
 static void check_limit(const perhaps_filter *f, const char *path, uint64_t limit)
 {
     struct rlimit usual, low;
@@ -61,6 +66,8 @@ static void check_limit(const perhaps_filter *f, const char *path, uint64_t limi
     expect(reason == EFBIG);
 }
 
+/* The limits lie around the end of the header (4096 bytes), in the body, and just before the
+ * end of the checksums. */
 TEST(test_file_size_limit)
 {
     signal(SIGXFSZ, SIG_IGN);
@@ -94,8 +101,8 @@ static void write_text(const char *path, const char *text)
     close(fd);
 }
 
-/* Mounts 1 MiB of memory, in a namespace of this process alone; exits with 77 where that is
- * not permitted. */
+/* Mounts a disk of 1 MiB of memory on this folder, in a namespace of this process alone.  Exits
+ * with CANNOT_TRY where that is not permitted. */
 static void mount_small_disk(const char *folder)
 {
     char map[64];
@@ -111,7 +118,7 @@ static void mount_small_disk(const char *folder)
         _exit(CANNOT_TRY);
 }
 
-/* What a child is to do. */
+/* The filters and paths that a child works with. */
 struct attempt {
     struct path path;
     struct path folder;
@@ -138,7 +145,8 @@ static void expect_attempt(struct attempt *a, int result)
     expect(!result);
 }
 
-/* Small filters fit, a large one does not and must leave no trace. */
+/* A small filter fits on the disk; a large one does not and must leave nothing.  Returns 0, or
+ * the number of the step that went wrong. */
 static int save_on_small_disk(void *context)
 {
     const struct attempt *a = context;
@@ -146,7 +154,7 @@ static int save_on_small_disk(void *context)
     mount_small_disk(a->folder.text);
     if (perhaps_save(a->old, a->path.text))
         return 1;
-    for (unsigned i = 0; i < 20; i++) /* what failures left behind would fill the disk */
+    for (unsigned i = 0; i < 20; i++) /* if failures left files, these would fill the disk */
         if (perhaps_save(a->other, a->path.text) != PERHAPS_ERR_IO || errno != ENOSPC)
             return 2;
     if (count_beside(a->path.text) != 1 || perhaps_open(a->path.text, NULL, &f) ||
@@ -161,8 +169,7 @@ TEST(test_full_disk)
     expect_attempt(&a, run_in_child(save_on_small_disk, &a, false));
 }
 
-/* Writes the file anew, but for what is zeros: these become holes, as 'cp --sparse' makes
- * them. */
+/* Writes a file with holes in place of blocks of zeros, as 'cp --sparse=always' does. */
 static void write_with_holes(const char *path, const struct bytes *file)
 {
     static const uint8_t zeros[4096];
@@ -187,8 +194,9 @@ static void fill_disk(const char *path)
     close(fd);
 }
 
-/* A file with holes for which there is no room any more: adding to it in place would end in
- * SIGBUS. */
+/* A file has holes, and the disk has no room to fill them.  Opening it for writing in place
+ * must fail, since an add to a hole would end in SIGBUS.  With room the open reserves the
+ * blocks, and adds succeed even if the disk is full again. */
 static int add_in_place_on_full_disk(void *context)
 {
     const struct attempt *a = context;
@@ -217,10 +225,11 @@ TEST(test_in_place_on_full_disk)
     struct attempt a = make_attempt(1, 1);
     struct perhaps_options options = options_for(perhaps_kind_at(0), 300000, 0.01, 7);
     perhaps_free(a.old);
-    a.old = make_with(&options); /* half of the disk, and all zeros */
+    a.old = make_with(&options); /* takes half of the disk, and is all zeros */
     expect_attempt(&a, run_in_child(add_in_place_on_full_disk, &a, false));
 }
 
+/* A save must not need /proc, which is empty here: a nameless file gets its name through it. */
 static int save_without_proc(void *context)
 {
     const struct attempt *a = context;
@@ -251,6 +260,7 @@ static int save_where_forbidden(void *context)
     return !is_forbidden(a->other, a->path.text) || !is_forbidden(a->other, fresh.text);
 }
 
+/* In a folder that may not be written neither an old file is replaced nor a new one made. */
 TEST(test_forbidden_folder)
 {
     struct attempt a = make_attempt(100, 9);
@@ -271,7 +281,7 @@ static int save_over_read_only(void *context)
     return perhaps_save(a->other, fresh.text) || unlink(fresh.text) ? 2 : 0;
 }
 
-/* A file that may not be written is not replaced, though a rename could. */
+/* A file that may not be written is not replaced, although the folder would permit a rename. */
 TEST(test_read_only_file)
 {
     struct attempt a = make_attempt(100, 9);
@@ -306,7 +316,7 @@ TEST(test_long_names)
     struct path folder = fresh_folder();
     char name[257];
     memset(name, 'x', sizeof name);
-    name[256] = '\0'; /* one more than a name may have */
+    name[256] = '\0'; /* 256 characters; a name may have 255 */
     struct path path = path_below(folder, name + 1), longer = path_below(folder, name);
     for (unsigned twice = 0; twice < 2; twice++) {
         expect_success(perhaps_save(f, path.text));
@@ -325,6 +335,7 @@ static unsigned mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
+/* A new file gets the mode that umask allows; a replaced file keeps its mode. */
 TEST(test_mode)
 {
     struct path path = fresh_path();
@@ -341,6 +352,7 @@ TEST(test_mode)
     }
 }
 
+/* A save through a symbolic link replaces the target and keeps the link. */
 TEST(test_symbolic_link)
 {
     struct path link = fresh_path(), target = fresh_path();
@@ -356,7 +368,7 @@ TEST(test_symbolic_link)
     expect(count_beside(target.text) == 1);
 }
 
-/* A link to a link to nothing: what the last one names is made. */
+/* A link to a link to a file that does not exist: the save makes that file. */
 TEST(test_dangling_link)
 {
     struct path link = fresh_path(), target = fresh_path(), beside = fresh_path();
@@ -391,7 +403,7 @@ static void *save_new(void *context)
     return NULL;
 }
 
-/* Of several that make one file at once, one succeeds. */
+/* Several threads make a new file of one name at once: exactly one of them succeeds. */
 TEST(test_new)
 {
     for (unsigned turn = 0; turn < 20; turn++) {
@@ -410,7 +422,7 @@ TEST(test_new)
     }
 }
 
-/* In the folder where we are, without a slash. */
+/* A path without a slash names a file in the current folder. */
 TEST(test_relative_path)
 {
     struct path folder = fresh_folder(), path = path_below(folder, "filter");
@@ -443,6 +455,7 @@ static void *read_fifo(void *argument)
     return NULL;
 }
 
+/* A FIFO is written through, and is not replaced by a file. */
 TEST_EACH(test_pipe, any_kind)
 {
     struct reader reader = { .path = fresh_path() };
@@ -472,6 +485,7 @@ TEST(test_descriptor)
     expect(errno == EBADF);
 }
 
+/* Devices are written through; /dev/full reports that the disk is full. */
 TEST(test_devices)
 {
     struct stat st;

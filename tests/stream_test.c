@@ -1,5 +1,7 @@
-/* stream_test.c - filters through sinks and sources: the bytes of the file, in one go, and
- * errors at every step, which leave nothing behind. */
+/* stream_test.c - proves that perhaps_write() gives a sink the bytes of the file, in order, and
+ * that perhaps_read() makes the filter again from a source that cannot seek.  An error at any
+ * call, a source that ends at any byte, and any flipped bit must be reported, and must leave
+ * neither a filter nor memory. */
 #include "support.h"
 
 #include <errno.h>
@@ -10,7 +12,7 @@
 #include "filter/filter.h"
 #include "hostile.h"
 
-/* An error that the library does not know. */
+/* An error of the caller, which is none of enum perhaps_error. */
 enum { OWN_ERROR = -1234 };
 
 /* ---- Streams in memory ------------------------------------------------------------------- */
@@ -18,16 +20,16 @@ enum { OWN_ERROR = -1234 };
 struct stream {
     uint8_t *bytes;
     size_t nbytes, room;
-    size_t at; /* read so far */
+    size_t at; /* bytes that were read so far */
     unsigned calls;
     unsigned fail_at; /* the number of the call that fails, from 1 on; 0: none */
-    int error;        /* that it returns */
+    int error;        /* what that call returns */
 };
 
 static bool stream_fails(struct stream *s)
 {
     s->calls++;
-    expect(!s->fail_at || s->calls <= s->fail_at); /* none comes behind the one that failed */
+    expect(!s->fail_at || s->calls <= s->fail_at); /* the library stops at the first error */
     if (s->calls != s->fail_at)
         return false;
     errno = ENOSPC;
@@ -86,14 +88,15 @@ static struct stream stream_of(const perhaps_filter *f)
     return s;
 }
 
-/* From where it is; 'nbytes' is what the source tells. */
+/* Reads a filter from where the stream is.  'nbytes' is the size that the source tells; 0: it
+ * does not know. */
 static int read_from(struct stream *s, uint64_t nbytes,
                      const struct perhaps_open_options *options, perhaps_filter **f)
 {
     const struct perhaps_source source = { .read = stream_read,
                                            .context = s,
                                            .nbytes = nbytes };
-    *f = (perhaps_filter *)s; /* which no failure may leave there */
+    *f = (perhaps_filter *)s; /* a failed call must set it to NULL */
     int error = perhaps_read(&source, options, f);
     expect(!error || !*f);
     return error;
@@ -107,7 +110,7 @@ static void rewind_stream(struct stream *s)
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
-/* Of this kind, with keys in it, and grown where it can. */
+/* Makes a filter with keys in it; one that grows gets so many that it has grown. */
 static perhaps_filter *some_filter(const struct perhaps_kind *kind, uint64_t capacity)
 {
     size_t count = grows(kind) ? 5 * capacity : capacity / 2;
@@ -115,7 +118,7 @@ static perhaps_filter *some_filter(const struct perhaps_kind *kind, uint64_t cap
     return full_filter(kind, capacity, 0.01, &keys);
 }
 
-/* Saved filters are read with memory that is counted, so that what stays behind is seen. */
+/* Options for reading with an allocator that counts, so that a leak is seen. */
 struct loading {
     struct ledger ledger;
     struct perhaps_allocator allocator;
@@ -136,6 +139,8 @@ static void expect_nothing_left(const struct loading *l)
 
 /* ---- What works -------------------------------------------------------------------------- */
 
+/* The sink gets the bytes that perhaps_save() writes; a source gives the filter again, whether
+ * or not it knows its size. */
 TEST_EACH(test_bytes_of_the_file, any_kind)
 {
     const uint64_t capacities[] = { 1, 30, 3000, 100 * 1000 };
@@ -155,7 +160,8 @@ TEST_EACH(test_bytes_of_the_file, any_kind)
     }
 }
 
-/* Filters of all kinds one behind the other, between bytes that are none. */
+/* Filters of all kinds lie one behind the other, with other bytes between them: reading one
+ * must take exactly its bytes. */
 TEST(test_one_behind_the_other)
 {
     scoped_stream s = { 0 };
@@ -190,7 +196,7 @@ static int read_pipe(void *context, void *bytes, size_t nbytes)
 
 TEST_EACH(test_pipe, any_kind)
 {
-    enum { PIPE_NBYTES = 1 << 20 }; /* that it holds without a reader */
+    enum { PIPE_NBYTES = 1 << 20 }; /* what the pipe holds without a reader */
     perhaps_filter *read;
     scoped_filter *f = some_filter(kind, 30);
     int ends[2];
@@ -206,7 +212,8 @@ TEST_EACH(test_pipe, any_kind)
     expect(!close(ends[0]));
 }
 
-/* A file that is being written in place has no checksums. */
+/* A file that is open for writing in place has no checksums of its pages, and can be read
+ * without them. */
 TEST(test_live)
 {
     struct path path = temp_path("live");
@@ -221,6 +228,8 @@ TEST(test_live)
     expect_same_counters(read, live);
 }
 
+/* A source can only be loaded: other modes are refused before anything is read.  A filter with
+ * a secret needs it here as in perhaps_open(). */
 TEST(test_options)
 {
     struct perhaps_options make = { .capacity = 100,
@@ -256,7 +265,7 @@ TEST(test_options)
 
 /* ---- What fails -------------------------------------------------------------------------- */
 
-/* An error of the sink comes back as it is, with its errno, whichever call it was. */
+/* Whichever call of the sink fails, its error comes back unchanged, with its errno. */
 TEST_EACH(test_failing_sink, any_kind)
 {
     const int errors[] = { OWN_ERROR, PERHAPS_ERR_IO };
@@ -275,6 +284,7 @@ TEST_EACH(test_failing_sink, any_kind)
         }
 }
 
+/* The same for a source, and the memory is released. */
 TEST_EACH(test_failing_source, any_kind)
 {
     struct loading l;
@@ -300,12 +310,16 @@ TEST_EACH(test_failing_source, any_kind)
     expect_nothing_left(&l);
 }
 
-/* Every byte where a field stands or a table ends; of many alike some. */
+/* Returns the next offset to try: every byte of the header and near the end, and one in 61 of
+ * the others. */
 static size_t next_byte(size_t at, size_t nbytes)
 {
     return at < 300 || at > nbytes - 50 ? at + 1 : at + 61 < nbytes ? at + 61 : nbytes - 1;
 }
 
+/* A source that ends too early is refused: with an unknown size, with its own size, and with
+ * the size that the whole filter would have.  If the size is known and too small, nothing but a
+ * long header is allocated. */
 TEST_EACH(test_every_end, any_kind)
 {
     struct loading l;
@@ -384,8 +398,8 @@ TEST_EACH(test_failing_memory, any_kind)
 
 /* ---- Headers of an enemy ----------------------------------------------------------------- */
 
-/* A header that claims 2^46 bytes, and agrees with itself: where the size is known it is
- * refused before anything is allocated, and where it is not the allocator can. */
+/* A header that claims a body of 2^46 bytes and agrees with itself.  If the source tells its
+ * size, the header is refused before anything is allocated; if not, the allocator refuses. */
 TEST(test_huge_claims)
 {
     enum { LINE_NBYTES = 64 };
@@ -410,7 +424,7 @@ TEST(test_huge_claims)
     expect(l.ledger.largest_nbytes >= body && s.at == BODY_OFFSET);
 }
 
-/* Sizes that overflow when two of them are added. */
+/* Every set of sizes in the header is so large that sums of them overflow: refused. */
 TEST_EACH(test_sizes_that_overflow, any_kind)
 {
     const size_t places[] = { AT_FILE_NBYTES, AT_TABLE_OFFSET, AT_BODY_OFFSET, AT_BODY_NBYTES };
