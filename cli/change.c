@@ -1,5 +1,8 @@
-/* The verbs that change a filter by keys: build, add, remove.  All keys or none: the filter is
- * saved once, when the last key is in; but what is added in place is in at once. */
+/* change.c - the verbs that change a filter by keys: build, add, remove.
+ *
+ * All keys are added or none: the filter is changed in memory, and saved once when the last key
+ * is in.  Filters that are changed in place, and those on servers, are the exception: they have
+ * each key at once, and after an error the message tells how many. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -10,15 +13,18 @@
 #include "request.h"
 #include "target.h"
 
+/* What the verb does, for its stages and its report.  Lives on the stack of the verb. */
 struct change {
-    const char *doing; /* "adding" */
-    const char *done;  /* "added to" */
-    bool (*block)(void *change, struct block *block);
-    bool once; /* no copies of a key that is perhaps there */
+    const char *doing;                                /* for the progress line: "adding" */
+    const char *done;                                 /* for the summary: "added to" */
+    bool (*block)(void *change, struct block *block); /* the stage that changes the filter */
+    bool once; /* adds no copy of a key that is perhaps there */
     struct target *target;
-    atomic_uint_fast64_t nchanged; /* less by those that were to be removed and not there */
+    atomic_uint_fast64_t nchanged; /* how many keys were added, or were found and removed */
 };
 
+/* A stage, with a struct change: adds the keys of a block, or nothing after an error of an
+ * earlier stage.  In place several threads may be here at once. */
 static bool add_block(void *context, struct block *block)
 {
     struct change *change = context;
@@ -33,8 +39,8 @@ static bool add_block(void *context, struct block *block)
     return block_met(block, error);
 }
 
-/* perhaps_remove_many() does not tell which key met the error: goes through them, the filter is
- * lost anyway. */
+/* Returns which key the error belongs to, since perhaps_remove_many() does not tell: removes
+ * the keys one by one.  That changes a filter which will not be saved. */
 static size_t find_error(perhaps_filter *filter, const struct block *block)
 {
     size_t i = 0;
@@ -46,6 +52,7 @@ static size_t find_error(perhaps_filter *filter, const struct block *block)
     return i;
 }
 
+/* A stage, with a struct change: removes the keys of a block. */
 static bool remove_block(void *context, struct block *block)
 {
     struct change *change = context;
@@ -60,6 +67,7 @@ static bool remove_block(void *context, struct block *block)
     return block_met(block, error);
 }
 
+/* A stage, with a struct change: adds the keys of a block to a filter on servers. */
 static bool add_to_servers(void *context, struct block *block)
 {
     struct change *change = context;
@@ -68,7 +76,7 @@ static bool add_to_servers(void *context, struct block *block)
     return ok;
 }
 
-/* Servers, and files that are changed in place, have what they have been told. */
+/* Does what target_settle() does, for filters that already have some of the keys. */
 static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {
@@ -79,8 +87,8 @@ static void settle_part(const struct change *change, const struct input *input,
     target_settle(change->target, input, last, outcome);
 }
 
-/* Sees to it that a filter that was changed stays as it is; after an error, too, if that was
- * changed in place. */
+/* Ends the program if something went wrong; else keeps the filter.  What was changed in place
+ * is synced also after an error, since it stays. */
 static void settle(const struct change *change, const struct input *input,
                    const struct block *last)
 {
@@ -102,6 +110,7 @@ static void settle(const struct change *change, const struct input *input,
     }
 }
 
+/* Prints the summary. */
 static void report(const struct change *change, uint64_t nkeys, uint64_t nskipped)
 {
     const struct target *target = change->target;
@@ -132,9 +141,10 @@ static void report(const struct change *change, uint64_t nkeys, uint64_t nskippe
         over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
 
-/* Changes the filter by all keys of the inputs, keeps it and reports.  Blocks change it in
- * order, so that it and its errors are the same for any number of threads; in place that cannot
- * be had, since others add meanwhile. */
+/* Changes the filter by all keys of the inputs, keeps it and reports.  In memory the blocks
+ * change it in order, so that the filter and its errors are the same for any number of threads.
+ * In place that cannot be had anyway, since other processes add meanwhile; and servers take
+ * many blocks at once. */
 static void change_filter(struct change *change)
 {
     const struct target *target = change->target;
@@ -152,7 +162,7 @@ static void change_filter(struct change *change)
     input_close(input);
 }
 
-/* The filter must not be read as an input. */
+/* Ends the program if the filter is one of the inputs. */
 static void refuse_itself(const struct target *target)
 {
     struct stat old;
@@ -162,8 +172,9 @@ static void refuse_itself(const struct target *target)
         input_refuse(target->settings, &old, target->path);
 }
 
-/* Copies are wanted by who will remove keys or have them counted, or names a kind that can.
- * Else many of one key would only take room, and soon find none. */
+/* Returns whether build stores a key only once.  Copies are for users who remove keys or have
+ * them counted, or who name a kind that can.  For others they would only take room, and one key
+ * that comes often would soon have no room for its next copy. */
 static bool wants_once(const struct target *target)
 {
     const struct settings *settings = target->settings;
@@ -190,6 +201,7 @@ void verb_build(const struct settings *settings)
     change_filter(&building);
 }
 
+/* Opens the filter of add or remove: on servers, in place, or in memory to be saved later. */
 static struct target *open_existing(const struct settings *settings)
 {
     const char *path = settings->filter;
@@ -208,7 +220,7 @@ static struct target *open_existing(const struct settings *settings)
     return target;
 }
 
-/* Of those on servers only add: options_read() lets no other verb come here. */
+/* On servers only keys can be added: options_read() refuses remove. */
 void verb_add(const struct settings *settings)
 {
     struct target *target = open_existing(settings);

@@ -1,6 +1,14 @@
-/* The verb dedup prints as it reads, so what was printed can no more be taken back: after a
- * full filter, a bad input or a signal the state is saved and matches what was printed.  If
- * printing fails it is not saved: lines that nobody saw come again in the next run. */
+/* dedup.c - the verb dedup: prints each line the first time it comes.
+ *
+ * It prints as it reads, so what was printed cannot be taken back.  After a full filter, a bad
+ * input or a signal the state is therefore saved, and matches what was printed.  If printing
+ * fails it is not saved: lines that nobody saw come again in the next run.
+ *
+ * Where the lines are remembered:
+ *
+ *     --state redis://...                     a filter on servers
+ *     --state, --window, --hash, --key-file   one filter, to which one thread at a time adds
+ *     else                                    shards: filters to which several threads add */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,22 +30,24 @@
 #define SHARDS_MAX            8
 #define STAGES_OF_FILTERS_MAX (SHARDS_MAX + 2)
 
+/* One run.  Stages in order write it, each its own members. */
 struct dedup {
     const struct settings *settings;
-    struct target *target; /* the state, or one filter that forgets or whose hash was asked */
+    struct target *target; /* the one filter; with shards it has none */
     struct window window;
-    uint64_t nkeys_before; /* that it held at the start; not of one on servers */
-    uint64_t nunsure;      /* lines of which servers that failed did not tell: taken for new */
+    uint64_t nkeys_before; /* how many keys the state held at the start */
+    uint64_t nunsure; /* lines that may be in or not, after a server failed: taken for new */
 
-    /* Else: each shard is told the keys whose hash says so, all in order, in a stage of its
-     * own; so several threads add at once. */
+    /* Shards: filters that share the keys among them by hash.  Each adds its keys in a stage of
+     * its own, in order, so several threads add at once and each shard still gets its keys in
+     * the order of the input.  0: there is one filter. */
     size_t nshards;
     struct shard {
         size_t index;
         struct target *target;
     } shard[SHARDS_MAX];
-    struct settings hashed; /* by which they are made */
-    uint64_t seed;
+    struct settings hashed; /* the options of the shards, whose keys are hashes already */
+    uint64_t seed;          /* of the hash that is made here */
 
     struct input *input;
     struct output output;
@@ -46,6 +56,8 @@ struct dedup {
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
 
+/* A stage, with a struct dedup: adds the keys of a block, and learns which were there.  Between
+ * two keys the filter may have to be told the time. */
 static bool add_block(void *context, struct block *block)
 {
     struct dedup *dedup = context;
@@ -63,7 +75,9 @@ static bool add_block(void *context, struct block *block)
     return !block->error;
 }
 
-/* Lines whose keys may be in, and were not told to be new, would be lost: they count as new. */
+/* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
+ * knows which of the lines left are in the filter.  They would be lost if they were in and not
+ * printed, so they count as new. */
 static bool add_to_servers(void *context, struct block *block)
 {
     struct dedup *dedup = context;
@@ -78,16 +92,18 @@ static bool add_to_servers(void *context, struct block *block)
 
 /* ---- Shards ------------------------------------------------------------------------- */
 
-/* The keys of a block by shards, in its room for the verb.  What belongs to shard s begins at
- * s * room. */
+/* The keys of a block by shards, in its room for the verb.  The arrays 'hash' and 'record' have
+ * 'room' members for each shard: those of shard s begin at s * room. */
 struct sharded {
-    size_t room; /* for so many keys in each shard */
-    size_t count[SHARDS_MAX];
+    size_t room;              /* how many keys each shard has room for */
+    size_t count[SHARDS_MAX]; /* how many keys belong to each shard */
     struct perhaps_hashed *hash;
-    uint32_t *record; /* which one of the block has this hash */
-    bool *answer;     /* of one shard at a time */
+    uint32_t *record; /* the number in the block of the record with this hash */
+    bool *answer;     /* for one shard at a time, since a block is in one stage at a time */
 };
 
+/* Makes room for the keys of a block, all of which may belong to one shard.  Returns NULL if
+ * there is no memory. */
 static struct sharded *make_room(struct block *block, size_t nshards)
 {
     size_t room = (block->count + 63) / 64 * 64;
@@ -104,9 +120,9 @@ static struct sharded *make_room(struct block *block, size_t nshards)
     return sharded;
 }
 
-/* The shard is taken from bits of the hash that no kind gives a weight of their own.  What does
- * not change is read before the loop: for all that compilers know, writing a hash might change
- * anything. */
+/* Hashes the keys of a block and sorts them by shards.  The shard is the lowest bits of the
+ * hash's mark, which no kind uses by themselves.  Members that do not change are read before
+ * the loop: as far as a compiler knows, writing a hash might change them. */
 static void shard_keys(const struct dedup *dedup, const struct block *block,
                        struct sharded *sharded)
 {
@@ -126,6 +142,7 @@ static void shard_keys(const struct dedup *dedup, const struct block *block,
     memcpy(sharded->count, used, sizeof used);
 }
 
+/* A stage, with a struct dedup: finds the shard of each key of a block. */
 static bool shard_block(void *context, struct block *block)
 {
     const struct dedup *dedup = context;
@@ -137,6 +154,8 @@ static bool shard_block(void *context, struct block *block)
     return block_met(block, sharded ? 0 : PERHAPS_ERR_MEMORY);
 }
 
+/* A stage, with a struct shard: adds those keys of a block that belong to it.  After an error
+ * in one shard the records before the first one that failed are done. */
 static bool add_to_shard(void *context, struct block *block)
 {
     const struct shard *shard = context;
@@ -157,7 +176,7 @@ static bool add_to_shard(void *context, struct block *block)
     return block_met(block, error);
 }
 
-/* Writes the stages that find out, for each record of a block, whether it was seen before.
+/* Writes the stages that find out for each record of a block whether it was seen before.
  * Returns how many. */
 static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTERS_MAX])
 {
@@ -183,8 +202,9 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
 
 /* ---- Opening ----------------------------------------------------------------------- */
 
-/* A power of two, no more than there are threads, and none of less than a million keys; how
- * many will come to one that grows is not known. */
+/* Returns a power of two that is at most the number of threads, with a million keys in each
+ * shard or more.  A filter that grows may get any number of keys, so it is shared out in any
+ * case. */
 static size_t choose_nshards(const struct settings *settings, struct size size)
 {
     size_t nshards = 1;
@@ -194,7 +214,8 @@ static size_t choose_nshards(const struct settings *settings, struct size size)
     return nshards;
 }
 
-/* Keys do not fall into the shards quite evenly: six deviations more, for each. */
+/* Makes the shards, with room for six standard deviations more than the mean number of keys,
+ * since the keys do not fall into them quite evenly. */
 static void make_shards(struct dedup *dedup, struct size size)
 {
     const struct settings *settings = dedup->settings;
@@ -213,12 +234,14 @@ static void make_shards(struct dedup *dedup, struct size size)
     }
 }
 
+/* Returns whether an option asks for something else than there is. */
 static bool differs(const char *asked, const char *is)
 {
     return asked && (!is || strcmp(asked, is) != 0);
 }
 
-/* A state stays as it was made.  Of the options that say otherwise, --window is refused. */
+/* Tells which options have no effect, since a state stays as it was made.  (--window is refused
+ * instead: window_open().) */
 static void tell_ignored(const struct settings *s, const struct perhaps_stats *state)
 {
     const struct perhaps_plan *plan = &state->plan;
@@ -250,7 +273,7 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
         complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
 }
 
-/* One that is there. */
+/* Finds out about a state that exists. */
 static void learn_state(struct dedup *dedup)
 {
     const struct target *target = dedup->target;
@@ -279,31 +302,34 @@ static void open_filters(struct dedup *dedup)
         make_shards(dedup, size);
         return;
     }
-    /* One for all: a window is full of what came last, wherever its hash would put it. */
+    /* A window is not divided into shards: what it forgets must not depend on the shard of a
+     * line. */
     target_create(dedup->target, size);
     window_open(&dedup->window, s, dedup->target->filter, NULL);
 }
 
 /* ---- What may have been lost ------------------------------------------------------- */
 
-/* What all filters together are, and what they did. */
+/* What all filters hold together, for the report. */
 struct facts {
     uint64_t keys, capacity, memory_nbytes;
     double fpr_now, fpr;
     bool forgets;
-    bool over;              /* more keys came than the asked rate was to be kept for */
-    double expected_losses; /* lines that were taken for old though they were new */
-    uint64_t doubtful;      /* that were taken for new and may have been old: see
-                               perhaps_cluster_add_many() */
+    bool over;              /* more keys came than the asked rate is kept for */
+    double expected_losses; /* new lines that were taken for old ones */
+    /* Lines that were taken for new ones and may be old: see perhaps_cluster_add_many(). */
+    uint64_t doubtful;
 };
 
+/* Adds what one filter holds.  The rate now is the mean over the filters, weighted by their
+ * keys. */
 static void add_facts(struct facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;
     struct perhaps_cluster_stats servers;
     target_stats(target, &stats, &servers, "; all lines are done and remembered");
     double keys = (double)stats.keys, all = (double)facts->keys + keys;
-    if (all > 0) /* as often as keys go there */
+    if (all > 0)
         facts->fpr_now += (stats.fpr_now - facts->fpr_now) * keys / all;
     facts->keys += stats.keys;
     facts->capacity += stats.plan.capacity;
@@ -314,8 +340,9 @@ static void add_facts(struct facts *facts, const struct target *target)
     facts->doubtful = servers.doubtful;
 }
 
-/* What a window holds in the end tells nothing about how much it held before, and others add to
- * what servers hold: both are taken to have been as full all the time. */
+/* Returns how many new lines were taken for old ones, in expectation.  A window has forgotten
+ * how full it was before, and other jobs add to a filter on servers.  Both are taken to have
+ * been as full all the time as they are now. */
 static double expected_losses_of(const struct dedup *dedup, const struct facts *facts)
 {
     const uint64_t nnew = dedup->nnew;
@@ -342,6 +369,7 @@ static struct facts find_facts(const struct dedup *dedup)
 
 /* ---- The verb -------------------------------------------------------------------------- */
 
+/* A stage, with a struct dedup: makes the output of a block, and counts its new lines. */
 static bool keep_block(void *context, struct block *block)
 {
     const struct dedup *dedup = context;
@@ -353,6 +381,7 @@ static bool keep_block(void *context, struct block *block)
     return true;
 }
 
+/* A stage, with a struct dedup: counts the lines of a block and prints its output. */
 static bool print_block(void *context, struct block *block)
 {
     struct dedup *dedup = context;
@@ -361,7 +390,8 @@ static bool print_block(void *context, struct block *block)
     return output_write(&dedup->output, block);
 }
 
-/* What an error leaves, once the state is saved; servers remember at once. */
+/* Saves the state, and ends the program if something went wrong.  The message tells what the
+ * run leaves.  Servers remember every line at once. */
 static void settle(const struct dedup *dedup, const struct block *last)
 {
     const struct target *target = dedup->target;
@@ -380,6 +410,7 @@ static void settle(const struct dedup *dedup, const struct block *last)
     target_settle(target, dedup->input, last, outcome);
 }
 
+/* Prints what -c asks for, and the summary. */
 static void report(const struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
@@ -413,6 +444,7 @@ static void report(const struct dedup *dedup)
               over_of(found.over, found.fpr_now, found.fpr).s);
 }
 
+/* Ends the program if it would write a file that it reads. */
 static void refuse_overlap(const struct settings *settings)
 {
     struct stat file;

@@ -1,3 +1,7 @@
+/* help.c - help, guesses at mistyped names, and completion scripts for shells.
+ *
+ * All of it is made from the tables of verbs and options when it is asked for, so it cannot
+ * differ from what the program takes. */
 #include "options.h"
 
 #include <perhaps.h>
@@ -6,6 +10,7 @@
 
 /* ---- Names that were mistyped ----------------------------------------------------- */
 
+/* No verb and no option has a longer name; a longer text is like none of them. */
 #define NAME_MOST 32
 
 static size_t least(size_t a, size_t b)
@@ -13,8 +18,9 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* How many letters must be put in, left out, exchanged or swapped with the next one to make one
- * name of the other. */
+/* Returns how many letters must be put in, left out, exchanged, or swapped with the next one,
+ * to make one name of the other.  d[i][j] is that number for the first i letters of a and the
+ * first j of b.  Neither has more than NAME_MOST letters. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t d[NAME_MOST + 1][NAME_MOST + 1];
@@ -32,7 +38,8 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
     return d[na][nb];
 }
 
-/* How unlike what was typed, 'nbytes' long, is to the name; 0: its beginning. */
+/* Returns how different the first 'nbytes' bytes of what was typed are from the name; 0 if they
+ * are its beginning. */
 static size_t unlikeness(const char *typed, size_t nbytes, const char *name)
 {
     size_t length = strlen(name);
@@ -42,11 +49,11 @@ static size_t unlikeness(const char *typed, size_t nbytes, const char *name)
                                                     : distance(typed, nbytes, name, length);
 }
 
-/* What somebody meant who mistyped a name: at most a third of it may be wrong. */
+/* The search for the name that somebody meant: at most a third of its letters may be wrong. */
 struct guess {
     const char *typed;
-    size_t nbytes, unlikeness;
-    const char *nearest; /* NULL: nobody can tell */
+    size_t nbytes, unlikeness; /* only names less unlike than this are taken */
+    const char *nearest;       /* NULL: no name is near enough */
 };
 
 static struct guess guess_begin(const char *typed, size_t nbytes)
@@ -84,10 +91,12 @@ const char *help_nearest_option(const struct verb *verb, const char *typed)
 
 /* ---- Help ------------------------------------------------------------------------- */
 
+/* The width of the text, the column where explanations begin, and how many options help shows
+ * first. */
 enum { WIDTH = 79, LEFT = 24, USUAL = 10 };
 
-/* Prints words in lines that are full at WIDTH, begin at 'indent', and end where the text has a
- * newline, too.  The first is begun up to 'column' already. */
+/* Prints words in lines of up to WIDTH characters, which begin at 'indent'.  A newline in the
+ * text begins a new line, too.  'column' is where the first line already is. */
 static void print_words(const char *text, size_t column, size_t indent, FILE *to)
 {
     for (bool first = true; *text; first = false) {
@@ -109,7 +118,7 @@ static void print_words(const char *text, size_t column, size_t indent, FILE *to
     putc('\n', to);
 }
 
-/* A name, and behind it in a column of its own what it means. */
+/* Prints a name, and what it means in a column beside it. */
 static void print_entry(const char *left, const char *text, FILE *to)
 {
     int length = fprintf(to, "  %-*s ", LEFT - 3, left);
@@ -126,7 +135,8 @@ static void print_option(const struct option_row *option)
     print_entry(left, option->help, stdout);
 }
 
-/* The usual ones do where they are nearly all. */
+/* Prints the options of the verb: all, or those that are used most.  If only few more would be
+ * left out, prints all. */
 static void print_options(const struct verb *verb, bool all)
 {
     const struct option_row *option;
@@ -183,7 +193,8 @@ void help_verb(const struct verb *verb, bool all)
 
 /* ---- Completions for shells ------------------------------------------------------- */
 
-/* Each script is written anew from the tables of verbs and options. */
+/* Each script is made when it is asked for.  Beside the verbs and options it knows only which
+ * values are files, kinds or hashes. */
 static void print_verbs(const char *separator)
 {
     const struct verb *verb;
@@ -191,7 +202,8 @@ static void print_verbs(const char *separator)
         printf("%s%s", verb->name, separator);
 }
 
-/* The values of such an option, with blanks between them. */
+/* Prints the values that the option can have, with blanks between them, if it can have only
+ * few. */
 static void print_values(const struct option_row *option)
 {
     const enum option_values values = option_values(option);
@@ -207,7 +219,7 @@ static bool has_values(const struct option_row *option)
     return option_values(option) == VALUES_KINDS || option_values(option) == VALUES_HASHES;
 }
 
-/* With a backslash before each of the special characters. */
+/* Prints the text with a backslash before each of the special characters. */
 static void print_escaped(const char *text, const char *special)
 {
     for (; *text; text++) {
@@ -219,6 +231,8 @@ static void print_escaped(const char *text, const char *special)
 
 /* ---- Completions: bash ------------------------------------------------------------ */
 
+/* Prints the words that can follow this verb: values of an option that stands before, or
+ * options. */
 static void print_bash_verb(const struct verb *verb)
 {
     const struct option_row *option;
@@ -235,7 +249,7 @@ static void print_bash_verb(const struct verb *verb)
     puts("' ;;\n        esac\n        ;;");
 }
 
-/* Where there is nothing to say, files are offered. */
+/* Where the script offers no words, bash offers files ('-o default'). */
 static void print_bash(void)
 {
     const struct verb *verb;
@@ -261,7 +275,7 @@ static void print_bash(void)
 
 /* ---- Completions: zsh ------------------------------------------------------------- */
 
-/* "--kind=[what it is]:K:(a b c)", between single quotes. */
+/* Prints an option as _arguments takes it, such as '*--kind=[what it is]:K:(a b c)'. */
 static void print_zsh_spec(const char *name, const char *glue, const struct option_row *option)
 {
     printf(" \\\n            '*%s%s[", name, option->argument ? glue : "");
@@ -330,6 +344,7 @@ static void print_zsh(void)
 
 /* ---- Completions: fish ------------------------------------------------------------ */
 
+/* Prints a line of the script: -x means that the value is no file, -F that it is one. */
 static void print_fish_option(const struct verb *verb, const struct option_row *option)
 {
     printf("complete -c perhaps -n '__fish_seen_subcommand_from %s'", verb->name);

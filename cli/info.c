@@ -1,4 +1,8 @@
-/* The verbs that look and change nothing: info, verify, plan. */
+/* info.c - the verbs that look and change nothing: info, verify, plan.
+ *
+ * Each collects facts as a JSON object.  Under --json all of them are printed, so that a script
+ * finds the same members for every filter; people do not see members that say nothing about
+ * this filter. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -11,7 +15,7 @@
 
 /* ---- Facts of a filter ----------------------------------------------------------------- */
 
-/* NULL: not to be told. */
+/* Returns the value of a field of the geometry; NULL if it is not to be told to people. */
 static json_t *fact_field(const struct settings *settings, const struct perhaps_plan *plan,
                           unsigned i)
 {
@@ -33,6 +37,7 @@ static json_t *fact_field(const struct settings *settings, const struct perhaps_
     return json_integer((json_int_t)value);
 }
 
+/* Returns all fields that are told. */
 static json_t *fact_geometry(const struct settings *settings, const struct perhaps_plan *plan)
 {
     json_t *fields = json_object();
@@ -45,6 +50,7 @@ static json_t *fact_geometry(const struct settings *settings, const struct perha
     return fields;
 }
 
+/* Returns up to how many keys the rate is kept. */
 static json_t *fact_until(const struct settings *settings, const struct perhaps_plan *plan)
 {
     if (plan->fpr_until != UINT64_MAX)
@@ -54,7 +60,8 @@ static json_t *fact_until(const struct settings *settings, const struct perhaps_
 
 /* ---- Info ------------------------------------------------------------------------------ */
 
-/* A file's pages are the system's business; the library asks for huge ones in memory. */
+/* Returns whether the body lies on huge pages.  The library asks for those in memory only; the
+ * pages of a mapped file are up to the system. */
 static json_t *pages_of(const struct settings *settings, const perhaps_filter *filter,
                         const struct perhaps_stats *stats)
 {
@@ -64,13 +71,13 @@ static json_t *pages_of(const struct settings *settings, const perhaps_filter *f
     return json_sprintf("%s%s", huge ? "yes" : "no", stats->mapped ? " (mapped file)" : "");
 }
 
-/* What not every kind has is left out for people where there is none of it. */
+/* Returns a number that only some kinds have; NULL for people if it is 0. */
 static json_t *optional(const struct settings *settings, uint64_t n)
 {
     return n || settings->json ? json_integer((json_int_t)n) : NULL;
 }
 
-/* Where they are no part of the geometry, which is told too. */
+/* Returns the number of segments; NULL for people if the geometry tells it. */
 static json_t *segments_of(const struct settings *settings, const struct perhaps_stats *stats)
 {
     uint64_t told;
@@ -78,7 +85,9 @@ static json_t *segments_of(const struct settings *settings, const struct perhaps
     return optional(settings, known && !settings->json ? 0 : stats->elastic.segments);
 }
 
-/* With those that set no bit when they came; what a window saw and forgot is not known. */
+/* Returns how many different keys were added, in expectation: those that were counted, and
+ * those that set no bit when they came.  For a window only the former, since nobody knows what
+ * it has forgotten. */
 static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps_stats *stats)
 {
     if (counts_all(&stats->plan) || kind_can(stats->plan.kind, PERHAPS_CAN_FORGET))
@@ -86,6 +95,7 @@ static uint64_t estimate_keys(const perhaps_filter *filter, const struct perhaps
     return stats->keys + (uint64_t)expected_unseen(filter, 0, stats->keys);
 }
 
+/* Returns how many keys the filter has; for people a sentence, if it is an estimate. */
 static json_t *keys_of(const struct settings *settings, const perhaps_filter *filter,
                        const struct perhaps_stats *stats)
 {
@@ -95,7 +105,7 @@ static json_t *keys_of(const struct settings *settings, const perhaps_filter *fi
                         grouped(estimate_keys(filter, stats)).s, grouped(stats->keys).s);
 }
 
-/* Layers or generations.  NULL: the filter has none. */
+/* Returns a table of the layers or generations; NULL if the filter has none. */
 static json_t *parts_of(const perhaps_filter *filter)
 {
     json_t *parts = NULL;
@@ -113,7 +123,8 @@ static json_t *parts_of(const perhaps_filter *filter)
     return parts;
 }
 
-/* What is to be known of this filter, and what can be done about it.  NULL: nothing. */
+/* Returns what its owner should know about this filter, and do about it; NULL if there is
+ * nothing. */
 static json_t *notes_of(const struct perhaps_stats *stats)
 {
     const struct perhaps_plan *plan = &stats->plan;
@@ -135,7 +146,7 @@ static json_t *notes_of(const struct perhaps_stats *stats)
     return NULL;
 }
 
-/* "2026-11-21T19:38:06Z". */
+/* Returns a time as "2026-11-21T19:38:06Z"; null if it is not known. */
 static json_t *moment_of(uint64_t seconds)
 {
     char text[32];
@@ -147,7 +158,7 @@ static json_t *moment_of(uint64_t seconds)
     return json_string(text);
 }
 
-/* What is told of every filter, and behind it what else there is to tell of this one. */
+/* Prints what is told of every filter, and then 'rest', which is for this place. */
 static void print_info(const struct target *target, const struct perhaps_stats *stats,
                        json_t *layout, json_t *keys, json_t *estimated, json_t *rest)
 {
@@ -217,7 +228,8 @@ void verb_info(const struct settings *settings)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
-/* Beside the lines for people: the exit status tells "damaged" from "could not be checked". */
+/* Checks every page.  The exit status tells a damaged filter from one that could not be
+ * checked. */
 static void verify_file(const struct settings *settings)
 {
     const struct target *target = target_open(settings, settings->filter);
@@ -245,7 +257,8 @@ static void verify_file(const struct settings *settings)
     leave(error ? STATUS_NO : STATUS_YES);
 }
 
-/* Of one that cannot be opened, since some of it is lost, too. */
+/* Checks all partitions.  It also works for a filter that cannot be opened, since some of it is
+ * lost. */
 static void verify_servers(const struct settings *settings)
 {
     const struct target *target = remote_new(settings, settings->filter, "verifying");
@@ -281,8 +294,8 @@ void verb_verify(const struct settings *settings)
 
 /* ---- Plan ------------------------------------------------------------------------------ */
 
-/* The filters that have all that is needed, in the order of the registry: every kind, and those
- * that are made of filters with every base.  One that forgets is none for who wants a set. */
+/* The filters that can do what is needed, in the order of the registry: every kind, and
+ * composites with every base.  Kinds that forget are only for --window. */
 struct others {
     const struct settings *settings;
     const struct perhaps_plan *chosen;
@@ -290,6 +303,7 @@ struct others {
     json_t *rows;
 };
 
+/* Adds a row for this plan, unless it is the chosen one. */
 static void add_row(struct others *others, const struct perhaps_plan *plan)
 {
     const char *base = plan->base;
@@ -304,6 +318,7 @@ static void add_row(struct others *others, const struct perhaps_plan *plan)
                                     fact_until(others->settings, plan)));
 }
 
+/* Adds a row for each base with which the composite can be made. */
 static void try_bases(struct others *others)
 {
     const struct perhaps_kind *base;
@@ -316,6 +331,7 @@ static void try_bases(struct others *others)
     }
 }
 
+/* Returns the table of the other filters that can do what is needed. */
 static json_t *others_of(const struct settings *settings, const struct perhaps_options *options,
                          const struct perhaps_plan *chosen)
 {
@@ -339,8 +355,8 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
     return others.rows;
 }
 
-/* The cheapest of some stricter rates, for which a kind may need fewer lines or counters: of
- * the same bits a key as 'plan', if none is cheaper by a hundredth. */
+/* Finds the cheapest of some stricter rates, for which a kind may need fewer lines or counters.
+ * If none saves a hundredth, *cheapest is a copy of 'plan'. */
 static void find_cheaper(const struct perhaps_options *options, const struct perhaps_plan *plan,
                          struct perhaps_plan *cheapest)
 {
@@ -355,7 +371,8 @@ static void find_cheaper(const struct perhaps_options *options, const struct per
     }
 }
 
-/* NULL for people, null under --json: there is none. */
+/* Returns the stricter rate that is cheaper.  If there is none, returns NULL for people and
+ * null under --json. */
 static json_t *cheaper_of(const struct settings *settings,
                           const struct perhaps_options *options,
                           const struct perhaps_plan *plan)

@@ -1,3 +1,9 @@
+/* input.c - the inputs of a verb that reads keys: checked, read, counted, and their errors
+ * told.
+ *
+ * It puts two stages before those of the verb (reading, splitting) and one behind them
+ * (counting lines, for messages).  It also finds out how many keys the inputs have, for verbs
+ * that make a filter and were not told. */
 #include "input.h"
 
 #include <assert.h>
@@ -16,6 +22,7 @@
 #include "numbers.h"
 #include "stop.h"
 
+/* The inputs of one run.  It owns the reader and the blocks. */
 struct input {
     const struct settings *settings;
     struct reader *reader;
@@ -23,13 +30,14 @@ struct input {
     struct block *block;
     size_t nblocks, nthreads;
     struct key_form form;
-    bool (*split)(void *form, struct block *block);
-    bool counts; /* what it finds out is said when the work is done */
+    bool (*split)(void *form, struct block *block); /* block_split(), or what only counts */
+    bool counts; /* only counts: the run that follows will report skipped lines */
 
-    /* Of the blocks that have gone through all stages. */
+    /* Of the blocks that have gone through all stages.  The stage that counts is in order, so
+     * only 'nkeys', which the progress line reads, must be atomic. */
     atomic_uint_fast64_t nkeys;
-    size_t source;   /* that the last of them was from */
-    uint64_t nlines; /* of that source */
+    size_t source;   /* the path that the last of them was from */
+    uint64_t nlines; /* how many of its lines were counted */
     uint64_t nskipped;
     struct place {
         size_t source;
@@ -55,8 +63,9 @@ static int stat_input(const char *path, struct stat *st)
     return is_standard_input(path) ? fstat(STDIN_FILENO, st) : stat(path, st);
 }
 
-/* What can be told before the work begins: all files are there.  Returns the size of all, or 0
- * if one of them does not know its own. */
+/* Ends the program if an input is missing, cannot be read, is a folder, or holds no lines: it
+ * is better to know that before the work begins.  Returns the size of all inputs, or 0 if one
+ * does not tell its size. */
 static uint64_t check_inputs(const struct settings *settings)
 {
     bool known = !settings->keys.count;
@@ -109,8 +118,9 @@ static bool read_block(void *context, struct block *block)
     return block->holds == BLOCK_RECORDS;
 }
 
-/* ---- The last: counting lines, which takes that it is done in order ---------------- */
+/* ---- The last stage: counting lines -------------------------------------------------- */
 
+/* Finds the number of the first line of each block, which needs that blocks come in order. */
 static bool count_lines(void *context, struct block *block)
 {
     struct input *input = context;
@@ -127,7 +137,7 @@ static bool count_lines(void *context, struct block *block)
     return true;
 }
 
-/* Has the keys of the command line read in place of files. */
+/* Gives the reader the keys of the command line, to be read instead of files. */
 static void give_keys(struct reader *reader, const struct settings *settings)
 {
     const struct words *keys = &settings->keys;
@@ -152,6 +162,8 @@ size_t input_nthreads(const struct settings *settings)
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
+/* A thread has one block to work on and one that waits for its turn; one more is there to be
+ * read into. */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints)
 {
     uint64_t total_nbytes = check_inputs(settings);
@@ -207,10 +219,10 @@ uint64_t input_nkeys(const struct input *input)
     return atomic_load(&input->nkeys);
 }
 
-/* What the filter has against a key. */
+/* Returns what the filter has against a key, as the end of a message. */
 static const char *key_problem(const struct input *input, int error)
 {
-    if (error == PERHAPS_ERR_ARGUMENT) /* of a key only its size can be wrong */
+    if (error == PERHAPS_ERR_ARGUMENT) /* only the size of a key can be wrong */
         return "not 16 bytes: the filter takes keys that are hashes already";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n or with --grow";
@@ -222,7 +234,8 @@ static const char *key_problem(const struct input *input, int error)
     return why(error);
 }
 
-/* Lines that were skipped are said to be.  If all were it is no matter of some bad lines. */
+/* Reports skipped lines.  If every line was skipped, --field or --delimiter is wrong rather
+ * than some lines: that ends the program. */
 static void settle_skipped(const struct input *input, const char *outcome)
 {
     const struct settings *s = input->settings;
@@ -256,18 +269,21 @@ void input_settle(const struct input *input, const struct block *last, const cha
 /* ---- How many keys differ, about ---------------------------------------------------- */
 
 /* HyperLogLog (Flajolet et al., AofA 2007) with the estimator of Ertl, "New cardinality
- * estimation algorithms for HyperLogLog sketches" (2017), which has no bias at any size: in
- * 64 KiB, so that a filter of lines that repeat is planned for what differs. */
+ * estimation algorithms for HyperLogLog sketches" (2017), which has no bias at any size.  It
+ * takes 64 KiB.  With its estimate, a filter for lines that repeat is planned for the different
+ * ones. */
 enum { DISTINCT_BITS = 16, DISTINCT_COUNTERS = 1 << DISTINCT_BITS };
 
-/* All zero: no key yet. */
+/* The highest rank of a hash that came to each counter.  All zero: no key came.  Any number of
+ * threads may add to it. */
 struct distinct {
     _Atomic uint8_t rank[DISTINCT_COUNTERS];
 };
 
 enum { RANK_MAX = 64 - DISTINCT_BITS };
 
-/* A counter grows a few times in all, so threads hardly ever meet here. */
+/* Raises a counter to 'rank'.  A counter grows only a few times in all, so threads hardly ever
+ * meet here. */
 static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
 {
     uint8_t before = atomic_load_explicit(counter, memory_order_relaxed);
@@ -277,6 +293,8 @@ static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
         continue;
 }
 
+/* A stage, with a struct distinct.  The highest bits of the hash choose the counter.  The rank
+ * is the place of the first 1 among the other bits; a 1 behind them ends the search. */
 static bool distinct_add(void *context, struct block *block)
 {
     struct distinct *distinct = context;
@@ -289,7 +307,8 @@ static bool distinct_add(void *context, struct block *block)
     return true;
 }
 
-/* Sum over k >= 0 of 2^(k-1) x^(2^k), and x: the share x of counters that are still zero. */
+/* Returns x and the sum over k >= 1 of 2^(k-1) x^(2^k), where x is the share of counters that
+ * are still zero. */
 static double sigma(double x)
 {
     double sum = x, before, weight = 1;
@@ -304,7 +323,8 @@ static double sigma(double x)
     return sum;
 }
 
-/* A number that is not exceeded: the estimate and six times its deviation of 0.41 %. */
+/* Returns a number that the number of different keys does not exceed: the estimate and six
+ * times its standard deviation, which is 0.41 %. */
 static uint64_t distinct_bound(const struct distinct *distinct)
 {
     const double deviation = 1.04 / 256; /* 1.04 / sqrt(counters) */
@@ -312,7 +332,7 @@ static uint64_t distinct_bound(const struct distinct *distinct)
     double count[RANK_MAX + 2] = { 0 };
     for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
         count[atomic_load_explicit(&distinct->rank[i], memory_order_relaxed)]++;
-    double z = 0; /* what a counter at its end adds, one in 2^48 keys, is nothing beside */
+    double z = 0; /* counters at their end are left out: they add one in 2^48 keys */
     for (unsigned rank = RANK_MAX; rank >= 1; rank--)
         z = (z + count[rank]) / 2;
     z += counters * sigma(count[0] / counters);
@@ -322,7 +342,8 @@ static uint64_t distinct_bound(const struct distinct *distinct)
 
 /* ---- Counting ---------------------------------------------------------------------- */
 
-/* Pipes and devices give their bytes once.  Returns the first that is one, or NULL. */
+/* Returns the first input that is a pipe or a device, whose bytes cannot be read twice; or
+ * NULL. */
 static const char *find_pipe(const struct settings *settings)
 {
     for (size_t i = 0; i < settings->ninputs; i++) {
@@ -334,14 +355,17 @@ static const char *find_pipe(const struct settings *settings)
     return NULL;
 }
 
+/* Takes the place of block_split() where only the number of lines is wanted. */
 static bool count_block(void *form, struct block *block)
 {
     block->count = lines_count(block->text, block->nbytes, ((struct key_form *)form)->end);
     return true;
 }
 
-/* Counts those that differ, where repeats are expected and need no room; else, with NULL, all,
- * which takes only looking for where lines end. */
+/* Reads all inputs.  Returns how many keys differ, at most, if 'distinct' is given: verbs that
+ * store a key once need no room for repeats.  Else returns the number of all keys, which takes
+ * only finding the ends of lines.  Standard input, if it is a file, is then at its old place
+ * again. */
 static uint64_t count_all(struct input *input, struct distinct *distinct)
 {
     const struct stage add = { distinct_add, distinct, .in_order = false };
@@ -356,6 +380,8 @@ static uint64_t count_all(struct input *input, struct distinct *distinct)
     return input_nkeys(input) < bound ? input_nkeys(input) : bound;
 }
 
+/* Returns the capacity for the keys of the inputs.  build leaves room for keys that are added
+ * later. */
 static uint64_t count_keys(const struct settings *settings)
 {
     bool once = settings->verb->bit == DEDUP || settings->counts;

@@ -1,3 +1,7 @@
+/* messages.c - what the program says, on stderr and as facts on stdout, and how it ends.
+ *
+ * Facts are JSON objects: --json prints them as they are, and for people they become a table
+ * with names as labels.  So each verb lists its facts once. */
 #include "messages.h"
 
 #include <ctype.h>
@@ -29,9 +33,11 @@ double seconds_worked(const struct settings *settings)
 
 /* ---- Progress ---------------------------------------------------------------------- */
 
-#define PATIENCE_S 1.0 /* shorter work needs no bar */
+/* In seconds.  Work that takes less time needs no progress line. */
+#define PATIENCE_S 1.0
 #define REDRAW_S   0.2
 
+/* Whether the terminal shows the progress line. */
 static bool on_screen;
 
 void progress_start(struct progress *progress, const struct settings *settings,
@@ -74,7 +80,8 @@ void progress_erase(void)
 
 /* ---- One line ---------------------------------------------------------------------- */
 
-/* Of an address as it was typed: what stands before its last @ is nobody's business. */
+/* Removes from every address in the line what stands before its last @: an address may be
+ * printed as it was typed, with a password. */
 static void hide_password(char *line)
 {
     static const char scheme[] = "://";
@@ -87,6 +94,8 @@ static void hide_password(char *line)
     }
 }
 
+/* Prints one line on stderr.  All messages come through here, so that no text in them can forge
+ * a second line or control the terminal. */
 static void print_line(const char *format, va_list arguments)
 {
     char line[8192];
@@ -124,6 +133,8 @@ void fail_interrupted(const char *outcome)
     leave(128 + stop_signal());
 }
 
+/* Standard output is flushed here, because what it still holds may not fit on the disk.  A pipe
+ * whose reader has gone ends us as SIGPIPE would, without a message. */
 void leave(int status)
 {
     if (fflush(stdout) != 0 || ferror(stdout)) {
@@ -179,7 +190,7 @@ static bool ends_in(const char *text, const char *end)
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* A name as people read it: "fpr_now" is "fpr now". */
+/* Returns a name as people read it: "fpr_now" is "fpr now". */
 static struct text label_of(const char *name)
 {
     struct text label = text_of("%s", name);
@@ -189,14 +200,14 @@ static struct text label_of(const char *name)
     return label;
 }
 
-/* Of a number of bytes, other than those that fit a line. */
+/* Returns whether this is a number of bytes that is worth a prefix. */
 static bool is_size(const char *name, const json_t *value)
 {
     return json_is_integer(value) && ends_in(name, "bytes") &&
            json_integer_value(value) >= 1000;
 }
 
-/* Of what is no text. */
+/* Returns a value that is not a text, as people read it. */
 static struct text value_of(const json_t *value, int digits)
 {
     if (json_is_integer(value))
@@ -206,7 +217,7 @@ static struct text value_of(const json_t *value, int digits)
     return text_of(json_is_true(value) ? "yes" : json_is_null(value) ? "-" : "no");
 }
 
-/* "body_bytes": 18650112 becomes "body bytes    18,650,112  (18.7 MB)". */
+/* Makes of "body_bytes": 18650112 the line "body bytes    18,650,112  (18.7 MB)". */
 static void print_fact(const char *name, const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -216,7 +227,7 @@ static void print_fact(const char *name, const json_t *value)
     putchar('\n');
 }
 
-/* A cell of a column, or its head (value NULL). */
+/* Returns the text of a cell, or of the head of its column (value NULL). */
 static struct text cell_of(const char *name, const json_t *value)
 {
     if (!value)
@@ -226,7 +237,8 @@ static struct text cell_of(const char *name, const json_t *value)
     return json_is_string(value) ? text_of("%s", json_string_value(value)) : value_of(value, 3);
 }
 
-/* Names to the left, but for the last column; numbers to the right. */
+/* Prints a cell, or the head of its column, as wide as the widest cell.  Numbers and the last
+ * column are aligned to the right, other columns to the left. */
 static void print_cell(json_t *rows, const char *name, const json_t *value)
 {
     size_t width = strlen(cell_of(name, NULL).s);
@@ -241,7 +253,7 @@ static void print_cell(json_t *rows, const char *name, const json_t *value)
     printf(left ? "  %-*s" : "  %*s", (int)width, cell_of(name, value).s);
 }
 
-/* Objects with the same members. */
+/* Prints objects with the same members as a table with a title. */
 static void print_rows(const char *title, json_t *rows)
 {
     const char *name;
@@ -257,6 +269,8 @@ static void print_rows(const char *title, json_t *rows)
     putchar('\n');
 }
 
+/* Prints facts: a fact that is an object as its members, an array of objects as a table, and
+ * any other array as one line for each member. */
 static void print_table(json_t *facts)
 {
     const char *name;
@@ -284,7 +298,8 @@ void print_facts(const struct settings *settings, json_t *facts)
     json_decref(facts);
 }
 
-/* How many bytes the character at 'text' has; 0 if it is not UTF-8.  jansson is the judge. */
+/* Returns how many bytes the character at 'text' has; 0 if it is not UTF-8.  jansson decides,
+ * since it is the one that would refuse the text. */
 static size_t character_nbytes(const char *text, size_t left)
 {
     for (size_t nbytes = 1; nbytes <= 4 && nbytes <= left; nbytes++) {

@@ -1,3 +1,7 @@
+/* numbers.c - numbers and times, from text and to text.
+ *
+ * Whole numbers and times are read as digits and a power of ten, not as floating point, so that
+ * 1.1M is exactly 1,100,000. */
 #include "numbers.h"
 
 #include <ctype.h>
@@ -12,8 +16,8 @@
 
 #define DIGITS "0123456789"
 
-/* How many characters a number that is written 1,000,000 has up to there; 0: it has no commas,
- * or not at every third digit. */
+/* Returns how many characters belong to the number up to the end of its commas, if it is
+ * written as 1,000,000; 0 if a comma is not before every third digit. */
 static size_t grouped_length(const char *text)
 {
     size_t length = strspn(text, DIGITS);
@@ -27,8 +31,8 @@ static size_t grouped_length(const char *text)
     return length;
 }
 
-/* Reads the digits around a decimal point as one integer, and sets *power to the power of ten
- * that it is to be multiplied by.  Returns what follows, or NULL. */
+/* Reads the digits before and behind a decimal point as one integer, and subtracts from *power
+ * the number of digits behind it.  Returns what follows, or NULL. */
 static const char *read_digits(const char *text, uint64_t *digits, long *power)
 {
     bool point = false, some = false;
@@ -49,8 +53,8 @@ static const char *read_digits(const char *text, uint64_t *digits, long *power)
     return some ? text : NULL;
 }
 
-/* Adds the powers of ten of "e9" and of "M" or "MB" to *power.
- * Returns what follows, or NULL. */
+/* Adds the power of ten of "e9", of "M" or of "MB" to *power.  Returns what follows, or
+ * NULL. */
 static const char *read_scale(const char *text, long *power)
 {
     static const char prefixes[] = "kmgt";
@@ -69,7 +73,8 @@ static const char *read_scale(const char *text, long *power)
     return text + 1 + (toupper((unsigned char)text[1]) == 'B');
 }
 
-/* Sets *n to digits times ten to the power.  false if that is not a whole number below 2^64. */
+/* Sets *n to digits times ten to the power.  Returns false if that is not a whole number below
+ * 2^64. */
 static bool scale(uint64_t digits, long power, uint64_t *n)
 {
     for (; power < 0 && digits; power++) {
@@ -96,9 +101,10 @@ bool read_number(const char *text, uint64_t *n)
     return scale(digits, power, n);
 }
 
+/* Units of time, the smallest first. */
 static const struct unit {
     const char *name;
-    uint64_t ms, least; /* of which so many or more are written by it: people say 24h */
+    uint64_t ms, least; /* a period of fewer units than 'least' is written in a smaller one */
 } units[] = { { "ms", 1, 1 },      { "s", 1000, 1 },     { "m", 60000, 1 },
               { "h", 3600000, 1 }, { "d", 86400000, 2 }, { "w", 604800000, UINT64_MAX } };
 
@@ -159,6 +165,8 @@ struct text counted(uint64_t n, const char *noun)
     return text_of("%s %s%s", grouped(n).s, noun, n == 1 ? "" : "s");
 }
 
+/* Three digits tell enough.  999.5 and more would be rounded to 1000, and so takes the next
+ * prefix. */
 struct text scaled(double x, const char *unit)
 {
     static const char prefixes[] = "kMGTPE";
@@ -183,7 +191,8 @@ struct text duration(double seconds)
     return text_of("%llu h %02llu min", whole / 3600, whole / 60 % 60);
 }
 
-/* The largest unit that leaves no rest. */
+/* Takes the largest unit of which the period is a multiple.  People say 24h, not 1d, and 7d,
+ * not 1w: see 'least'. */
 struct text period(uint64_t ms)
 {
     const struct unit *unit = &units[NUNITS - 1];
@@ -205,6 +214,7 @@ struct text expectation(double x)
     return x < 0.01 ? text_of("fewer than 0.01") : text_of("about %.2g", x);
 }
 
+/* Small shares have no percent sign, since 0.00021 % is hard to read. */
 struct text share(double x)
 {
     return x >= 0.0001 ? text_of("%.2g %%", x * 100) : text_of("%.2g", x);
@@ -212,8 +222,8 @@ struct text share(double x)
 
 /* ---- Points in time ---------------------------------------------------------------- */
 
-/* A cursor goes over the text; what does not find what it expects leaves it there, and the text
- * is then not at its end. */
+/* A place in the text, which the functions below move on past what they read.  They return
+ * false if they do not find what they expect. */
 struct cursor {
     const char *at, *end;
 };
@@ -230,7 +240,7 @@ static bool take(struct cursor *c, char wanted)
     return found;
 }
 
-/* Exactly so many digits. */
+/* Reads exactly 'count' digits. */
 static bool take_digits(struct cursor *c, unsigned count, int64_t *n)
 {
     *n = 0;
@@ -239,7 +249,8 @@ static bool take_digits(struct cursor *c, unsigned count, int64_t *n)
     return count == 0;
 }
 
-/* ".123", if it is there; finer digits are passed over. */
+/* Reads ".123", if it is there, and adds it to *ms.  Passes over digits that are finer than a
+ * millisecond. */
 static bool take_fraction(struct cursor *c, int64_t *ms)
 {
     if (!take(c, '.'))
@@ -250,7 +261,9 @@ static bool take_fraction(struct cursor *c, int64_t *ms)
     return some;
 }
 
-/* Days from 1970-01-01, by years that begin in March, so that the odd day comes last. */
+/* Returns the days from 1970-01-01 to a date of the Gregorian calendar.  A year begins here in
+ * March, so that the odd day of a leap year comes last; the months from March on have 153 days
+ * in every five. */
 static int64_t days_of(int64_t year, int64_t month, int64_t day)
 {
     year -= month <= 2;
@@ -277,7 +290,7 @@ static bool take_date(struct cursor *c, int64_t *days)
     return true;
 }
 
-/* A leap second is the first one of the next minute. */
+/* Reads "19:38:06.123".  A leap second is taken for the first second of the next minute. */
 static bool take_time(struct cursor *c, int64_t *ms)
 {
     int64_t hours, minutes, seconds;
@@ -288,7 +301,8 @@ static bool take_time(struct cursor *c, int64_t *ms)
     return hours < 24 && minutes < 60 && seconds <= 60 && take_fraction(c, ms);
 }
 
-/* "Z", "+01:00", "-0130", "+01" or nothing. */
+/* Reads "Z", "+01:00", "-0130", "+01" or nothing.  Sets *ms to how far the zone is ahead of
+ * UTC. */
 static bool take_zone(struct cursor *c, int64_t *ms)
 {
     int64_t hours, minutes = 0;
@@ -315,7 +329,8 @@ static bool take_iso(struct cursor *c, int64_t *ms)
     return true;
 }
 
-/* Up to the year 9999: a number that is larger is one of milliseconds, or no time at all. */
+/* Reads seconds since 1970, up to the year 9999: a larger number is one of milliseconds, or no
+ * time at all. */
 static bool take_seconds(struct cursor *c, int64_t *ms)
 {
     const int64_t most_s = INT64_C(253402300799);
@@ -327,6 +342,7 @@ static bool take_seconds(struct cursor *c, int64_t *ms)
     return some && seconds <= most_s && take_fraction(c, ms);
 }
 
+/* A date has a '-' behind its year. */
 bool read_moment(const char *text, size_t nbytes, uint64_t *ms)
 {
     struct cursor c = { text, text + nbytes };

@@ -1,3 +1,7 @@
+/* output.c - makes the output of a block, and writes it to standard output.
+ *
+ * Records that are printed as they are stay in the text of their block: those that are wanted
+ * are moved together.  Output that adds something to the records has a room of its own. */
 #include "output.h"
 
 #include <errno.h>
@@ -10,13 +14,13 @@
 
 #include "messages.h"
 
-/* Records are moved as they come, kept or not, in pieces of this size: which ones are kept is
- * as random as the keys, and a branch that is guessed wrong takes longer than a line.  A long
- * record is moved only if it is kept. */
+/* Every record is moved, wanted or not, in pieces of this size.  Which records are wanted is as
+ * random as the keys, and a branch that the CPU mispredicts takes longer than moving a line.  A
+ * long record is moved only if it is wanted. */
 enum { PIECE_NBYTES = BLOCK_SLACK_NBYTES, LONG_NBYTES = 256 };
 
-/* Moves a record down to 'to', which it overlaps by no piece.  Returns where the next one
- * goes. */
+/* Moves a record down to 'to', which is at least a piece below it.  Returns where the next
+ * record goes. */
 static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
 {
     if (nbytes > LONG_NBYTES)
@@ -26,8 +30,9 @@ static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
     return to + (kept ? nbytes : 0);
 }
 
-/* Returns the place behind the records that are kept from 'i' on, the first of which lies
- * where it shall or not a piece's size above it. */
+/* Moves the first records one by one, as long as the next one lies less than a piece above its
+ * new place, since a piece would then overlap itself.  Moves *to on, and counts in *nkept.
+ * Returns how many records were dealt with. */
 static size_t keep_first(const struct block *block, bool wanted, char **to, size_t *nkept)
 {
     size_t i = 0;
@@ -62,20 +67,22 @@ size_t output_keep(struct block *block, bool wanted)
     return nkept;
 }
 
+/* Returns the end of what it appended. */
 static char *append(char *to, const char *bytes, size_t nbytes)
 {
     memcpy(to, bytes, nbytes);
     return to + nbytes;
 }
 
-/* For output that does not fit in the place of the records: 'more_nbytes' more for each. */
+/* Makes room for output that does not fit into the place of the records: 'more_nbytes' more for
+ * each.  Returns NULL if there is no memory. */
 static char *make_room(struct block *block, size_t more_nbytes)
 {
     size_t nbytes = block->nbytes + block->ndone * more_nbytes + 1;
     return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
 }
 
-/* "a,b", or "no". */
+/* Appends "a,b" or "no".  The answer of filter i is answer[i * stride].  Returns the end. */
 static char *append_names(char *to, const char *const *name, size_t nnames, const bool *answer,
                           size_t stride)
 {
@@ -110,7 +117,7 @@ bool output_names(struct block *block, const char *const *name, size_t nnames,
 
 bool output_numbers(struct block *block)
 {
-    enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1, or 15+ */
+    enum { NUMBER_NBYTES = 1 + 20 }; /* a tab and 2^64 - 1 */
     char *to = make_room(block, NUMBER_NBYTES);
     if (!to)
         return false;
@@ -146,7 +153,7 @@ bool output_write(struct output *output, const struct block *block)
 void output_settle(const struct output *output, const char *outcome)
 {
     if (output->error == EPIPE)
-        leave(128 + SIGPIPE); /* who reads has read enough */
+        leave(128 + SIGPIPE); /* the reader of the pipe has read enough */
     if (output->error)
         fail("standard output: %s%s", strerror(output->error), outcome);
 }

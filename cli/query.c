@@ -1,3 +1,7 @@
+/* query.c - the verbs query and count: they read filters, and print lines.
+ *
+ * Any number of threads ask the filters about blocks of keys and make the output of the blocks;
+ * one stage in order prints it. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,17 +13,19 @@
 #include "stop.h"
 #include "target.h"
 
+/* One run.  The stages read it; only print_block(), which is in order, counts and writes. */
 struct query {
     const struct settings *settings;
-    bool (*ask)(void *query, struct block *block);
+    bool (*ask)(void *query, struct block *block); /* the stage: ask_block() or count_block() */
     size_t ntargets;
     struct target *target[WORDS_MOST];
-    _Atomic(const struct target *) failed; /* one on servers, if any has */
+    _Atomic(const struct target *) failed; /* one on servers that failed, if any did */
     struct input *input;
     struct output output;
-    uint64_t nselected;
+    uint64_t nselected; /* keys that query prints; for count those that are there */
 };
 
+/* Asks one filter about the keys of a block. */
 static bool ask_one(struct query *query, const struct target *target, struct block *block,
                     size_t *npresent)
 {
@@ -29,7 +35,8 @@ static bool ask_one(struct query *query, const struct target *target, struct blo
     return ok;
 }
 
-/* A key is there if it is in any of them.  Keeps a row of answers for each filter. */
+/* Asks all filters: a key is there if it is in any of them.  Keeps the answers of each filter
+ * in the room of the verb, one filter after the other, for label(). */
 static bool ask_several(struct query *query, struct block *block, size_t *npresent)
 {
     const size_t count = block->count;
@@ -52,6 +59,8 @@ static bool ask_several(struct query *query, struct block *block, size_t *nprese
     return true;
 }
 
+/* Makes the output for --label: each line behind the names of the filters, or behind
+ * "perhaps". */
 static bool label(const struct query *query, struct block *block)
 {
     static const char *const perhaps[] = { "perhaps" };
@@ -62,6 +71,7 @@ static bool label(const struct query *query, struct block *block)
     return block_met(block, ok ? 0 : PERHAPS_ERR_MEMORY);
 }
 
+/* A stage, with a struct query: asks about the keys of a block and makes its output. */
 static bool ask_block(void *context, struct block *block)
 {
     struct query *query = context;
@@ -79,6 +89,8 @@ static bool ask_block(void *context, struct block *block)
     return true;
 }
 
+/* A stage, with a struct query: counts the keys of a block one by one, and makes its output.
+ * After an error the output has the keys before it. */
 static bool count_block(void *context, struct block *block)
 {
     const struct query *query = context;
@@ -96,6 +108,8 @@ static bool count_block(void *context, struct block *block)
     return block_met(block, error) && !block->problem;
 }
 
+/* A stage, with a struct query: prints the output of a block.  Returns false if --any needs no
+ * more. */
 static bool print_block(void *context, struct block *block)
 {
     struct query *query = context;
@@ -104,14 +118,14 @@ static bool print_block(void *context, struct block *block)
     return output_write(&query->output, block) && !enough;
 }
 
-/* How many of the keys that were asked are perhaps there. */
+/* Returns how many of the keys that were asked are perhaps there. */
 static uint64_t npresent_of(const struct query *query)
 {
     return query->settings->invert ? input_nkeys(query->input) - query->nselected
                                    : query->nselected;
 }
 
-/* "F", or "any of 3 filters". */
+/* Writes "F", or "any of 3 filters". */
 static const char *name_of(const struct query *query, char name[1024])
 {
     if (query->ntargets == 1)
@@ -121,6 +135,8 @@ static const char *name_of(const struct query *query, char name[1024])
     return name;
 }
 
+/* Ends the program if something went wrong.  With --any a selected key is the answer, whatever
+ * happened behind it.  An interrupted run says how far it came. */
 static void settle(const struct query *query, const struct block *last)
 {
     char name[1024], outcome[2048] = "";
@@ -144,12 +160,14 @@ static json_t *names_of(const struct query *query)
     return names;
 }
 
+/* Prints what -c and --json ask for; otherwise nothing, as grep, since the output goes into
+ * pipes. */
 static void report(const struct query *query)
 {
     const struct settings *s = query->settings;
     if (s->count)
         printf("%ju\n", (uintmax_t)query->nselected);
-    if (!s->json) /* its output goes into pipes: it says no more than grep */
+    if (!s->json)
         return;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
     json_t *facts =
@@ -159,7 +177,8 @@ static void report(const struct query *query)
     summarize(s, facts, "%s", "");
 }
 
-/* Printing into a file that is read grows it for ever. */
+/* Ends the program if it would print into a file that it reads, which would then grow for
+ * ever. */
 static void refuse_loop(const struct settings *settings)
 {
     struct stat out;
@@ -167,7 +186,7 @@ static void refuse_loop(const struct settings *settings)
         input_refuse(settings, &out, "standard output");
 }
 
-/* Before any line is read. */
+/* Ends the program if the filter cannot count, before any line is read. */
 static void check_counts(const struct target *target)
 {
     uint64_t count;
@@ -175,6 +194,7 @@ static void check_counts(const struct target *target)
         fail("%s: its kind cannot count: build it with --count", target->path);
 }
 
+/* Opens the filters, takes the keys through the stages, and reports. */
 static void run_query(struct query *query)
 {
     const struct settings *s = query->settings;

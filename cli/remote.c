@@ -1,3 +1,7 @@
+/* remote.c - the filter that a verb works on, on servers: opened, asked and added to.
+ *
+ * A perhaps_cluster is for one thread at a time.  So every thread that works on a block takes a
+ * handle from a list, which grows to as many as work at once. */
 #include "target.h"
 
 #include <pthread.h>
@@ -7,18 +11,21 @@
 #include "messages.h"
 #include "stop.h"
 
+/* An open filter, with its connections. */
 struct handle {
     perhaps_cluster *cluster;
     bool open;
-    bool busy; /* somebody works with it; or it failed, and its problem is still to be told */
+    /* A thread works with it; or it has failed, and its problem is still to be told. */
+    bool busy;
     struct handle *next;
 };
 
+/* The list begins with 'first', which is also the handle for all that one thread does alone. */
 struct remote {
-    struct perhaps_cluster_options options; /* of all handles */
+    struct perhaps_cluster_options options; /* for all handles */
     struct progress progress;
     struct handle first;
-    pthread_mutex_t lock; /* of what is in the list */
+    pthread_mutex_t lock; /* of the list and of each 'busy' */
 };
 
 bool is_remote(const char *path)
@@ -32,14 +39,15 @@ bool is_remote(const char *path)
 
 /* ---- Making ready, closing --------------------------------------------------------- */
 
-/* What is on its way shall be finished, so that dedup can print what it has added; unless a
- * server takes long. */
+/* Tells the client whether to give up.  It goes on for a moment after a signal, so that dedup
+ * can print what it has added; but not if a server takes long. */
 static bool is_stopped(void *context)
 {
     (void)context;
     return stop_overdue();
 }
 
+/* Draws the progress of long work, for the client. */
 static void show_progress(void *context, uint64_t done, uint64_t total)
 {
     struct remote *remote = context;
@@ -115,7 +123,7 @@ void remote_open(const struct target *target)
 
 /* ---- Blocks ----------------------------------------------------------------------- */
 
-/* One that nobody works with, or a new one.  Returns NULL if there is no memory. */
+/* Returns a handle that nobody works with, perhaps a new one; NULL if there is no memory. */
 static struct handle *take(struct remote *remote)
 {
     pthread_mutex_lock(&remote->lock);
@@ -132,12 +140,13 @@ static struct handle *take(struct remote *remote)
     return handle;
 }
 
+/* Connects a new handle.  Returns 0 or an error of the client. */
 static int open_handle(struct remote *remote, struct handle *handle)
 {
     struct perhaps_cluster_options options = remote->options;
     if (handle->open)
         return 0;
-    options.progress = NULL; /* is of the first, alone */
+    options.progress = NULL; /* only the first one draws */
     int error = perhaps_cluster_new(&options, &handle->cluster);
     if (!error)
         error = perhaps_cluster_open(handle->cluster);
@@ -145,7 +154,8 @@ static int open_handle(struct remote *remote, struct handle *handle)
     return error;
 }
 
-/* One that failed is not given back: its problem is the block's. */
+/* Gives the handle back.  After an error it stays busy, since the text of its problem, which
+ * the block now has, must not change.  Returns whether there was no error. */
 static bool give_back(struct remote *remote, struct handle *handle, struct block *block,
                       int error)
 {
@@ -159,7 +169,8 @@ static bool give_back(struct remote *remote, struct handle *handle, struct block
     return true;
 }
 
-/* Returns NULL, having noted why in the block, if it has no keys or cannot be worked on. */
+/* Takes a handle for a block and sets all answers to false.  Returns NULL if the block has no
+ * keys, or an error, which is then noted in it. */
 static struct handle *begin(struct remote *remote, struct block *block)
 {
     if (block->count)

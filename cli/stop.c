@@ -1,6 +1,9 @@
-/* A flag alone is not enough: a signal that comes between looking at the flag and read() would
- * be noticed only when the next byte comes, and a signal may be handled by the thread that is
- * not reading.  So the handler writes to a pipe, which everybody who waits watches too. */
+/* stop.c - a signal stops the work, even while a thread waits for input.
+ *
+ * A flag alone is not enough.  A signal that comes between looking at the flag and calling
+ * read() would be noticed only when the next byte comes; and the system may give the signal to
+ * a thread that is not reading.  So the handler writes to a pipe, and every thread that waits
+ * for input watches this pipe, too. */
 #include "stop.h"
 
 #include <errno.h>
@@ -11,12 +14,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static atomic_int caught;
-static atomic_llong first_s;     /* when */
-static int wake[2] = { -1, -1 }; /* never drained: once readable, always readable */
+static atomic_int caught;        /* the signal, or 0 */
+static atomic_llong first_s;     /* when it came, in seconds; 0: never */
+static int wake[2] = { -1, -1 }; /* nobody reads from it: once readable, it stays so */
 
-/* Some senders, such as timeout(1), send a signal twice in a row and mean one; and two threads
- * may handle the two at the same time. */
+/* Some senders, such as timeout(1), send a signal twice in a row and mean one, and two threads
+ * may handle the two at the same time.  So only a signal that comes more than a second after
+ * the first one ends the program. */
 static void on_signal(int number)
 {
     int saved = errno;
@@ -35,7 +39,7 @@ void stop_on_signals(void)
 {
     static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
     if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) != 0)
-        wake[0] = wake[1] = -1; /* poll() overlooks it; a second signal still ends us */
+        wake[0] = wake[1] = -1; /* poll() ignores it; a second signal still ends us */
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         struct sigaction action = { .sa_handler = on_signal }, old;
         sigemptyset(&action.sa_mask);
@@ -65,6 +69,6 @@ bool stop_wait(int fd)
                                 { .fd = wake[0], .events = POLLIN } };
     while (poll(either, 2, -1) < 0)
         if (errno != EINTR && errno != EAGAIN)
-            return true; /* read() will say what is wrong */
+            return true; /* read() will tell what is wrong */
     return either[1].revents == 0;
 }

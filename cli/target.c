@@ -1,3 +1,13 @@
+/* target.c - the filter that a verb works on, in a file: opened, made, locked, saved.
+ *
+ * Of two processes that change a filter, none loses its changes.  A verb that replaces a file
+ * locks it before it reads it, and until it has saved the new file.  While there is no file at
+ * the path, it locks an empty file beside it (.F.lock) instead.  A verb that changes a file in
+ * place has the lock of the library, which several processes share.
+ *
+ * Saving puts a new file at the path, and the lock of the old file is then worth nothing.  So a
+ * process that got a lock looks whether its file is still at the path, and begins again if it
+ * is not. */
 #include "target.h"
 
 #include <errno.h>
@@ -17,8 +27,9 @@
 #include "request.h"
 #include "stop.h"
 
-static struct target *targets; /* that are not closed */
+static struct target *targets; /* the list of all that are not closed */
 
+/* Sets what an error leaves.  The format has one %s, for the path, or none. */
 static void set_outcome(struct target *target, const char *format)
 {
     free(target->outcome);
@@ -28,7 +39,8 @@ static void set_outcome(struct target *target, const char *format)
     }
 }
 
-/* The file of a lock goes before the lock: nobody else has it then. */
+/* Removes the lock file before it gives back the lock, since until then no other process has
+ * it. */
 static void unlock(struct target *target)
 {
     if (target->lock <= 0)
@@ -68,6 +80,7 @@ struct target *target_new(const struct settings *settings, const char *path)
     return targets = target;
 }
 
+/* Returns the format of the outcome while nothing is saved. */
 static const char *outcome_at(const char *path)
 {
     if (!path)
@@ -77,8 +90,8 @@ static const char *outcome_at(const char *path)
 
 /* ---- Reserving a place ------------------------------------------------------------- */
 
-/* Where the file is or will be: what a link names, also if that is nothing yet.
- * NULL: errno. */
+/* Returns where the file is or will be: follows links, also one to a file that does not exist.
+ * The caller frees it.  Returns NULL (errno) if it fails. */
 static char *follow(const char *path)
 {
     char link[PATH_MAX], *next, *place = realpath(path, NULL);
@@ -96,7 +109,8 @@ static char *follow(const char *path)
     return place;
 }
 
-/* perhaps_save() makes a new file in the folder: there the lock has its place, too. */
+/* Ends the program if no file can be made in the folder: perhaps_save() makes a new file there,
+ * and the lock file has its place there, too.  Sets target->lock_path. */
 static void check_folder(struct target *target)
 {
     char *place = follow(target->path), *copy = place ? strdup(place) : NULL;
@@ -115,6 +129,7 @@ static void check_folder(struct target *target)
     }
 }
 
+/* Returns whether the open file is the one at 'path'. */
 static bool same_file(int fd, const char *path)
 {
     struct stat a, b;
@@ -122,8 +137,9 @@ static bool same_file(int fd, const char *path)
            a.st_ino == b.st_ino;
 }
 
-/* Others that change the file in place have it for themselves for a moment, to begin and to
- * end: whoever only wants to share it waits for that. */
+/* Tries to lock the file for 'wait_ms'.  Returns false (errno) if it cannot.  Processes that
+ * change the file in place have it alone for a moment when they begin and end, so one that
+ * wants to share it waits for some seconds even without --wait. */
 static bool try_lock(int fd, int how, uint64_t wait_ms)
 {
     enum { MOMENT_MS = 10, PATIENCE_MS = 5000 };
@@ -140,11 +156,12 @@ static bool try_lock(int fd, int how, uint64_t wait_ms)
     return true;
 }
 
+/* Ends the program because the file cannot be locked. */
 static _Noreturn void fail_lock(struct target *target)
 {
     int error = errno;
-    close(target->lock); /* and leave the file to who has the lock */
-    target->lock = 0;
+    close(target->lock);
+    target->lock = 0; /* so unlock() leaves the lock file to the process that has the lock */
     if (stop_signal())
         fail_interrupted("");
     if (error == EWOULDBLOCK)
@@ -153,9 +170,10 @@ static _Noreturn void fail_lock(struct target *target)
     fail("%s: cannot be locked: %s", target->path, strerror(error));
 }
 
-/* perhaps_save() puts a new file at the path, so whoever waited for the lock of the old one
- * must look again.  'how' is LOCK_EX, or LOCK_SH beside others that have it so.  Where there
- * are no locks what is new can be made all the same.  Returns whether the file is there. */
+/* Locks the file at 'path', which perhaps_save() of another process may replace meanwhile.
+ * 'flags' is O_CREAT to make a lock file, else 0; 'how' is LOCK_EX or LOCK_SH.  Returns whether
+ * the file is there.  If a lock file cannot be locked because this file system has no locks, a
+ * new filter can be made all the same. */
 static bool lock_file(struct target *target, const char *path, int flags, int how)
 {
     do {
@@ -175,8 +193,8 @@ static bool lock_file(struct target *target, const char *path, int flags, int ho
     return true;
 }
 
-/* Locks the file; or while there is none a file beside it, which everybody who would make it
- * locks too. */
+/* Locks the file; or, while there is none, the lock file, which every process locks that would
+ * make the file.  Sets target->fresh. */
 static void lock(struct target *target)
 {
     struct stat st;
@@ -192,7 +210,7 @@ static void lock(struct target *target)
         target->fresh = stat(target->path, &st) != 0;
         if (target->fresh)
             return;
-        unlock(target); /* somebody has made it meanwhile */
+        unlock(target); /* another process has made the file meanwhile */
     }
 }
 
@@ -207,11 +225,11 @@ struct target *target_reserve(const struct settings *settings, const char *path)
     if (exists && S_ISDIR(st.st_mode))
         fail("%s: %s", path, strerror(EISDIR));
     if (exists && !S_ISREG(st.st_mode))
-        return target; /* a device or pipe is written to */
+        return target; /* a device or pipe is written to directly */
     check_folder(target);
     lock(target);
     if (!exists && !target->fresh)
-        set_outcome(target, outcome_at(path)); /* while we waited somebody has made it */
+        set_outcome(target, outcome_at(path)); /* another process made it while we waited */
     return target;
 }
 
@@ -227,7 +245,7 @@ struct target *target_reserve_output(const struct settings *settings)
     return target;
 }
 
-/* An empty file holds nothing that could be missed. */
+/* An empty file holds nothing that anybody could miss. */
 void target_check_replaced(const struct target *target)
 {
     const char *path = target->path;
@@ -262,13 +280,14 @@ void target_create(struct target *target, struct size size)
 
 /* ---- Opening one ------------------------------------------------------------------- */
 
-/* Verbs that only look at a filter, or put two together, hash no key. */
+/* Verbs that only look at a filter, or merge two, hash no key. */
 bool needs_secret(const struct settings *settings)
 {
     return !(settings->verb->bit & (INFO | VERIFY | MERGE));
 }
 
-/* Of a damaged filter verify says so, and has not failed. */
+/* Ends the program because the file cannot be opened.  A damaged filter is an answer of verify,
+ * not an error. */
 static _Noreturn void fail_open(const char *path, const struct settings *settings, int error)
 {
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
@@ -288,6 +307,7 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     leave(found ? STATUS_NO : STATUS_ERROR);
 }
 
+/* Opens the filter at 'path', or ends the program. */
 static void open_file(struct target *target, const char *path, enum perhaps_mode mode,
                       bool check)
 {
@@ -346,8 +366,9 @@ bool target_takes_in_place(const char *path)
     return kind_can(stats.plan.kind, PERHAPS_CAN_SHARE);
 }
 
-/* The library keeps its own lock, which ours would be in the way of; between the two another
- * process may have put a new file in the place. */
+/* The library keeps a lock of its own, which ours would be in the way of.  So ours is given
+ * back before the library opens the file, and in between another process may have put a new
+ * file there. */
 struct target *target_open_in_place(const struct settings *settings, const char *path)
 {
     struct target *target = target_new(settings, path);
@@ -367,7 +388,8 @@ struct target *target_open_in_place(const struct settings *settings, const char 
     }
 }
 
-/* Of a save that failed: whether all was done but syncing the folder. */
+/* Returns whether the new file is at the path although perhaps_save() failed: only syncing the
+ * folder failed then. */
 static bool is_there(const struct target *target, int reason)
 {
     if (target->lock <= 0 || reason == EEXIST)
@@ -376,7 +398,7 @@ static bool is_there(const struct target *target, int reason)
                          : !same_file(target->lock, target->path);
 }
 
-/* The secret first: a filter without it would be lost. */
+/* The secret is written first: a filter without its secret would be lost. */
 void target_save(const struct target *target)
 {
     hashing_keep(&target->hashing);
@@ -400,7 +422,7 @@ void target_save(const struct target *target)
 
 /* ---- In a file or on servers ------------------------------------------------------- */
 
-/* Of one on servers, in the words of one in memory. */
+/* Fills in the members that both kinds of statistics have. */
 static void translate(const struct perhaps_cluster_stats *from, struct perhaps_stats *to)
 {
     *to = (struct perhaps_stats){ .plan = from->plan,

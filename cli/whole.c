@@ -1,4 +1,7 @@
-/* The verbs that take filters as wholes: create, delete, merge, convert. */
+/* whole.c - the verbs that take filters as wholes: create, delete, merge, convert.
+ *
+ * None of them reads keys.  Each makes its result completely or not at all, except delete,
+ * which can be done again. */
 #include <unistd.h>
 
 #include "messages.h"
@@ -8,13 +11,14 @@
 
 /* ---- Create ------------------------------------------------------------------------ */
 
-/* NULL, which json_pack() passes over, for a filter in a file. */
+/* Returns a number that only a filter on servers has; NULL, which json_pack() leaves out, for a
+ * file. */
 static json_t *of_servers(const struct target *target, uint64_t n)
 {
     return target->remote ? json_integer((json_int_t)n) : NULL;
 }
 
-/* ", 1,024 partitions on 3 nodes, at most 34 % on one"; nothing for one in a file. */
+/* Returns ", 1,024 partitions on 3 nodes, at most 34 % on one"; or an empty text for a file. */
 static struct text place_of(const struct target *target,
                             const struct perhaps_cluster_stats *servers)
 {
@@ -29,6 +33,7 @@ static struct text place_of(const struct target *target,
                    counted(servers->nodes, "node").s, most.s);
 }
 
+/* Prints the summary of create. */
 static void report_made(const struct target *target)
 {
     const struct settings *settings = target->settings;
@@ -52,6 +57,7 @@ static void report_made(const struct target *target)
               duration(seconds_worked(settings)).s);
 }
 
+/* Makes and saves a filter in a file that must not exist. */
 static struct target *make_file(const struct settings *settings, struct size size)
 {
     bool exists = access(settings->filter, F_OK) == 0;
@@ -63,7 +69,8 @@ static struct target *make_file(const struct settings *settings, struct size siz
     return target;
 }
 
-/* Settles what a call returned that leaves nothing on the servers where it fails. */
+/* Ends the program if a call failed that makes a filter on servers.  Such a call leaves nothing
+ * there. */
 static void settle_made(const struct target *target, int error)
 {
     char outcome[512];
@@ -71,7 +78,8 @@ static void settle_made(const struct target *target, int error)
     remote_settle(target, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
 }
 
-/* The secret is written first: without it nobody could ask the filter. */
+/* Makes a filter on servers.  The secret is written first: without it nobody could ask the
+ * filter. */
 static struct target *make_on_servers(const struct settings *settings, struct size size)
 {
     struct perhaps_options options = request_options(settings, size);
@@ -112,6 +120,7 @@ void verb_delete(const struct settings *settings)
 
 /* ---- Merge ------------------------------------------------------------------------- */
 
+/* Ends the program because 'other' cannot be added to 'first'. */
 static _Noreturn void fail_merge(const char *first, const char *other, int error)
 {
     if (error == PERHAPS_ERR_MISMATCH)
@@ -127,6 +136,7 @@ static _Noreturn void fail_merge(const char *first, const char *other, int error
     fail("%s: %s", other, why(error));
 }
 
+/* Prints the summary of merge. */
 static void report_merge(const struct settings *settings, const struct target *whole)
 {
     struct perhaps_stats stats;
@@ -142,7 +152,8 @@ static void report_merge(const struct settings *settings, const struct target *w
               duration(seconds_worked(settings)).s);
 }
 
-/* The output may be one of the inputs, and is then changed: it is locked before any is read. */
+/* The output may be one of the inputs, which is then changed.  So it is locked before any is
+ * read. */
 void verb_merge(const struct settings *settings)
 {
     char *const *paths = settings->inputs;
@@ -168,6 +179,7 @@ void verb_merge(const struct settings *settings)
 
 /* ---- Convert: from a file to servers, or back; the bytes stay what they are -------- */
 
+/* Prints the summary of convert. */
 static void report_copy(const struct target *from, const struct target *to)
 {
     const struct settings *settings = to->settings;
@@ -187,6 +199,7 @@ static void report_copy(const struct target *from, const struct target *to)
               duration(seconds).s, scaled((double)stats.memory_nbytes / seconds, "B/s").s);
 }
 
+/* Copies a file to servers. */
 static void copy_up(const struct settings *settings)
 {
     struct target *file = target_open(settings, settings->filter);
@@ -196,6 +209,7 @@ static void copy_up(const struct settings *settings)
     report_copy(file, servers);
 }
 
+/* Copies from servers to a file.  The client saves the file itself, as perhaps_save() does. */
 static void copy_down(const struct settings *settings)
 {
     struct target *file = target_reserve(settings, settings->inputs[0]);

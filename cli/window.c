@@ -1,15 +1,18 @@
-/* A filter need be told the time only when it begins a new generation, once in a period, and
- * then adds what follows in one call.  When that is only the filter knows; but if all times are
- * cut to steps of a grain that divides the period, its periods begin with a step, and whether a
- * time is before or after such a moment is as it was. */
+/* window.c - tells the filter of dedup the time, from the clock or from the lines.
+ *
+ * The filter must be told the time only when it begins a new generation, once in a period, and
+ * can take all keys in between in one call.  Only the filter knows when that is.  So all times
+ * are rounded down to steps of a grain that divides the period.  Each period of the filter then
+ * begins with a step, and rounding moves no time from one period to another. */
 #include "window.h"
 
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
 
-/* The largest divisor of the period that is below a thousandth of it: steps are few, and what
- * is too early at the beginning of the first period is little. */
+/* Returns the largest divisor of the period that is a thousandth of it or less.  So there are
+ * few steps, and the first period begins too early by at most a thousandth.  Returns 1 if such
+ * a divisor would be less than a ten-thousandth. */
 static uint64_t choose_grain(uint64_t period_ms)
 {
     enum { STEPS = 1000, STEPS_MAX = 10000 };
@@ -19,7 +22,8 @@ static uint64_t choose_grain(uint64_t period_ms)
     return 1;
 }
 
-/* The options of the command line as a plan, to be compared with the state's. */
+/* Returns whether the state forgets as the options ask for: plans a window by the options, and
+ * compares its fields with those of the state. */
 static bool is_as_asked(const struct settings *s, const struct perhaps_plan *state)
 {
     static const char *const names[] = { "generations", "period_keys", "period_time" };
@@ -42,7 +46,8 @@ static bool is_as_asked(const struct settings *s, const struct perhaps_plan *sta
     return true;
 }
 
-/* What the state's window is, in the units in which it can be asked for. */
+/* Ends the program because the state has another window, and tells which, in the form in which
+ * one could ask for it. */
 static _Noreturn void fail_other(const struct perhaps_plan *plan, const char *path)
 {
     uint64_t generations, keys, ms;
@@ -82,7 +87,7 @@ bool window_reads(const struct window *window)
     return window->by_time && window->settings->time_field;
 }
 
-/* Returns NULL, or what the line lacks. */
+/* Reads the time of a line.  Returns NULL, or what the line lacks. */
 static const char *read_time(const struct key_form *form, struct perhaps_key line, uint64_t *ms)
 {
     if (!line_narrow(form, &line))
@@ -92,6 +97,8 @@ static const char *read_time(const struct key_form *form, struct perhaps_key lin
     return NULL;
 }
 
+/* Reads the times of all records, and skips those without one.  Returns false if there is no
+ * memory. */
 static bool read_times(const struct window *window, struct block *block)
 {
     struct key_form form = window->settings->form;
@@ -120,7 +127,8 @@ bool window_read_times(void *context, struct block *block)
     return block_met(block, PERHAPS_ERR_MEMORY);
 }
 
-/* The filter takes no notice of a time before the latest. */
+/* Tells the filter a time, unless it is earlier than the latest one, which would change
+ * nothing. */
 static void tell(struct window *window, perhaps_filter *filter, uint64_t ms)
 {
     if (ms <= window->now_ms)
@@ -129,6 +137,8 @@ static void tell(struct window *window, perhaps_filter *filter, uint64_t ms)
     (void)perhaps_advance(filter, ms); /* cannot fail: it is a window by time, and writable */
 }
 
+/* Records with times up to the latest one belong to it, so they can be added in the same
+ * call. */
 size_t window_advance(struct window *window, perhaps_filter *filter, const struct block *block,
                       size_t at)
 {
