@@ -25,8 +25,7 @@
 
 /* ---- What packed files hold -------------------------------------------------------- */
 
-/* Packed bytes, and room for what they hold.  A step of an unpacker moves both on, past what it
- * has used. */
+/* Packed bytes, and room for what they hold.  An unpacker moves both on as it uses them. */
 struct flow {
     const uint8_t *in;
     size_t in_nbytes;
@@ -215,8 +214,7 @@ static ssize_t broken(struct stream *stream, const char *problem)
 }
 
 /* Reads bytes as they stand in the file, as soon as there are any.  Returns how many, 0 at the
- * end of the file, or -1 (problem).  EAGAIN: another process that shares the descriptor made it
- * non-blocking. */
+ * end, or -1 (problem).  EAGAIN: another process made the shared descriptor non-blocking. */
 static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 {
     for (;;) {
@@ -236,8 +234,7 @@ static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 
 #define OR_RAW ", or give --raw to take its bytes as they are"
 
-/* Magic numbers: files that begin so are unpacked, or refused with a message that says what to
- * do. */
+/* Magic numbers: files that begin so are unpacked, or refused with what can be done. */
 static const struct magic {
     const struct unpacker *unpacker;
     const char *refusal; /* NULL: it is unpacked */
@@ -260,8 +257,7 @@ static const struct magic {
 
 #define NMAGICS (sizeof magics / sizeof *magics)
 
-/* Returns how many bytes of the head are the same as in the magic number, as far as both go; 0
- * if one differs. */
+/* Returns how many bytes of the head are those of the magic number; 0 if one differs. */
 static size_t matching(const uint8_t *head, size_t nhead, const struct magic *magic)
 {
     size_t i = 0;
@@ -272,7 +268,7 @@ static size_t matching(const uint8_t *head, size_t nhead, const struct magic *ma
 }
 
 /* Returns the magic number that the head begins with, or NULL.  Sets *undecided to whether more
- * bytes may still make the head a magic number. */
+ * bytes may still make it one. */
 static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *undecided)
 {
     *undecided = nhead == 0;
@@ -285,9 +281,8 @@ static const struct magic *find_magic(const uint8_t *head, size_t nhead, bool *u
     return NULL;
 }
 
-/* Finds the format.  Reads more only while the bytes may still become a magic number: a person
- * who types a first line gets its answer before the second.  Returns false (problem) if it
- * fails or the format is refused. */
+/* Finds the format.  Reads more only while the bytes may still become a magic number: a typed
+ * line is answered before the next one.  Returns false (problem) if it cannot. */
 static bool learn_format(struct stream *stream)
 {
     bool undecided;
@@ -305,8 +300,7 @@ static bool learn_format(struct stream *stream)
     return true;
 }
 
-/* Prepares to unpack a file whose format is known.  Returns false (problem) if there is no
- * memory. */
+/* Prepares to unpack the format that was found.  Returns false (problem) without memory. */
 static bool start_unpacking(struct stream *stream)
 {
     if (!stream->unpacker)
@@ -327,8 +321,7 @@ static void skip_padding(struct stream *stream)
             stream->at++;
 }
 
-/* Makes sure that the unpacker has something to do.  Returns 1; 0 if the file ended where it
- * may; or -1 (problem). */
+/* Finds packed bytes for the unpacker.  Returns 1; 0 at a proper end; or -1 (problem). */
 static ssize_t refill(struct stream *stream)
 {
     if (stream->pending)
@@ -368,8 +361,8 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 
 /* ---- Open, read, close ------------------------------------------------------------- */
 
-/* Opens a file.  O_NONBLOCK: opening a pipe does not wait for its writer; stop_wait() does, and
- * a signal can end that. */
+/* Opens a file without waiting for the writer of a pipe: stop_wait() does, and can be
+ * stopped. */
 static int open_to_read(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -393,8 +386,8 @@ const char *reader_refusal(const char *path)
     return magic ? magic->refusal : NULL;
 }
 
-/* Opens a file and finds its format.  Returns false (problem) if it fails; the stream must be
- * closed all the same. */
+/* Opens a file and finds its format.  Returns false (problem) if it fails; close it then,
+ * too. */
 static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
     stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
@@ -403,8 +396,7 @@ static bool stream_open(struct stream *stream, const char *path, bool raw)
     return raw || (learn_format(stream) && start_unpacking(stream));
 }
 
-/* Reads up to 'nbytes' bytes, unpacked; those of the head come first.  Returns how many, 0 at
- * the end of the file, or -1 (problem). */
+/* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */
 static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
 {
     if (stream->unpacker)
@@ -451,8 +443,8 @@ void block_release(struct block *block)
         free(block->room[i].memory);
 }
 
-/* All files.  A block ends with the end of a line; the bytes behind it wait in 'begun' for the
- * next block. */
+/* All files.  What follows the last whole line of a block waits in 'begun' for the next
+ * block. */
 struct reader {
     char *const *paths;
     size_t npaths;
@@ -468,9 +460,8 @@ struct reader {
     char begun[BLOCK_NBYTES]; /* what was read of the next record */
 };
 
-/* Makes room for BLOCK_NBYTES behind the first 'used' bytes, for a last delimiter that the file
- * may lack, and for the slack.  Doubles what there is, so that a very long record is not copied
- * often.  Returns false if there is no memory. */
+/* Makes room for BLOCK_NBYTES behind the first 'used' bytes, a last delimiter that the file may
+ * lack, and the slack.  At least doubles it.  Returns false without memory. */
 static bool make_room(struct block *block, size_t used)
 {
     size_t needed = used + BLOCK_NBYTES + 1 + BLOCK_SLACK_NBYTES;
@@ -485,8 +476,7 @@ static bool make_room(struct block *block, size_t used)
     return true;
 }
 
-/* Releases the text of a block that held a very long record.  Otherwise each of many blocks
- * might keep so much memory for good. */
+/* A very long record must not leave so much memory in each of many blocks. */
 static void give_back_room(struct block *block)
 {
     if (block->room_nbytes <= 4 * BLOCK_NBYTES)
@@ -496,8 +486,8 @@ static void give_back_room(struct block *block)
     block->room_nbytes = 0;
 }
 
-/* Closes a file that has ended.  If a record is left that lacks its delimiter, adds that, ends
- * the block and returns true. */
+/* Closes a file that has ended.  Returns true if a record without a delimiter ends the
+ * block. */
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
     block->source = reader->source++;
@@ -517,8 +507,7 @@ static void fill_with_problem(struct reader *reader, struct block *block, const 
 }
 
 /* Ends the block behind the last delimiter among the 'got' bytes behind the first 'used' ones,
- * and keeps what follows for the next block.  Returns false if there is no delimiter among
- * them. */
+ * and keeps what follows for the next block.  Returns false if there is no delimiter. */
 static bool end_block(struct reader *reader, struct block *block, size_t used, size_t got)
 {
     const char *last = memrchr(block->text + used, reader->delimiter, got);

@@ -403,7 +403,7 @@ struct size input_size(const struct settings *settings)
     const char *pipe;
     if (size.capacity)
         return size;
-    if (settings->state) /* it would grow, if it could */
+    if (settings->state) /* a state would grow, but for --kind */
         fail("--state: is for lines that are still to come, too, and --kind %s does not grow: "
              "say how many there may be, such as -n 10M",
              settings->kind);

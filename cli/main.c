@@ -188,8 +188,8 @@ static void reserve_standard_descriptors(void)
 int main(int argc, char **argv)
 {
     reserve_standard_descriptors();
-    signal(SIGXFSZ, SIG_IGN); /* a write over the file-size limit is an error, not an end */
-    signal(SIGPIPE, SIG_IGN); /* and so is one that nobody reads: locks have to be released */
+    signal(SIGXFSZ, SIG_IGN); /* writing past the file-size limit is an error, not an end */
+    signal(SIGPIPE, SIG_IGN); /* so is writing to a closed pipe: locks must be released */
     run(argc, argv);
     leave(STATUS_YES);
 }

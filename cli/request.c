@@ -126,7 +126,7 @@ static uint64_t generations_to_usual(const struct settings *settings)
 /* A window of keys says itself how many there are; a window of time grows by itself. */
 struct size request_size(const struct settings *settings)
 {
-    /* A state is for the lines of many runs, the number of which nobody told. */
+    /* A state is for the lines of many runs, and nobody has told how many they are. */
     bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
     bool grows = settings->grow || settings->until || settings->factor || lasting;
     struct size size = { settings->capacity, grows };

@@ -45,7 +45,7 @@ struct target {
     struct remote *remote;  /* NULL: it lies in a file */
     const char *path;       /* or the address, without a password; for messages */
     bool in_place;          /* what changes 'filter' changes the file at once */
-    bool streams;           /* is saved to standard output */
+    bool streams;           /* it is saved to standard output */
     bool fresh;             /* there was nothing at 'path', so saving must replace nothing */
     int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
     char *lock_path; /* of a lock file, while there is none at 'path'; else NULL */
