@@ -110,7 +110,7 @@ static const char *read_login(struct span *authority, struct address *address)
 
 static const char *read_port(struct span port, struct address *address)
 {
-    uint64_t number;
+    uint64_t number = 0;
     if (!read_digits(port.at, port.nbytes, UINT16_MAX, &number) || number == 0)
         return "behind the colon stands no port from 1 to 65535: write host:port, and an "
                "IPv6 address in brackets";
@@ -188,7 +188,7 @@ static const char *read_time(struct span value, unsigned *ms)
         unsigned ms;
     } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
     size_t ndigits = 0;
-    uint64_t n;
+    uint64_t n = 0;
     while (ndigits < value.nbytes && value.at[ndigits] >= '0' && value.at[ndigits] <= '9')
         ndigits++;
     struct span unit = behind(value, ndigits);

@@ -4,6 +4,8 @@
  * perhaps_layout_restore(), before anything is done with it. */
 #include "description.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,8 +82,9 @@ void description_write(const struct description *d, const char *key, struct resp
 static bool number_of(const char *text, int base, uint64_t *number)
 {
     char *end;
+    errno = 0;
     *number = strtoull(text, &end, base);
-    return *text && *text != '-' && *text != '+' && *text != ' ' && *end == '\0';
+    return isxdigit((unsigned char)*text) && *end == '\0' && errno == 0;
 }
 
 /* No factor and no preference is larger. */

@@ -187,8 +187,9 @@ struct perhaps_cluster_verdict {
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Looks at every partition's length, and samples their bits.  Returns 0, or PERHAPS_ERR_LOST,
- * with the verdict; or another error. */
+/* Looks at the length of every partition, and samples their bits.  Needs no
+ * perhaps_cluster_open(), which refuses a filter that has lost partitions.  Returns 0 or
+ * PERHAPS_ERR_LOST, with the verdict; or another error. */
 PERHAPS_API int perhaps_cluster_verify(perhaps_cluster *cluster,
                                        struct perhaps_cluster_verdict *verdict);
 

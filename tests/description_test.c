@@ -156,6 +156,8 @@ TEST(test_what_is_strange_is_refused)
         { "capacity", "-1" },
         { "capacity", "12x" },
         { "capacity", " 1" },
+        { "capacity", "\t1" },
+        { "capacity", "18446744073709551616" }, /* 2^64 */
         { "capacity", NULL },
         { "fpr", "0" },
         { "fpr", "1" },

@@ -152,12 +152,14 @@ static __attribute__((noinline)) void add_in_order(struct owners *owners, const 
 {
     struct lines l;
     l.of = lines;
-    for (size_t i = 0; i < n + BATCH_AHEAD; i++)
+    size_t i = 0;
+    do /* at least once, or gcc warns that l.keys may have no content */
         l.keys[i] = key_of(lines, keys[o->at[i]]);
+    while (++i < n + BATCH_AHEAD);
     lines->loops->prefetch(lines->body, lines->field, l.keys,
                            n < BATCH_AHEAD ? n : BATCH_AHEAD);
     take_turns(owners, o, add_lines, &l);
-    for (size_t i = 0; i < n; i++)
+    for (i = 0; i < n; i++)
         answer[o->at[i]] = l.answer[i];
 }
 
