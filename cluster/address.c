@@ -1,7 +1,8 @@
 /* address.c - takes an address apart from left to right: scheme, login, server, name, settings.
  *
- * Spans point into the caller's text; what goes into the address is decoded, and a copy.  No
- * problem repeats what was given: there may be a password in it. */
+ * Spans point into the caller's text.  Texts of the address are decoded copies.  A problem
+ * never repeats what was given, since there may be a password in it.  Functions that return a
+ * text return NULL, or the problem. */
 #include "address.h"
 
 #include <stddef.h>
@@ -13,10 +14,10 @@
 
 const char no_memory[] = "out of memory";
 
-/* Names of our own layout are shorter than what Redisson is allowed: doc/CLUSTER.md. */
+/* Names of our own layout are shorter than those that Redisson may have (doc/CLUSTER.md). */
 enum { OWN_NAME_NBYTES_MOST = 200, TIME_MS_MOST = 24 * 3600000 };
 
-/* Some bytes of the address, which end anywhere. */
+/* Some bytes of the address.  No zero byte stands behind them. */
 struct span {
     const char *at;
     size_t nbytes;
@@ -27,19 +28,21 @@ static bool is_text(struct span span, const char *text)
     return span.nbytes == strlen(text) && memcmp(span.at, text, span.nbytes) == 0;
 }
 
-/* Where the first such character stands, or the end. */
+/* Returns the position of the first 'c', or of the end. */
 static size_t find(struct span span, char c)
 {
     const char *found = span.nbytes ? memchr(span.at, c, span.nbytes) : NULL;
     return found ? (size_t)(found - span.at) : span.nbytes;
 }
 
+/* Returns what is left behind the first bytes. */
 static struct span behind(struct span span, size_t nbytes)
 {
     return (struct span){ span.at + nbytes, span.nbytes - nbytes };
 }
 
-/* Cuts off what stands before 'c', and removes both; all of it if there is no 'c'. */
+/* Returns what stands before the first 'c', or all of it if there is none, and removes that and
+ * the 'c' from the span. */
 static struct span cut(struct span *span, char c)
 {
     size_t nbytes = find(*span, c);
@@ -59,7 +62,8 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* Sets *decoded to a text of its own. */
+/* Decodes %-codes, and sets *decoded to a copy, which the caller releases.  A zero byte is
+ * refused, since it would end the text early. */
 static const char *decode(struct span span, char **decoded)
 {
     char *text = malloc(span.nbytes + 1), *to = text;
@@ -90,7 +94,8 @@ static const char *decode(struct span span, char **decoded)
 
 /* ---- [[user]:password@]host[:port] ------------------------------------------------------ */
 
-/* Removes it from the front. */
+/* Reads user and password, if any, and removes them from the front.  The last @ ends them: a
+ * password may contain one, a host cannot. */
 static const char *read_login(struct span *authority, struct address *address)
 {
     const char *problem = NULL;
@@ -118,7 +123,7 @@ static const char *read_port(struct span port, struct address *address)
     return NULL;
 }
 
-/* Hosts stand in messages. */
+/* Checks that a host is one word of printable ASCII, because hosts are printed in messages. */
 static const char *check_host(const char *host)
 {
     if (!*host)
@@ -132,6 +137,8 @@ static const char *check_host(const char *host)
     return NULL;
 }
 
+/* Reads host and port.  An IPv6 address stands in brackets, since its colons would be taken for
+ * the one before the port. */
 static const char *read_server(struct span authority, struct address *address)
 {
     struct span host = authority, port;
@@ -156,7 +163,7 @@ static const char *read_server(struct span authority, struct address *address)
 
 /* ---- name ------------------------------------------------------------------------------- */
 
-/* Other bytes than ASCII are allowed. */
+/* Returns whether there is a control character; bytes that are not ASCII are none. */
 static bool has_control_character(const char *name)
 {
     for (; *name; name++)
@@ -165,6 +172,8 @@ static bool has_control_character(const char *name)
     return false;
 }
 
+/* Checks the name.  In our own layout it stands in the Redis keys perhaps:{NAME/P}:ID, and so
+ * has none of the characters that divide these.  Redisson's names are Redis keys themselves. */
 static const char *check_name(const char *name, bool redisson)
 {
     size_t nbytes = strlen(name);
@@ -181,6 +190,7 @@ static const char *check_name(const char *name, bool redisson)
 
 /* ---- setting=value&... ------------------------------------------------------------------ */
 
+/* Reads a time such as 2s.  0 is refused, since it means "not given" in struct address. */
 static const char *read_time(struct span value, unsigned *ms)
 {
     static const struct {
@@ -236,6 +246,7 @@ static const char *read_layout(struct span value, struct address *address)
                                                           : "layout is perhaps or redisson";
 }
 
+/* Reads one setting.  '*given' has a bit for each setting that was read before. */
 static const char *read_setting(struct span setting, struct address *address, unsigned *given)
 {
     static const struct {
@@ -283,6 +294,7 @@ static const char *read_scheme(struct span *url)
     return NULL;
 }
 
+/* The name is checked last, because a setting tells which layout it is for. */
 static const char *read_all(struct span url, struct address *address)
 {
     const char *problem = read_scheme(&url);

@@ -1,12 +1,12 @@
-/* exchange.c - what came to nothing is tried again, elsewhere or later, until it is answered
- * and as many replicas have it as must.
+/* exchange.c - runs rounds until all requests are answered, and as many replicas have what was
+ * done as must.
  *
  *     exchange_run():  pause -> fence -> map, if stale -> round -> WAIT, if asked for -.
  *                        ^                                                              |
  *                        '--- while something is put off, and patience lasts -----------'
  *
- * Nothing else tries again.  Patience begins with the first failure: an exchange that goes on
- * for hours and never fails is not at its end. */
+ * No other file tries anything again: if two did, their times would multiply.  Patience begins
+ * with the first failure, so an exchange may go on for hours as long as nothing fails. */
 #include "exchange.h"
 
 #include <errno.h>
@@ -14,9 +14,10 @@
 #include <string.h>
 #include <time.h>
 
+/* The pauses between tries, the first and the longest. */
 enum { BACKOFF_MS = 10, BACKOFF_MOST_MS = 500 };
 
-/* For requests that go to one link: the map, WAIT. */
+/* The context of requests that go to one link: for the map, and WAIT. */
 struct inquiry {
     struct nodes *nodes;
     struct link *link;
@@ -38,7 +39,7 @@ static int take_map(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* A server that belongs to no cluster says so; it holds all slots. */
+/* A server that belongs to no cluster says so.  It then owns all slots. */
 static int take_map_error(const struct request *request, const struct reply *reply)
 {
     static const char alone[] = "ERR This instance has cluster support disabled";
@@ -52,6 +53,7 @@ static int take_map_error(const struct request *request, const struct reply *rep
     return 0;
 }
 
+/* Reads the map from one server. */
 static int ask_map(struct nodes *nodes, struct link *link)
 {
     struct inquiry inquiry = { .nodes = nodes, .link = link };
@@ -65,9 +67,9 @@ static int ask_map(struct nodes *nodes, struct link *link)
     return round_alone(nodes, &exchange);
 }
 
-/* In a cluster that has lost a slot one server may know more than another.  The first that
- * answers will do: a request whose slot it gives to nobody is put off, and the map read
- * again. */
+/* Asks one server after the other, those that are connected first, since they answer at once.
+ * The first reply will do, although in a cluster that has lost a slot one server may know more
+ * than another: a request whose slot has no owner is put off, and the map is read again. */
 int exchange_find_nodes(struct nodes *nodes)
 {
     if (nodes->known && !nodes->stale)
@@ -76,7 +78,7 @@ int exchange_find_nodes(struct nodes *nodes)
     bool tried = false, passing = false;
     if (!nodes->known && !nodes_link(nodes, &nodes->seed, false))
         return nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-    for (int open = 1; open >= 0; open--) /* those that are connected first */
+    for (int open = 1; open >= 0; open--)
         for (size_t i = 0; i < nodes->nlinks && error; i++) {
             struct link *link = nodes->links[i];
             if ((link->context != NULL) != open || (!open && now_ms() < link->rest_ms))
@@ -87,7 +89,7 @@ int exchange_find_nodes(struct nodes *nodes)
             if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
                 return error;
         }
-    if (tried) /* else all rest, and what is known of them stays */
+    if (tried) /* otherwise all failed a moment ago, and what is known of them stays */
         nodes->passing = passing;
     if (error)
         return error;
@@ -96,8 +98,9 @@ int exchange_find_nodes(struct nodes *nodes)
     return 0;
 }
 
-/* Reads the map.  That no server could be reached is no error as long as patience lasts; but
- * an address where no server has ever answered is wrong rather than down. */
+/* Reads the map.  If no server can be reached, this is no error yet, and is tried again as long
+ * as patience lasts.  It is an error if no server has ever answered and none was there when it
+ * was tried: then the address is wrong rather than the server down. */
 static int refresh(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -112,15 +115,15 @@ static int refresh(struct round *round)
 /* ---- Fences ---------------------------------------------------------------------------- */
 
 /* A master that hung may have been replaced by its replica meanwhile.  When it goes on, it
- * first answers what it finds in its connections as if it were still master.  Measured on Redis
- * 7.0: it does so to one PING, and in one case of three to what came behind that; but never
- * behind two PINGs of which each was awaited.  It is only replaced after a silence of the
- * cluster's node timeout (15 s, if not set), so one that was heard in the last second need not
- * be asked. */
+ * first answers what it finds in its connections, as if it were still a master.  Adds that it
+ * takes then are lost.  Measured on Redis 7.0: it so answers one PING, and in one case of three
+ * what came behind that, but never what came behind two PINGs of which each was awaited.  So
+ * two PINGs go before the requests.  A master is replaced only after a silence of the cluster's
+ * node timeout (15 s by default), so one that was heard in the last second needs none. */
 enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
 
-/* Asks those that were silent for a while whether they are what they were.  One that does not
- * answer is closed, and found out about when it is needed. */
+/* Sends PINGs to the servers that were silent for a while.  A link whose server does not answer
+ * is closed; the round opens it again if it needs it. */
 static int fence(struct nodes *nodes)
 {
     int64_t now = now_ms();
@@ -151,6 +154,7 @@ static void write_wait(const struct request *request, struct resp *out)
     resp_number(out, inquiry->timeout_ms);
 }
 
+/* WAIT replies how many replicas have all that this connection has written so far. */
 static int take_wait(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;
@@ -165,7 +169,8 @@ static int take_wait(const struct request *request, const struct reply *reply)
                       inquiry->timeout_ms);
 }
 
-/* A master that has just become a replica refuses, or breaks off what it waited for. */
+/* A master that has just become a replica refuses WAIT, or breaks it off.  What it took may be
+ * lost, so this counts as a server that cannot be reached. */
 static int take_wait_error(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;
@@ -174,7 +179,8 @@ static int take_wait_error(const struct request *request, const struct reply *re
                       inquiry->link->at.host, inquiry->link->at.port, reply->text);
 }
 
-/* Whether the replicas of a server have what it took in this round. */
+/* Waits until the replicas of a server have what it took in this round.  Returns 0, or an error
+ * if that takes longer than the timeout. */
 static int wait_for_replicas(struct nodes *nodes, struct link *link)
 {
     struct inquiry inquiry = { nodes, link, nodes->timeout_ms };
@@ -184,15 +190,15 @@ static int wait_for_replicas(struct nodes *nodes, struct link *link)
                              .take_error = take_wait_error,
                              .context = &inquiry,
                              .only = link };
-    nodes->timeout_ms += nodes->timeout_ms / 2; /* beyond that of WAIT itself */
+    nodes->timeout_ms += nodes->timeout_ms / 2; /* longer than the timeout of WAIT itself */
     int error = round_alone(nodes, &wait);
     nodes->timeout_ms = inquiry.timeout_ms;
     return error;
 }
 
-/* Asks each server that took something.  If one breaks off before it has told, everything is
- * done again: the map does not tell which requests were taken by that one, since some may have
- * been redirected. */
+/* Asks each server that took something.  If one of them cannot be reached before it has told,
+ * all requests of the exchange are done again.  Only its own would suffice, but nobody knows
+ * which these are: some may have been redirected. */
 static void acknowledge(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -217,8 +223,9 @@ static void acknowledge(struct round *round)
 
 /* ---- Again ----------------------------------------------------------------------------- */
 
-/* Doubles with each try.  The clock is the chance by which clients differ, so that not all that
- * failed at once come back at once. */
+/* Returns the pause before the next try: between a half of BACKOFF_MS and all of it, doubled
+ * with each try.  The clock serves as a source of chance, so that clients that failed together
+ * do not come back together. */
 static int64_t backoff_ms(unsigned tries)
 {
     int64_t most = BACKOFF_MS;
@@ -227,7 +234,8 @@ static int64_t backoff_ms(unsigned tries)
     return most / 2 + now_ms() % (most / 2 + 1);
 }
 
-/* Waits a while before the next try.  Returns an error when patience is at its end. */
+/* Waits before the next try.  Returns an error if patience has ended or the caller wants to
+ * stop. */
 static int wait_a_while(struct round *round, unsigned tries)
 {
     struct nodes *nodes = round->nodes;
@@ -243,6 +251,9 @@ static int wait_a_while(struct round *round, unsigned tries)
     return round_check_stopped(nodes);
 }
 
+/* The order of a try matters.  The fence comes before the map, since a server that does not
+ * answer a PING makes the map stale.  WAIT comes behind the round, since it counts what was
+ * written before it. */
 int exchange_run(struct nodes *nodes, const struct exchange *exchange)
 {
     struct round round;

@@ -1,13 +1,16 @@
-/* exchange.h - requests that are tried again, elsewhere or later, until they are answered. */
+/* exchange.h - sends requests again, elsewhere or later, until they are answered. */
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
 #include "round.h"
 
-/* Returns 0, or an error with nodes->problem. */
+/* Runs the exchange to its end.  Returns 0 when all its requests were answered, and as many
+ * replicas have acknowledged as must; or an error, with nodes->problem, and then some of the
+ * requests may have been done. */
 int exchange_run(struct nodes *nodes, const struct exchange *exchange);
 
-/* Reads the map from a server that answers, if it is stale.  Returns 0 or an error. */
+/* Reads the map from any server that answers, unless it is known and not stale.  Returns 0 or
+ * an error, and then the map is as it was. */
 int exchange_find_nodes(struct nodes *nodes);
 
 #endif

@@ -1,7 +1,11 @@
-/* link.c - bytes of commands go out, bytes of replies come in and go through hiredis's reader.
+/* link.c - sends the bytes of commands, receives those of replies, and lets hiredis's reader
+ * parse them.
  *
- * Invariant: a link that is closed has nothing in 'out' and 'in'.  It may have a queue, until
- * whoever filled that has taken it back with link_forget(). */
+ * hiredis connects and parses replies.  Sending and receiving are done here, so that it is
+ * known what was sent, and when something was last heard.
+ *
+ * Invariant: a link that is closed has nothing in 'out' and 'in'.  Its queue may have entries,
+ * until the round that wrote them has taken them back by link_forget(). */
 #include "link.h"
 
 #include <errno.h>
@@ -12,11 +16,12 @@
 #include <sys/socket.h>
 #include <time.h>
 
-/* With every kilobyte that hiredis reads it moves what it has not read yet to the front of its
- * buffer: given little at a time, it moves little. */
+/* How much hiredis gets at a time.  With every kilobyte that it reads, it moves what it has not
+ * read yet to the front of its buffer.  If it gets little at a time, it moves little. */
 enum { FEED_NBYTES = 4 << 10 };
 
-/* A server that refuses connections would be asked thousands of times a second otherwise. */
+/* How long a link that failed stays closed.  Otherwise a server that refuses connections would
+ * be asked thousands of times a second. */
 enum { REST_MS = 100 };
 
 int64_t now_ms(void)
@@ -28,10 +33,11 @@ int64_t now_ms(void)
 
 /* ---- Replies without a tree ------------------------------------------------------------ */
 
-/* hiredis calls these as it reads a reply, and only looks whether they return NULL, which ends
- * the connection.  What is nested deeper than an array of numbers is ignored: no command that
- * is sent answers so, but those whose answers are trees. */
+/* hiredis calls these functions as it parses a reply.  It only checks whether they return NULL,
+ * which ends the connection.  They ignore what is nested deeper than an array of numbers:
+ * commands whose replies are nested are sent by exchanges that take trees. */
 
+/* Returns the reply that is being parsed, and empties it at its beginning. */
 static struct reply *reply_of(const redisReadTask *task)
 {
     struct reply *reply = task->privdata;
@@ -43,6 +49,7 @@ static struct reply *reply_of(const redisReadTask *task)
     return reply;
 }
 
+/* Copies the text, since hiredis's buffer moves.  The copy reuses its memory for the next. */
 static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
 {
     struct reply *reply = reply_of(task);
@@ -65,7 +72,7 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     return reply;
 }
 
-/* An array that is longer than any answer to our commands is an error. */
+/* Refuses an array that is longer than any reply to our commands. */
 static void *take_array(const redisReadTask *task, element_count count)
 {
     struct reply *reply = reply_of(task);
@@ -90,7 +97,7 @@ static void *take_nil(const redisReadTask *task)
 }
 
 #if HIREDIS_MAJOR >= 1
-/* Nobody has asked for RESP3, which has these. */
+/* Only RESP3 has these types, and no link has asked for RESP3. */
 static void *refuse_double(const redisReadTask *task, double number, char *text, size_t nbytes)
 {
     (void)task, (void)number, (void)text, (void)nbytes;
@@ -104,7 +111,7 @@ static void *refuse_bool(const redisReadTask *task, int truth)
 }
 #endif
 
-/* None is to be released: freeObject stays NULL. */
+/* These replies lie in struct reply and are not released one by one: freeObject stays NULL. */
 static const redisReplyObjectFunctions plain_functions = {
     .createString = take_text,
     .createArray = take_array,
@@ -116,8 +123,8 @@ static const redisReplyObjectFunctions plain_functions = {
     .createNil = take_nil,
 };
 
-/* hiredis takes memory for as many elements as a server announces: so that no server can have
- * it take gigabytes. */
+/* hiredis allocates as many elements as a server announces.  This limit keeps a server from
+ * making it take gigabytes. */
 enum { ELEMENTS_MOST = 1 << 20 };
 
 static void *take_tree_array(const redisReadTask *task, element_count count)
@@ -128,11 +135,12 @@ static void *take_tree_array(const redisReadTask *task, element_count count)
 
 /* ---- Opening and closing --------------------------------------------------------------- */
 
+/* Closes the connection and drops what was to be sent and what was received; not the queue. */
 static void close_link(struct link *link)
 {
     if (link->context) {
         freeReplyObject((void *)link->reply.tree);
-        redisFree(link->context); /* with half a reply, by the functions that made it */
+        redisFree(link->context); /* frees half a reply by the functions that made it */
     }
     link->context = NULL;
     link->reply.tree = NULL;
@@ -160,6 +168,8 @@ void link_release(struct link *link)
     *link = (struct link){ 0 };
 }
 
+/* Writes what must come before all other commands.  A replica would redirect all questions to
+ * its master if it had not been sent READONLY. */
 static bool greet(struct link *link, const char *user, const char *password)
 {
     if (password) {
@@ -178,6 +188,7 @@ static bool greet(struct link *link, const char *user, const char *password)
     return link_queue(link, QUEUE_GREETING);
 }
 
+/* 'checked' is taken back: behind a new connection there may be a server that lost its data. */
 bool link_open(struct link *link, const char *user, const char *password)
 {
     close_link(link);
@@ -202,6 +213,7 @@ bool link_open(struct link *link, const char *user, const char *password)
 
 /* ---- The queue ------------------------------------------------------------------------- */
 
+/* Doubles the ring, and moves its first entry to the front. */
 static bool make_room(struct link *link)
 {
     size_t room = link->room ? 2 * link->room : 256;
@@ -217,6 +229,8 @@ static bool make_room(struct link *link)
     return true;
 }
 
+/* The silence of a server counts from the moment at which a reply is due, not from the reply
+ * before: between exchanges a server has nothing to say. */
 bool link_queue(struct link *link, uint32_t entry)
 {
     if (link->out.failed || (link->waiting == link->room && !make_room(link))) {
@@ -241,7 +255,8 @@ bool link_forget(struct link *link, uint32_t *entry)
 
 /* ---- Sending and receiving ------------------------------------------------------------- */
 
-/* An error that has come meanwhile, such as a connection that was refused. */
+/* Returns whether an error has come meanwhile, such as a connection that was refused, and then
+ * closes the link. */
 static bool has_failed(struct link *link)
 {
     int error = 0;
@@ -282,13 +297,15 @@ bool link_send(struct link *link)
 
 static const char unasked[] = "it answered what was not asked";
 
+/* The two kinds of exchanges need two sets of functions in hiredis's reader.  They change only
+ * between replies: half a reply must be finished by the functions that began it. */
 bool link_receive(struct link *link, bool tree)
 {
     redisReader *reader = link->context->reader;
     redisReplyObjectFunctions *functions =
         tree ? &link->tree_functions : (redisReplyObjectFunctions *)&plain_functions;
     if (reader->reply && reader->fn != functions) {
-        link_fail(link, "%s", unasked); /* half a reply that was there before the question */
+        link_fail(link, "%s", unasked); /* half a reply was there before its question */
         return false;
     }
     reader->fn = functions;
@@ -306,11 +323,11 @@ bool link_receive(struct link *link, bool tree)
     return true;
 }
 
-/* No text that we ask for is longer. */
+/* No text that this client asks for is longer, so no server can make it take more memory. */
 enum { TEXT_NBYTES_MOST = 2 << 20 };
 
-/* Makes the next reply of what was received; NULL: there is not all of it yet.  false: it is no
- * reply. */
+/* Parses the next reply from what was received, and sets *object to it, or to NULL if a part of
+ * it is still missing.  Returns false if it is no reply. */
 static bool read_reply(struct link *link, void **object)
 {
     redisReader *reader = link->context->reader;
@@ -332,6 +349,8 @@ static bool is_tree(const struct link *link)
     return link->context->reader->fn == &link->tree_functions;
 }
 
+/* Keeps the tree, and what it is at its top, so that callers that need no more find that in the
+ * same members as in other replies. */
 static void take_tree(struct reply *reply, redisReply *tree)
 {
     reply->tree = tree;
@@ -342,6 +361,7 @@ static void take_tree(struct reply *reply, redisReply *tree)
     reply->text_nbytes = tree->len;
 }
 
+/* A reply without an entry in the queue answers nothing that was asked, and ends the link. */
 const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
 {
     void *object = NULL;

@@ -1,11 +1,12 @@
-/* link.h - a connection to one server: what was sent over it, what was answered.
+/* link.h - a connection to one server: commands that are sent, and their replies.
  *
  *     out     | sent | written, not sent |          commands
  *     queue   | entry | entry | ...                 one for each reply that is due, in order
  *     in      | given to hiredis | received |       bytes of replies
  *
- * Nothing here waits: link_send() and link_receive() do what is possible at once, and round.c
- * polls.  A link stays where it is when its connection fails; opening it connects anew. */
+ * Nothing here waits: link_send() and link_receive() do what can be done at once, and round.c
+ * polls.  A link outlives its connection: when that fails, the link is closed, and can be
+ * opened again. */
 #ifndef LINK_H
 #define LINK_H
 
@@ -17,19 +18,19 @@
 #include "resp.h"
 #include "slots.h"
 
-/* The most numbers in an array that is a reply: the bits of a key, and some more. */
+/* How many numbers a reply may have at most if it is an array: more than a key has bits. */
 enum { NUMBERS_MOST = 192 };
 
-/* What hiredis counts the elements of an array in. */
+/* The type in which hiredis counts the elements of an array. */
 #if HIREDIS_MAJOR >= 1
 typedef size_t element_count;
 #else
 typedef int element_count;
 #endif
 
-/* A reply.  Only what the answers to most commands have is kept, without a call of malloc() for
- * each: a number, a text, an array of numbers.  For other commands 'tree' has all of it, as
- * hiredis makes it. */
+/* A reply.  The replies to most commands are a number, a text or an array of numbers; these are
+ * kept here, without a call of malloc() for each.  For other commands 'tree' has the whole
+ * reply, as hiredis makes it. */
 struct reply {
     int type; /* REDIS_REPLY_... */
     long long number;
@@ -37,63 +38,73 @@ struct reply {
     long long numbers[NUMBERS_MOST];
     const char *text; /* of a string, a status or an error; a zero byte stands behind it */
     size_t text_nbytes;
-    char *room; /* for the text, unless it is the tree's */
+    char *room; /* holds the text, unless that belongs to the tree */
     size_t room_nbytes;
-    bool failed; /* no memory */
+    bool failed; /* there was no memory for it */
     const redisReply *tree;
     void *(*new_array)(const redisReadTask *task, element_count count); /* hiredis's own */
 };
 
-/* Entries of the queue that are no requests. */
+/* Entries of the queue that are no requests: AUTH or READONLY, and ASKING. */
 enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 
+/* One connection, open or closed.  It belongs to struct nodes, and stays at its address. */
 struct link {
     struct endpoint at;
-    bool replica;          /* is to be asked though it is one */
+    bool replica;          /* the server is a replica, and keys are asked for there */
     redisContext *context; /* NULL: closed */
     redisReplyObjectFunctions tree_functions;
     struct resp out;
-    size_t out_sent, out_tried; /* of it; and what there was when sending was last tried */
-    uint32_t *queue;            /* what was sent, or is to be, and not answered: a ring */
+
+    /* How many bytes of 'out' were sent; how many there were when sending was last tried. */
+    size_t out_sent, out_tried;
+
+    /* A ring: an entry for each command that is written or sent, and whose reply is due. */
+    uint32_t *queue;
     size_t first, waiting, room;
     char in[64 << 10]; /* what was received, and not given to hiredis yet */
     size_t in_at, in_nbytes;
     struct reply reply;
-    int64_t heard_ms; /* when bytes last went through it, or nothing was due */
-    int64_t rest_ms;  /* it has failed, and is not to be opened before */
-    /* These four are for those above, who set them and look at them. */
-    bool unacknowledged; /* what it took in this exchange its replicas may not have */
-    bool used;           /* in the last exchange it answered what had to be answered */
-    bool fresh, checked; /* partitions.c: is being looked at, was looked at */
-    bool sent;           /* something, since it was opened */
-    bool closed;         /* it failed since the server closed it: so there is a server */
+    int64_t heard_ms; /* when bytes last went through it, or its queue was last empty */
+    int64_t rest_ms;  /* after a failure: it is not opened before this time */
+
+    /* These four are for the files that use links; link_open() clears 'checked'. */
+    bool unacknowledged; /* it took something in this exchange that replicas may not have */
+    bool used;           /* it answered a request of the last exchange, not an optional one */
+    bool fresh, checked; /* partitions.c: is being looked at; was looked at */
+
+    bool sent;   /* at least a byte was sent since it was opened */
+    bool closed; /* it failed because the server closed it: so there is a server */
     char trouble[256];
 };
 
+/* Returns the milliseconds of a clock that never goes back. */
 int64_t now_ms(void);
 
-/* Begins to connect, and puts AUTH and READONLY first where they are needed.  false: it failed;
- * 'trouble' says why. */
+/* Begins to connect, and writes AUTH and READONLY first where they are needed.  Returns false
+ * if that fails; 'trouble' says why. */
 bool link_open(struct link *link, const char *user, const char *password);
 
-/* Puts an entry into the queue for the command that was just written to link->out.  false: no
- * memory; the link is closed. */
+/* Puts an entry into the queue for the command that was just written to link->out.  Returns
+ * false if there is no memory for the command or the entry, and then the link is closed. */
 bool link_queue(struct link *link, uint32_t entry);
 
-/* Sends and receives what is possible at once.  false: it failed; 'trouble' says why. */
+/* Send and receive as much as is possible at once.  'tree': replies are to be trees.  Return
+ * false if the connection has failed; 'trouble' says why. */
 bool link_send(struct link *link);
 bool link_receive(struct link *link, bool tree);
 
-/* Takes the next reply that has come, and its entry of the queue.  Returns NULL if none has
- * come, or if the server sends nonsense (*failed).  The reply stays until the next call. */
+/* Returns the next reply that has come, and takes its entry from the queue.  Returns NULL if
+ * none has come; or if the server sends nonsense, and then *failed is set and the link closed.
+ * The reply stays until the next call. */
 const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed);
 
-/* Closes it, notes why, and lets it rest for a moment.  What was in its queue stays there: take
- * it with link_forget(). */
+/* Closes the link, notes why, and does not let it be opened for a moment.  Entries stay in its
+ * queue: the caller takes them back by link_forget(). */
 void link_fail(struct link *link, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Takes the next entry from the queue without a reply.  false: there is none. */
+/* Takes the next entry from the queue without a reply.  Returns false if there is none. */
 bool link_forget(struct link *link, uint32_t *entry);
 
 void link_release(struct link *link);

@@ -1,4 +1,4 @@
-/* nodes.c - the links to servers, found by slot or by address; the last problem. */
+/* nodes.c - finds links to servers by slot or by address, and keeps the last problem. */
 #include "nodes.h"
 
 #include <stdarg.h>
@@ -33,6 +33,7 @@ void nodes_release(struct nodes *nodes)
 
 /* ---- Links ----------------------------------------------------------------------------- */
 
+/* Each link is allocated by itself, so that it stays where it is when the list grows. */
 static struct link *new_link(struct nodes *nodes, const struct endpoint *at, bool replica)
 {
     struct link **links = realloc(nodes->links, (nodes->nlinks + 1) * sizeof *links);
@@ -46,6 +47,7 @@ static struct link *new_link(struct nodes *nodes, const struct endpoint *at, boo
     return links[nodes->nlinks++] = link;
 }
 
+/* Goes through all links: a cluster has few, and a request has one look-up. */
 struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica)
 {
     for (size_t i = 0; i < nodes->nlinks; i++)
@@ -60,6 +62,7 @@ struct link *nodes_master(struct nodes *nodes, unsigned slot)
     return master == NOBODY ? NULL : nodes_link(nodes, &nodes->map.nodes[master].at, false);
 }
 
+/* The turn is that of all masters together, which spreads requests well enough. */
 struct link *nodes_any(struct nodes *nodes, unsigned slot)
 {
     uint16_t master = nodes->map.master[slot];

@@ -1,12 +1,12 @@
-/* numbers.c - shares as decimal numbers, the same in every locale. */
+/* numbers.c - reads and writes shares as decimal numbers, in the same way in every locale. */
 #include "numbers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The C library reads and writes decimal points as the program's locale has them.  So it is
- * given only texts without one ("1e-3"), and so are servers. */
+/* The C library reads and writes the decimal point of the program's locale.  So it only gets
+ * texts without one ("1e-3"), and servers get the same. */
 
 static size_t leading_digits(const char *text, size_t nbytes)
 {
@@ -16,7 +16,7 @@ static size_t leading_digits(const char *text, size_t nbytes)
     return n;
 }
 
-/* "E-6" or nothing. */
+/* Reads "E-6", or nothing, which is an exponent of 0.  Returns false for anything else. */
 static bool read_exponent(const char *text, size_t nbytes, int *exponent)
 {
     uint64_t n = 0;
@@ -31,6 +31,8 @@ static bool read_exponent(const char *text, size_t nbytes, int *exponent)
     return true;
 }
 
+/* Takes "12.5E-3" apart and puts it together as "125e-4" for strtod().  Digits behind the point
+ * are taken as digits before it, and the exponent is lowered by as many. */
 bool share_read(const char *bytes, size_t nbytes, double *share)
 {
     char text[2 * SHARE_NBYTES];
@@ -54,6 +56,9 @@ bool share_read(const char *bytes, size_t nbytes, double *share)
     return true;
 }
 
+/* Tries one digit, then two and so on, until the text reads as the same number; 17 digits
+ * always do.  A locale's decimal point, of whatever length, is left out: the digits behind it
+ * are those before the 'e'. */
 void share_write(double share, char to[SHARE_NBYTES])
 {
     char text[2 * SHARE_NBYTES];

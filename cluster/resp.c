@@ -1,16 +1,20 @@
 /* resp.c - writes commands into one growing buffer.
  *
- * Invariant: the first 'whole' bytes are whole commands.  Behind them is the command that was
- * begun last, as far as it is written; or nothing, if there was no memory for it. */
+ * Invariant: the first 'whole' bytes are whole commands.  Behind them stands the command that
+ * was begun last, as far as it is written; or nothing, if there was no memory for it.  So
+ * a server never gets half a command. */
 #include "resp.h"
 
 #include <stdlib.h>
 
 #include "numbers.h"
 
-/* What an argument needs beside its bytes: $, a length of at most 20 digits, twice \r\n. */
+/* An argument needs AROUND_NBYTES beside its own: $, a length of at most 20 digits, twice
+ * \r\n. */
 enum { AROUND_NBYTES = 1 + 20 + 4, NUMBER_NBYTES = 20, FIRST_ROOM = 4096 };
 
+/* Makes room for 'nbytes' more.  Returns false if there is no memory, and then the command that
+ * is being written is dropped. */
 static bool grow(struct resp *resp, size_t nbytes)
 {
     size_t room = resp->room ? resp->room : FIRST_ROOM;
@@ -27,7 +31,7 @@ static bool grow(struct resp *resp, size_t nbytes)
     return true;
 }
 
-/* Whether so many bytes more may be written. */
+/* Returns whether 'nbytes' more may be written. */
 static inline bool reserve(struct resp *resp, size_t nbytes)
 {
     return !resp->failed && (resp->room - resp->nbytes >= nbytes || grow(resp, nbytes));
@@ -40,7 +44,7 @@ static inline char *put_end(char *to)
     return to;
 }
 
-/* "*2\r\n", "$3\r\n" */
+/* Writes a length such as "*2\r\n" or "$3\r\n".  Returns its end. */
 static inline char *put_length(char *to, char mark, uint64_t length)
 {
     *to++ = mark;

@@ -1,4 +1,5 @@
-/* resp.h - commands as servers read them (RESP): "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n". */
+/* resp.h - writes commands in the form that servers read (RESP, the protocol of Redis), such as
+ * "*2\r\n$3\r\nGET\r\n$1\r\nx\r\n". */
 #ifndef RESP_H
 #define RESP_H
 
@@ -7,23 +8,24 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Commands, one behind the other.  All zero is an empty one. */
+/* Commands, one behind the other.  All zero means empty. */
 struct resp {
     char *bytes;
     size_t nbytes;
     size_t room;
-    size_t whole; /* bytes of commands before the one that is being written */
+    size_t whole; /* how many bytes stand before the command that is being written */
 
-    /* There was no memory: the command that was being written is not in it, nor is any that
-     * came after, until resp_clear().  So nobody has to look after each argument. */
+    /* Memory ran out.  The command that was being written was dropped, and so is every later
+     * one until resp_clear().  So callers check this once, not after each argument. */
     bool failed;
 };
 
-/* Begins a command of 'nargs' arguments, its name among them.  Exactly so many calls of
- * resp_bytes(), resp_text() and resp_number() must follow.  Makes room for arguments of
- * 'nbytes' bytes together: a guess, which saves time if it is not too low. */
+/* Begins a command with 'nargs' arguments; its name is the first.  Exactly as many calls of
+ * resp_bytes(), resp_text() and resp_number() must follow.  'nbytes' is a guess of how many
+ * bytes all arguments have together: one that is not too low saves time. */
 void resp_command(struct resp *resp, unsigned nargs, size_t nbytes);
 
+/* Write one argument. */
 void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes);
 void resp_number(struct resp *resp, uint64_t number);
 
@@ -35,7 +37,10 @@ static inline void resp_text(struct resp *resp, const char *text)
 /* Writes a whole command; NULL stands behind its last argument. */
 void resp_texts(struct resp *resp, const char *const *texts);
 
-void resp_clear(struct resp *resp);   /* keeps its memory */
-void resp_release(struct resp *resp); /* leaves it empty */
+/* Drops all commands, but keeps the memory for the next ones. */
+void resp_clear(struct resp *resp);
+
+/* Releases the memory and leaves *resp empty. */
+void resp_release(struct resp *resp);
 
 #endif

@@ -1,5 +1,5 @@
-/* round.c - requests go to the nodes that own their slots, all nodes work at once, and what
- * came to nothing is put off.
+/* round.c - sends requests to the nodes that own their slots, takes the replies as they come,
+ * and puts off the requests that failed.
  *
  *     request -> slot -> node, by the map -> its link:  out    bytes to be sent
  *                                                       queue  requests whose replies are due
@@ -15,10 +15,11 @@
  *
  * A server answers in the order in which it was asked, so the queue tells whose reply it is.
  *
- * What is certain after a connection broke: what was taken is done.  What was put off is done,
- * or not, or will be done in a moment; only if not a byte went out is it surely not done.  So
- * what is marked as SENT is sent once more as 'again', and whoever takes its answer must not
- * conclude from what it finds who did it.
+ * This much is certain after a connection broke: a request whose reply was taken was done.  A
+ * request that was put off may be done, or not, or will be done in a moment; it is surely not
+ * done only if not a byte was sent.  So a request that is marked as SENT is sent once more as
+ * 'again'.  Its reply shows a state which it may have made itself the first time: take() must
+ * not conclude that somebody else did.
  *
  * Invariant: until the round ends, each request that must be answered is in the queue of one
  * link, or put off, or answered. */
@@ -29,17 +30,18 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* As soon as so much is written it is sent, so that servers work while more is written. */
+/* As soon as this much is written it is sent, so that servers work while more is written. */
 enum { SEND_NBYTES = 32 << 10 };
 
-/* How often 'stopped' is asked while servers are silent; and how many redirections a request
- * takes at most, on average: two servers may each say that the other has the slot. */
+/* POLL_MS: how often stopped() is called while servers are silent.  HOPS_MOST: how many
+ * redirections a request takes at most, on average.  There must be a limit, since two servers
+ * may each say that the other owns the slot. */
 enum { POLL_MS = 100, HOPS_MOST = 16 };
 
 /* What is known of a request. */
 enum {
-    SENT = 1, /* over a connection that broke */
-    TAKEN = 2,
+    SENT = 1,  /* it was sent over a connection that broke */
+    TAKEN = 2, /* its reply was taken */
 };
 
 static struct request request_of(const struct round *round, uint32_t i)
@@ -49,24 +51,28 @@ static struct request request_of(const struct round *round, uint32_t i)
 
 /* ---- Sending --------------------------------------------------------------------------- */
 
+/* Notes what failed at a server. */
 static void note(struct round *round, const struct link *link, const char *what)
 {
     snprintf(round->trouble, sizeof round->trouble, "%s:%u: %s", link->at.host, link->at.port,
              what);
 }
 
+/* Returns whether the request must be answered: it is not one of the optional ones. */
 static bool is_needed(const struct round *round, uint32_t i)
 {
     return i < round->exchange->count - round->exchange->noptional;
 }
 
+/* Puts off a request, to be sent in the next run.  An optional one is dropped instead. */
 static void put_off(struct round *round, uint32_t i)
 {
     if (is_needed(round, i))
         round->later[round->nlater++] = i;
 }
 
-/* Puts off all that waits in the queue of a link that has failed. */
+/* Puts off all requests in the queue of a link that has failed.  The map is read again: where a
+ * server fails, another may have taken its slots. */
 static void give_up_link(struct round *round, struct link *link)
 {
     uint32_t entry;
@@ -80,7 +86,7 @@ static void give_up_link(struct round *round, struct link *link)
     }
 }
 
-/* false: it cannot be reached now. */
+/* Opens a link if it is closed.  Returns false if the server cannot be reached now. */
 static bool is_open(struct round *round, struct link *link)
 {
     bool open = nodes_open(round->nodes, link);
@@ -100,6 +106,8 @@ static void write_request(struct round *round, struct link *link, uint32_t i)
         exchange->write(&request, &link->out);
 }
 
+/* Writes a request to a link, behind ASKING if that is needed, and sends what has piled up.  If
+ * the link fails, the request is put off with all others in its queue. */
 static void send_to(struct round *round, struct link *link, uint32_t i, bool asking)
 {
     if (!link) {
@@ -122,7 +130,8 @@ static void send_to(struct round *round, struct link *link, uint32_t i, bool ask
     }
 }
 
-/* Nobody has the slot: a master died a moment ago, or its part of the cluster is lost. */
+/* Puts off a request whose slot has no owner: a master died a moment ago, or its part of the
+ * cluster is lost. */
 static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
 {
     const struct endpoint *seed = &round->nodes->seed;
@@ -132,6 +141,7 @@ static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
     put_off(round, i);
 }
 
+/* Sends a request to the node that owns its slot, by the map as it is now. */
 static void send_request(struct round *round, uint32_t i)
 {
     const struct exchange *exchange = round->exchange;
@@ -151,11 +161,12 @@ static void send_request(struct round *round, uint32_t i)
 
 /* ---- Taking ---------------------------------------------------------------------------- */
 
+/* Notes an error reply as what failed last. */
 static void note_reply(struct round *round, const struct link *link, const struct reply *reply)
 {
     snprintf(round->trouble, sizeof round->trouble, "%s:%u: %.200s", link->at.host,
              link->at.port, reply->text);
-    for (char *at = round->trouble; *at; at++) /* one line, whatever a server says */
+    for (char *at = round->trouble; *at; at++) /* a problem is one line, whatever is replied */
         if (iscntrl((unsigned char)*at))
             *at = '?';
 }
@@ -165,12 +176,13 @@ static bool begins_with(const struct reply *reply, const char *word)
     return strncmp(reply->text, word, strlen(word)) == 0;
 }
 
-/* Ends the round with what an error reply says, which has been noted. */
+/* Ends the round with the error reply that was noted, and advice. */
 static void fail_reply(struct round *round, int error, const char *advice)
 {
     round->error = nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
 }
 
+/* Ends the round because a server does not let this client do what it asks. */
 static void refuse(struct round *round, const struct reply *reply)
 {
     bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
@@ -178,7 +190,9 @@ static void refuse(struct round *round, const struct reply *reply)
                secret ? ": give user and password in the address, or REDISCLI_AUTH" : "");
 }
 
-/* Sends it where a redirection says.  false: it does not say, or not any more. */
+/* Sends a request to where a redirection says.  Returns false if it says nothing, or if too
+ * many were followed already.  The map is changed by MOVED at once, so that the requests behind
+ * this one go to the right node; if there is no memory for that, they are redirected, too. */
 static bool follow(struct round *round, uint32_t i, const struct redirection *to)
 {
     if ((to->verdict != REPLY_MOVED && to->verdict != REPLY_ASK) || round->exchange->only ||
@@ -192,7 +206,8 @@ static bool follow(struct round *round, uint32_t i, const struct redirection *to
     return true;
 }
 
-/* Does what an error reply asks for. */
+/* Does what an error reply asks for: sends the request elsewhere, puts it off, or ends the
+ * round. */
 static void obey(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
 {
     struct redirection to;
@@ -219,7 +234,7 @@ static void obey(struct round *round, struct link *link, uint32_t i, const struc
         put_off(round, i);
 }
 
-/* Whether the exchange itself deals with an error reply. */
+/* Returns whether the exchange itself has dealt with an error reply. */
 static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *reply)
 {
     const struct exchange *exchange = round->exchange;
@@ -230,6 +245,7 @@ static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *r
     return dealt <= 0;
 }
 
+/* Takes a reply, which belongs to entry 'i' of the queue. */
 static void take(struct round *round, struct link *link, uint32_t i, const struct reply *reply)
 {
     const struct exchange *exchange = round->exchange;
@@ -251,10 +267,11 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
     if (exchange->take)
         round->error = exchange->take(&request, reply);
     round->state[i] |= TAKEN;
-    if (!exchange->only && is_needed(round, i)) /* 'only' asks for the map, and such */
+    if (!exchange->only && is_needed(round, i)) /* 'only' is for the map, PING and WAIT */
         link->unacknowledged = link->used = true;
 }
 
+/* Takes all replies that have come over a link. */
 static void take_all(struct round *round, struct link *link)
 {
     bool failed = false;
@@ -275,7 +292,8 @@ int round_check_stopped(struct nodes *nodes)
                : 0;
 }
 
-/* The links that wait for something, and what for.  Returns how many; 0: none. */
+/* Finds the links on which replies are due, and what each waits for: to be read, and to be
+ * written if commands are left.  Returns how many there are. */
 static size_t find_waiting(struct nodes *nodes, struct pollfd *events, struct link **waiting)
 {
     size_t n = 0;
@@ -291,6 +309,8 @@ static size_t find_waiting(struct nodes *nodes, struct pollfd *events, struct li
     return n;
 }
 
+/* Does what poll() says can be done on a link.  The link is given up if it fails, or if nothing
+ * was heard of its server for the timeout although a reply is due. */
 static void serve(struct round *round, struct link *link, short happened)
 {
     if (happened & (POLLOUT | POLLERR | POLLHUP) && !link_send(link)) {
@@ -311,13 +331,13 @@ static void serve(struct round *round, struct link *link, short happened)
     }
 }
 
-/* Sends what is written, and takes replies as they come, until no link waits for one: each
- * request was answered or put off. */
+/* Sends what is written, and takes replies as they come, until none is due: then each request
+ * was answered or put off. */
 static void pump(struct round *round)
 {
     struct nodes *nodes = round->nodes;
     while (!round->error) {
-        size_t most = nodes->nlinks + 1; /* of now: a redirection may make more */
+        size_t most = nodes->nlinks + 1; /* as of now: a redirection may make more links */
         struct pollfd *events = calloc(most, sizeof *events);
         struct link **waiting = calloc(most, sizeof *waiting);
         size_t n = events && waiting ? find_waiting(nodes, events, waiting) : 0;
@@ -338,6 +358,8 @@ static void pump(struct round *round)
 
 /* ---- Running --------------------------------------------------------------------------- */
 
+/* 'later' has room for two lists: round_run() copies the first one, which is filled anew as it
+ * goes through the copy. */
 int round_begin(struct round *round, struct nodes *nodes, const struct exchange *exchange)
 {
     *round = (struct round){ .nodes = nodes, .exchange = exchange };
@@ -370,8 +392,9 @@ void round_repeat(struct round *round)
         }
 }
 
-/* After an error, takes what is still on its way.  An error while it waits changes nothing: the
- * first one is told. */
+/* After an error, takes the replies that are still on their way.  The first error stays the
+ * error of the round, even if another one happens meanwhile.  It does not wait if the caller
+ * wants to stop, or if there is no memory. */
 static void await_rest(struct round *round)
 {
     struct nodes *nodes = round->nodes;
@@ -383,13 +406,14 @@ static void await_rest(struct round *round)
     round->ending = true;
     round->error = 0;
     for (size_t i = 0; i < nodes->nlinks; i++)
-        take_all(round, nodes->links[i]); /* of what was received before the error */
+        take_all(round, nodes->links[i]); /* replies that were received before the error */
     pump(round);
     round->error = error;
     memcpy(nodes->problem, problem, sizeof problem);
 }
 
-/* Closes the links on which replies are still due: the next exchange must not get them. */
+/* Closes the links on which replies are still due, so that the next exchange does not take them
+ * for its own. */
 static void hang_up(struct round *round)
 {
     uint32_t entry;
@@ -405,6 +429,8 @@ static void hang_up(struct round *round)
     }
 }
 
+/* Ends a round that has an error.  The order matters: replies on their way first, so that few
+ * requests are in doubt; then the links, which marks the others as SENT; then doubt(). */
 static void end_early(struct round *round)
 {
     const struct exchange *exchange = round->exchange;

@@ -1,9 +1,10 @@
-/* round.h - many requests at once: each is sent to the node that owns its slot, and all nodes
+/* round.h - sends many requests at once, each to the node that owns its slot, so that all nodes
  * work at the same time.
  *
- * An exchange is a set of requests, whoever sends them.  A round is one exchange under way: it
- * sends every request once, follows redirections, and puts off what came to nothing.  Running
- * rounds again until nothing is put off is exchange.h's. */
+ * An exchange is a set of requests, and tells how to write each and how to take its reply.  A
+ * round is one exchange under way.  Each run of it sends every request that is not answered
+ * yet once, follows redirections, and puts off the requests that failed.  exchange.h runs it
+ * again until no request is put off. */
 #ifndef ROUND_H
 #define ROUND_H
 
@@ -11,75 +12,83 @@
 
 /* One request, as the functions of its exchange get it. */
 struct request {
-    void *context; /* of the exchange */
+    void *context; /* that of the exchange */
     size_t i;      /* its number, from 0 on */
-    bool again;    /* it was sent before, over a connection that broke: nobody knows whether it
-                      was done */
+
+    /* It was sent before, over a connection that broke.  Nobody knows whether it was done. */
+    bool again;
 };
 
-/* Requests may be written several times, so each must do no harm when it is done twice.  Each
- * is taken once (twice, if replicas did not acknowledge it), in any order. */
+/* A set of requests.  It belongs to the caller, and stays as it is while it runs.
+ *
+ * A request may be sent several times, so doing it twice must do no harm; write() may see to
+ * that, by 'again' or by what it knows itself.  Each reply is taken once (twice, if replicas
+ * did not acknowledge the request), in any order. */
 struct exchange {
     size_t count; /* less than QUEUE_ASKING */
 
-    /* The slot of a request.  NULL: nodes->home is that of all. */
+    /* Returns the slot of a request.  NULL: nodes->home is the slot of all. */
     unsigned (*slot)(const struct request *request);
 
-    /* The command that all send, NULL behind its last argument; or what writes it. */
+    /* The command that all requests send, with NULL behind its last argument.  NULL: write()
+     * writes the command of each. */
     const char *const *command;
     void (*write)(const struct request *request, struct resp *out);
 
-    /* Takes a reply that is no error.  Returns 0, or an error that ends the exchange, for which
-     * it has called nodes_fail().  NULL: all are welcome. */
+    /* Takes a reply that is no error.  Returns 0; or an error that ends the exchange, after
+     * calling nodes_fail().  NULL: any such reply will do. */
     int (*take)(const struct request *request, const struct reply *reply);
 
-    /* Takes an error reply.  Returns 0 if it answers the request, an error that ends the
-     * exchange, or 1 to have the round deal with it.  NULL: the round deals with all. */
+    /* Takes an error reply.  Returns 0 if it answers the request; an error that ends the
+     * exchange; or 1 to leave it to the round.  NULL: all are left to the round. */
     int (*take_error)(const struct request *request, const struct reply *reply);
 
-    /* After an error of the exchange, is called for each request that was not taken and yet may
-     * have been done.  To keep these few, what is on its way is still waited for.  NULL: nobody
-     * wants to know, and nothing is waited for. */
+    /* Is called after an error of the exchange, for each request whose reply was not taken
+     * although it may have been done.  To keep these few, the round still waits for replies
+     * that are on their way.  NULL: the caller need not know, and the round does not wait. */
     void (*doubt)(const struct request *request);
 
     void *context;
-    size_t noptional;  /* the last ones that may stay without an answer: each is tried once */
+    size_t noptional;  /* so many of the last requests are sent once, and may stay unanswered */
     bool tree;         /* replies are trees */
-    bool replicas;     /* may be asked too */
-    bool acknowledged; /* nodes->acknowledge replicas must have it when the exchange ends */
-    struct link *only; /* for round_alone() */
+    bool replicas;     /* requests may go to replicas, too */
+    bool acknowledged; /* it ends when nodes->acknowledge replicas have what was done */
+    struct link *only; /* the link to which round_alone() sends all */
 };
 
+/* An exchange under way.  round_begin() makes it, and round_end() releases what it owns:
+ * 'state' and 'later'. */
 struct round {
     struct nodes *nodes;
     const struct exchange *exchange;
     uint8_t *state;  /* of each request: SENT, TAKEN (round.c) */
-    uint32_t *later; /* the requests that were put off */
+    uint32_t *later; /* the requests that were put off; behind them room for a copy */
     size_t nlater;
-    uint64_t hops;     /* redirections that were followed */
-    int64_t failed_ms; /* when something failed first; 0: nothing has */
+    uint64_t hops;     /* how many redirections were followed */
+    int64_t failed_ms; /* when something failed first; 0: nothing has failed */
     int error;
-    bool ending;       /* after an error: only what is on its way is taken */
-    char trouble[600]; /* what failed last, for the message when patience ends */
+    bool ending;       /* after an error: replies are taken, but nothing is sent again */
+    char trouble[600]; /* what failed last: the message if patience ends */
 };
 
-/* Puts off all requests.  Returns an error if there is no memory. */
+/* Begins a round, with all requests put off.  Returns 0, or PERHAPS_ERR_MEMORY; round_end() is
+ * needed in both cases. */
 int round_begin(struct round *round, struct nodes *nodes, const struct exchange *exchange);
 
-/* Sends those that were put off, until each was answered, or put off again. */
+/* Sends the requests that were put off, and returns when each was answered or put off again. */
 void round_run(struct round *round);
 
-/* Puts off again what was taken, as if nobody knew whether it was done. */
+/* Puts off all requests that were answered, as if nobody knew whether they were done. */
 void round_repeat(struct round *round);
 
-/* Clears up; returns the error of the round. */
+/* Ends the round and releases what it owns.  Returns its error. */
 int round_end(struct round *round);
 
-/* Sends all requests to exchange->only, and tries nothing again.  PERHAPS_ERR_UNREACHABLE: some
- * were put off. */
+/* Sends all requests to exchange->only, and none of them twice.  Returns 0 or an error;
+ * PERHAPS_ERR_UNREACHABLE if a request was put off. */
 int round_alone(struct nodes *nodes, const struct exchange *exchange);
 
-/* PERHAPS_ERR_STOPPED if the caller wants to stop. */
+/* Returns PERHAPS_ERR_STOPPED if the caller of the library wants to stop, else 0. */
 int round_check_stopped(struct nodes *nodes);
 
 #endif

@@ -1,7 +1,7 @@
-/* slots.c - the slot of a key; what an error reply asks for; the node of each slot.
+/* slots.c - finds the slot of a key, reads error replies, and keeps the map of slots.
  *
- * Invariant of a map: a node is its own master, or it is in the list of its master's replicas:
- * 'replica' of that, then 'next' of each. */
+ * Invariant of a map: each node is its own master, or it stands once in the list of its
+ * master's replicas.  The list begins at 'replica' of the master and goes on by 'next'. */
 #include "slots.h"
 
 #include <hiredis.h>
@@ -12,8 +12,8 @@
 
 /* ---- Slots ------------------------------------------------------------------------------ */
 
-/* A byte at a time without a table: 0x1021 is x^12 + x^5 + 1, so the byte that leaves comes
- * back at three places; its upper half leaves twice. */
+/* Takes a byte at a time, without a table.  The polynomial 0x1021 is x^12 + x^5 + 1, so the
+ * byte that leaves the register comes back at three places; its upper half leaves twice. */
 static uint16_t crc16(const unsigned char *bytes, size_t nbytes)
 {
     uint16_t crc = 0;
@@ -25,6 +25,7 @@ static uint16_t crc16(const unsigned char *bytes, size_t nbytes)
     return crc;
 }
 
+/* The hash tag is what stands between the first { and the next }, if that is not empty. */
 unsigned slot_of(const void *key, size_t nbytes)
 {
     const char *open = memchr(key, '{', nbytes);
@@ -44,8 +45,9 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* Sets the host, which may be empty.  false, changing nothing, for one that is too long, or is
- * not one word of printable ASCII: hosts stand in messages. */
+/* Sets the host, which may be empty.  Returns false, and changes nothing, if it is too long or
+ * not one word of printable ASCII: hosts are printed in messages, and a server may be
+ * hostile. */
 static bool set_host(struct endpoint *at, const char *host, size_t nbytes)
 {
     if (nbytes > HOST_NBYTES_MOST)
@@ -58,7 +60,7 @@ static bool set_host(struct endpoint *at, const char *host, size_t nbytes)
     return true;
 }
 
-/* Servers tell "?" for what they do not know themselves. */
+/* A server tells "?" for a host that it does not know itself. */
 static bool is_unknown(const struct endpoint *at)
 {
     return strcmp(at->host, "?") == 0;
@@ -72,7 +74,8 @@ static bool begins_with(const char *text, const char *words)
     return strncmp(text, words, nbytes) == 0 && (!text[nbytes] || text[nbytes] == ' ');
 }
 
-/* " 3999 127.0.0.1:6381", or nothing; an IPv6 address has colons, too, and no brackets. */
+/* Reads " 3999 127.0.0.1:6381".  An IPv6 address has no brackets here, so the last colon is the
+ * one before the port.  Returns false for anything else. */
 static bool read_target(const char *text, struct redirection *redirection)
 {
     text += *text == ' ';
@@ -88,6 +91,8 @@ static bool read_target(const char *text, struct redirection *redirection)
     return true;
 }
 
+/* Fills in a redirection.  One that does not say where to go is strange; one to a host that the
+ * server does not know means to try later, with a new map. */
 static void redirect(const char *target, enum verdict verdict, struct redirection *redirection)
 {
     redirection->verdict = verdict;
@@ -110,7 +115,7 @@ void redirection_read(const char *text, struct redirection *redirection)
         { "LOADING", REPLY_AGAIN, false },
         { "MASTERDOWN", REPLY_AGAIN, true },
         { "BUSY", REPLY_AGAIN, false },
-        { "READONLY", REPLY_AGAIN, true }, /* it was a master until a failover */
+        { "READONLY", REPLY_AGAIN, true }, /* a failover has made it a replica */
         { "ERR max number of clients", REPLY_AGAIN, false },
         { "OOM", REPLY_FULL, false },
         { "WRONGTYPE", REPLY_WRONGTYPE, false },
@@ -172,7 +177,7 @@ uint16_t slot_map_replica(const struct slot_map *map, uint16_t master, unsigned 
     return replica;
 }
 
-/* Adds a master, and sets *index to where. */
+/* Adds a node, which is a master at first, and sets *index to its place. */
 static const char *add_node(struct slot_map *map, const struct endpoint *at, uint16_t *index)
 {
     if (map->nnodes == NODES_MOST)
@@ -197,6 +202,7 @@ static const char *find_or_add(struct slot_map *map, const struct endpoint *at, 
     return *index == NOBODY ? add_node(map, at, index) : NULL;
 }
 
+/* Makes a master without slots and replicas, such as a node that was just added, a replica. */
 static void make_replica(struct slot_map *map, uint16_t index, uint16_t master)
 {
     struct node *node = &map->nodes[index], *of = &map->nodes[master];
@@ -206,6 +212,7 @@ static void make_replica(struct slot_map *map, uint16_t index, uint16_t master)
     of->nreplicas++;
 }
 
+/* Makes a node a master: takes it out of the list of its former master. */
 static void make_master(struct slot_map *map, uint16_t index)
 {
     struct node *node = &map->nodes[index], *of = &map->nodes[node->master];
@@ -220,7 +227,7 @@ static void make_master(struct slot_map *map, uint16_t index)
     node->next = NOBODY;
 }
 
-/* Not on the stack, of which it would take 32 KiB.  NULL: there is no memory. */
+/* Returns a new map, or NULL if there is no memory.  It would take 32 KiB of the stack. */
 static struct slot_map *make_map(void)
 {
     struct slot_map *made = malloc(sizeof *made);
@@ -229,7 +236,7 @@ static struct slot_map *make_map(void)
     return made;
 }
 
-/* 'made' takes the place of the map, unless there is a problem.  Returns that. */
+/* Puts 'made' in the place of the map, unless there is a problem.  Returns the problem. */
 static const char *replace(struct slot_map *map, struct slot_map *made, const char *problem)
 {
     if (problem) {
@@ -254,6 +261,8 @@ const char *slot_map_single(struct slot_map *map, const struct endpoint *server)
     return replace(map, made, problem);
 }
 
+/* A replica that is named as the owner has taken over, so it is a master now.  The other
+ * replicas of the former master stay where they are, until the map is read again. */
 const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endpoint *to)
 {
     uint16_t index;
@@ -273,6 +282,8 @@ const char *slot_map_move(struct slot_map *map, unsigned slot, const struct endp
  *     range:  first slot, last slot, its master, its replicas...
  *     node:   host or nil, port, id, from Redis 7 on pairs of texts, "ip" among them perhaps */
 
+/* Every element is checked before it is used: a reply may have any form. */
+
 static bool is(const redisReply *reply, int type)
 {
     return reply && reply->type == type;
@@ -283,7 +294,8 @@ static bool has(const redisReply *reply, size_t elements)
     return is(reply, REDIS_REPLY_ARRAY) && reply->elements >= elements;
 }
 
-/* The "ip" of a node whose host is not known. */
+/* Returns the "ip" of a node, which may be known where its host is not; NULL if there is
+ * none. */
 static const redisReply *find_ip(const redisReply *node)
 {
     const redisReply *pairs = node->elements > 3 ? node->element[3] : NULL;
@@ -296,7 +308,8 @@ static const redisReply *find_ip(const redisReply *node)
     return NULL;
 }
 
-/* A server that does not know its own address tells none. */
+/* Sets the host to the one that is told.  A server that does not know its own address tells
+ * none; it is the one that was asked.  Returns false if the host is unusable. */
 static bool set_told(struct endpoint *at, const redisReply *host, const struct endpoint *asked)
 {
     if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
@@ -304,6 +317,7 @@ static bool set_told(struct endpoint *at, const redisReply *host, const struct e
     return is(host, REDIS_REPLY_STRING) && set_host(at, host->str, host->len);
 }
 
+/* Sets the host of a node, by its "ip" if the host itself is not known. */
 static bool read_host(const redisReply *node, const struct endpoint *asked, struct endpoint *at)
 {
     const redisReply *ip;
@@ -312,7 +326,8 @@ static bool read_host(const redisReply *node, const struct endpoint *asked, stru
     return !is_unknown(at) || !(ip = find_ip(node)) || set_told(at, ip, asked);
 }
 
-/* Finds or adds a node, and sets *index to where, or to NOBODY if its host is not known. */
+/* Finds or adds a node, and sets *index to its place, or to NOBODY if its host is not known.  A
+ * node that speaks only TLS tells the port 0. */
 static const char *read_node(struct slot_map *map, const redisReply *node,
                              const struct endpoint *asked, uint16_t *index)
 {
@@ -328,6 +343,7 @@ static const char *read_node(struct slot_map *map, const redisReply *node,
     return is_unknown(&at) ? NULL : find_or_add(map, &at, index);
 }
 
+/* Reads a range of slots and its master. */
 static const char *read_master(struct slot_map *map, const redisReply *range,
                                const struct endpoint *asked)
 {
@@ -347,7 +363,9 @@ static const char *read_master(struct slot_map *map, const redisReply *range,
     return problem;
 }
 
-/* All masters are known. */
+/* Adds the replicas of a range.  All masters were added before, so that a node which is a
+ * master of one range and is told as a replica of another stays a master.  A master has the
+ * same replicas in all its ranges; each is added once. */
 static const char *read_replicas(struct slot_map *map, const redisReply *range,
                                  const struct endpoint *asked)
 {
