@@ -361,8 +361,7 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
 
 /* ---- Open, read, close ------------------------------------------------------------- */
 
-/* Opens a file without waiting for the writer of a pipe: stop_wait() does, and can be
- * stopped. */
+/* Opens a file; of a pipe it does not wait for the writer, which stop_wait() does. */
 static int open_to_read(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -386,8 +385,7 @@ const char *reader_refusal(const char *path)
     return magic ? magic->refusal : NULL;
 }
 
-/* Opens a file and finds its format.  Returns false (problem) if it fails; close it then,
- * too. */
+/* Opens a file and finds its format.  Returns false (problem) if it fails. */
 static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
     stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
@@ -443,8 +441,7 @@ void block_release(struct block *block)
         free(block->room[i].memory);
 }
 
-/* All files.  What follows the last whole line of a block waits in 'begun' for the next
- * block. */
+/* All files.  'begun' has what was read behind the last whole line of a block. */
 struct reader {
     char *const *paths;
     size_t npaths;
@@ -486,8 +483,8 @@ static void give_back_room(struct block *block)
     block->room_nbytes = 0;
 }
 
-/* Closes a file that has ended.  Returns true if a record without a delimiter ends the
- * block. */
+/* Closes a file that has ended.  Ends the block, and returns true, if a record is left; that
+ * one lacks its delimiter, which is added. */
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
     block->source = reader->source++;

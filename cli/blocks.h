@@ -55,8 +55,7 @@ struct block {
     size_t nselected; /* the verb counts here the records that it selects */
     uint64_t line;    /* the number of the first record in its file; the first line is 1 */
 
-    /* Lines without a key, or without a time, are taken out of the records: see
-     * block_skip(). */
+    /* Lines without a key or without a time are not among the records: see block_skip(). */
     size_t nskipped;      /* how many */
     size_t first_skipped; /* how many lines of the block stand before the first of them */
     const char *lacks;    /* what the first of them lacks, as the end of a message */
@@ -75,8 +74,7 @@ struct block {
      * are not pieces of their records, and FOR_VERB is free for the verb. */
     struct room room[9];
 
-    /* For pipeline.c alone.  IDLE: empty; READY: waits for its next stage; BUSY: a thread has
-     * it. */
+    /* For pipeline.c.  IDLE: empty; READY: waits for its next stage; BUSY: a thread has it. */
     enum { IDLE, READY, BUSY } state;
     size_t stage;    /* the next one, or the one that it is in */
     uint64_t ticket; /* how many blocks were read before this one */
@@ -106,9 +104,8 @@ struct reader;
  * yet.  Returns NULL if there is no memory. */
 struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bool raw);
 
-/* Gives the reader a text to read instead of files.  The text holds whole records, and has
- * BLOCK_SLACK_NBYTES of room behind it.  The reader owns it from then on, and hands it to the
- * first block. */
+/* Gives the reader a text to read instead of files, which the reader then owns.  The text holds
+ * whole records, and has BLOCK_SLACK_NBYTES of room behind it. */
 void reader_give(struct reader *reader, char *text, size_t nbytes);
 
 /* Fills the block with what comes next.  The block is all zero or was filled before.  After
@@ -118,8 +115,7 @@ void reader_read(struct reader *reader, struct block *block);
 /* Returns, after BLOCK_PROBLEM, what is wrong with the file. */
 const char *reader_problem(const struct reader *reader);
 
-/* Returns how many bytes were read so far, as they stand in the files: packed ones count
- * packed. */
+/* Returns how many bytes of the files were read so far, counted before they are unpacked. */
 uint64_t reader_nread(const struct reader *reader);
 
 /* Closes the file that is open and releases the reader.  Not NULL. */

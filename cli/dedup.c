@@ -240,8 +240,8 @@ static bool differs(const char *asked, const char *is)
     return asked && (!is || strcmp(asked, is) != 0);
 }
 
-/* Tells which options have no effect, since a state stays as it was made.  (--window is refused
- * instead: window_open().) */
+/* Tells which options have no effect, since a state stays as it was made.  --window is not one
+ * of them: window_open() refuses another window. */
 static void tell_ignored(const struct settings *s, const struct perhaps_stats *state)
 {
     const struct perhaps_plan *plan = &state->plan;
@@ -302,8 +302,7 @@ static void open_filters(struct dedup *dedup)
         make_shards(dedup, size);
         return;
     }
-    /* A window is not divided into shards: what it forgets must not depend on the shard of a
-     * line. */
+    /* A window is not divided into shards: what it forgets must not depend on hashes. */
     target_create(dedup->target, size);
     window_open(&dedup->window, s, dedup->target->filter, NULL);
 }
@@ -321,8 +320,8 @@ struct facts {
     uint64_t doubtful;
 };
 
-/* Adds what one filter holds.  The rate now is the mean over the filters, weighted by their
- * keys. */
+/* Adds what one filter holds.  fpr_now becomes the mean, weighted by the keys of each
+ * filter. */
 static void add_facts(struct facts *facts, const struct target *target)
 {
     struct perhaps_stats stats;

@@ -91,8 +91,7 @@ const char *help_nearest_option(const struct verb *verb, const char *typed)
 
 /* ---- Help ------------------------------------------------------------------------- */
 
-/* The width of the text, the column where explanations begin, and how many options help shows
- * first. */
+/* The width of the text, the column of explanations, and how many options help shows first. */
 enum { WIDTH = 79, LEFT = 24, USUAL = 10 };
 
 /* Prints words in lines of up to WIDTH characters, which begin at 'indent'.  A newline in the
@@ -202,8 +201,7 @@ static void print_verbs(const char *separator)
         printf("%s%s", verb->name, separator);
 }
 
-/* Prints the values that the option can have, with blanks between them, if it can have only
- * few. */
+/* Prints the values of an option that has only few, with blanks between them. */
 static void print_values(const struct option_row *option)
 {
     const enum option_values values = option_values(option);
@@ -231,8 +229,7 @@ static void print_escaped(const char *text, const char *special)
 
 /* ---- Completions: bash ------------------------------------------------------------ */
 
-/* Prints the words that can follow this verb: values of an option that stands before, or
- * options. */
+/* Prints the words that can follow this verb: the values of an option, or options. */
 static void print_bash_verb(const struct verb *verb)
 {
     const struct option_row *option;

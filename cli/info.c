@@ -123,8 +123,7 @@ static json_t *parts_of(const perhaps_filter *filter)
     return parts;
 }
 
-/* Returns what its owner should know about this filter, and do about it; NULL if there is
- * nothing. */
+/* Returns what its owner should know about this filter, and may do about it; or NULL. */
 static json_t *notes_of(const struct perhaps_stats *stats)
 {
     const struct perhaps_plan *plan = &stats->plan;
@@ -228,8 +227,7 @@ void verb_info(const struct settings *settings)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
-/* Checks every page.  The exit status tells a damaged filter from one that could not be
- * checked. */
+/* Checks every page.  The exit status tells a damaged file from one that cannot be checked. */
 static void verify_file(const struct settings *settings)
 {
     const struct target *target = target_open(settings, settings->filter);
@@ -257,8 +255,7 @@ static void verify_file(const struct settings *settings)
     leave(error ? STATUS_NO : STATUS_YES);
 }
 
-/* Checks all partitions.  It also works for a filter that cannot be opened, since some of it is
- * lost. */
+/* Checks all partitions, even of a filter that cannot be opened since some of it is lost. */
 static void verify_servers(const struct settings *settings)
 {
     const struct target *target = remote_new(settings, settings->filter, "verifying");

@@ -162,8 +162,8 @@ size_t input_nthreads(const struct settings *settings)
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
-/* A thread has one block to work on and one that waits for its turn; one more is there to be
- * read into. */
+/* A thread has a block to work on and one that waits for its turn; one more is to be read
+ * into. */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints)
 {
     uint64_t total_nbytes = check_inputs(settings);
@@ -282,8 +282,7 @@ struct distinct {
 
 enum { RANK_MAX = 64 - DISTINCT_BITS };
 
-/* Raises a counter to 'rank'.  A counter grows only a few times in all, so threads hardly ever
- * meet here. */
+/* Raises a counter.  It grows only a few times in all, so threads hardly ever meet here. */
 static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
 {
     uint8_t before = atomic_load_explicit(counter, memory_order_relaxed);
@@ -342,8 +341,7 @@ static uint64_t distinct_bound(const struct distinct *distinct)
 
 /* ---- Counting ---------------------------------------------------------------------- */
 
-/* Returns the first input that is a pipe or a device, whose bytes cannot be read twice; or
- * NULL. */
+/* Returns the first input that cannot be read twice, such as a pipe or a device; or NULL. */
 static const char *find_pipe(const struct settings *settings)
 {
     for (size_t i = 0; i < settings->ninputs; i++) {
@@ -380,7 +378,7 @@ static uint64_t count_all(struct input *input, struct distinct *distinct)
     return input_nkeys(input) < bound ? input_nkeys(input) : bound;
 }
 
-/* Returns the capacity for the keys of the inputs.  build leaves room for keys that are added
+/* Returns the capacity for the keys of the inputs.  build adds room for keys that come
  * later. */
 static uint64_t count_keys(const struct settings *settings)
 {

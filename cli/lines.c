@@ -51,8 +51,7 @@ static inline uint64_t mask_of(const char *text, char delimiter)
 
 #endif
 
-/* Counts in chunks whose count fits into a byte: compilers then compare and add many bytes at a
- * time. */
+/* The count of a chunk fits into a byte, so compilers compare and add many bytes at a time. */
 size_t lines_count(const char *text, size_t nbytes, char end)
 {
     enum { CHUNK = 128 };
@@ -237,8 +236,7 @@ bool block_skip(struct block *block, size_t i, const char *lacks)
     return true;
 }
 
-/* Finds the key of each record, and skips records that lack a field.  Returns false if there is
- * no memory. */
+/* Finds the keys, and skips records that lack a field.  Returns false if there is no memory. */
 static bool make_keys(struct block *block, const struct key_form *form)
 {
     bool written = is_written(form);

@@ -41,8 +41,7 @@ bool line_narrow(const struct key_form *form, struct perhaps_key *line);
 /* Returns how many lines end in the text. */
 size_t lines_count(const char *text, size_t nbytes, char end);
 
-/* A stage, with a struct key_form: finds the records of a block that was read, and their
- * keys. */
+/* A stage, with a struct key_form: finds the records of a block, and their keys. */
 bool block_split(void *form, struct block *block);
 
 /* A stage, with a perhaps_filter: hashes the keys as the filter does.  If a key cannot be

@@ -29,12 +29,10 @@ _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)
  * with the exit status that shells give to a program that this signal ended. */
 _Noreturn void fail_interrupted(const char *outcome);
 
-/* Ends the program with this status; or with an error if what was printed could not be
- * written. */
+/* Ends the program with this status, or with an error if stdout could not be written. */
 _Noreturn void leave(int status);
 
-/* Returns memory that is all zero, which the caller frees.  Ends the program if there is
- * none. */
+/* Returns zeroed memory, which the caller frees.  Ends the program if there is none. */
 void *allocate_zeroed(size_t count, size_t nbytes);
 
 /* Returns what a perhaps_error means; for PERHAPS_ERR_IO it is what errno means. */
@@ -45,7 +43,7 @@ const char *why(int error);
 void summarize(const struct settings *settings, json_t *facts, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Prints the facts on stdout: one line for each, or under --json one object.  Releases
+/* Prints the facts on stdout: a line for each, or one object under --json.  Releases
  * 'facts'. */
 void print_facts(const struct settings *settings, json_t *facts);
 

@@ -73,8 +73,7 @@ static const char *read_scale(const char *text, long *power)
     return text + 1 + (toupper((unsigned char)text[1]) == 'B');
 }
 
-/* Sets *n to digits times ten to the power.  Returns false if that is not a whole number below
- * 2^64. */
+/* Sets *n to digits times 10^power.  Returns false if that is not a whole number below 2^64. */
 static bool scale(uint64_t digits, long power, uint64_t *n)
 {
     for (; power < 0 && digits; power++) {
@@ -165,8 +164,7 @@ struct text counted(uint64_t n, const char *noun)
     return text_of("%s %s%s", grouped(n).s, noun, n == 1 ? "" : "s");
 }
 
-/* Three digits tell enough.  999.5 and more would be rounded to 1000, and so takes the next
- * prefix. */
+/* Prints three digits.  From 999.5 on that would be 1000, so the next prefix is taken. */
 struct text scaled(double x, const char *unit)
 {
     static const char prefixes[] = "kMGTPE";
@@ -249,8 +247,7 @@ static bool take_digits(struct cursor *c, unsigned count, int64_t *n)
     return count == 0;
 }
 
-/* Reads ".123", if it is there, and adds it to *ms.  Passes over digits that are finer than a
- * millisecond. */
+/* Reads ".123", if it is there, and adds it to *ms.  Passes over digits behind the third. */
 static bool take_fraction(struct cursor *c, int64_t *ms)
 {
     if (!take(c, '.'))

@@ -1,5 +1,4 @@
-/* numbers.h - reads numbers and times as people write them, and writes them as people read
- * them. */
+/* numbers.h - reads numbers and times from text, and writes them for people. */
 #ifndef NUMBERS_H
 #define NUMBERS_H
 

@@ -94,8 +94,7 @@ static const char *read_wait(const struct value_type *type, const char *value, v
     return read ? NULL : type->problem;
 }
 
-/* Reads the time in which lines are remembered, or the number of keys with "-keys" behind
- * it. */
+/* Reads the time for which lines are remembered, or a number of keys as 10M-keys. */
 static const char *read_window(const struct value_type *type, const char *value, void *slot)
 {
     static const char suffix[] = "-keys";
@@ -327,14 +326,12 @@ static const struct option_row rows[] = {
 };
 
 #define NROWS (sizeof rows / sizeof *rows)
-/* getopt_long() returns FIRST + the number of the row for a long name, and the letter for a
- * short one. */
+/* getopt_long() returns the letter of a short option, and FIRST + the row of a long one. */
 #define FIRST 256
 
 /* ---- Reading a command line ----------------------------------------------------------- */
 
-/* Returns the row that a code of getopt_long() stands for; NULL if the verb has no such
- * option. */
+/* Returns the row that a code of getopt_long() stands for; NULL if it is none of the verb's. */
 static const struct option_row *find_row(int code, const struct verb *verb)
 {
     if (code >= FIRST && code < FIRST + (int)NROWS)
@@ -345,8 +342,7 @@ static const struct option_row *find_row(int code, const struct verb *verb)
     return NULL;
 }
 
-/* Writes the two tables that getopt_long() takes: letters and long names of the verb's
- * options. */
+/* Writes the tables that getopt_long() takes: letters and long names of the verb's options. */
 static void make_tables(const struct verb *verb, char *letters, struct option *names)
 {
     *letters++ = ':'; /* tells a missing value (':') from an unknown option ('?') */

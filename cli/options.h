@@ -122,7 +122,7 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
 
 struct value_type;
 
-/* A row of the table of options.  An option that means different things to two verbs has two
+/* A row of the table of options.  An option that two verbs understand differently has two
  * rows. */
 struct option_row {
     int letter;     /* 0: none */

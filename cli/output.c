@@ -19,8 +19,8 @@
  * long record is moved only if it is wanted. */
 enum { PIECE_NBYTES = BLOCK_SLACK_NBYTES, LONG_NBYTES = 256 };
 
-/* Moves a record down to 'to', which is at least a piece below it.  Returns where the next
- * record goes. */
+/* Moves a record down to 'to', at least a piece below it.  Returns where the next record
+ * goes. */
 static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
 {
     if (nbytes > LONG_NBYTES)

@@ -59,8 +59,7 @@ static bool ask_several(struct query *query, struct block *block, size_t *nprese
     return true;
 }
 
-/* Makes the output for --label: each line behind the names of the filters, or behind
- * "perhaps". */
+/* Makes the output for --label: each line behind names of filters, "perhaps" or "no". */
 static bool label(const struct query *query, struct block *block)
 {
     static const char *const perhaps[] = { "perhaps" };
