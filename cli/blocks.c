@@ -496,6 +496,7 @@ static bool end_file(struct reader *reader, struct block *block, size_t used)
     return true;
 }
 
+/* Makes a block that says what is wrong with the file that is read. */
 static void fill_with_problem(struct reader *reader, struct block *block, const char *problem)
 {
     block->holds = BLOCK_PROBLEM;

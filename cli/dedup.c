@@ -355,6 +355,7 @@ static double expected_losses_of(const struct dedup *dedup, const struct facts *
     return sum;
 }
 
+/* Collects the facts of the one filter or of all shards. */
 static struct facts find_facts(const struct dedup *dedup)
 {
     struct facts facts = { 0 };

@@ -56,11 +56,13 @@ struct guess {
     const char *nearest;       /* NULL: no name is near enough */
 };
 
+/* Begins a search for a name like what was typed. */
 static struct guess guess_begin(const char *typed, size_t nbytes)
 {
     return (struct guess){ typed, nbytes, 1 + nbytes / 3, NULL };
 }
 
+/* Takes this name for the nearest one if it is nearer than those before. */
 static void guess_try(struct guess *guess, const char *name)
 {
     size_t n = unlikeness(guess->typed, guess->nbytes, name);
@@ -212,6 +214,7 @@ static void print_values(const struct option_row *option)
         printf("%s%s", i ? " " : "", kind->name);
 }
 
+/* Returns whether the option can have only few values, which a shell can offer. */
 static bool has_values(const struct option_row *option)
 {
     return option_values(option) == VALUES_KINDS || option_values(option) == VALUES_HASHES;

@@ -53,6 +53,7 @@ static bool is_standard_input(const char *path)
     return strcmp(path, "-") == 0;
 }
 
+/* Returns how messages name the path. */
 static const char *name_of(const char *path)
 {
     return is_standard_input(path) ? "standard input" : path;
@@ -100,6 +101,8 @@ void input_refuse(const struct settings *settings, const struct stat *file, cons
 
 /* ---- The first stage: reading ---------------------------------------------- */
 
+/* Fills a block, and forgets what was found out about its last text.  After a signal a block
+ * ends the run even if there is more to read. */
 static bool read_block(void *context, struct block *block)
 {
     struct input *input = context;

@@ -231,6 +231,7 @@ static bool is_digit(const struct cursor *c)
     return c->at < c->end && *c->at >= '0' && *c->at <= '9';
 }
 
+/* Reads this character, if it is the next one. */
 static bool take(struct cursor *c, char wanted)
 {
     bool found = c->at < c->end && *c->at == wanted;
@@ -269,12 +270,14 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day)
            1 - 719468;
 }
 
+/* Returns how many days the month has. */
 static int64_t month_ndays(int64_t year, int64_t month)
 {
     int64_t next = month == 12 ? days_of(year + 1, 1, 1) : days_of(year, month + 1, 1);
     return next - days_of(year, month, 1);
 }
 
+/* Reads "2026-11-21", a date that exists, and sets *days to the days from 1970-01-01. */
 static bool take_date(struct cursor *c, int64_t *days)
 {
     int64_t year, month, day;
@@ -316,6 +319,7 @@ static bool take_zone(struct cursor *c, int64_t *ms)
     return true;
 }
 
+/* Reads a date, a time and a zone.  Sets *ms to the milliseconds since 1970. */
 static bool take_iso(struct cursor *c, int64_t *ms)
 {
     int64_t days, time = 0, zone;

@@ -45,6 +45,7 @@ struct value_type {
     enum option_values values;
 };
 
+/* Sets a flag: an option without a value. */
 static const char *read_flag(const struct value_type *type, const char *value, void *slot)
 {
     (void)value;
@@ -70,6 +71,7 @@ static const char *read_word(const struct value_type *type, const char *value, v
     return NULL;
 }
 
+/* Reads a number of the range of its type. */
 static const char *read_between(const struct value_type *type, const char *value, void *slot)
 {
     uint64_t n;

@@ -147,6 +147,8 @@ static void put_back(struct pipeline *p, struct block *block, size_t began_at, b
         stop_waiting(); /* wakes a thread that waits for input, which may never come */
 }
 
+/* What each thread does: takes blocks until none will come any more.  Holds the lock except
+ * while it is in a stage. */
 static void *work(void *pipeline)
 {
     struct pipeline *p = pipeline;

@@ -151,6 +151,7 @@ static void settle(const struct query *query, const struct block *last)
         target_settle_damage(query->target[i]);
 }
 
+/* Returns the name of the filter, or an array of the names of several. */
 static json_t *names_of(const struct query *query)
 {
     json_t *names = query->ntargets > 1 ? json_array() : json_path(query->target[0]->path);
@@ -212,6 +213,7 @@ static void run_query(struct query *query)
     input_close(query->input);
 }
 
+/* Exits as grep does: 0 if a key was selected, else 1. */
 void verb_query(const struct settings *settings)
 {
     struct query query = { .settings = settings, .ask = ask_block };
