@@ -27,7 +27,7 @@ struct stage {
     bool in_order; /* one block at a time, in the order of the input; else any number at once */
 };
 
-/* Dedup has most: a stage for each of its shards. */
+/* dedup has most, since it has a stage for each of its shards. */
 #define STAGES_MAX 16
 
 /* Moves blocks through the stages with 'nthreads' threads, of which the caller is one.  The

@@ -12,20 +12,20 @@ struct output {
     int error; /* errno of the first failure; nothing is written after it */
 };
 
-/* Of the records that have been dealt with, makes those the output of the block whose answer is
- * 'wanted', by moving them together within the text.  Returns how many there are.  The records
+/* Makes the output of those records whose answer is 'wanted', by moving them together within
+ * the text.  Looks only at the first 'ndone' records.  Returns how many it keeps.  The records
  * of the block no longer lie where they were. */
 size_t output_keep(struct block *block, bool wanted);
 
-/* Makes all records that have been dealt with the output, each after a tab and, before it, the
- * names of the filters that hold it, or "no".  'answer' has 'count' answers for each filter,
- * one filter after the other.  Returns false if there is no memory. */
+/* Makes the first 'ndone' records the output.  Before each stand the names of the
+ * filters that hold it, or "no", and a tab.  'answer' has 'count' answers for each filter, one
+ * filter after the other.  Returns false if there is no memory. */
 bool output_names(struct block *block, const char *const *name, size_t nnames,
                   const bool *answer);
 
-/* Makes all records that have been dealt with the output, each before a tab and its number.
- * The highest number that is counted may mean more, and is printed as 15+.  Returns false if
- * there is no memory. */
+/* Makes the first 'ndone' records the output.  Behind each stand a tab and its
+ * number; the highest number that is counted may mean more, and is printed as 15+.  Returns
+ * false if there is no memory. */
 bool output_numbers(struct block *block);
 
 /* Writes the output of the block.  Returns false if that fails, or failed before. */

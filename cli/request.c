@@ -1,7 +1,7 @@
 /* request.c - turns the options of the command line into what the library takes.
  *
- * The library chooses a kind by what it must be able to do, so that the command line and the
- * verbs need not know the kinds.  Only --count names one: see counts_on. */
+ * A kind is chosen by what it must be able to do, so that the verbs need not know the kinds.
+ * Only --count names one: see counts_on. */
 #include "request.h"
 
 #include <errno.h>
@@ -183,8 +183,8 @@ static bool counts_far(const struct settings *settings, const struct perhaps_pla
 }
 
 /* Returns whether the kind that was planned does what --base, --factor, --together and --count
- * ask for.  The library ignores options that are for other kinds; a user wants to hear of
- * that. */
+ * ask for.  The library ignores options that are for other kinds, but a user wants to hear of
+ * it. */
 static bool heeds(const struct settings *settings, const struct perhaps_plan *plan)
 {
     uint64_t value;
