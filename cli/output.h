@@ -17,15 +17,15 @@ struct output {
  * of the block no longer lie where they were. */
 size_t output_keep(struct block *block, bool wanted);
 
-/* Makes the first 'ndone' records the output.  Before each stand the names of the
- * filters that hold it, or "no", and a tab.  'answer' has 'count' answers for each filter, one
- * filter after the other.  Returns false if there is no memory. */
+/* Makes the first 'ndone' records the output.  Before each stand the names of the filters that
+ * hold it, or "no", and a tab.  'answer' has 'count' answers for each filter, one filter after
+ * the other.  Returns false if there is no memory. */
 bool output_names(struct block *block, const char *const *name, size_t nnames,
                   const bool *answer);
 
-/* Makes the first 'ndone' records the output.  Behind each stand a tab and its
- * number; the highest number that is counted may mean more, and is printed as 15+.  Returns
- * false if there is no memory. */
+/* Makes the first 'ndone' records the output.  Behind each stand a tab and its number; the
+ * highest number that is counted may mean more, and is printed as 15+.  Returns false if there
+ * is no memory. */
 bool output_numbers(struct block *block);
 
 /* Writes the output of the block.  Returns false if that fails, or failed before. */
