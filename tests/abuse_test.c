@@ -1,6 +1,6 @@
-/* abuse_test.c - keys that somebody chose: one over and over, or 300,000 that meet in one
- * pair of buckets.  They are refused with a clear error; memory stays bounded by what was
- * accepted, and honest keys find their place. */
+/* abuse_test.c - proves that keys which an enemy chose do no lasting harm: one key over and
+ * over, or 300,000 keys that share one bucket.  They are refused with a clear error, the memory
+ * stays in proportion to the keys that were accepted, and honest keys still find room. */
 #include "support.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "filter/filter.h"
 #include "kinds/lines.h"
 
-/* Each kind; of those with parts, over each base. */
+/* Calls check() with a filter of each kind; for a composite, over each base. */
 static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind),
                     uint64_t capacity, enum perhaps_hash hash)
 {
@@ -26,6 +26,8 @@ static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *
 
 /* ---- One key ----------------------------------------------------------------------------- */
 
+/* Adds one key a thousand times: no memory is taken, and it is refused as PERHAPS_ERR_COPIES
+ * or, by kinds that hold a set, counted once. */
 static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
 {
     scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 2);
@@ -42,7 +44,7 @@ static void check_one_key(perhaps_filter *f, const struct perhaps_kind *kind)
     expect(stats.failed_adds == 1000 - accepted);
     expect(perhaps_contains(f, key_at(&keys, 0), keys.key_nbytes));
     int error = perhaps_add(f, key_at(&keys, 1), keys.key_nbytes);
-    if (!f->removes) /* else it may be so small that the copies are in its slots */
+    if (!f->removes) /* else the copies may take all slots of a small filter */
         expect_success(error);
     expect(!error || stats_of(f).failed_adds == 1001 - accepted);
     if (f->removes && !has_parts(kind) && !saturates(kind))
@@ -59,17 +61,18 @@ TEST(test_one_key)
 
 enum { CRAFTED = SANITIZED ? 100 * 1000 : 300 * 1000, HONEST = 20 * 1000 };
 
-/* Under the hash 'none' the place is the first half of a key, the mark the last: one place is
- * one first bucket.  'fixed': the mark, too, in all bits but those that neither a fingerprint
- * nor the way to a segment shows, so that the keys are twins. */
+/* Writes a key for the hash 'none': its first half is the place, its second half the mark.  All
+ * keys have the same place, and so the same first bucket.  With 'fixed' they also have the same
+ * mark, except in low bits that neither choose a segment nor go into a fingerprint: such keys
+ * are twins, which no filter can tell apart. */
 static void craft_key(uint64_t key[2], struct rng *rng, bool fixed)
 {
     key[0] = UINT64_MAX / 3;
     key[1] = fixed ? UINT64_MAX / 5 + rng_below(rng, 1 << 16) : rng_next(rng);
 }
 
-/* One by one: those that meet the crafted ones in their place may be refused, until a layer or
- * a segment has others.  Returns how many were taken, each of which is then found. */
+/* Adds keys one by one.  Those that share buckets with the crafted keys may be refused.
+ * Returns how many were accepted; each of these must be found. */
 static size_t add_honest(perhaps_filter *f, const struct perhaps_keys *keys)
 {
     size_t taken = 0;
@@ -82,6 +85,8 @@ static size_t add_honest(perhaps_filter *f, const struct perhaps_keys *keys)
     return taken;
 }
 
+/* Fills a filter with crafted keys and then with honest ones, and compares it with a filter
+ * that gets only the honest ones: it must take nearly as many of them. */
 static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixed)
 {
     static uint64_t accepted[CRAFTED][2];
@@ -89,7 +94,8 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
     scoped_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
     scoped_filter *peaceful = clone_of(f);
     size_t stored = 0, refused = 0;
-    /* more for what grows in place; others refuse one like the other */
+    /* Other kinds refuse all crafted keys after the first few, so a tenth is enough for
+     * them. */
     size_t crafted = grows_in_place(kind) && !fixed ? CRAFTED : CRAFTED / 10;
     for (size_t i = 0; i < crafted; i++) {
         craft_key(accepted[stored], &rng, fixed);
@@ -106,7 +112,7 @@ static void attack(perhaps_filter *f, const struct perhaps_kind *kind, bool fixe
     size_t taken = add_honest(f, &honest), taken_in_peace = add_honest(peaceful, &honest);
     expect(taken_in_peace >= (gets_full(kind) ? 1000 : HONEST));
     expect(taken + taken_in_peace / 100 + (gets_full(kind) ? stored : 0) >= taken_in_peace);
-    /* as many honest keys would take a few bytes each */
+    /* Crafted keys may take 16 bytes each, and the filter four times its usual memory. */
     uint64_t most = 4 * stats_of(peaceful).memory_nbytes + 16 * stored;
     scene("%s, %zu crafted keys accepted: %llu bytes, at most %llu", kind->name, stored,
           (unsigned long long)stats_of(f).memory_nbytes, (unsigned long long)most);
@@ -135,8 +141,8 @@ TEST(test_twins)
 
 /* ---- Stale entries ----------------------------------------------------------------------- */
 
-/* Keys come and go for a long time, a hundred at once being in: what their removals leave is
- * counted, and it is no more than there were removals. */
+/* Keys come and go for a long time, never more than a hundred at once.  A removal in a filter
+ * with several layers can leave a stale entry; these must be counted and stay few. */
 static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
 {
     enum { ROUNDS = SANITIZED ? 200 : 2000, EACH = 100 };

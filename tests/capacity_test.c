@@ -1,5 +1,6 @@
-/* capacity_test.c - a filter takes the keys it was planned for, all of them, whatever their
- * number; beyond, it refuses and loses nothing. */
+/* capacity_test.c - proves that a filter takes every key up to its capacity, for every kind,
+ * size and rate; that beyond its limit it refuses keys and loses none; and that its fpr stays
+ * below what was asked as long as it accepts keys. */
 #include "support.h"
 
 #include <math.h>
@@ -7,6 +8,7 @@
 static const double rates[] = { 0.3, 0.1, 0.01, 0.001, 1e-4, 1e-6 };
 enum { RATES = sizeof rates / sizeof *rates };
 
+/* Fills a filter to its capacity, with another part of the pool and another seed each time. */
 static void fill_exactly(const struct perhaps_kind *kind, const struct perhaps_keys *pool,
                          size_t capacity, double fpr, struct rng *rng)
 {
@@ -29,7 +31,7 @@ TEST(test_small_sizes)
                 fill_exactly(kind, &pool, capacity, rates[r], &rng);
 }
 
-/* Fifty sizes, evenly spread on a scale of logarithms, none of them round. */
+/* Fifty odd sizes, spread evenly on a logarithmic scale. */
 TEST(test_odd_sizes)
 {
     enum { SIZES = 50 };
@@ -45,6 +47,7 @@ TEST(test_odd_sizes)
         }
 }
 
+/* Adds keys until ten thousand were refused, from a pool that is far larger than the filter. */
 static void check_beyond(const struct perhaps_kind *kind, size_t capacity, double fpr)
 {
     scene("%s of %zu at %g, overfilled", kind->name, capacity, fpr);
@@ -65,7 +68,8 @@ TEST_EACH(test_beyond_capacity, any_kind)
     }
 }
 
-/* A key that is there already may be "added" to a full filter, where that changes nothing. */
+/* perhaps_add_unless_present() of a key that is there succeeds even on a full filter, since it
+ * changes nothing. */
 TEST(test_known_keys_when_full)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 5000);
@@ -85,12 +89,12 @@ TEST(test_known_keys_when_full)
     }
 }
 
-/* As long as a filter accepts keys it keeps the rate that was asked; one that grows does so
- * after that, and a window for ever. */
+/* A filter keeps its fpr until it refuses keys; one that grows, and a window, keeps it while
+ * four times as many keys come. */
 TEST(test_rate_until_full)
 {
     enum { CAPACITY = 50000 };
-    const double noise = 3 / sqrt(CAPACITY); /* of the fill, from seed to seed */
+    const double noise = 3 / sqrt(CAPACITY); /* how much the fill differs between seeds */
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 4 * CAPACITY);
     EACH_KIND(kind, any_kind)
         for (unsigned r = 0; r < RATES; r++) {
@@ -102,7 +106,7 @@ TEST(test_rate_until_full)
         }
 }
 
-/* What is removed makes room. */
+/* Removed keys make room for others: twenty times the same capacity. */
 TEST(test_refill)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);

@@ -1,5 +1,6 @@
-/* check_test.c - files that are overwritten behind our back: opened with 'check', a filter
- * never answers "no" for a key that was added, and tells of the damage. */
+/* check_test.c - proves that a filter that was opened with 'check' never denies a key that was
+ * added, even if another process overwrites the file meanwhile: it checks each page before it
+ * first reads it, answers "perhaps" for keys on a damaged page, and tells of the damage. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 
 enum { KEYS = 40000 };
 
+/* A filter in a file, with keys that are in and keys that are not. */
 struct subject {
     const struct perhaps_kind *kind;
     struct perhaps_keys keys, absent;
@@ -17,7 +19,7 @@ struct subject {
     struct bytes file;
 };
 
-/* Of several pages, so that not all keys lie on a damaged one. */
+/* Makes a file of several pages, so that not all keys lie on a damaged one. */
 static struct subject subject_of(const struct perhaps_kind *kind)
 {
     struct subject s = { .kind = kind,
@@ -46,7 +48,8 @@ static perhaps_filter *open_subject(const struct subject *s,
     return open_file(s->path.text, how);
 }
 
-/* Without a new file, as perhaps_save() would make one. */
+/* Overwrites bytes of the file itself.  perhaps_save() would make a new file, which the mapping
+ * would not see. */
 static void overwrite(const struct subject *s, uint64_t offset, const void *bytes,
                       size_t nbytes)
 {
@@ -55,7 +58,7 @@ static void overwrite(const struct subject *s, uint64_t offset, const void *byte
     close(fd);
 }
 
-/* With zeros, from the first body on to the checksums. */
+/* Overwrites everything with zeros from the first body to the checksums. */
 static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
 {
     uint64_t from = f->mapping.pages_offset, nbytes = f->mapping.table_offset - from;
@@ -63,6 +66,7 @@ static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
     overwrite(s, from, zeros, nbytes);
 }
 
+/* On a sound file 'check' changes no answer, and counts the pages that it has checked. */
 TEST_EACH(test_intact, any_kind)
 {
     scoped_subject s = subject_of(kind);
@@ -81,7 +85,7 @@ TEST_EACH(test_intact, any_kind)
     expect(verdict.pages > 1 && verdict.pages <= all.pages && !verdict.damaged);
 }
 
-/* All at once: what was "perhaps" would be "no". */
+/* All pages become zeros.  Without 'check' every key is denied; with it every key is found. */
 TEST_EACH(test_zeros, any_kind)
 {
     scoped_subject s = subject_of(kind);
@@ -94,15 +98,15 @@ TEST_EACH(test_zeros, any_kind)
     overwrite_bodies(&s, f);
     expect_all_found(f, &s.keys);
     expect_error(perhaps_checked(f, &verdict), PERHAPS_ERR_DAMAGED);
-    expect(verdict.damaged > 0 && verdict.pages > 1); /* what was zeros is sound */
+    expect(verdict.damaged > 0 && verdict.pages > 1); /* pages of zeros are still sound */
     expect(verdict.first_damaged >= f->mapping.pages_offset &&
            verdict.first_damaged < f->mapping.table_offset);
     if (f->counts)
         expect_error(perhaps_count(f, "key", 3, &count), PERHAPS_ERR_DAMAGED);
 }
 
-/* All that a question reads is checked: wherever a few bytes are overwritten, no key is missed,
- * and where an answer differs that is said. */
+/* Every byte that a query reads is checked: wherever a few bytes are overwritten, no key is
+ * denied, and if an answer differs, the damage is told. */
 TEST(test_a_few_bytes)
 {
     struct rng rng = rng_for(__func__);
@@ -132,7 +136,8 @@ TEST(test_a_few_bytes)
     }
 }
 
-/* Has no checksums: before it is opened, and from some moment on. */
+/* A file that is written in place has no checksums of its pages.  It cannot be opened with
+ * 'check'; and if it was, the checks end when the first writer opens it. */
 TEST(test_written_in_place)
 {
     const struct perhaps_open_options both = { .mode = PERHAPS_MODE_LIVE, .check = true };

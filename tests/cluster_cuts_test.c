@@ -1,4 +1,7 @@
-/* cluster_cuts_test.c - connections that end, stall or lie at any byte of the replies.
+/* cluster_cuts_test.c - proves that the client survives a fault at any byte of the servers'
+ * replies: a short run (open, add, ask) goes through a proxy that cuts the connection, stalls
+ * it or sends nonsense at one byte, and is repeated for each byte.  After a cut or a stall the
+ * run must still succeed, with the right answers; after nonsense it must end.
  *
  *     cluster_cuts_test PORT                 all tests, on an empty server of that port
  *     cluster_cuts_test PORT cut|stall BYTE  only the proxy: prints its port, and serves until
@@ -36,7 +39,8 @@ static perhaps_cluster *client_of(unsigned port, const struct short_run *run)
     return c;
 }
 
-/* A server that says nothing from the first is given up soon: its address may be wrong. */
+/* Opens the filter, again and again while no server answers: the client soon gives up a server
+ * that says nothing from the beginning, since its address may be wrong. */
 static int open_again(perhaps_cluster *c)
 {
     int error = perhaps_cluster_open(c);
@@ -47,7 +51,8 @@ static int open_again(perhaps_cluster *c)
     return error;
 }
 
-/* Adds some new keys and asks for them. */
+/* Adds new keys and asks for them.  Returns the error; sets run->trouble if an answer was
+ * wrong. */
 static int add_and_ask(perhaps_cluster *c, struct short_run *run)
 {
     uint64_t key[KEYS];
@@ -86,14 +91,14 @@ struct trial {
     enum fault fault;
     const char *last_words;
     unsigned timeout_ms, patience_ms;
-    bool must_succeed; /* or may end with any error */
-    uint64_t nbytes;   /* of the replies to a run */
-    atomic_uint next;
+    bool must_succeed; /* else a run may end with any error */
+    uint64_t nbytes;   /* how many bytes of replies a run without a fault gets */
+    atomic_uint next;  /* the next byte to try */
     pthread_mutex_t lock;
     char trouble[500];
 };
 
-/* Returns how many bytes of replies went through. */
+/* Runs once with a fault behind byte 'at'.  Returns how many bytes of replies went through. */
 static uint64_t run_with_fault(struct trial *trial, uint64_t at)
 {
     struct proxy proxy = { .at = at, .fault = trial->fault, .last_words = trial->last_words };
@@ -123,6 +128,8 @@ static void *run_some(void *context)
     return NULL;
 }
 
+/* Finds out how long the replies are, and then puts the fault at each byte, in several
+ * threads. */
 static void run_at_each_byte(struct trial *trial)
 {
     pthread_t thread[RUNS_AT_ONCE];
@@ -152,7 +159,8 @@ TEST(test_stall)
         &(struct trial){ .fault = FAULT_STALL, .must_succeed = true, .timeout_ms = 100 });
 }
 
-/* What is asked of these is no more than that they come to an end. */
+/* Arrays and strings that claim a huge size, an array of another length, and types of a later
+ * protocol: a run only has to end. */
 TEST(test_lies)
 {
     static const char *const lies[] = { "*2147483647\r\n", "*7\r\n:0\r\n", "$2147483647\r\n",

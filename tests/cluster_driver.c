@@ -2,22 +2,21 @@
  *
  *     cluster_driver VERB URL [NAME=VALUE...]
  *
- * prints what came of it as one line of JSON; "error" is the enumerator without PERHAPS_ERR_.
- * Exit status 0; 1 after an error; 2 for a wrong command line; 3 if a key was denied that had
- * been added.
+ * It prints the result as one line of JSON; "error" names the error.  The exit status is 0; 1
+ * after an error; 2 for a wrong command line; 3 if a key was denied that had been added.
  *
  *     create capacity= fpr= [grow=1] [partitions=]
  *     open, delete
- *     verify [wait=N]                   N times a line, and again when one comes in
+ *     verify [wait=N]                   once, and N more times, each when a line comes in
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
- *         are not; each=1: one a call, going on after errors, which are counted
+ *         are not; each=1: one key a call; errors are counted and do not end it
  *     run keys=FILE adders= askers= [batch=]  until SIGTERM, with a line each 0.1 s
  *
- * Keys are numbered, for each adder.  FILE has a line for each adder: how many of its keys have
- * been acknowledged.  'run' goes on from there, and writes it at its end.  'ask' with wait=1
- * asks, so that it has all its connections, prints a line, waits for one on standard input, and
- * asks the keys that FILE has then. */
+ * Each adder numbers its keys.  FILE has a line for each adder: how many of its keys have been
+ * acknowledged.  'run' begins with these numbers and writes the new ones at its end.  'ask'
+ * with wait=1 first asks once, so that all its connections are open; then it prints a line,
+ * waits for a line on standard input, and asks for the keys that FILE has then. */
 #include "cluster_driver.h"
 
 #include <inttypes.h>
@@ -26,7 +25,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BATCH = 500, DENIED = 3 };
+enum { BATCH = 500, DENIED = 3 }; /* keys a call, if 'batch' is not given; the exit status */
 
 double clock_ms(void)
 {
@@ -37,6 +36,7 @@ double clock_ms(void)
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
+/* Sets one setting.  Returns false if there is none of this name. */
 static bool set(struct settings *s, const char *name, size_t nbytes, const char *value)
 {
     const struct {
@@ -128,7 +128,8 @@ static const char *const error_names[ERRORS] = {
     [28] = "not_an_error",
 };
 
-/* The second sixteen are those of the cluster client, from -64 on. */
+/* Errors of perhaps.h are 0 to -15 and have these indexes; those of perhaps_cluster.h begin at
+ * -64 and follow them. */
 size_t index_of_error(int error)
 {
     size_t index = error > -64 ? (size_t)-error : (size_t)(-error - 64 + 16);
@@ -140,7 +141,8 @@ const char *name_of_error(size_t index)
     return error_names[index];
 }
 
-/* Of this project's own text, no more needs to be quoted. */
+/* Prints a string of JSON.  The texts are this project's own and one line each, so it is enough
+ * to replace quotes, backslashes and control characters. */
 static void print_text(const char *name, const char *text)
 {
     printf(",\"%s\":\"", name);
@@ -285,10 +287,10 @@ static int add(const struct settings *s, perhaps_cluster *cluster)
 
 struct answers {
     uint64_t asked, present, failed;
-    uint64_t first_denied; /* of those of an adder */
+    uint64_t first_denied; /* the first key that was denied */
 };
 
-/* Asks keys 0 .. count-1 of an adder. */
+/* Asks for keys 0 .. count-1 of an adder, and adds the answers to *answers. */
 static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t adder,
                     uint64_t count, struct answers *answers)
 {

@@ -308,8 +308,8 @@ TEST(test_says_nothing)
 
 /* ---- Anything ---------------------------------------------------------------------------- */
 
-/* Pieces of real answers, so that some of the nonsense is refused only after its first bytes.
- * */
+/* Pieces of real answers, so that some of the nonsense is refused only after its first
+ * bytes. */
 static const char *const pieces[] = {
     "*",  "*1\r\n", "*2\r\n", "*3\r\n",  "*16\r\n", "*0\r\n", ":0\r\n",     ":1\r\n",
     ":8", "\r\n",   "$2\r\n", "$12\r\n", "id\r\n",  "-",      "+OK\r\n",    "-ERR ",

@@ -1,11 +1,11 @@
-/* cluster_workers.c - the driver's verb 'run': threads that add, each with a handle of its own,
- * and publish how far it got; and threads that ask what has been acknowledged before they ask,
- * and as many keys that nobody adds.  They go on after errors, which are counted, until
- * SIGTERM.
+/* cluster_workers.c - the driver's verb 'run': threads that add and threads that ask, each with
+ * its own handle.  An adder publishes how many of its keys have been acknowledged.  An asker
+ * asks for keys that were acknowledged before it asks, which must be found, and for as many
+ * keys that nobody adds.  All go on after errors, which they count, until SIGTERM.
  *
- * Each line that it prints: acknowledged, asked (of these), denied; absent_asked and
- * absent_present; told_new; of each error how many; the longest call that did not fail; and,
- * in the last one, the handles' own counts. */
+ * Each line of output has: acknowledged, asked (of these) and denied; absent_asked and
+ * absent_present; told_new; the number of each error; the longest call that did not fail; and
+ * the last line also has the counts of the handles. */
 #include "cluster_driver.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAP_US = 20000, TELL_US = 100000 };
+enum { NAP_US = 20000, TELL_US = 100000 }; /* pause after an error; time between two lines */
 
 enum count {
     ASKED,
@@ -38,9 +38,10 @@ static const char *const count_names[COUNTS] = {
     "retries",  "redirections",   "doubtful",
 };
 
+/* What all workers share. */
 struct crowd {
     const struct settings *settings;
-    _Atomic uint64_t added[ADDERS_MOST];
+    _Atomic uint64_t added[ADDERS_MOST]; /* acknowledged keys of each adder */
     _Atomic uint64_t counts[COUNTS], errors[ERRORS];
     atomic_bool stop;
 };
@@ -49,7 +50,7 @@ struct worker {
     pthread_t thread;
     struct crowd *crowd;
     perhaps_cluster *cluster;
-    unsigned index; /* of an adder */
+    unsigned index; /* the adder's number; its keys begin with it */
     struct rng rng;
     uint64_t *keys;
     bool *answers;
@@ -77,7 +78,7 @@ static void count_longest(struct crowd *crowd, enum count which, double began_ms
         ;
 }
 
-/* Says on standard error what the first few were. */
+/* Counts an error and waits a little; prints the first few of each sort to standard error. */
 static void count_error(struct worker *worker, const char *what, int error)
 {
     size_t index = index_of_error(error);
@@ -92,6 +93,7 @@ static bool stops(const struct worker *worker)
     return atomic_load_explicit(&worker->crowd->stop, memory_order_relaxed);
 }
 
+/* Opens the worker's own handle, as often as it takes. */
 static void begin(struct worker *worker)
 {
     size_t batch = worker->crowd->settings->batch;
@@ -105,7 +107,8 @@ static void begin(struct worker *worker)
         count_error(worker, "open", error);
 }
 
-/* Statistics need the servers; where those do not answer, the counts are missing. */
+/* Adds up the counts of the handle and releases it.  Statistics ask the servers; if these do
+ * not answer, the counts are missing. */
 static void end(struct worker *worker)
 {
     struct perhaps_cluster_stats stats;
@@ -152,15 +155,16 @@ static void *add_keys(void *context)
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
-/* Half of the recent ones, since what can be stale or lost is what came last. */
+/* Returns the index of an added key; in half of the cases a recent one, since a fault would
+ * lose the keys that came last. */
 static uint64_t some_index(struct rng *rng, uint64_t added)
 {
     uint64_t recent = added < 2000 ? added : 2000;
     return rng_below(rng, 2) ? rng_below(rng, added) : added - 1 - rng_below(rng, recent);
 }
 
-/* Those at even places have been acknowledged, the others are absent.
- * false: there are none. */
+/* Chooses a batch: keys at even places have been acknowledged, the others are absent.  Returns
+ * false if no key has been acknowledged yet. */
 static bool choose_keys(struct worker *worker)
 {
     struct crowd *crowd = worker->crowd;

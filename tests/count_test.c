@@ -1,6 +1,6 @@
 /* count_test.c - proves that perhaps_count_many() gives the answers of perhaps_count(), one key
- * after the other; that it sets all counts to 0 on an error; and that each hash has its name.
- * */
+ * after the other; that it sets all counts to 0 on an error; and that each hash has its
+ * name. */
 #include "support.h"
 
 #include <string.h>

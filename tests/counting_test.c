@@ -1,6 +1,6 @@
-/* counting_test.c - what src/kinds/counting.c promises and others need not: counters that
- * come to their end, copies that cost nothing, and a last line that tells what is in the
- * others. */
+/* counting_test.c - proves what only src/kinds/counting.c promises: counters saturate at 15 and
+ * stay there, copies take no room, counts are never too low, and the last line of the body
+ * tells how many counters are in use and how many have saturated. */
 #include "support.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static uint8_t *last_line(const perhaps_filter *f)
     return f->body + f->geometry.body_nbytes - LINE_NBYTES;
 }
 
-/* Counters are counted, one after the other. */
+/* Compares the last line with what the counters say, one after the other. */
 static void check_last_line(const perhaps_filter *f)
 {
     uint64_t used = 0, full = 0;
@@ -46,6 +46,8 @@ static void check_last_line(const perhaps_filter *f)
 
 /* ---- Copies ----------------------------------------------------------------------------- */
 
+/* A thousand adds of one key saturate its counters: the count is 15, and stays 15 after any
+ * number of removals, since nobody knows how many copies there were. */
 TEST(test_saturation)
 {
     enum { ADDS = 1000 };
@@ -73,6 +75,7 @@ TEST(test_saturation)
     }
 }
 
+/* Fourteen copies, one below saturation, can all be removed. */
 TEST(test_removal)
 {
     scoped_filter *f = make_filter(counting(), 100, 1e-6, test_seed());
@@ -87,7 +90,7 @@ TEST(test_removal)
     check_last_line(f);
 }
 
-/* Never too low; at a low rate hardly ever too high. */
+/* Random adds and removals: a count is never too low, and at this rate seldom too high. */
 TEST(test_counts)
 {
     enum { KEYS = 5000, STEPS = 100000 };
@@ -121,7 +124,8 @@ TEST(test_counts)
 
 /* ---- The limit -------------------------------------------------------------------------- */
 
-/* It is one of different keys: a hundred copies of each find room, one key more does not. */
+/* The limit is one of different keys: a hundred copies of each key find room, but more than a
+ * few new keys do not. */
 TEST(test_limit)
 {
     enum { CAPACITY = 2000 };
@@ -141,7 +145,8 @@ TEST(test_limit)
     check_last_line(f);
 }
 
-/* A last line that says anything is believed, and nothing worse comes of it. */
+/* A file may hold any numbers in the last line.  The filter believes them, so it may refuse
+ * adds too early; but it denies no key and does not crash. */
 TEST(test_hostile_last_line)
 {
     struct rng rng = rng_for(__func__);
@@ -170,6 +175,7 @@ TEST(test_hostile_last_line)
 
 /* ---- Union ------------------------------------------------------------------------------ */
 
+/* A union adds up the counters: it equals a filter that got both sets of copies. */
 TEST(test_merge)
 {
     scoped_filter *f = make_filter(counting(), 1000, 1e-6, test_seed());
@@ -205,8 +211,8 @@ struct worker {
     unsigned refused;
 };
 
-/* Adds all keys three times, in batches of all sizes,
- * and takes two thirds of that out again. */
+/* Adds all keys in rounds 0, 2 and 4 and removes them in rounds 1 and 3, in batches of all
+ * sizes: at the end each key is in once. */
 static void *add_and_remove(void *context)
 {
     struct worker *w = context;
@@ -224,7 +230,8 @@ static void *add_and_remove(void *context)
     return NULL;
 }
 
-/* Counters that are added up are the same in any order, if none comes to its end. */
+/* Sums do not depend on the order, unless a counter saturates: so the filter equals one that a
+ * single thread filled. */
 static void check_threads(size_t nkeys)
 {
     enum { THREADS = 4 };
@@ -249,7 +256,8 @@ static void check_threads(size_t nkeys)
         expect(perhaps_equal(f, alone));
 }
 
-/* Filters that are full at their capacity, the smallest of them a few lines. */
+/* Filters that are filled to their capacity; the smallest have few lines, on which all threads
+ * meet. */
 TEST(test_threads)
 {
     for (unsigned round = 0; round < (SANITIZED ? 10 : 100); round++)

@@ -1,5 +1,6 @@
-/* cuckoo_test.c - what src/kinds/cuckoo.c promises and others need not: two buckets, slots of
- * any width, copies, and a load that is reached. */
+/* cuckoo_test.c - proves what only src/kinds/cuckoo.c promises: that each of two buckets leads
+ * to the other, that slots of any width do not disturb each other, that a key has at most eight
+ * copies, and that a table takes keys up to a load of 95 %. */
 #include "support.h"
 
 #include <math.h>
@@ -9,7 +10,8 @@
 #include "kinds/buckets.h"
 #include "kinds/kinds.h"
 
-/* Of a geometry that no plan makes: it takes keys until there is no room. */
+/* Makes a filter of a geometry that no plan makes.  Its fpr is nearly 1, so it takes keys until
+ * there is no room. */
 static perhaps_filter *table_filter(uint64_t nbuckets, unsigned width, enum perhaps_hash hash)
 {
     struct geometry g = { .capacity = nbuckets * BUCKET_SLOTS,
@@ -34,6 +36,7 @@ static const struct perhaps_kind *cuckoo(void)
 
 /* ---- Places ------------------------------------------------------------------------------ */
 
+/* Checks that the other bucket is in the table, is another one, and leads back. */
 static void check_pair(uint64_t bucket, uint32_t fingerprint, uint64_t nbuckets)
 {
     uint64_t other = cuckoo_other_bucket(bucket, fingerprint, nbuckets);
@@ -41,6 +44,7 @@ static void check_pair(uint64_t bucket, uint32_t fingerprint, uint64_t nbuckets)
     expect(cuckoo_other_bucket(other, fingerprint, nbuckets) == bucket);
 }
 
+/* Numbers of buckets up to 2^56: chosen ones around powers of two, then random ones. */
 TEST(test_other_bucket)
 {
     struct rng rng = rng_for(__func__);
@@ -69,6 +73,7 @@ TEST(test_every_pair)
                 check_pair(bucket, fingerprint, nbuckets);
 }
 
+/* A fingerprint is 1 to 2^width - 1, spread evenly; 0 is an empty slot. */
 TEST(test_fingerprints)
 {
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
@@ -80,7 +85,8 @@ TEST(test_fingerprints)
     }
 }
 
-/* A table beside a plain array: a slot that is set changes no other, nor what lies behind. */
+/* Compares a table with a plain array: setting a slot changes no other slot, and no byte behind
+ * the table. */
 TEST(test_slots)
 {
     enum { BUCKETS = 32, SLOTS = BUCKETS * BUCKET_SLOTS };
@@ -113,7 +119,7 @@ static void add_hash(perhaps_filter *f, uint64_t place, uint64_t mark)
     expect_success(perhaps_add(f, key, sizeof key));
 }
 
-/* The only entry of a filter. */
+/* Returns the only entry of a filter and sets *bucket to where it lies. */
 static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
 {
     uint32_t found = 0;
@@ -130,6 +136,7 @@ static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
     return found;
 }
 
+/* The first half of the hash chooses the bucket and the second half the fingerprint. */
 TEST(test_place_and_mark)
 {
     enum { BUCKETS = 50 };
@@ -148,7 +155,8 @@ TEST(test_place_and_mark)
     }
 }
 
-/* Of keys in the lower half of the buckets, half have a fingerprint in the lower half. */
+/* The bucket tells nothing of the fingerprint: each of the four pairs of halves has a quarter
+ * of the keys. */
 TEST(test_independence)
 {
     enum { KEYS = 100000 };
@@ -167,6 +175,7 @@ TEST(test_independence)
 
 /* ---- Copies ------------------------------------------------------------------------------ */
 
+/* Eight copies fit into the two buckets of a key; the ninth is refused and changes nothing. */
 TEST(test_ninth_copy)
 {
     for (unsigned width = WIDTH_MIN; width <= WIDTH_MAX; width++) {
@@ -192,7 +201,7 @@ TEST(test_ninth_copy)
     }
 }
 
-/* Other keys' entries make room for the copies of one. */
+/* In a filter that is nearly full, entries of other keys move to make room for eight copies. */
 TEST(test_copies_in_a_crowd)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 20000);
@@ -204,6 +213,7 @@ TEST(test_copies_in_a_crowd)
     expect_all_found(f, &keys);
 }
 
+/* A merge adds up copies, and is refused if a key would have more than eight. */
 TEST(test_merged_copies)
 {
     scoped_filter *f = make_filter(cuckoo(), 100, 1e-6, test_seed());
@@ -222,7 +232,8 @@ TEST(test_merged_copies)
 
 /* ---- Load -------------------------------------------------------------------------------- */
 
-/* Fills a table until adds fail for want of room, ten thousand times. */
+/* Fills a table until ten thousand adds were refused for lack of room, and checks the load at
+ * the first of them. */
 static void check_load(uint64_t nbuckets, unsigned width, double least)
 {
     uint64_t slots = nbuckets * BUCKET_SLOTS;
@@ -248,8 +259,8 @@ TEST(test_load)
     }
 }
 
-/* Keys that are made to share their first bucket: four find room there, each other one in its
- * own second bucket or not at all; none is lost, whatever is refused. */
+/* Nine of ten keys are made to share their first bucket.  Four find room there, the others in
+ * their second buckets or not at all.  No key that was accepted is lost. */
 TEST(test_crafted_keys)
 {
     enum { KEYS = 3000 };

@@ -1,5 +1,6 @@
-/* entropy.c - getentropy() for the tests: a filter that draws its seed draws the same one in
- * every run.  The linker sends the library's calls here (--wrap, see CMakeLists.txt). */
+/* entropy.c - getentropy() for the tests: filters draw the same seeds in every run, so that a
+ * test does not fail by chance.  The linker sends the library's calls here (--wrap, see
+ * CMakeLists.txt). */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ int __wrap_getentropy(void *bytes, size_t nbytes);
 
 int __wrap_getentropy(void *bytes, size_t nbytes)
 {
-    static _Atomic uint64_t calls;
+    static _Atomic uint64_t calls; /* so that each call gives other bytes */
     struct rng rng = rng_for("getentropy");
     rng.state = mix64(rng.state + ++calls);
     for (size_t at = 0; at < nbytes; at += sizeof(uint64_t)) {

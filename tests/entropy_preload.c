@@ -1,12 +1,13 @@
-/* entropy_preload.c - getentropy() for programs that tests in shell run (LD_PRELOAD): what a
- * program draws depends on its arguments and PERHAPS_TEST_SEED only, so that every run of a
- * test meets the same false positives. */
+/* entropy_preload.c - getentropy() for programs that tests in shell run (LD_PRELOAD).  The
+ * bytes depend only on the arguments of the program, PERHAPS_TEST_SEED and the number of the
+ * call, so every run of a test meets the same false positives. */
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The same as mix64() of support.c, which a preloaded library cannot use. */
 static uint64_t mix(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -24,7 +25,7 @@ int getentropy(void *bytes, size_t nbytes)
     ssize_t n = read(fd, arguments, sizeof arguments);
     close(fd);
     ssize_t i = 0;
-    while (i < n && arguments[i]) /* wherever the program is */
+    while (i < n && arguments[i]) /* skips the path of the program */
         i++;
     for (; i < n; i++)
         state = mix(state + arguments[i]);

@@ -1,6 +1,8 @@
-/* fpr_test.c - filters have the false-positive rate that was asked for, also those that have
- * grown a thousandfold, and windows however much has passed through them: 20 seeds and 3,000
- * expected false positives for each kind, rate and shape of keys.  It takes minutes. */
+/* fpr_test.c - proves by counting that filters have the false-positive rate that was asked for,
+ * for every kind, rate and shape of keys; also filters that have grown a thousandfold, and
+ * windows through which many keys have passed.  Each figure comes from 20 seeds and 3,000
+ * expected false positives, so a rate that is too high by more than 13 % is found.  It
+ * takes minutes. */
 #include "filter/filter.h"
 #include "support.h"
 
@@ -9,14 +11,15 @@
 
 enum {
     SEEDS = 20,
-    EXPECTED = SANITIZED ? 500 : 3000,
-    BEGIN = 100,
-    GROWN = SANITIZED ? 30 * BEGIN : 1000 * BEGIN, /* that a filter for BEGIN keys grows to */
+    EXPECTED = SANITIZED ? 500 : 3000,             /* false positives with all seeds */
+    BEGIN = 100,                                   /* the capacity of filters that grow */
+    GROWN = SANITIZED ? 30 * BEGIN : 1000 * BEGIN, /* the keys to which they grow */
 };
 
 static const double rates[] = { 0.1, 0.01, 0.001, 1e-4 };
 enum { RATES = sizeof rates / sizeof *rates };
 
+/* Returns how many queries with each seed give the expected number of false positives. */
 static size_t queries_for(double fpr)
 {
     return (size_t)ceil((double)EXPECTED / fpr / (double)SEEDS);
@@ -25,13 +28,17 @@ static size_t queries_for(double fpr)
 /* What was counted with all seeds. */
 struct tally {
     double queries;
-    double found;
-    double seed_variance; /* of 'found', from what it was with each seed */
-    double fpr_now;       /* mean */
+    double found;         /* false positives */
+    double seed_variance; /* of 'found', computed from what each seed gave */
+    double fpr_now;       /* mean over the seeds */
     double fpr_predicted;
-    bool when_fullest; /* that is: a generation of a window has room again most of the time */
+
+    /* The prediction is for the fullest moment: a window, whose newest generation is not full
+     * most of the time, may have a lower rate. */
+    bool when_fullest;
 };
 
+/* Makes a filter with each seed, adds the members and counts strangers that it finds. */
 static struct tally measure(struct perhaps_options *options, const struct perhaps_keys *members,
                             const struct perhaps_keys *strangers, struct rng *rng)
 {
@@ -59,9 +66,12 @@ static struct tally measure(struct perhaps_options *options, const struct perhap
 
 /* ---- Filters of as many keys as they were planned for ------------------------------------ */
 
+/* Checks that the counted rate is at most what was asked, agrees with the rate computed from
+ * the bits, and agrees with the prediction.  'noise' is the standard deviation of a count with
+ * this mean (Poisson); 'seeds' also has the differences between seeds. */
 static void check(const struct tally *t, double fpr)
 {
-    const double model = 0.01; /* what the formulas may be off */
+    const double model = 0.01; /* how far the formulas may be wrong */
     double expected = fpr * t->queries, noise = sqrt(expected);
     double seeds = fmax(sqrt(t->seed_variance), noise);
     expect(t->found <= expected + DEVIATIONS * noise);
@@ -108,8 +118,8 @@ TEST(test_text_keys)
     measure_all(TEXT_KEYS);
 }
 
-/* What is predicted and what the bits of many keys say agree much closer than can be counted:
- * terms of a percent in the formulas show here. */
+/* The predicted rate and the rate computed from the bits of many keys agree much more closely
+ * than counting could show: an error of a percent in the formulas is found here. */
 TEST(test_predicted_fill)
 {
     enum { KEYS = SANITIZED ? 100000 : 1000000, FILTERS = 30 };
@@ -126,7 +136,7 @@ TEST(test_predicted_fill)
             predicted = stats_of(f).plan.fpr_predicted;
         }
         scene("%s: predicted %g, is %g", kind->name, predicted, now);
-        double deviation = 1.2 / sqrt(KEYS); /* of the mean, as measured */
+        double deviation = 1.2 / sqrt(KEYS); /* standard deviation of the mean, as measured */
         expect(fabs(now / predicted - 1) < DEVIATIONS * deviation);
     }
 }
@@ -146,7 +156,7 @@ static void check_grown(const struct perhaps_options *options, const struct tall
     expect(fabs(t->found - t->fpr_now * t->queries) <= 0.02 * expected + DEVIATIONS * noise);
 }
 
-/* At the rates in the middle. */
+/* Measures at the two rates in the middle of the list. */
 static void measure_over(struct perhaps_options *options, struct rng *rng)
 {
     for (unsigned r = 1; r < RATES - 1; r++) {
@@ -158,7 +168,7 @@ static void measure_over(struct perhaps_options *options, struct rng *rng)
     }
 }
 
-/* Each kind that never gets full, over each that may be its base. */
+/* Each kind that never gets full, over each kind that its parts can have. */
 TEST(test_grown)
 {
     struct rng rng = rng_for(__func__);
@@ -166,15 +176,15 @@ TEST(test_grown)
         struct perhaps_options options = options_for(kind, BEGIN, rates[0], 1);
         if (gets_full(kind))
             continue;
-        if (forgets(kind)) /* full generations, after a hundred rotations and more */
+        if (forgets(kind)) /* so small that it rotates more than a hundred times */
             options.capacity = options.window.keys = GROWN / 40;
         for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
             measure_over(&options, &rng);
     }
 }
 
-/* Where it begins far too small, what it takes stays within a few times what the same keys take
- * in a filter that was planned for them. */
+/* A filter that began far too small takes less than four times the memory of one that was
+ * planned for the same keys. */
 TEST(test_memory)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, GROWN);

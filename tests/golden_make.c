@@ -1,5 +1,6 @@
-/* golden_make.c - writes the golden files: golden_make FOLDER.  For new kinds: a file that is
- * there already stays, since a later plan may be a better one. */
+/* golden_make.c - writes the golden files: golden_make FOLDER.  It is for new kinds.  It keeps
+ * a file that exists: a later plan may be a better one, and golden_test.c has to prove that old
+ * files still open. */
 #include <unistd.h>
 
 #include "golden.h"

@@ -1,5 +1,7 @@
-/* golden_test.c - files written once, when the format was fixed: they open, hold their keys,
- * and are written again byte for byte. */
+/* golden_test.c - proves that the file format has not changed: files that were written once,
+ * when it was fixed, still open, hold their keys, and are written again byte for byte.  It
+ * fails when a change of the code changes a hash, the place of a bit, or a field of the
+ * header. */
 #include "support.h"
 
 #include <string.h>
@@ -19,6 +21,7 @@ static struct path golden_path(const char *name)
     return path;
 }
 
+/* All keys are found, and of 9,900 others hardly any. */
 static void check_keys(const perhaps_filter *f)
 {
     char key[GOLDEN_KEY_NBYTES];
@@ -29,11 +32,11 @@ static void check_keys(const perhaps_filter *f)
         expect(found || i >= GOLDEN_KEYS);
         strangers += found && i >= GOLDEN_KEYS;
     }
-    expect(strangers <= 20); /* of 9,900, at half the capacity of 0.1 % */
+    expect(strangers <= 20); /* 0.1 % would be about 10; the filter is only half full */
     expect(stats_of(f).keys == GOLDEN_KEYS);
 }
 
-/* Three layers; five generations, of which three have been used. */
+/* A chain has three layers.  A window has five generations, of which three have been used. */
 static void check_parts(const perhaps_filter *f, const struct perhaps_options *made)
 {
     const struct filter_kind *kind = kind_by_name(made->kind);
@@ -64,15 +67,16 @@ TEST(test_open)
         }
 }
 
-/* A chain plans the layers that it gets later, and not as it did when the file was written. */
+/* Returns whether the filter plans parts while it grows, as a chain does: a later plan may be
+ * better than that of the file. */
 static bool plans_as_it_grows(const struct perhaps_options *made)
 {
     const struct filter_kind *kind = kind_by_name(made->kind);
     return kind->composite && (grows(&kind->about) || made->window.time);
 }
 
-/* The same geometry and hash give the same bits, and these the same file, whatever has changed
- * meanwhile.  (The plan may: it is no part of the format.) */
+/* The same geometry, hash and keys give the same bits, and the same bits give the same file.
+ * (Plans may change: they are no part of the format.) */
 TEST(test_reproduced)
 {
     struct perhaps_options made;

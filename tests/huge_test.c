@@ -1,7 +1,7 @@
 /* huge_test.c - proves that sizes and offsets beyond 4 GiB are not cut to 32 bits, in memory
  * and in files.  The bodies are sparse, so only the pages that are touched take memory or
- * disk.  It fails when keys crowd into the first 4 GiB, or when a key is not found behind them.
- * */
+ * disk.  It fails when keys crowd into the first 4 GiB, or when a key is not found behind
+ * them. */
 #include "support.h"
 
 #include <fcntl.h>

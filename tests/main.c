@@ -1,4 +1,4 @@
-/* main.c - of the tests that have no main() of their own. */
+/* main.c - the main() of tests that have none of their own. */
 #include "support.h"
 
 int main(void)

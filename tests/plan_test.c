@@ -1,5 +1,6 @@
-/* plan_test.c - from numbers to geometries: nothing out of range, nothing above the asked rate,
- * and no more bits than the theory asks. */
+/* plan_test.c - proves that plans refuse numbers that are out of range, choose the right kind,
+ * never predict more than the asked fpr, and take no more bits than the theory needs.  Plans
+ * are for filters of any size, so most of this can only be tested without making them. */
 #include "support.h"
 
 #include <locale.h>
@@ -8,6 +9,7 @@
 
 #include "core/plan.h"
 
+/* Returns options with the usual ones of the kind, or with a name that may be no kind. */
 static struct perhaps_options asked(const char *kind, double capacity, double fpr)
 {
     scene("%s, capacity %g, fpr %g", kind ? kind : "any kind", capacity, fpr);
@@ -29,6 +31,7 @@ static struct perhaps_plan plan_of(const char *kind, double capacity, double fpr
 
 /* ---- What is refused --------------------------------------------------------------------- */
 
+/* Checks that planning and creating both fail with this error. */
 static void expect_refused(const struct perhaps_options *options, int wanted)
 {
     struct perhaps_plan plan;
@@ -87,6 +90,7 @@ static const struct perhaps_kind *first_with(unsigned abilities)
     return NULL;
 }
 
+/* Of all kinds that meet the needs, the first one of the registry is chosen. */
 TEST(test_needs)
 {
     for (unsigned needs = 0; needs < PERHAPS_CAN_THREADS * 2; needs++) {
@@ -94,7 +98,7 @@ TEST(test_needs)
         struct perhaps_plan plan;
         options.needs = needs;
         scene("needs %u", needs);
-        /* to know all keys at once is a promise of the caller, not something to be able to */
+        /* PERHAPS_CAN_BUILD is a promise of the caller, and no ability of a kind */
         const struct perhaps_kind *kind = first_with(needs & ~(unsigned)PERHAPS_CAN_BUILD);
         if (!kind) {
             expect_refused(&options, PERHAPS_ERR_UNSUPPORTED);
@@ -119,7 +123,7 @@ TEST_EACH(test_every_field_is_told, in_registry)
     expect(fabs(plan.bits_per_key - 8.0 * (double)plan.body_nbytes / 12345) < 1e-6);
 }
 
-/* A plan is what is made of it. */
+/* perhaps_create() makes what perhaps_plan_for() has planned. */
 TEST_EACH(test_plan_is_kept, in_registry)
 {
     struct perhaps_plan plan = plan_of(kind->name, 5000, 1e-4, PERHAPS_PREFER_BALANCED);
@@ -135,8 +139,9 @@ TEST_EACH(test_plan_is_kept, in_registry)
 
 /* ---- The rate ---------------------------------------------------------------------------- */
 
-/* Kinds that hold fingerprints end where these do, at 32 bits; parts have but a share of the
- * rate, and that ends where all rates do. */
+/* Returns whether the kind may refuse this rate.  A fingerprint has at most 32 bits, so kinds
+ * with fingerprints have a lowest rate.  Each part of a composite has a share of the rate, and
+ * that must not be below PERHAPS_FPR_MIN. */
 static bool may_be_out_of_reach(const struct perhaps_kind *kind, double capacity, double fpr)
 {
     return (removes(kind) && fpr < 2.5e-9) ||
@@ -157,13 +162,14 @@ static void check_prediction(const struct perhaps_kind *kind, double capacity, d
     }
     expect_success(error);
     expect(plan.fpr_predicted <= fpr);
-    /* nor far lower, but for a few keys, or where the shortest fingerprints are too long, or
-     * where it is the first of many layers or splits */
-    bool skewed =
-        preference == PERHAPS_PREFER_FAST && fpr < 1e-6; /* a few lines have all of the rate */
+    /* The prediction is not far below the rate, either.  Exceptions: few keys; high rates, for
+     * which the shortest fingerprints are too long; and filters that grow, whose first layer
+     * has a small share of the rate.  'skewed': a few lines cause nearly all false
+     * positives. */
+    bool skewed = preference == PERHAPS_PREFER_FAST && fpr < 1e-6;
     if (gets_full(kind) && capacity >= 1e5 && !skewed)
         expect(plan.fpr_predicted >= fmin(fpr, 0.01) / 8);
-    /* never far below the information limit, whatever the formula says */
+    /* No filter can take fewer than log2(1 / fpr) bits for a key. */
     expect(plan.bits_per_key >= 0.98 * -log2(fpr));
 }
 
@@ -194,7 +200,7 @@ TEST_EACH(test_largest, in_registry)
 TEST_EACH(test_bits_are_monotone, in_registry)
 {
     double last = 0;
-    /* above 1 %, short fingerprints need more room to keep many keys from crowding */
+    /* The rates begin at 1 %: above that, short fingerprints need more room for many keys. */
     for (int power = 0; power < 20; power++) {
         double fpr = 0.01 / pow(2, power);
         if (may_be_out_of_reach(kind, 1e10, fpr))
@@ -208,6 +214,7 @@ TEST_EACH(test_bits_are_monotone, in_registry)
     }
 }
 
+/* More keys never lower the predicted fpr; up to the capacity it stays below the asked one. */
 TEST(test_prediction_is_monotone)
 {
     const double rates[] = { 0.3, 0.01, 1e-4, 1e-7 };
@@ -232,9 +239,9 @@ TEST(test_prediction_is_monotone)
 
 /* ---- Memory ------------------------------------------------------------------------------ */
 
-/* The fewest bits a key that an exact mixture gives, computed apart from this program (with
- * the Poisson distribution of line loads and the best number of bits); a plan may be 2 %
- * off. */
+/* 'bits' is the fewest bits for a key in theory.  It was computed apart from this program, with
+ * the Poisson distribution of the loads of lines and the best number of bits.  A plan may
+ * differ by 2 %. */
 TEST(test_bits_per_key)
 {
     static const struct {
@@ -255,7 +262,7 @@ TEST(test_bits_per_key)
     }
 }
 
-/* What a plan says is the same in a program that has set a locale. */
+/* The text of a plan does not depend on the locale of the program. */
 TEST(test_decimal_comma)
 {
     struct perhaps_plan plain = plan_of("chain", 1000, 0.01, PERHAPS_PREFER_BALANCED), comma;

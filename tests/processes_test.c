@@ -1,6 +1,9 @@
-/* processes_test.c - one file, opened by several processes that add to it at once: each finds
- * what any has added, also where one of them was killed; and when the last has closed it, it is
- * the file that one process would have saved. */
+/* processes_test.c - proves that several processes can add to one mapped file at once: each of
+ * them finds what any of them has added, even if one was killed; and when the last one has
+ * closed the file, it has the bytes that one process would have saved.
+ *
+ * It fails when a key is lost that was acknowledged, when the checksums are missing or wrong at
+ * the end, and when a process that should not write changes the file. */
 #include "support.h"
 
 #include <errno.h>
@@ -14,7 +17,8 @@
 
 enum { CHILDREN = 3, SHARE = SANITIZED ? 3000 : 30000, KEYS = CHILDREN * SHARE, BLOCK = 100 };
 
-/* Some more: what a process that is killed was about to add may be counted and not be there. */
+/* A little more than all keys: a process that is killed may have counted a block that it did
+ * not add. */
 enum { CAPACITY = KEYS + CHILDREN * BLOCK };
 
 static bool shares(const struct perhaps_kind *kind)
@@ -22,7 +26,7 @@ static bool shares(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_SHARE;
 }
 
-/* An empty one for all keys. */
+/* Saves an empty filter with room for all keys, and returns its path. */
 static struct path new_file(const struct perhaps_kind *kind)
 {
     struct path path = temp_path("processes");
@@ -48,7 +52,9 @@ static void expect_verdict(const struct path *path, int wanted)
     expect_error(perhaps_verify(f, &verdict), wanted);
 }
 
-/* Its checksums are right, and it holds these keys and nothing else. */
+/* Checks that the checksums are right and that the file holds these keys and nothing else.
+ * The count of keys may differ a little: it depends on the order of the adds, a merge estimates
+ * it, and a process that was killed may have counted keys that it did not add. */
 static void expect_whole(const struct path *path, const struct perhaps_kind *kind,
                          const struct perhaps_keys *keys)
 {
@@ -82,6 +88,7 @@ static int wait_for(pid_t pid)
 
 /* ---- What can be opened ------------------------------------------------------------------ */
 
+/* Kinds that can share open in place, and an open without an add does not change the file. */
 TEST_EACH(test_open, any_kind)
 {
     struct path path = new_file(kind);
@@ -103,7 +110,8 @@ TEST_EACH(test_open, any_kind)
     expect_unchanged(&path, &before); /* nothing was added */
 }
 
-/* Returns the reason why not.  Somebody else may have a hold of it, and wait for us. */
+/* Opens the file in place.  Returns 0 or the errno.  The alarm ends it if another process holds
+ * the lock of the file for ever. */
 static int open_in_place(void *context)
 {
     const struct path *path = context;
@@ -140,7 +148,7 @@ TEST(test_not_a_file)
     expect(left.nbytes == 9 && !memcmp(left.at, "no filter", 9));
 }
 
-/* Who cannot open it leaves no trace. */
+/* An open with a wrong secret or none fails and does not change the file. */
 TEST_EACH(test_wrong_secret, shares)
 {
     struct path path = temp_path("secret");
@@ -161,7 +169,8 @@ TEST_EACH(test_wrong_secret, shares)
     }
 }
 
-/* As where it is only mapped to be read: the header and the table of checksums are checked. */
+/* Damage of the header or of the table of checksums is found, as when the file is only mapped
+ * to be read, and the file is not changed. */
 TEST_EACH(test_damaged, shares)
 {
     struct path path = new_file(kind);
@@ -182,7 +191,7 @@ TEST_EACH(test_damaged, shares)
     }
 }
 
-/* Files that are not open like this cannot be synced. */
+/* Only a file that is open in place can be synced. */
 TEST_EACH(test_sync_of_others, any_kind)
 {
     struct path path = new_file(kind);
@@ -194,7 +203,7 @@ TEST_EACH(test_sync_of_others, any_kind)
 
 /* ---- In one process ---------------------------------------------------------------------- */
 
-/* Everything that can be done to a filter can be done to a file. */
+/* Every call for a filter in memory works on a filter in place. */
 TEST_EACH(test_in_place, shares)
 {
     struct path path = new_file(kind), copy_path = temp_path("copy");
@@ -227,7 +236,7 @@ static bool shares_and_merges(const struct perhaps_kind *kind)
     return shares(kind) && merges(kind);
 }
 
-/* A file takes the union, too. */
+/* A merge into a file in place reaches those who have the file mapped. */
 TEST_EACH(test_merge, shares_and_merges)
 {
     scoped_keys keys = all_keys();
@@ -245,7 +254,8 @@ TEST_EACH(test_merge, shares_and_merges)
     expect_whole(&path, kind, &keys);
 }
 
-/* Twice in one process: a lock that a process has as a whole would be lost with the first. */
+/* One process opens the file twice.  A lock that belongs to the process as a whole would be
+ * lost when the first of the two is closed, and the file would be taken for closed. */
 TEST_EACH(test_twice, shares)
 {
     struct path path = new_file(kind);
@@ -274,8 +284,8 @@ TEST_EACH(test_twice, shares)
     expect_whole(&path, kind, &keys);
 }
 
-/* A save replaces the file; those who have the old one open go on with that, and leave the new
- * one alone when they close it. */
+/* A save replaces the file.  A process that has the old file open goes on with it, and must not
+ * change the new file when it closes the old one. */
 TEST_EACH(test_replaced, shares)
 {
     scoped_keys keys = all_keys();
@@ -291,8 +301,8 @@ TEST_EACH(test_replaced, shares)
     expect_whole(&path, kind, &half);
 }
 
-/* What a child inherits is not its own: it may release it, or keep it for good, and the file is
- * closed and opened by others all the same. */
+/* A forked child inherits the open file without being one of its writers.  Whether the child
+ * frees the filter or keeps it, the parent can close the file and others can open it. */
 static void check_forked(const struct perhaps_kind *kind, bool release)
 {
     struct path path = new_file(kind);
@@ -307,7 +317,7 @@ static void check_forked(const struct perhaps_kind *kind, bool release)
         close(ends[1]);
         if (release)
             perhaps_free(f);
-        else if (read(ends[0], &end, 1) < 0) /* until our parent has closed it */
+        else if (read(ends[0], &end, 1) < 0) /* returns when the parent has closed the pipe */
             _exit(1);
         _exit(0);
     }
@@ -331,7 +341,7 @@ TEST_EACH(test_forked, shares)
     check_forked(kind, true);
 }
 
-/* Until it is full: then it refuses, and what was accepted is there. */
+/* A full file refuses keys, and holds those that it accepted. */
 TEST_EACH(test_full, shares)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * KEYS);
@@ -350,9 +360,10 @@ TEST_EACH(test_full, shares)
 
 /* ---- Several processes ------------------------------------------------------------------- */
 
+/* What a child sends through a pipe after each block. */
 struct acknowledged {
     uint32_t child;
-    uint32_t count; /* of its share, from the beginning */
+    uint32_t count; /* keys of its share that are in, from the beginning */
 };
 
 struct half {
@@ -368,7 +379,7 @@ static void *add_half(void *context)
     return NULL;
 }
 
-/* By two threads of the process, or one key after the other, or all at once. */
+/* Adds a block of keys: by two threads (way 0), one key after the other (1), or all at once. */
 static int add_block(perhaps_filter *f, const struct perhaps_keys *keys, unsigned way)
 {
     struct half half = { .f = f, .keys = half_of(keys, 0) };
@@ -391,7 +402,7 @@ static int add_block(perhaps_filter *f, const struct perhaps_keys *keys, unsigne
     }
 }
 
-/* Adds its share; says after each block how far it is. */
+/* The work of a child: adds its share, and tells after each block how far it is. */
 static void be_child(const char *path, struct perhaps_keys share, uint32_t number, int pipe)
 {
     perhaps_filter *f;
@@ -411,7 +422,7 @@ static void be_child(const char *path, struct perhaps_keys share, uint32_t numbe
     _exit(0);
 }
 
-/* All of them; returns where to read what they acknowledge. */
+/* Starts all children.  Returns the end of the pipe from which their messages come. */
 static int start_children(const struct path *path, const struct perhaps_keys *keys,
                           pid_t pid[CHILDREN])
 {
@@ -446,8 +457,8 @@ static void expect_share_found(const perhaps_filter *f, const struct perhaps_key
     expect_all_found(f, &some);
 }
 
-/* Each adds its share while we look on; 'killed' is killed when it has done a third, unless it
- * is no child's number. */
+/* Each child adds its share while the parent asks for what they have acknowledged.  The child
+ * of the number 'killed', if there is one, is killed after a third of its share. */
 static void check_children(const struct perhaps_kind *kind, uint32_t killed)
 {
     struct path path = new_file(kind);
@@ -475,7 +486,7 @@ static void check_children(const struct perhaps_kind *kind, uint32_t killed)
             expect(WIFEXITED(status) && WEXITSTATUS(status) == 0 && count[c] == SHARE);
         expect_share_found(reader, &keys, c, 0, count[c]);
     }
-    /* the killed one's last block may be in by half: then it is in whole */
+    /* Half of the last block of the killed child may be in; adding it again completes it. */
     perhaps_filter *f = open_file(path.text, &in_place);
     for (uint32_t c = 0; c < CHILDREN; c++)
         expect_share_found(f, &keys, c, 0, count[c]);
@@ -494,7 +505,7 @@ TEST_EACH(test_children, shares)
         check_children(kind, killed);
 }
 
-/* The last of them writes the checksums, whoever it is: nobody opens the file after them. */
+/* The child that closes the file last writes the checksums, and nobody opens it afterwards. */
 TEST_EACH(test_last_one_closes, shares)
 {
     scoped_keys keys = all_keys();
@@ -508,7 +519,8 @@ TEST_EACH(test_last_one_closes, shares)
     expect_whole(&path, kind, &keys);
 }
 
-/* Opens, adds a few and closes, over and over: the last one changes all the time. */
+/* The work of a child that opens, adds a block and closes, over and over: so the last process
+ * that closes the file is another one all the time. */
 static void come_and_go(const struct path *path, const struct perhaps_keys *share)
 {
     for (size_t at = 0; at < SHARE; at += BLOCK) {
@@ -537,7 +549,7 @@ TEST_EACH(test_coming_and_going, shares)
             come_and_go(&path, &share);
     }
     scoped_filter *mapped = open_file(path.text, NULL);
-    for (unsigned times = 0; times < 200; times++) { /* others can look at it, and verify it */
+    for (unsigned times = 0; times < 200; times++) { /* others can open and verify it */
         struct perhaps_verdict verdict;
         perhaps_free(open_file(path.text, NULL));
         perhaps_free(open_file(path.text, &load_it));
@@ -549,19 +561,21 @@ TEST_EACH(test_coming_and_going, shares)
 
 /* ---- Crashes ----------------------------------------------------------------------------- */
 
-/* A file to which somebody added all keys, and died with it open. */
+/* Makes a file to which a process added all keys before it died with the file open. */
 static struct path crash(const struct perhaps_kind *kind, const struct perhaps_keys *keys)
 {
     struct path path = new_file(kind);
     perhaps_filter *f;
     pid_t pid = fork();
     expect(pid >= 0);
-    if (!pid) /* as by SIGKILL, but for the status */
+    if (!pid) /* _exit() closes nothing properly, as SIGKILL does not */
         _exit(perhaps_open(path.text, &in_place, &f) || perhaps_add_many(f, keys, NULL));
     expect(wait_for(pid) == 0);
     return path;
 }
 
+/* After a crash the file has no checksums, but all keys; the next open in place writes them
+ * when it is closed. */
 TEST_EACH(test_crash, shares)
 {
     scoped_keys keys = all_keys();
@@ -579,7 +593,7 @@ TEST_EACH(test_crash, shares)
     expect_whole(&path, kind, &keys);
 }
 
-/* What a crash left can be saved, merged and cloned: it is a filter like any other. */
+/* A file that a crash left can be saved and cloned like any other. */
 TEST_EACH(test_use_after_crash, shares)
 {
     scoped_keys keys = all_keys();

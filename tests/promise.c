@@ -1,11 +1,12 @@
-/* promise.c - at every moment at which a filter accepts keys its rate, computed from its bits,
- * is at most what was asked, and no filter refuses a key before it holds 'capacity' of them.
+/* promise.c - proves that no filter refuses a key before it holds 'capacity' keys, and that as
+ * long as it accepts keys its fpr, computed from its bits, is at most what was asked.
  *
  *     promise [SEEDS [KIND]]
  *
- * For each kind, rate and capacity so many filters, each with another hash seed: filled to
- * capacity, and until they refuse keys.  ./dev test tries 12, ./dev stress promise 20,000.
- * Prints a line a kind and rate; fails at the first filter that is over. */
+ * For each kind, rate and capacity it makes SEEDS filters, each with another hash seed, fills
+ * them to capacity, and then until they refuse keys.  The promise is for each filter, and not
+ * for the mean, so many seeds are tried: 12 by ./dev test, 20,000 by ./dev stress promise.
+ * It prints a line for each kind and rate, and fails at the first filter above its rate. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,15 +23,15 @@ enum {
     CAPACITIES = sizeof capacities / sizeof *capacities
 };
 
-/* Of filters with one rate, by all capacities; rates as parts of what was asked. */
+/* Of all filters with one rate.  Rates are divided by the asked rate: 1 is the limit. */
 struct tally {
     uint64_t filters;
-    double worst; /* at capacity */
-    double worst_full;
-    double keys_more; /* than capacity, of the fullest, in parts of it */
+    double worst;      /* highest rate at capacity */
+    double worst_full; /* highest rate of a full filter */
+    double keys_more;  /* most keys above the capacity, divided by it */
 };
 
-/* As if it had been made with another seed. */
+/* Makes the filter empty and gives it another seed.  That is faster than making a new one. */
 static void reseed(perhaps_filter *f, uint64_t seed)
 {
     perhaps_clear(f);
@@ -39,7 +40,7 @@ static void reseed(perhaps_filter *f, uint64_t seed)
         reseed(f->parts.part[i], seed);
 }
 
-/* What float arithmetic may be off. */
+/* Room for the rounding errors of floating-point numbers. */
 static const double exact = 1 + 1e-5;
 
 static bool holds(const char *what, const perhaps_filter *f, uint64_t seed, double rate)
@@ -51,6 +52,7 @@ static bool holds(const char *what, const perhaps_filter *f, uint64_t seed, doub
     return false;
 }
 
+/* Returns the rate of the filter's actual bits, all of which are read. */
 static double rate_of(const perhaps_filter *f)
 {
     return f->kind->measure(f, UINT64_MAX).fpr / f->geometry.fpr;
@@ -75,7 +77,8 @@ static bool try_seed(perhaps_filter *f, uint64_t seed, const struct perhaps_keys
     return holds("filled", f, seed, rate) && holds("full", f, seed, full);
 }
 
-/* Filters with layers take long, since each plans them. */
+/* Returns a smaller number for what takes longer: filters with parts, which plan each part, and
+ * large filters. */
 static uint64_t seeds_for(const struct perhaps_kind *kind, uint64_t capacity, uint64_t seeds)
 {
     uint64_t fewer = (has_parts(kind) ? 50U : 1U) * (capacity > 10000 ? 10U : 1U);
@@ -94,7 +97,7 @@ static bool try_rate(const struct perhaps_kind *kind, double fpr, uint64_t seeds
         if (grows_in_place(kind))
             options.elastic.fpr_until = 2 * capacity;
         if (perhaps_create(&options, &f))
-            continue; /* such a filter there is not */
+            continue; /* the kind cannot reach this rate */
         size_t nkeys = grows_in_place(kind) ? 2 * capacity : 3 * capacity + 1000;
         scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 0, 0, nkeys);
         for (uint64_t n = seeds_for(kind, capacity, seeds); n > 0 && right; n--)

@@ -1,6 +1,7 @@
-/* sections_test.c - files of a filter and its parts, as an enemy makes them: parents that are
- * none, parts of the wrong kind or too many, bodies that lie elsewhere, headers of many
- * pages. */
+/* sections_test.c - proves that a file of a filter with parts is refused if an enemy has
+ * changed how its sections belong together: wrong parents, parts of a wrong kind or number,
+ * bodies that lie elsewhere, wrong sizes of the header.  The checksums are right each time, so
+ * only the checks of the reader stand against it.  What is not refused must be safe to use. */
 #include "support.h"
 
 #include <string.h>
@@ -8,9 +9,10 @@
 #include "core/plan.h"
 #include "hostile.h"
 
-enum { CHAIN_ID = 6, WINDOW_ID = 7 };
+enum { CHAIN_ID = 6, WINDOW_ID = 7 }; /* the ids of these kinds in files */
 
-/* Opened either way, with its checksums put right. */
+/* Puts the checksums right and opens the file in both ways.  Returns the error, which must be
+ * the same for both. */
 static int open_resealed(struct bytes *file)
 {
     int error[2];
@@ -25,7 +27,7 @@ static int open_resealed(struct bytes *file)
     return error[0];
 }
 
-/* With one number of the header changed. */
+/* The same for a copy with one number of the header changed. */
 static int open_with(const struct bytes *file, size_t at, uint64_t value, size_t nbytes)
 {
     scoped_bytes copy = copy_bytes(file);
@@ -39,7 +41,7 @@ static void expect_refused(int error)
     expect(error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_VERSION);
 }
 
-/* A chain of so many layers, all of one size. */
+/* Makes a chain of so many layers, all of the same size (factor 1). */
 static perhaps_filter *chain_of(const char *base, uint64_t capacity, unsigned layers)
 {
     struct perhaps_options options = { .kind = "chain",
@@ -71,6 +73,7 @@ static perhaps_filter *window_of(const char *base, uint64_t time)
     return f;
 }
 
+/* Saves and frees a filter, and checks that its file opens before anything is changed. */
 static struct bytes file_of(perhaps_filter *f)
 {
     struct bytes file = saved_bytes(f);
@@ -81,6 +84,7 @@ static struct bytes file_of(perhaps_filter *f)
 
 /* ---- Trees ------------------------------------------------------------------------------ */
 
+/* A part's parent is a section before it; the first section has none. */
 TEST(test_parents)
 {
     scoped_bytes file = file_of(chain_of("blocked", 20, 4));
@@ -89,7 +93,7 @@ TEST(test_parents)
     for (size_t section = 1; section < 5; section++)
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
             expect_refused(open_with(&file, at_section(AT_PARENT, section), wrong[w], 4));
-    for (uint32_t parent = 0; parent < 6; parent++) /* the first has none */
+    for (uint32_t parent = 0; parent < 6; parent++) /* for the first, each number is wrong */
         expect_refused(open_with(&file, AT_PARENT, parent, 4));
 }
 
@@ -132,7 +136,7 @@ TEST(test_parts_of_a_wrong_kind)
     expect_refused(open_with(&file, AT_FIELDS + 16, 4, 8));
 }
 
-/* The first section alone, its body and a table for it. */
+/* A chain or window whose file has only the first section, with a table that fits. */
 TEST(test_without_parts)
 {
     perhaps_filter *const filters[] = { chain_of("blocked", 20, 3), window_of("blocked", 0) };
@@ -149,6 +153,7 @@ TEST(test_without_parts)
     }
 }
 
+/* The number of generations must be that of the parts in the file, which is 3. */
 TEST(test_generations_that_miss)
 {
     scoped_bytes file = file_of(window_of("blocked", 0));
@@ -157,7 +162,7 @@ TEST(test_generations_that_miss)
         expect_refused(open_with(&file, AT_FIELDS, wrong[w], 8));
 }
 
-/* A clock that no window has: whatever it says, nothing breaks. */
+/* The body of a window is its clock: any numbers there are taken, and advancing is safe. */
 TEST(test_any_clock)
 {
     scoped_bytes file = file_of(window_of("blocked", 10));
@@ -175,8 +180,9 @@ TEST(test_any_clock)
         }
 }
 
-/* Parts that can hold no key, since the rate is too low for their fingerprints: once, adds went
- * from one generation to the next for ever. */
+/* Parts that can hold no key, since the rate is too low for their fingerprints, are refused.
+ * If they were not, an add must still end: it once went from one generation to the next for
+ * ever. */
 TEST(test_parts_without_room)
 {
     struct perhaps_options options = { .kind = "window",
@@ -199,6 +205,8 @@ TEST(test_parts_without_room)
 
 /* ---- Bodies ------------------------------------------------------------------------------ */
 
+/* Offsets and sizes of each body: before it, behind it, beyond the file, and such that sums
+ * overflow. */
 TEST(test_bodies_elsewhere)
 {
     scoped_bytes file = file_of(chain_of("bloom", 20, 4));
@@ -221,6 +229,7 @@ TEST(test_bodies_elsewhere)
 
 /* ---- Headers of more than one page ------------------------------------------------------- */
 
+/* 31 sections need a header of two pages.  Every flipped bit and every cut must be found. */
 TEST(test_thirty_layers)
 {
     perhaps_filter *opened;
@@ -249,7 +258,8 @@ TEST(test_thirty_layers)
         }
 }
 
-/* Takes the place of the library's (--wrap, see CMakeLists.txt). */
+/* The linker sends the library's calls of kind_set_geometry() here, where they are counted
+ * (--wrap, see CMakeLists.txt). */
 int __real_kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 int __wrap_kind_set_geometry(const struct filter_kind *kind, struct geometry *g);
 static unsigned nderived;
@@ -260,8 +270,8 @@ int __wrap_kind_set_geometry(const struct filter_kind *kind, struct geometry *g)
     return __real_kind_set_geometry(kind, g);
 }
 
-/* To derive a geometry takes long: that of the window, of its chains, and of each of their
- * layers is derived once, however many generations have it. */
+/* Deriving a geometry takes long.  So the geometry of the window, that of its chains, and that
+ * of each layer is derived once, however many generations have it. */
 TEST(test_geometries_are_derived_once)
 {
     enum { GENERATIONS = 40, LAYERS = 12 };
@@ -291,7 +301,8 @@ TEST(test_geometries_are_derived_once)
     }
 }
 
-/* As many as a chain may have, and then as many as it has; one more is refused and counted. */
+/* A chain takes keys until its last possible layer is full; one key more is refused and
+ * counted.  The file of such a chain opens. */
 TEST(test_all_layers)
 {
     perhaps_filter *f = chain_of("blocked", 5, PERHAPS_LAYERS_MAX);
@@ -305,7 +316,8 @@ TEST(test_all_layers)
     expect(file.nbytes > 0);
 }
 
-/* Numbers of sections that nothing agrees with; the largest header is read but not believed. */
+/* Numbers of sections, and sizes of the header, that do not fit the file.  Headers with room
+ * for thousands of sections are read, and then refused. */
 TEST(test_many_sections)
 {
     scoped_bytes file = file_of(chain_of("blocked", 20, 2));
@@ -315,7 +327,7 @@ TEST(test_many_sections)
     for (uint64_t nbytes = 0; nbytes < 6 * 4096; nbytes += 4096 / 2)
         if (nbytes != BODY_OFFSET)
             expect_refused(open_with(&file, AT_HEADER_NBYTES, nbytes, 4));
-    for (size_t count = 8191; count <= 8193; count++) { /* with room for all of them */
+    for (size_t count = 8191; count <= 8193; count++) { /* the header has room for all */
         size_t head = (120 + count * SECTION_NBYTES + 4095) / 4096 * 4096;
         scoped_bytes large = { .at = calloc(1, head + 4096), .nbytes = head + 4096 };
         expect(large.at);

@@ -1,5 +1,7 @@
-/* shared_test.c - one filter, many threads that add, remove and ask at once: no key is ever
- * denied, no bit lost, no copy too many.  Meant for ThreadSanitizer, too. */
+/* shared_test.c - proves that many threads can add to, remove from and ask one shared filter at
+ * once: no key that is in is ever denied, no bit is lost, and no copy is stored or removed too
+ * many times.  Most of it is done by crews (crew.h).  Under ThreadSanitizer it also fails on a
+ * data race. */
 #include "support.h"
 
 #include <math.h>
@@ -8,6 +10,7 @@
 
 #include "crew.h"
 
+/* The statistics tell whether a filter is shared; only filters in files can be synced. */
 TEST_EACH(test_told, takes_threads)
 {
     scoped_filter *plain = make_filter(kind, 100, 0.01, 1);
@@ -17,7 +20,7 @@ TEST_EACH(test_told, takes_threads)
     expect_error(perhaps_sync(shared), PERHAPS_ERR_UNSUPPORTED);
 }
 
-/* To one thread a shared filter is like any other. */
+/* Used by one thread, a shared filter does what an ordinary one does. */
 TEST(test_alone)
 {
     enum { CAPACITY = 3000 };
@@ -28,7 +31,7 @@ TEST(test_alone)
         size_t done, shared_done;
         expect_error(perhaps_add_many(plain, &keys, &done), too_many(kind));
         expect_error(perhaps_add_many(shared, &keys, &shared_done), too_many(kind));
-        expect(shared_done == done || removes(kind)); /* which may have found no room */
+        expect(shared_done == done || removes(kind)); /* entries may lie in other slots */
         expect(shared_done >= CAPACITY);
         struct perhaps_keys in = some_keys(&keys, 0, shared_done);
         expect_all_found(shared, &in);
@@ -50,7 +53,7 @@ static void run_crew(struct crew *crew)
     }
 }
 
-/* Filled by many, it is what one would have made of the same keys: not a bit is lost. */
+/* A filter that many threads filled equals one that a single thread filled: no bit is lost. */
 static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, double fpr)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, capacity / 3 * 3);
@@ -65,7 +68,8 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
         scoped_filter *alone = full_filter(kind, capacity, fpr, &keys);
         expect(perhaps_equal(f, alone));
         double more = (double)stats_of(f).keys - (double)stats_of(alone).keys;
-        expect(fabs(more) <= 6 + 2 * fpr * (double)capacity); /* taken for present: by chance */
+        /* Which new keys are perhaps there already, and not counted, depends on the order. */
+        expect(fabs(more) <= 6 + 2 * fpr * (double)capacity);
     }
     crew_end(&crew);
 }
@@ -73,12 +77,12 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
 TEST_EACH(test_filling, takes_threads)
 {
     for (unsigned round = 0; round < many(60); round++)
-        check_filling(kind, 30 + 3 * round, 0.01); /* all upon a few lines */
+        check_filling(kind, 30 + 3 * round, 0.01); /* all threads write the same few lines */
     check_filling(kind, many(100 * 1000), 0.01);
     check_filling(kind, many(100 * 1000), 1e-6);
 }
 
-/* More comes than there is room for: what was accepted is found, and the rate is kept. */
+/* More keys come than there is room for: the accepted ones are found, and the fpr is kept. */
 TEST(test_overfilling)
 {
     const uint64_t capacities[] = { 10, 300, 5000 };
@@ -94,13 +98,13 @@ TEST(test_overfilling)
                   (unsigned long long)capacity);
             run_crew(&crew);
             expect(gets_full(kind) == (crew.refused > 0) && crew.copies >= capacity);
-            expect(stats_of(f).fpr_now <= 0.01 * (1 + 1e-5)); /* what floats may be off */
+            expect(stats_of(f).fpr_now <= 0.01 * (1 + 1e-5)); /* rounding errors */
             crew_end(&crew);
         }
 }
 
-/* From next to nothing to many layers and segments, beside those who ask; then beside removals
- * and further adds. */
+/* Filters grow from room for 100 keys to many layers or segments while other threads ask; then
+ * the same beside removals. */
 TEST(test_growing)
 {
     enum { KEYS = SANITIZED ? 50000 : 150000 };
@@ -125,9 +129,9 @@ TEST(test_growing)
         }
 }
 
-/* Every key is added and removed many times; in the end all that is left is removed, and
- * nothing is there but counters that came to their end.  'fpr' 0.9 lets a filter take keys
- * until there is no room at all, so that entries are moved at nearly every add. */
+/* Adds and removes every key many times.  At the end all that is left is removed, and the
+ * filter must be empty, except for counters that have saturated.  With an fpr of 0.9 a filter
+ * takes keys until there is no room at all, so that nearly every add moves entries. */
 static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                         unsigned writers, uint64_t steps)
 {
@@ -182,7 +186,7 @@ TEST(test_crowded)
 
 enum { THREADS = 4 };
 
-/* Begins a round for all threads at once, or nearly. */
+/* Where threads wait for each other, so that all begin a round at nearly the same moment. */
 struct gate {
     atomic_uint arrived;
 };
@@ -199,15 +203,16 @@ struct rival {
     const struct perhaps_keys *keys;
     struct gate *gate;
     bool *was_present;  /* one for each key */
-    unsigned succeeded; /* of the keys or tries */
-    unsigned refused;
+    unsigned succeeded; /* how many of its calls succeeded */
+    unsigned refused;   /* how many were refused for the expected reason */
     int error;
     bool many, removes;
 };
 
 enum { BLOCK = 50 };
 
-/* A block of keys, then the others are waited for, so that they stay in step. */
+/* Adds block by block, and waits for the other threads before each block: so all threads add
+ * the same keys at the same time. */
 static void *add_unless_present(void *context)
 {
     struct rival *r = context;
@@ -225,16 +230,17 @@ static void *add_unless_present(void *context)
     return NULL;
 }
 
-/* Whether it takes some of the keys for this one, which may then be new to nobody.  'once'
- * holds each of them once. */
+/* Returns whether the filter takes another key for this one; this key may then be new to no
+ * thread.  'once' holds each key once. */
 static bool has_twin(const perhaps_filter *once, const struct perhaps_keys *keys, size_t key)
 {
     uint64_t count;
     return !perhaps_count(once, key_at(keys, key), keys->key_nbytes, &count) && count > 1;
 }
 
-/* Somebody is told that a key is new: in kinds that store copies exactly one.  In others such a
- * key may be counted for each. */
+/* All threads add the same keys unless present.  Of each key exactly one thread is told that it
+ * was new, in kinds that store copies; in other kinds at least one, and the key may be counted
+ * for each of them. */
 static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double fpr)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
@@ -270,7 +276,7 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
     free(was_present);
 }
 
-/* At these rates hardly a key is taken for another. */
+/* low_rate() keeps false positives rare.  Many rounds with few keys have many beginnings. */
 TEST_EACH(test_rivals, takes_threads)
 {
     double fpr = low_rate(kind);
@@ -290,7 +296,7 @@ struct repeater {
     pthread_t thread;
 };
 
-/* Adds what is there already, and so takes no room. */
+/* Adds keys that are there already, which takes no room. */
 static void *repeat(void *context)
 {
     struct repeater *r = context;
@@ -303,7 +309,8 @@ static void *repeat(void *context)
     return NULL;
 }
 
-/* Others that add what is there do not keep a key from the room that is left for it. */
+/* Threads that add known keys must not make a new key be refused while there is room for it:
+ * they count their keys for a moment before they see that these are there. */
 static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity)
 {
     enum { LAST = 5 };
@@ -335,6 +342,7 @@ TEST_EACH(test_last_places, takes_threads)
 
 /* ---- Copies of one key ------------------------------------------------------------------ */
 
+/* Adds (or removes) one key as often as it can have copies, in step with the other threads. */
 static void *change_copies(void *context)
 {
     struct rival *r = context;
@@ -368,7 +376,8 @@ static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, boo
     expect(refused == THREADS * PERHAPS_COPIES_MAX - wanted);
 }
 
-/* More adds than a key can have copies, then more removals than that, from all sides. */
+/* Four threads add more copies of one key than it can have, and then remove more than there
+ * are: exactly the possible number of calls succeeds. */
 TEST_EACH(test_copies, takes_threads)
 {
     for (unsigned round = 0; removes(kind) && round < many(300); round++) {

@@ -1,6 +1,7 @@
-/* stress.c - ./dev stress [SECONDS]: for each kind, that long, eight threads on shared filters
- * of all sizes; whatever a thread has added must be found by all, and every copy be counted.
- * Says what it did; fails at the first thing that is wrong.  Each run draws another seed. */
+/* stress.c - ./dev stress [SECONDS]: for each kind, eight threads work for so many seconds on
+ * shared filters of all sizes.  Every key that a thread has added must be found by all threads,
+ * and every copy must be counted.  It prints what it did and fails at the first error.  Each
+ * run draws another seed, unless PERHAPS_TEST_SEED is set. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,9 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* From a handful of keys, where all meet in one line or stripe, to what no cache holds; rates
- * for all widths; half of those that remove so lax that they can be filled to the last slot. */
+/* Returns options for anything from a few keys, where all threads meet in one line, to a filter
+ * that no cache holds.  The rates give slots of all widths.  Half of the kinds with removals
+ * get such a high rate that they can be filled to the last slot. */
 static struct perhaps_options random_options(const struct perhaps_kind *kind, struct rng *rng)
 {
     uint64_t most = UINT64_C(1) << (3 + rng_below(rng, SANITIZED ? 10 : 16));
@@ -32,8 +34,8 @@ static struct perhaps_options random_options(const struct perhaps_kind *kind, st
     return options;
 }
 
-/* Unless one thread cannot make it: which keys count, and so when the filter is full, depends
- * on their order. */
+/* Returns whether one thread makes the same filter of the same keys.  Also true if one thread
+ * cannot: which keys are counted, and so when a filter is full, depends on their order. */
 static bool same_as_alone(const struct perhaps_options *options, const struct crew *crew)
 {
     perhaps_filter *alone;
@@ -62,7 +64,7 @@ static uint64_t run_round(const struct perhaps_kind *kind, uint64_t seed)
                          .steps = SANITIZED ? 1000 : 5000,
                          .seed = seed };
     if (perhaps_create(&options, &crew.f))
-        return 1; /* such a filter there is not */
+        return 1; /* the kind cannot reach this rate: nothing to test */
     crew.keys = make_keys(RANDOM_KEYS, seed, 0, nkeys);
     bool right = crew_run(&crew);
     if (right && !churn && !has_parts(kind) && !crew.refused &&

@@ -1,11 +1,13 @@
-/* together_test.c - the lines of a key side by side: fewer bits for hardly more memory, and the
- * rate that was asked, counted and computed.  What all filters owe the other tests look at, to
- * whom these are one kind more. */
+/* together_test.c - proves what is special of blocked filters whose lines of a key lie side by
+ * side: fewer bits for a key, hardly more memory, and an fpr that is what was asked, both when
+ * it is counted and when it is computed.  What holds for every filter the other tests check,
+ * which treat this layout as a kind of its own (kind_to_test()). */
 #include "support.h"
 
 #include <math.h>
 
-/* Fewer bits than where memory alone counts, for hardly more of it. */
+/* At high rates such a filter needs one line for a key and fewer bits than the usual plan, and
+ * at most 3 % more memory. */
 TEST(test_thrift)
 {
     const double rates[] = { 0.1, 0.01, 0.001 };
@@ -24,6 +26,8 @@ TEST(test_thrift)
 
 /* ---- Rates ----------------------------------------------------------------------------- */
 
+/* Counts false positives with several seeds.  They must not exceed the asked fpr, and must
+ * agree with the fpr that is computed from the bits: within 2 % and the noise of counting. */
 static void measure(double fpr, const struct perhaps_keys *members,
                     const struct perhaps_keys *strangers, struct rng *rng)
 {
@@ -56,14 +60,15 @@ TEST(test_rates)
     scoped_keys strangers =
         make_keys(RANDOM_KEYS, rng_next(&rng), members.count, many(5000000));
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
-        double enough = 20000 / rates[r];
+        double enough = 20000 / rates[r]; /* for 20,000 false positives with each seed */
         struct perhaps_keys some = some_keys(
             &strangers, 0, enough < (double)strangers.count ? (size_t)enough : strangers.count);
         measure(rates[r], &members, &some, &rng);
     }
 }
 
-/* What is predicted agrees with what the bits say, closer than can be counted. */
+/* The predicted fpr agrees with the one computed from the bits, more closely than counting
+ * could show. */
 TEST(test_predicted)
 {
     enum { KEYS = SANITIZED ? 50000 : 300000, FILTERS = 10 };
@@ -83,7 +88,8 @@ TEST(test_predicted)
             predicted = stats_of(f).plan.fpr_predicted;
         }
         scene("fpr %g: predicted %g, is %g", rates[r], predicted, now);
-        double sd = (rates[r] - predicted) / 3 / sqrt(FILTERS); /* the plan leaves three */
+        /* The plan leaves three standard deviations between the prediction and the rate. */
+        double sd = (rates[r] - predicted) / 3 / sqrt(FILTERS);
         expect(fabs(now - predicted) < DEVIATIONS * sd + 0.005 * predicted);
     }
 }

@@ -81,8 +81,8 @@ TEST(test_bounds_of_time)
         }
 }
 
-/* A key that comes before the first perhaps_advance() counts as one that came at that moment.
- * */
+/* A key that comes before the first perhaps_advance() counts as one that came at that
+ * moment. */
 TEST(test_before_the_first_moment)
 {
     struct perhaps_options options = window_options(3, 10);
