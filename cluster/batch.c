@@ -1,5 +1,9 @@
-/* batch.c - a request for each pending key, and behind these what finds out that a partition is
- * lost: "no" is told only of partitions that are known to be whole. */
+/* batch.c - sends a request for each pending key, and behind these the requests that find out
+ * whether a partition is lost.
+ *
+ * Invariant: no key is answered "no" from a partition that may have been lost.  Adding twice
+ * sets the same bits, so requests may be sent again; only the answer to an add then says less
+ * (batch_take_bits()). */
 #include "batch.h"
 
 #include <stdlib.h>
@@ -8,11 +12,12 @@
 #include "layers.h"
 #include "partitions.h"
 
-/* Each batch also watches some partitions, in turn: it looks at their lengths.  So it is found
- * out in time that one is gone, even if no key needs it: one on each server, since a server may
- * have been emptied as a whole, and one more for every 256 keys.  These requests, and the
- * questions to the description, go only to servers that are connected, and may stay without an
- * answer: where one server is down, keys on the others are answered as before. */
+/* Each batch also watches some partitions, in turn: it looks at their lengths.  So the client
+ * finds out in time that a partition is gone, even if no key needs it.  It watches one on each
+ * server, since a server may have been emptied as a whole, and one more for every KEYS_A_WATCH
+ * keys.  These requests, and the questions to the description, only go to servers that are
+ * connected, and may stay unanswered: if one server is down, keys on the others are answered as
+ * before. */
 enum { KEYS_A_WATCH = 256 };
 
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
@@ -39,17 +44,18 @@ void batch_sift(struct batch *batch)
 
 /* ---- The requests of a batch ----------------------------------------------------------- */
 
-/* One pass over the pending keys, which are asked for or added. */
+/* The context of one exchange, in which the pending keys are asked for or added. */
 struct pass {
     perhaps_cluster *c;
     const struct layer *layer;
     bool adds;
     size_t nwatches;
-    bool changed; /* there are newer layers; or nobody has told, and there may be */
-    bool lost;    /* a partition that was asked is not what it should be */
+    bool changed; /* there are newer layers; or no server has told, and there may be some */
+    bool lost;    /* a partition is not what it should be */
     uint32_t lost_partition;
 };
 
+/* Finds bits and partition of each pending key. */
 static void locate_all(struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
@@ -60,7 +66,8 @@ static void locate_all(struct pass *pass)
     }
 }
 
-/* Where the block of a pending key begins, in bytes from the beginning of its partition. */
+/* Returns where the block of a pending key begins, in bytes from the beginning of its
+ * partition. */
 static size_t block_offset(const struct pass *pass, size_t i)
 {
     const struct batch *batch = pass->c->batch;
@@ -68,17 +75,19 @@ static size_t block_offset(const struct pass *pass, size_t i)
     return (size_t)(batch->bits[i].block - first) * pass->layer->block_nbytes;
 }
 
-/* Adding to a partition that is lost makes a new one, short and empty.  Its blocks answer "no"
- * until the client that added has found that it is too short, and removed it.  Meanwhile others
- * must not believe such a "no":
+/* Adding to a partition that is lost makes a new one, which is short and empty.  Its blocks
+ * answer "no" until the client that added finds that it is too short, and removes it.  Other
+ * clients must not believe such a "no" meanwhile:
  *
- * - In a large filter the blocks of a new partition are nearly empty.  So the length of a
- *   partition is looked at if a block of it answers "no" and has the bits of KEYS_BELIEVED keys
- *   at most (is_sparse()): one block in some hundreds, when the filter is a third full.
- * - In a small filter one batch, or a few batches at once, put several keys into each block: it
- *   looks as good as any.  So the length of each partition that is asked is looked at.  This is
- *   done behind the questions to it, over the same connection: a lost partition never becomes
- *   whole again, so one that is whole then was whole when the questions were answered. */
+ * - In a large filter the blocks of a new partition are nearly empty.  So the client looks at
+ *   the length of a partition if a block of it answers "no" and has the bits of at most
+ *   KEYS_BELIEVED keys (is_sparse()).  That is one block in some hundreds when the filter is a
+ *   third full.
+ * - In a small filter one batch, or a few batches at once, put several keys into each block, so
+ *   the block of a new partition looks as good as any.  So the client looks at the length of
+ *   each partition that it asks.  It does so behind its questions, over the same connection.  A
+ *   lost partition never becomes whole again, so one that is whole then was whole when the
+ *   questions were answered. */
 enum { BATCHES_AT_ONCE = 16, KEYS_BELIEVED = 3 };
 
 static bool is_small(const struct layer *layer)
@@ -86,6 +95,8 @@ static bool is_small(const struct layer *layer)
     return layer->blocks < (uint64_t)BATCHES_AT_ONCE * BATCH_KEYS;
 }
 
+/* Returns whether the length of each partition that is asked is looked at.  An add suspects
+ * lost partitions by the bits that it finds (take_old_bits()). */
 static bool watches_all(const struct pass *pass)
 {
     return !pass->adds && is_small(pass->layer);
@@ -97,7 +108,7 @@ static int compare_partitions(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Sorts, and drops repeats.  Returns how many are left. */
+/* Sorts a list of partitions, and drops repeated ones.  Returns how many are left. */
 static size_t make_unique(uint32_t *partition, size_t count)
 {
     size_t n = 0;
@@ -108,14 +119,15 @@ static size_t make_unique(uint32_t *partition, size_t count)
     return n;
 }
 
+/* Returns whether the link to the node that owns the slot is open. */
 static bool is_connected(perhaps_cluster *c, unsigned slot)
 {
     const struct link *link = nodes_master(&c->nodes, slot);
     return link && link->context;
 }
 
-/* Takes the next partitions in turn, until each server has one, and then as many more as the
- * number of keys gives. */
+/* Chooses the next partitions in turn.  The first one on a server that has none yet is always
+ * taken; others are taken as long as the number of keys allows. */
 static void choose_in_turn(struct pass *pass)
 {
     perhaps_cluster *c = pass->c;
@@ -138,6 +150,7 @@ static void choose_in_turn(struct pass *pass)
     }
 }
 
+/* Chooses the partitions whose lengths are looked at in this pass. */
 static void choose_watches(struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
@@ -163,7 +176,8 @@ static void write_getrange(const struct pass *pass, size_t i, struct resp *out)
                        block_offset(pass, i), pass->layer->block_nbytes, out);
 }
 
-/* No branch depends on a bit: it would be mispredicted half of the time. */
+/* Returns whether all bits of a key are set.  No branch depends on a bit, since the CPU would
+ * mispredict it half of the time. */
 static bool has_all(const char *block, const struct perhaps_bits *bits)
 {
     unsigned missing = 0;
@@ -172,6 +186,7 @@ static bool has_all(const char *block, const struct perhaps_bits *bits)
     return !missing;
 }
 
+/* Returns whether a block has the bits of at most KEYS_BELIEVED keys. */
 static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
 {
     const unsigned most = KEYS_BELIEVED * nbits;
@@ -184,6 +199,8 @@ static bool is_sparse(const char *block, const struct layer *layer, unsigned nbi
     return nset <= most;
 }
 
+/* Takes the block of a key.  A block that is too short is proof that its partition is lost; a
+ * "no" from one that is nearly empty is a suspicion. */
 static int take_block(struct pass *pass, size_t i, const struct reply *reply)
 {
     struct batch *batch = pass->c->batch;
@@ -210,12 +227,15 @@ void batch_put_bits(struct resp *out, bool sets, const uint64_t *bit, unsigned n
     }
 }
 
-/* Redis counts bits from the highest of each byte on. */
+/* Returns the number that Redis gives to a bit of a block: it counts the bits of each byte from
+ * the highest one on, and this library from the lowest. */
 static uint64_t redis_bit(size_t offset, unsigned bit)
 {
     return 8 * (uint64_t)offset + (bit / 8 * 8 + (7 - bit % 8));
 }
 
+/* One BITFIELD sets all bits of a key at once and tells what they were.  Commands are atomic,
+ * so of several clients that add one key, exactly one finds a bit that was 0. */
 static void write_bitfield(const struct pass *pass, size_t i, struct resp *out)
 {
     const struct perhaps_bits *bits = &pass->c->batch->bits[i];
@@ -245,6 +265,7 @@ int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
     return nset;
 }
 
+/* A key none of whose bits were set may have been added to a partition that was lost. */
 static int take_old_bits(struct pass *pass, size_t i, const struct reply *reply, bool again)
 {
     struct batch *batch = pass->c->batch;
@@ -305,6 +326,7 @@ static int take_reply(const struct request *request, const struct reply *reply)
     return 0;
 }
 
+/* Counts a key whose add was sent and never answered. */
 static void doubt_key(const struct request *request)
 {
     const struct pass *pass = request->context;
@@ -313,6 +335,9 @@ static void doubt_key(const struct request *request)
     batch->nunknown += i < batch->npending && batch->answer[batch->pending[i]] == UNKNOWN;
 }
 
+/* Runs one pass.  'changed' begins as true for a filter that grows: if no server tells that
+ * there is no newer layer, there may be one.  Adding asks no question, since keys_add() asks
+ * when it reserves room and when it gives back. */
 static int run_pass(struct pass *pass, bool replicas)
 {
     perhaps_cluster *c = pass->c;
@@ -339,7 +364,8 @@ static int run_pass(struct pass *pass, bool replicas)
     return error ? error : partitions_check_new(c);
 }
 
-/* A client that adds removes what it has made by adding to a lost partition. */
+/* Looks at the partitions that are under suspicion.  After adding, removes those that are lost:
+ * this client may have made them by adding. */
 static int look_at_suspects(const struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
@@ -347,8 +373,8 @@ static int look_at_suspects(const struct pass *pass)
     return n ? partitions_look(pass->c, pass->layer, batch->suspect, n, pass->adds) : 0;
 }
 
-/* A replica that has not got a partition yet says nothing about the master, which is then
- * asked. */
+/* A replica may not have a partition yet that its master has.  So if a replica seems to have
+ * lost one, all is asked again, of masters alone. */
 int batch_ask(perhaps_cluster *c, const struct layer *layer, bool replicas, bool *changed)
 {
     struct pass pass = { .c = c, .layer = layer };

@@ -1,19 +1,20 @@
-/* batch.h - the keys that are under way, and one layer: a request for each key.
+/* batch.h - asks one layer for a batch of keys, or adds them to it: a request for each key.
  *
  *     hash[], answer[]             of each key of the batch, in the caller's order
- *     pending[]                    indexes into these: the keys that are still to be dealt with
+ *     pending[]                    indexes into these: the keys whose answer is not known yet
  *     bits[], partition[]          of each pending key, in the layer that is worked on
  *
- * A layer is asked or added to for the pending keys only; batch_sift() then drops from these
- * the keys whose answer is known, before the next layer is asked. */
+ * Only pending keys are asked for or added.  After a layer was asked, batch_sift() drops the
+ * keys whose answer is known, and the next layer is asked for the others. */
 #ifndef BATCH_H
 #define BATCH_H
 
 #include "handle.h"
 
-/* UNKNOWN: no layer has answered "perhaps" yet. */
+/* UNKNOWN: no layer has answered "perhaps" yet.  ADDED: it was not there, and is now. */
 enum answer { UNKNOWN, PRESENT, ADDED };
 
+/* A batch of keys.  It belongs to the handle, which has room for one. */
 struct batch {
     size_t count;
     struct perhaps_hashed hash[BATCH_KEYS];
@@ -24,36 +25,39 @@ struct batch {
     struct perhaps_bits bits[BATCH_KEYS];
     uint32_t partition[BATCH_KEYS];
 
-    size_t nunknown; /* keys of which nobody knows whether they were added, after an error */
+    size_t nunknown; /* after an error: keys that were added or not, nobody knows */
 
-    uint32_t watch[BATCH_KEYS]; /* partitions whose length is looked at behind the requests */
-    uint32_t
-        suspect[BATCH_KEYS]; /* partitions to be looked at: an answer was strangely empty */
+    /* Partitions whose length is looked at behind the requests; and partitions that are looked
+     * at afterwards, since an answer was strangely empty. */
+    uint32_t watch[BATCH_KEYS];
+    uint32_t suspect[BATCH_KEYS];
     size_t nsuspects;
 };
 
-/* Hashes the keys, BATCH_KEYS at most; all are pending and their answers unknown. */
+/* Begins a batch: hashes the keys, at most BATCH_KEYS.  All are pending, and their answers are
+ * unknown. */
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys);
 
 /* Drops from the pending keys those whose answer is known. */
 void batch_sift(struct batch *batch);
 
-/* Asks one layer for the pending keys: those that are there are PRESENT.  In *changed, whether
- * there are newer layers than c->nlayers.  'replicas': they may be asked, too. */
+/* Asks one layer for the pending keys.  Those that are there become PRESENT and are no longer
+ * pending.  Sets *changed to whether there are, or may be, newer layers than c->nlayers.  With
+ * 'replicas', replicas may answer, too. */
 int batch_ask(perhaps_cluster *c, const struct layer *layer, bool replicas, bool *changed);
 
-/* Adds the pending keys to a layer: they are PRESENT or ADDED; after an error perhaps UNKNOWN,
- * which were not added but for 'nunknown' of them. */
+/* Adds the pending keys to a layer.  They become PRESENT or ADDED.  After an error some may
+ * stay UNKNOWN: 'nunknown' of these may have been added, the others were not. */
 int batch_add(perhaps_cluster *c, const struct layer *layer);
 
-/* Writes the end of a BITFIELD: the bits of a key, which are set, or else asked for.  Its reply
- * has what they were. */
+/* Writes the last arguments of a BITFIELD, which sets the bits of a key or asks for them.  Its
+ * reply tells what they were. */
 void batch_put_bits(struct resp *out, bool sets, const uint64_t *bit, unsigned nbits);
 
-/* Takes what the bits of a key were, nbits of them: if all were set, it was there.  If an add
- * was sent 'again' its first sending may have set them: then the key counts as ADDED, since
- * whoever keeps what is new would else lose it, and as doubtful.  Returns how many bits were
- * set, or an error. */
+/* Takes the reply that tells what the nbits bits of a key were.  If all were set, the key was
+ * there.  If an add was sent 'again', its first sending may have set them itself.  Then the key
+ * counts as doubtful, and as ADDED: a caller that keeps only new keys would lose it otherwise.
+ * Returns how many bits were set, or an error. */
 int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
                     size_t nbits, bool again);
 

@@ -1,5 +1,5 @@
-/* client.c - the public calls: the handle, and which of the two ways it is in which the filter
- * lies on servers.  A call is checked here, cut into batches, and handed on. */
+/* client.c - the public calls, and the table of the two ways in which a filter may lie on
+ * servers.  A call is checked here, cut into batches, and handed on to the dialect. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +8,12 @@
 #include "layers.h"
 #include "operations.h"
 
+/* Used where neither the address nor the options give a time. */
 enum { TIMEOUT_MS = 3000, PATIENCE_MS = 30000 };
 
 /* ---- Dialects -------------------------------------------------------------------------- */
 
+/* Our own layout: everything can be done with it. */
 static const struct dialect own_dialect = { .layout = "perhaps",
                                             .before = "perhaps:{",
                                             .behind = "}",
@@ -26,12 +28,14 @@ static const struct dialect own_dialect = { .layout = "perhaps",
                                             .download = transfer_down,
                                             .verify = stats_verify };
 
-/* Returns 0, or the error of an operation that a filter of Redisson's does not have. */
+/* Returns 0 if the operation can be done; else PERHAPS_ERR_UNSUPPORTED, and says why.  Only
+ * filters of Redisson lack any. */
 static int check_can(perhaps_cluster *c, bool can, const char *why)
 {
     return can ? 0 : nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED, "%s", why);
 }
 
+/* A filter of Redisson need not be opened, since each batch reads its config anyway. */
 static int check_open(perhaps_cluster *c)
 {
     return c->open || !c->dialect->is_opened
@@ -78,8 +82,9 @@ int perhaps_cluster_download(perhaps_cluster *c, const char *path)
     return error ? error : c->dialect->download(c, path);
 }
 
-/* How many keys the next batch has.  A key that the hash does not take is the first of a batch,
- * which fails: so the keys before it have been dealt with. */
+/* Returns how many keys the next batch has.  With keys that are hashed already, one of a wrong
+ * length becomes the first of a batch, which fails as a whole.  So all keys before it have been
+ * dealt with. */
 static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *keys, size_t at)
 {
     size_t left = keys->count - at, n = 1;
@@ -92,7 +97,8 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Deals with all keys, a batch at a time.  present[] may be NULL. */
+/* Deals with all keys, a batch at a time.  present[] may be NULL, and then none is counted as
+ * present.  After an error *done tells how many keys have been dealt with. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
                    int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
                                     size_t *done),
@@ -155,6 +161,8 @@ int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *v
 
 /* ---- The handle ------------------------------------------------------------------------ */
 
+/* A setting in the address counts more than one in the options.  Texts of the options are not
+ * copied: the caller keeps them as long as the handle. */
 static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_options *options)
 {
     const struct address *a = &c->address;
@@ -176,6 +184,8 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
     c->progress = options->progress;
 }
 
+/* Sets what follows from the address: the dialect, the Redis keys, and the slot of the
+ * description. */
 static void take_names(perhaps_cluster *c)
 {
     const struct address *a = &c->address;
@@ -188,8 +198,9 @@ static void take_names(perhaps_cluster *c)
     c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
 }
 
-/* The address without its password.  Of a text that is no address: what stands behind its last
- * '@', since a password may stand before. */
+/* Returns the address without its password, for messages; NULL if there is no memory.  Of a
+ * text that is no address it shows only what stands behind the last '@', since a password may
+ * stand before it. */
 static char *show(const struct address *a, const char *url)
 {
     char *shown;
@@ -202,6 +213,8 @@ static char *show(const struct address *a, const char *url)
     return length < 0 ? NULL : shown;
 }
 
+/* A wrong address is an error with a handle, which tells what is wrong; without memory there is
+ * no handle. */
 int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                         perhaps_cluster **cluster)
 {
@@ -229,6 +242,7 @@ int perhaps_cluster_new(const struct perhaps_cluster_options *options,
     return problem ? nodes_fail(&c->nodes, PERHAPS_ERR_ADDRESS, "%s", problem) : 0;
 }
 
+/* The secret is wiped, so that it does not stay in memory that is given to others. */
 void perhaps_cluster_free(perhaps_cluster *c)
 {
     if (!c)

@@ -1,18 +1,19 @@
-/* create.c - filters and their layers come and go.
+/* create.c - makes and deletes filters, and makes their further layers.
  *
  *     make    description written beside its place, and renamed     state=creating
  *             all partitions of layer 0, zero or filled
- *             it is opened by others from now on                    state=ready, ready.0=1
+ *             from now on others can open it                        state=ready, ready.0=1
  *     grow    description of layer I, if there is none              layer.I
  *             all its partitions
- *             clients ask it, and add to it, from now on            ready.I=1
- *     delete  nobody opens it any more                              state=deleting
+ *             from now on clients ask it and add to it              ready.I=1
+ *     delete  from now on nobody can open it                        state=deleting
  *             all partitions of all layers that were planned
  *             counts and description
  *
- * Whoever breaks off leaves a description that tells what there may be, so that
- * perhaps_cluster_delete() can remove it: no partition is ever there without a description that
- * names it. */
+ * Invariant: no partition is ever there without a description that names it.  So a client that
+ * breaks off at any moment leaves a description that tells what there may be, and
+ * perhaps_cluster_delete() can remove all of it.  The order of the steps follows from this:
+ * the description comes first and goes last. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,22 +24,23 @@
 #include "operations.h"
 #include "partitions.h"
 
-/* Fewer partitions than this do not spread evenly over nodes; smaller ones are mostly
- * overhead. */
+/* Fewer partitions than PARTITIONS_USUAL do not spread evenly over the nodes.  Partitions that
+ * are smaller than PARTITION_NBYTES_USUAL are mostly overhead. */
 enum { PARTITIONS_USUAL = 1024, PARTITION_NBYTES_USUAL = 4096 };
 
 /* ---- Planning -------------------------------------------------------------------------- */
 
-/* The next smaller size that jemalloc has, the allocator of most servers: it has four to each
- * doubling. */
+/* Returns the next smaller size of jemalloc, the allocator of most servers.  It has four sizes
+ * to each doubling. */
 static uint64_t smaller_size(uint64_t nbytes)
 {
     uint64_t power = UINT64_C(1) << (63 - __builtin_clzll(nbytes - 1));
     return nbytes - power / 4;
 }
 
-/* The fewest partitions that there should be.  From 16 MiB down, tries the sizes that the
- * allocator has, so that strings just fill the memory that they take. */
+/* Returns how many partitions a filter should have at least.  It tries the allocator's sizes
+ * from 16 MiB down, so that strings just fill the memory that they take, until there are as
+ * many as wanted. */
 static uint64_t usual_partitions(uint64_t body_nbytes, size_t block_nbytes)
 {
     uint64_t wanted = body_nbytes / PARTITION_NBYTES_USUAL, size = PARTITION_NBYTES_MOST;
@@ -60,6 +62,7 @@ static uint64_t partitions_of(const perhaps_layout *layout)
     return usual_partitions(plan.body_nbytes, layers_block_nbytes(layout));
 }
 
+/* Fails because of a number of partitions that cannot be, and says which ones can. */
 static int fail_partitions(perhaps_cluster *c, const struct layer *layer)
 {
     uint64_t most = layer->blocks < PARTITIONS_MOST ? layer->blocks : PARTITIONS_MOST;
@@ -71,7 +74,7 @@ static int fail_partitions(perhaps_cluster *c, const struct layer *layer)
                       (uintmax_t)layer->plan.body_nbytes, (uintmax_t)least, (uintmax_t)most);
 }
 
-/* The first layer, whose layout is there: measured, and written down. */
+/* Plans the first layer, which has its layout: its size, and its description. */
 static int plan_first(perhaps_cluster *c, uint64_t partitions)
 {
     struct layer *layer = &c->layer[0];
@@ -88,6 +91,8 @@ static int plan_first(perhaps_cluster *c, uint64_t partitions)
     return 0;
 }
 
+/* The ID is random, so that partitions and counts of a filter that is made anew have other
+ * names than those of the one before. */
 static int make_id(perhaps_cluster *c)
 {
     uint8_t random[ID_DIGITS / 2];
@@ -98,6 +103,7 @@ static int make_id(perhaps_cluster *c)
     return 0;
 }
 
+/* Returns the growth factor; 0 if the filter is not to grow. */
 static unsigned factor_of(const struct perhaps_options *options)
 {
     if (!(options->needs & PERHAPS_CAN_GROW))
@@ -105,6 +111,8 @@ static unsigned factor_of(const struct perhaps_options *options)
     return options->chain.factor ? options->chain.factor : 2;
 }
 
+/* Returns the options of a chain in memory that is like this filter: its layers are planned in
+ * the same way. */
 static struct perhaps_options chain_of(const struct description *about,
                                        const struct perhaps_hashing *hashing)
 {
@@ -120,6 +128,7 @@ static struct perhaps_options chain_of(const struct description *about,
 
 /* ---- Servers that would lose parts of it ------------------------------------------------ */
 
+/* What a server does when its memory is full: it has a limit, and then evicts any key. */
 struct policy {
     bool limited, evicts;
 };
@@ -159,6 +168,8 @@ static int check_policy(perhaps_cluster *c, struct link *link)
                       link->at.host, link->at.port);
 }
 
+/* Checks all masters.  A filter on a server that evicts keys would lose partitions without a
+ * fault of anything, so none is made there. */
 static int check_policies(perhaps_cluster *c)
 {
     const struct slot_map *map = &c->nodes.map;
@@ -177,15 +188,16 @@ static int check_policies(perhaps_cluster *c)
 
 /* ---- Claiming the name ----------------------------------------------------------------- */
 
-/* The description is written beside its place and renamed, if there is none (RENAMENX): so it
- * is there whole or not at all, and of several clients that want the name exactly one gets
- * it. */
+/* The description is written beside its place and then renamed, if there is none yet
+ * (RENAMENX).  So it is there whole or not at all, and of several clients that want the name
+ * exactly one gets it. */
 struct claim {
     perhaps_cluster *c;
-    char beside[REDIS_KEY_NBYTES + ID_DIGITS + 8];
-    bool taken;
+    char beside[REDIS_KEY_NBYTES + ID_DIGITS + 8]; /* where it is written first */
+    bool taken; /* the renaming did nothing: there is a description already */
 };
 
+/* The requests, in their order.  They have one slot, and so go over one connection. */
 enum { CLAIM_WRITE, CLAIM_RENAME, CLAIM_CLEAN, CLAIMS };
 
 static void write_claim(const struct request *request, struct resp *out)
@@ -205,6 +217,7 @@ static void write_claim(const struct request *request, struct resp *out)
     }
 }
 
+/* Only the reply to the renaming tells something. */
 static int take_claim(const struct request *request, const struct reply *reply)
 {
     struct claim *claim = request->context;
@@ -213,8 +226,8 @@ static int take_claim(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* If the renaming was done and its answer lost, it finds nothing to rename when it is sent
- * again: whether we have the name is then told by the ID of the description that is there. */
+/* If the renaming was done and its reply was lost, it finds nothing to rename when it is sent
+ * again.  Then find_owner() tells by the ID of the description whether the name is ours. */
 static int take_claim_error(const struct request *request, const struct reply *error)
 {
     struct claim *claim = request->context;
@@ -224,8 +237,8 @@ static int take_claim_error(const struct request *request, const struct reply *e
     return 0;
 }
 
-/* Returns 0 if the description that is there is the one that we have written: the answer to our
- * renaming was lost on the way. */
+/* Returns 0 if the description that is there is ours: the renaming was done, and its reply was
+ * lost on the way.  Otherwise returns an error that says whose name it is. */
 static int find_owner(perhaps_cluster *c)
 {
     struct description there;
@@ -261,6 +274,8 @@ static int claim_name(perhaps_cluster *c)
 
 /* ---- Make ------------------------------------------------------------------------------ */
 
+/* Sets state and layer to ready.  The state of a filter that grows is ready already; setting it
+ * again changes nothing. */
 static int mark_ready(perhaps_cluster *c, unsigned layer)
 {
     char ready[FIELD_NBYTES];
@@ -276,8 +291,9 @@ static int remove_description(perhaps_cluster *c)
     return handle_tell(c, (const char *const[]){ "UNLINK", c->key, counts, NULL });
 }
 
-/* Removes what was begun, as far as the servers can be reached: the description last, and only
- * if the partitions are gone, since they could not be found without it. */
+/* Removes a filter that could not be finished, as far as the servers can be reached.  The
+ * description goes last, and only if all partitions are gone, since they could not be found
+ * without it. */
 static void take_back(perhaps_cluster *c)
 {
     struct aside aside;
@@ -287,6 +303,7 @@ static void take_back(perhaps_cluster *c)
     handle_end_aside(c, &aside);
 }
 
+/* Fills in the description of a new filter, but for its ID and its layer. */
 static void describe(perhaps_cluster *c, const perhaps_layout *layout,
                      const struct perhaps_options *options)
 {
@@ -304,6 +321,8 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
     c->about.check = d.check;
 }
 
+/* A failure before the name is claimed removes nothing: what is there under the name belongs to
+ * another client. */
 int create_from(perhaps_cluster *c, perhaps_layout *layout,
                 const struct perhaps_options *options, uint64_t partitions,
                 int (*fill)(perhaps_cluster *c, void *context), void *context)
@@ -351,8 +370,9 @@ int create_empty(perhaps_cluster *c, const struct perhaps_options *options, uint
 
 /* ---- Grow ------------------------------------------------------------------------------ */
 
-/* Several clients may find a layer full at once.  Each proposes the next one, and all make the
- * one that was written down first: to make a partition twice changes nothing. */
+/* Proposes the next layer.  Several clients may find a layer full at once.  Each proposes the
+ * next one; the first proposal is kept (HSETNX), and all of them make that layer.  Making a
+ * partition twice changes nothing. */
 static int propose_layer(perhaps_cluster *c, unsigned index)
 {
     struct perhaps_options chain = chain_of(&c->about, &c->hashing), options;
@@ -372,6 +392,8 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
     return handle_tell(c, (const char *const[]){ "HSETNX", c->key, field, text, NULL });
 }
 
+/* Makes the partitions of a layer that is planned, and marks it as ready.  c->layer[index] is
+ * used meanwhile and emptied again: layers_renew() then opens it like any other. */
 static int make_layer(perhaps_cluster *c, const struct description *about, unsigned index)
 {
     struct layer *layer = &c->layer[index];
@@ -385,6 +407,8 @@ static int make_layer(perhaps_cluster *c, const struct description *about, unsig
     return error ? error : mark_ready(c, index);
 }
 
+/* Plans and makes a layer.  Reads the description between the two, since the proposal of
+ * another client may have been kept, or the filter may have been deleted. */
 static int add_layer(perhaps_cluster *c, unsigned index)
 {
     struct description about;
@@ -401,7 +425,7 @@ int create_layer(perhaps_cluster *c)
     unsigned index = c->nlayers;
     int error = layers_renew(c);
     if (error || c->nlayers > index)
-        return error; /* somebody else has done it */
+        return error; /* another client has made it */
     if (index == PERHAPS_LAYERS_MAX)
         return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_LAYERS);
     error = add_layer(c, index);
@@ -410,8 +434,8 @@ int create_layer(perhaps_cluster *c)
 
 /* ---- Delete ---------------------------------------------------------------------------- */
 
-/* Removes the layers that were written down, also those that never became ready.  Names
- * suffice: no secret is needed. */
+/* Removes all layers that were planned, also those that never became ready.  Their names are
+ * enough for this, so it needs no secret. */
 static int remove_layers(perhaps_cluster *c, const struct description *about)
 {
     int error = 0;
@@ -427,12 +451,13 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
     return error;
 }
 
+/* The state comes first, so that no client opens the filter while its partitions go. */
 int delete_filter(perhaps_cluster *c)
 {
     struct description about;
     layers_close(c);
     int error = layers_describe(c, &about);
-    if (error == PERHAPS_ERR_UNFINISHED) /* no more than a deletion left of one being made */
+    if (error == PERHAPS_ERR_UNFINISHED) /* only a state: the rest was deleted before */
         return remove_description(c);
     if (error)
         return error;

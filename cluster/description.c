@@ -1,7 +1,7 @@
-/* description.c - the description, field by field: how it is written, and how it is read.
+/* description.c - writes and reads the description of a filter, field by field.
  *
- * A value is checked when it is read.  Only the geometry of layers is not: that is checked by
- * perhaps_layout_restore(), before anything is done with it. */
+ * A value is checked when it is read.  The geometry of a layer is the one exception:
+ * perhaps_layout_restore() checks it before anything is done with it. */
 #include "description.h"
 
 #include <ctype.h>
@@ -12,7 +12,7 @@
 
 #include "numbers.h"
 
-/* A later version of perhaps changes it where clients of this one must stay away. */
+/* A later version of perhaps changes this if clients of this version must stay away. */
 static const char version[] = "1";
 
 const char *const state_name[STATES] = { "creating", "ready", "deleting" };
@@ -43,6 +43,7 @@ void description_layer(char text[LAYER_NBYTES], const struct layer_description *
 
 /* ---- Writing --------------------------------------------------------------------------- */
 
+/* Writes the name of a field, and its value. */
 static void put(struct resp *out, const char *field, const char *value)
 {
     resp_text(out, field);
@@ -79,6 +80,9 @@ void description_write(const struct description *d, const char *key, struct resp
 
 /* ---- Reading --------------------------------------------------------------------------- */
 
+/* The functions below return whether a value is what it should be. */
+
+/* Reads a number in decimal or hexadecimal.  strtoull() would also take signs and blanks. */
 static bool number_of(const char *text, int base, uint64_t *number)
 {
     char *end;
@@ -87,7 +91,7 @@ static bool number_of(const char *text, int base, uint64_t *number)
     return isxdigit((unsigned char)*text) && *end == '\0' && errno == 0;
 }
 
-/* No factor and no preference is larger. */
+/* No growth factor and no preference is larger. */
 enum { SMALL_MOST = 8 };
 
 static bool small_of(const char *text, unsigned *number)
@@ -98,12 +102,13 @@ static bool small_of(const char *text, unsigned *number)
     return valid;
 }
 
+/* A rate of 0 or 1 is none that a filter can have. */
 static bool share_of(const char *text, double *share)
 {
     return share_read(text, strlen(text), share) && *share > 0 && *share < 1;
 }
 
-/* The index of a name among n, or n. */
+/* Returns the index of a name among n names, or n if it is none of them. */
 static unsigned find(const char *const *names, unsigned n, const char *name)
 {
     unsigned i = 0;
@@ -121,6 +126,7 @@ static bool hash_of(const char *text, enum perhaps_hash *hash)
     return false;
 }
 
+/* Reads the fields of a geometry: exactly PERHAPS_FIELDS_MAX numbers with commas between. */
 static bool read_fields(const char *text, struct perhaps_description *d)
 {
     for (unsigned i = 0; i < PERHAPS_FIELDS_MAX; i++) {
@@ -136,6 +142,7 @@ static bool read_fields(const char *text, struct perhaps_description *d)
     return true;
 }
 
+/* Reads what description_layer() writes. */
 static bool read_layer(const char *text, struct layer_description *layer)
 {
     char kind[16], capacity[24], fpr[40], partitions[24];
@@ -152,7 +159,8 @@ static bool read_layer(const char *text, struct layer_description *layer)
            read_fields(text + length, &layer->layout);
 }
 
-/* A field whose name ends in the number of a layer.  NULL: it is not, or not one of 'what'. */
+/* Returns the layer that a field such as "ready.3" is about, if 'what' is "ready"; NULL for
+ * other fields, and for the number of a layer that cannot be. */
 static struct layer_description *layer_of(struct description *d, const char *field,
                                           const char *what)
 {
@@ -164,6 +172,7 @@ static struct layer_description *layer_of(struct description *d, const char *fie
     return &d->layer[layer];
 }
 
+/* Reads a field of a layer.  Others are passed over: later versions may add some. */
 static bool read_layers(struct description *d, const char *field, const char *value)
 {
     struct layer_description *layer;
@@ -171,10 +180,10 @@ static bool read_layers(struct description *d, const char *field, const char *va
         return read_layer(value, layer);
     if ((layer = layer_of(d, field, "ready")))
         return layer->ready = strcmp(value, "1") == 0;
-    return true; /* of no importance to us */
+    return true;
 }
 
-/* What must be there; the version first, without which the rest is not looked at. */
+/* The fields that must be there.  The version is the first: without it nothing else counts. */
 static const char *const needed[] = { "layout", "id", "state", "capacity", "fpr", "hash" };
 enum { NEEDED = sizeof needed / sizeof *needed, HAS_VERSION = 1, HAS_ALL = (1 << NEEDED) - 1 };
 
@@ -209,8 +218,8 @@ static bool read_field(struct description *d, const char *field, const char *val
     return read_layers(d, field, value);
 }
 
-/* Reads an answer to HGETALL: names of fields and their values in turn.  In *has, which of the
- * needed ones are there.  false: it is nonsense. */
+/* Reads a reply to HGETALL, which has names of fields and their values in turn.  Sets a bit of
+ * *has for each needed field that is there.  Returns false if it is nonsense. */
 static bool read_all(struct description *d, const redisReply *fields, unsigned *has,
                      bool (*read)(struct description *d, const char *field, const char *value))
 {
@@ -227,6 +236,8 @@ static bool read_all(struct description *d, const redisReply *fields, unsigned *
     return true;
 }
 
+/* A description without a version is what is left if a filter is deleted just before another
+ * client sets its state: hence "unfinished", and not "strange". */
 const char *description_read(const redisReply *fields, struct description *description)
 {
     unsigned has;
@@ -246,7 +257,8 @@ const char *description_read(const redisReply *fields, struct description *descr
     return NULL;
 }
 
-/* A count may be below 0: a failover lost what was reserved, and it was given back. */
+/* A count may be below 0, and is then read as 0: a failover lost what was reserved, and it was
+ * given back afterwards. */
 static bool read_count(struct description *d, const char *field, const char *value)
 {
     struct layer_description *layer = layer_of(d, field, "keys");

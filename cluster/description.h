@@ -1,6 +1,6 @@
-/* description.h - what a filter on servers is: the fields of the Redis hash "perhaps:{NAME}",
- * and of the hash that counts its keys (doc/CLUSTER.md).  Here they are only written and read.
- * What is read may come from an enemy. */
+/* description.h - writes and reads the description of a filter on servers: the fields of the
+ * Redis hash "perhaps:{NAME}", and of the Redis hash that counts its keys (doc/CLUSTER.md).
+ * What is read may come from an enemy, and is checked. */
 #ifndef DESCRIPTION_H
 #define DESCRIPTION_H
 
@@ -11,40 +11,45 @@
 
 enum { ID_DIGITS = 12 };
 
-/* A layer is made as it was written down, whoever makes it; it is used when it is ready. */
+/* A layer as it is described on the servers.  It never changes after it was planned: every
+ * client that makes it makes the same.  Clients use it when it is ready. */
 struct layer_description {
-    struct perhaps_description layout; /* hash, seed and check are the filter's */
+    struct perhaps_description layout; /* hash, seed and check are those of the filter */
     uint64_t partitions;
-    uint64_t keys; /* added or reserved: from the counts */
-    bool planned, ready;
+    uint64_t keys;       /* how many were added or are reserved, from the counts */
+    bool planned, ready; /* it is described; all its partitions are made */
 };
 
+/* The state of a filter.  Others may open it only when it is ready. */
 enum state { STATE_CREATING, STATE_READY, STATE_DELETING, STATES };
 extern const char *const state_name[STATES];
 
+/* A filter as it is described on the servers. */
 struct description {
     char id[ID_DIGITS + 1]; /* random hex digits: no two filters have the same */
     enum state state;
     uint64_t created; /* seconds since 1970 */
     uint64_t capacity;
     double fpr;
-    unsigned factor; /* of growth; 0: it does not grow */
+    unsigned factor; /* how much larger each layer is; 0: the filter does not grow */
     unsigned preference;
     enum perhaps_hash hash;
     uint64_t seed, check;
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 
-/* Reads the answer to HGETALL of the description.  Returns NULL, or one line of what is wrong:
- * description_unfinished; or that it is of another version, or nonsense.  Fields that are not
- * known are passed over. */
+/* Reads the reply to HGETALL of the description.  Returns NULL.  On failure returns
+ * description_unfinished, if only a part of it is there; or one line that says that it is of
+ * another version, or nonsense.  Passes over fields that it does not know. */
 extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);
 
-/* Reads the answer to HGETALL of the counts into keys of the layers.  Returns the same. */
+/* Reads the reply to HGETALL of the counts into the 'keys' of the layers.  Returns NULL, or one
+ * line that says what is wrong. */
 const char *counts_read(const redisReply *fields, struct description *description);
 
-/* Writes HSET with all but the layers behind the first, which come when they are made. */
+/* Writes HSET of the description with its first layer; later layers are written when they are
+ * made. */
 void description_write(const struct description *description, const char *key,
                        struct resp *out);
 
@@ -52,7 +57,7 @@ void description_write(const struct description *description, const char *key,
 enum { FIELD_NBYTES = 16, LAYER_NBYTES = 512 };
 void description_field(char field[FIELD_NBYTES], const char *what, unsigned layer);
 
-/* Writes what such a field "layer.3" holds. */
+/* Writes the value of a field such as "layer.3". */
 void description_layer(char text[LAYER_NBYTES], const struct layer_description *layer);
 
 #endif

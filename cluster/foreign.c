@@ -1,21 +1,25 @@
-/* foreign.c - filters that Redisson made: one string of bits, NAME, and a hash {NAME}:config
- * that says how large it is.  They are asked and added to, and Redisson and we see each other's
- * keys; making and deleting them is Redisson's. */
+/* foreign.c - asks filters that Redisson made, and adds to them.
+ *
+ * Such a filter is one Redis string of bits, NAME, and a Redis hash {NAME}:config that says how
+ * large it is.  Redisson and this client see each other's keys.  Only Redisson makes and
+ * deletes such filters.  All bits lie in one string, and so on one server; those of a key may
+ * lie anywhere in it, so a BITFIELD names each. */
 #include <math.h>
 #include <string.h>
 
 #include "batch.h"
 #include "layers.h"
 
+/* The context of an exchange. */
 struct foreign {
     perhaps_cluster *c;
-    const struct perhaps_keys *keys; /* of the batch */
-    bool adds;
-    unsigned config_slot;
-    double nset; /* bits */
+    const struct perhaps_keys *keys; /* the batch */
+    bool adds;                       /* false: keys are asked for */
+    unsigned config_slot;            /* may differ from that of the bits */
+    double nset;                     /* how many bits are set: from BITCOUNT */
 };
 
-/* ---- What it is ------------------------------------------------------------------------ */
+/* ---- The config ------------------------------------------------------------------------ */
 
 static unsigned config_slot(const struct request *request)
 {
@@ -23,6 +27,7 @@ static unsigned config_slot(const struct request *request)
     return f->config_slot;
 }
 
+/* Reads the config into c->redisson.  A filter that was opened must not change its size. */
 static int take_config(const struct request *request, const struct reply *reply)
 {
     const struct foreign *f = request->context;
@@ -53,8 +58,9 @@ static int take_config(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* Done before and after each batch, as Redisson's own scripts do: if the size changed in
- * between, the answers would be wrong. */
+/* Reads the config again, and fails if the size has changed.  This is done before and after
+ * each batch: if the size changed in between, the answers would be wrong.  Redisson's own
+ * scripts do the same. */
 static int check_config(perhaps_cluster *c)
 {
     char key[NAME_NBYTES_MOST + 16];
@@ -81,6 +87,7 @@ static int foreign_open(perhaps_cluster *c)
 
 /* ---- Keys ------------------------------------------------------------------------------ */
 
+/* Finds the bits of key i of the batch, which may be packed or not. */
 static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
 {
     const struct perhaps_keys *keys = f->keys;
@@ -90,7 +97,8 @@ static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
     redisson_bits(&f->c->redisson, bytes, nbytes, bits);
 }
 
-/* The bits of a key: asked for, or set, which tells what they were. */
+/* Writes a command that asks for the bits of a key, or sets them and tells what they were.
+ * BITFIELD_RO may go to replicas, BITFIELD may not. */
 static void write_bits(const struct request *request, struct resp *out)
 {
     const struct foreign *f = request->context;
@@ -112,6 +120,8 @@ static int take_bits(const struct request *request, const struct reply *reply)
     return nset < 0 ? nset : 0;
 }
 
+/* Asks for a batch of keys, or adds it.  All or nothing counts as done: after an error nobody
+ * knows by which size the answers were computed. */
 static int run_batch(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds,
                      size_t *done)
 {
@@ -156,8 +166,10 @@ static int take_bitcount(const struct request *request, const struct reply *repl
     return 0;
 }
 
-/* Redisson counts nothing; it estimates the number of keys from the bits as this does
- * (Swamidass and Baldi, Mathematical Correction for Fingerprint Similarity Measures, 2007). */
+/* Redisson keeps no count.  It estimates the number of keys from the bits that are set, and
+ * this does the same (Swamidass and Baldi, Mathematical Correction for Fingerprint Similarity
+ * Measures, 2007).  If all bits are set, half a bit is taken off: the estimate would be
+ * infinite. */
 static int estimate(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     struct foreign f = { .c = c };

@@ -1,4 +1,5 @@
-/* handle.c - what is done with a handle whatever it does: tell the description, clear up. */
+/* handle.c - what several operations on a handle need: taking its hashing, sending a command to
+ * the description, and clearing up after an error. */
 #include "handle.h"
 
 #include <string.h>

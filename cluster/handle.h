@@ -1,8 +1,8 @@
-/* handle.h - an open filter on servers: what all that works on one shares.
+/* handle.h - a handle: a filter on servers, as one client has it open.
  *
  *     handle --- nodes         the servers: their map, the links to them, the last problem
  *         '----- about         the description, as it was last read
- *         '----- layer[0..]    what is open of it: layers that are ready, the oldest first
+ *         '----- layer[0..]    the layers that are open: those that are ready, the oldest first
  *         '----- batch         the keys that are under way
  *
  * Invariant: layer[0 .. nlayers-1] have a layout and a size, and partition_slot[] has the slots
@@ -15,58 +15,66 @@
 #include "exchange.h"
 #include "redisson.h"
 
-/* The keys that are under way at once. */
+/* How many keys are under way at once. */
 enum { BATCH_KEYS = 8192 };
 
+/* Room for a Redis key of the filter: its name, and what stands around it. */
 enum { REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
 
+/* A layer that is open.  It owns its layout. */
 struct layer {
     perhaps_layout *layout;
     struct perhaps_plan plan;
-    uint64_t blocks;           /* in all partitions */
-    uint64_t partition_blocks; /* in each but the last, which has what is left */
+    uint64_t blocks;           /* in all partitions together */
+    uint64_t partition_blocks; /* in each partition but the last, which has the rest */
     uint64_t partitions;
     size_t block_nbytes;
-    char suffix[ID_DIGITS + 8]; /* of the names of its partitions: "}:ID" or "}:ID.LAYER" */
+    char
+        suffix[ID_DIGITS + 8]; /* how the names of its partitions end: "}:ID" or "}:ID.LAYER" */
     size_t suffix_nbytes;
-    long long owed; /* reserved and not needed: goes back with the next reservation */
+    long long owed; /* keys that it reserved in vain; the next reservation gives them back */
 };
 
+/* A handle.  perhaps_cluster_new() makes it and perhaps_cluster_free() releases all that it
+ * owns; it is for one thread at a time. */
 struct perhaps_cluster {
     const struct dialect *dialect; /* how the filter lies on the servers */
     struct nodes nodes;
     struct address address;
     char *shown; /* the address without its password */
     struct perhaps_hashing hashing;
-    uint8_t secret[16]; /* that hashing points to */
-    bool without_secret;
-    bool replicas;
+    uint8_t secret[16];  /* hashing points to it */
+    bool without_secret; /* opens filters whose secret it does not have: not for keys */
+    bool replicas;       /* keys may be asked for at replicas */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
 
-    char key[REDIS_KEY_NBYTES];                    /* of the description */
-    char counts[REDIS_KEY_NBYTES + ID_DIGITS + 1]; /* of the counts */
-    char prefix[REDIS_KEY_NBYTES]; /* of the names of partitions: "perhaps:{NAME/" */
+    /* Redis keys: of the description; of the counts; the beginning "perhaps:{NAME/" of those of
+     * partitions. */
+    char key[REDIS_KEY_NBYTES];
+    char counts[REDIS_KEY_NBYTES + ID_DIGITS + 1];
+    char prefix[REDIS_KEY_NBYTES];
     size_t prefix_nbytes;
     bool open;
     struct description about;
     unsigned nlayers;
     struct layer layer[PERHAPS_LAYERS_MAX];
-    uint16_t *partition_slot; /* the same for all layers */
-    uint64_t nslots;
-    uint64_t next_watch; /* the partition whose length is looked at next */
-    uint64_t doubtful;   /* keys of which nobody knows who added them first */
+    uint16_t *partition_slot; /* the slot of each partition: the same in all layers */
+    uint64_t nslots;          /* for how many partitions it has a slot */
+    uint64_t next_watch;      /* the partition whose length is looked at next */
+    uint64_t doubtful;        /* keys of which nobody knows which client added them first */
 
-    struct redisson redisson; /* of a filter that Redisson made */
-    struct batch *batch;      /* room for the keys that are under way */
+    struct redisson redisson; /* the config, if Redisson made the filter */
+    struct batch *batch;      /* the keys that are under way */
 };
 
-/* How a filter lies on servers, and what can be done with one that lies so.  NULL: that cannot
- * be done, and the public call says why (client.c). */
+/* How a filter lies on servers, and what can be done with such a filter.  An operation that is
+ * NULL cannot be done, and the public call says why (client.c). */
 struct dialect {
-    const char *layout;          /* its name */
-    const char *before, *behind; /* the filter's name, in the Redis key of its description */
-    bool is_opened;              /* it must be, before keys are added or asked for */
+    const char *layout; /* its name */
+    const char *before,
+        *behind;    /* what stands around the name in the description's Redis key */
+    bool is_opened; /* a filter must be opened before keys are added or asked for */
     int (*open)(perhaps_cluster *c);
 
     /* Deal with a batch of keys, whose answers are then in c->batch.  After an error the first
@@ -85,16 +93,17 @@ struct dialect {
 
 extern const struct dialect redisson_dialect; /* foreign.c */
 
-/* Copies the secret, too: the caller may wipe his. */
+/* Takes the hashing of the options.  Copies the secret, since the caller may wipe its own. */
 void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing);
 
-/* Sends a command to the description, acknowledged as adds are; NULL stands behind its last
- * argument. */
+/* Sends a command to the node of the description, and has it acknowledged by replicas as adds
+ * are.  NULL stands behind its last argument.  It may be sent twice, so doing it twice must do
+ * no harm.  Returns 0 or an error. */
 int handle_tell(perhaps_cluster *c, const char *const *command);
 
-/* Between these two calls a handle clears up after an error.  The problem stays that of the
- * first error; patience is only as long as one timeout; and it cannot be interrupted, since who
- * interrupts wants things to be cleared up, too. */
+/* Between these two calls a handle clears up after an error.  The problem of that error is kept
+ * as the one that the caller sees.  Patience lasts only one timeout.  It cannot be interrupted,
+ * since a caller that interrupts wants things to be cleared up, too. */
 struct aside {
     char problem[sizeof((struct nodes *)NULL)->problem];
     bool (*stopped)(void *context);

@@ -1,29 +1,32 @@
-/* keys.c - a batch of keys, and all layers.
+/* keys.c - asks all layers for a batch of keys, and adds a batch to the newest layer.
  *
  * How n keys are added to the newest layer, whose count is keys.I in the counts on the servers:
  *
  *     HINCRBY +n         reserves room.  The reply is the count: what it has beyond the
  *                        capacity is not used, and goes back at once
- *     ask older layers   what is there needs no room in this one
- *     add the others     those that set a bit are new
+ *     ask older layers   keys that are there need no room in this one
+ *     add the others     keys that set a bit are new
  *     HINCRBY -(n - new) gives back what was not needed, also after an error
  *
  *     0                                                            capacity
  *     | keys added by all clients | reserved by all, under way | room |
  *     '------------------------ count ------------------------'
  *
- * So however many clients add at once, a layer never gets more keys than it was planned for.  A
- * client that dies leaves what it had reserved: the layer is full a little too early.
+ * Invariant: the count of a layer is never less than the keys that were added to it, unless a
+ * failover loses it.  So however many clients add at once, a layer never gets more keys than it
+ * was planned for.  If a client dies, what it had reserved stays reserved, and the layer is
+ * full a little too early.
  *
- * Where there is not room for all, keys that are there already are sifted out first, since they
- * need none.  If the rest does not find room either, the filter grows; or it cannot, and the
- * keys before the first that found no room are dealt with, and then PERHAPS_ERR_FULL is told.
+ * If there is not room for all, the keys that are there already are sifted out first, since
+ * they need none.  If there is not room for the rest either, the filter grows.  If it cannot
+ * grow, the keys before the first one without room are added, and PERHAPS_ERR_FULL is
+ * returned.
  *
  * A layer that is full gets no more keys, except from clients that do not know yet that there
- * is a newer one.  They learn it when they give back.  What they took for new is then added to
- * the newer layer, too, and is new only if it is new there: of two clients that added one key
- * to two layers, one meets the other there.  A client that knows of the newer layer asks the
- * older ones first. */
+ * is a newer one.  They learn it when they give back room.  Then they add the keys that they
+ * took for new to the newer layer, too, and a key is new only if it is new there.  So if two
+ * clients added one key to two layers, one of them finds the other's key there.  A client that
+ * knows of the newer layer asks the older ones first. */
 #include <stdio.h>
 #include <string.h>
 
@@ -33,8 +36,8 @@
 
 /* ---- Asking ---------------------------------------------------------------------------- */
 
-/* Asks the layers from number 'from' up to and without 'to', the newest first, since most keys
- * are there.  In *changed, whether one answered that there are newer layers. */
+/* Asks the layers from number 'from' on and before number 'to', the newest first, since most
+ * keys are there.  Sets *changed to whether there may be newer layers. */
 static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool replicas,
                       bool *changed)
 {
@@ -49,6 +52,8 @@ static int ask_layers(perhaps_cluster *c, unsigned from, unsigned to, bool repli
     return error;
 }
 
+/* A key is answered "no" only if no layer has it, the newest included.  So the client reads the
+ * description again if there may be newer layers, and asks these for the keys still pending. */
 int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 {
     unsigned from = 0;
@@ -69,24 +74,26 @@ int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
 
 /* ---- Reserving ------------------------------------------------------------------------- */
 
+/* What this client has reserved in one layer, for one batch. */
 struct reserving {
     perhaps_cluster *c;
     unsigned layer;
-    long long held;    /* so much of the layer's count is reserved by us */
-    long long change;  /* of the count, that is under way */
-    unsigned nwritten; /* how often it was written */
+    long long held;    /* how many keys of the layer's count are reserved by this batch */
+    long long change;  /* the change of the count that is under way */
+    unsigned nwritten; /* how often that was written */
     bool counted;      /* it was done */
     bool doubted;      /* it was sent, and nobody knows whether it was done */
-    long long count;   /* after it */
+    long long count;   /* the layer's count after it */
     bool changed;      /* there is a newer layer */
 };
 
-/* Behind the counting: the questions to the description. */
+/* The requests: the change of the count, and behind it the questions to the description. */
 enum { COUNT, QUESTIONS };
 
-/* Giving back is not repeated, since it may have been done: the count may be too high, which
- * costs room, but never too low, which would cost the rate.  Sent again it adds 0, and so tells
- * the count. */
+/* A change that takes from the count is sent only once, since it may have been done: sent twice
+ * it could make the count too low, and the filter would take too many keys.  If it is written
+ * again, it adds 0, and so only tells the count.  A change that adds to the count may be done
+ * twice: then the count is too high, which only costs room. */
 static void write_reserving(const struct request *request, struct resp *out)
 {
     struct reserving *r = request->context;
@@ -118,7 +125,7 @@ static void doubt_reserving(const struct request *request)
     r->doubted |= request->i == COUNT;
 }
 
-/* Counting for a filter that was deleted makes its counts again: they are removed. */
+/* Removes the counts of a filter that was deleted: HINCRBY has just made them again. */
 static void remove_counts(perhaps_cluster *c)
 {
     struct aside aside;
@@ -127,8 +134,9 @@ static void remove_counts(perhaps_cluster *c)
     handle_end_aside(c, &aside);
 }
 
-/* Changes what is reserved, and what is owed with it.  Where nobody knows whether it was done,
- * reserving counts as not done, and giving back as done: again the count is never too low. */
+/* Changes how much is reserved, and gives back what is owed with it.  If nobody knows whether
+ * that was done, reserving counts as not done, and giving back as done.  So the client never
+ * uses or gives back room that it may not have, and the count is never too low. */
 static int reserve(struct reserving *r, long long change)
 {
     struct layer *layer = &r->c->layer[r->layer];
@@ -151,7 +159,8 @@ static int reserve(struct reserving *r, long long change)
     return error;
 }
 
-/* After an error, gives back what was not used: now, or with the next reservation. */
+/* After an error, gives back what was not used: now, or, if that fails, with the next
+ * reservation in this layer.  Where the filter is gone there is nothing to give back to. */
 static void give_back(struct reserving *r, size_t used, int error)
 {
     struct layer *layer = &r->c->layer[r->layer];
@@ -164,7 +173,8 @@ static void give_back(struct reserving *r, size_t used, int error)
     handle_end_aside(r->c, &aside);
 }
 
-/* Reserves room for up to n keys: *granted. */
+/* Reserves room for up to n keys, and sets *granted to how many found room.  It reserves first
+ * and looks then, since room that is only seen may be taken by another client meanwhile. */
 static int reserve_up_to(struct reserving *r, size_t n, size_t *granted)
 {
     long long capacity = (long long)r->c->layer[r->layer].plan.capacity;
@@ -184,15 +194,17 @@ static int reserve_up_to(struct reserving *r, size_t n, size_t *granted)
 
 /* ---- Adding ---------------------------------------------------------------------------- */
 
+/* The adding of one batch. */
 struct adding {
     perhaps_cluster *c;
-    unsigned asked; /* older layers than this one have been asked for the pending keys */
-    size_t limit;   /* keys from this one on have found no room */
+    unsigned asked; /* layers before this one were asked for all pending keys */
+    size_t limit;   /* the first key of the batch that found no room; SIZE_MAX: none yet */
     bool done;
 };
 
-/* There is no room for all pending keys.  Looks which of them are there already and need none;
- * if the others do not find room, makes the next layer, or leaves those behind aside. */
+/* Is called when there is no room for all pending keys.  Sifts out those that are there already
+ * and need none.  If there is no room for the rest, makes the next layer; or, in a filter that
+ * does not grow, drops the keys from the first one without room on. */
 static int find_room(struct adding *a, struct reserving *r, size_t *granted)
 {
     struct batch *batch = a->c->batch;
@@ -215,7 +227,7 @@ static int find_room(struct adding *a, struct reserving *r, size_t *granted)
     return 0;
 }
 
-/* How many keys were added just now, or may have been. */
+/* Returns how many of the pending keys were added just now, or may have been. */
 static size_t count_added(const struct batch *batch)
 {
     size_t n = batch->nunknown;
@@ -224,7 +236,8 @@ static size_t count_added(const struct batch *batch)
     return n;
 }
 
-/* Makes keys that were added UNKNOWN, to be added to a newer layer, too. */
+/* Makes the keys that were added UNKNOWN again, so that they are added to a newer layer as
+ * well. */
 static void forget_added(struct batch *batch)
 {
     for (size_t i = 0; i < batch->npending; i++)
@@ -244,7 +257,8 @@ static int add_reserved(struct adding *a, struct reserving *r)
     return error ? error : reserve(r, (long long)count_added(c->batch) - r->held);
 }
 
-/* Tries once to add the pending keys to the newest layer that is open. */
+/* Tries once to add the pending keys to the newest layer that is open.  Returns 0 with a->done
+ * unset if that must be tried again, in a newer layer. */
 static int add_pending(struct adding *a)
 {
     perhaps_cluster *c = a->c;

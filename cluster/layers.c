@@ -8,11 +8,13 @@
 
 /* ---- The description ------------------------------------------------------------------- */
 
+/* The context of reading the description and the counts. */
 struct describing {
     perhaps_cluster *c;
     struct description *about;
 };
 
+/* An empty array means that there is no such Redis hash. */
 static int take_description(const struct request *request, const struct reply *reply)
 {
     const struct describing *describing = request->context;
@@ -34,6 +36,7 @@ static int take_counts(const struct request *request, const struct reply *reply)
     return problem ? nodes_fail(&describing->c->nodes, PERHAPS_ERR_VERSION, "%s", problem) : 0;
 }
 
+/* Reads one of the two Redis hashes, all its fields. */
 static int read_hash(struct describing *describing, const char *key,
                      int (*take)(const struct request *request, const struct reply *reply))
 {
@@ -46,7 +49,8 @@ static int read_hash(struct describing *describing, const char *key,
     return exchange_run(&describing->c->nodes, &exchange);
 }
 
-/* Two exchanges, since the ID is in the key of the counts. */
+/* It takes two exchanges, because the Redis key of the counts has the ID in it.  So the counts
+ * of a filter that was deleted can never count for one that was made anew. */
 int layers_describe(perhaps_cluster *c, struct description *about)
 {
     struct describing describing = { c, about };
@@ -98,7 +102,7 @@ void layers_name(const perhaps_cluster *c, struct layer *layer, unsigned index)
     layer->suffix_nbytes = (size_t)nbytes;
 }
 
-/* All keys have as many lines: any key will do. */
+/* All keys of a layout have the same number of lines, so any key tells it. */
 size_t layers_block_nbytes(const perhaps_layout *layout)
 {
     struct perhaps_hashed any = { { 0 } };
@@ -107,7 +111,7 @@ size_t layers_block_nbytes(const perhaps_layout *layout)
     return (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
 }
 
-/* The description may come from an enemy: what is out of range is an error. */
+/* The description may come from an enemy, so numbers out of range are an error. */
 int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint64_t partitions)
 {
     perhaps_layout_plan(layer->layout, &layer->plan);
@@ -124,6 +128,8 @@ int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint
     return partitions_find_slots(c, layer->partitions);
 }
 
+/* Opens one layer.  It counts as open from the moment at which it has a layout, so that
+ * layers_close() releases it if the rest fails. */
 static int open_layer(perhaps_cluster *c, const struct description *about, unsigned index)
 {
     struct layer *layer = &c->layer[index];
@@ -141,6 +147,8 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
     return error ? nodes_fail_plainly(&c->nodes, error) : 0;
 }
 
+/* Stops at the first layer that is not ready: layers behind it are not asked or added to, as
+ * long as it is not. */
 int layers_open_ready(perhaps_cluster *c, const struct description *about)
 {
     if (about->state != STATE_READY)
@@ -169,6 +177,7 @@ int layers_renew(perhaps_cluster *c)
     return error ? error : layers_open_ready(c, &about);
 }
 
+/* Looks at the partitions at once, so that a filter that has lost some is not opened. */
 int layers_open(perhaps_cluster *c)
 {
     layers_close(c);

@@ -1,33 +1,35 @@
-/* operations.h - what can be done with a filter of our own layout.  All return 0, or an error
- * whose problem the handle tells. */
+/* operations.h - what can be done with a filter of our own layout.  All functions return 0, or
+ * an error, and then nodes.problem of the handle says what is wrong. */
 #ifndef OPERATIONS_H
 #define OPERATIONS_H
 
 #include "handle.h"
 
-/* create.c */
+/* create.c.  perhaps_cluster_create() and perhaps_cluster_delete() do what these do. */
 int create_empty(perhaps_cluster *c, const struct perhaps_options *options,
                  uint64_t partitions);
 int delete_filter(perhaps_cluster *c);
 
-/* Makes a filter whose first layer has the layout, which is the handle's from now on, and opens
- * it.  'fill' (or NULL) writes to its partitions before others can open it. */
+/* Makes a filter whose first layer has this layout, and opens it.  The layout belongs to the
+ * handle from now on, also on failure.  'fill' (or NULL) writes to its partitions before others
+ * can open it. */
 int create_from(perhaps_cluster *c, perhaps_layout *layout,
                 const struct perhaps_options *options, uint64_t partitions,
                 int (*fill)(perhaps_cluster *c, void *context), void *context);
 
-/* Makes the next layer, unless others have. */
+/* Makes the next layer, unless another client has made it, and opens it. */
 int create_layer(perhaps_cluster *c);
 
-/* keys.c: a batch of keys, and all layers. */
+/* keys.c.  Ask for, or add, a batch of keys, at most BATCH_KEYS; their answers are then in
+ * c->batch.  After an error the first *done keys have been dealt with. */
 int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 
-/* stats.c */
+/* stats.c.  perhaps_cluster_stats_of() and perhaps_cluster_verify() do what these do. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
 
-/* transfer.c: from a filter in memory, and to a file. */
+/* transfer.c.  Copies a filter from memory to the servers, and from there to a file. */
 int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
 int transfer_down(perhaps_cluster *c, const char *path);
 

@@ -1,5 +1,8 @@
-/* partitions.c - names and lengths of partitions; exchanges that make them, remove them, and
- * look whether they are whole. */
+/* partitions.c - names partitions, knows their lengths, makes and removes them, and checks
+ * whether they are whole.
+ *
+ * All exchanges here may be sent twice: making, removing and measuring a string again gives the
+ * same. */
 #include "partitions.h"
 
 #include <stdio.h>
@@ -8,13 +11,13 @@
 
 #include "numbers.h"
 
-/* Requests that are under way at once: small ones; and those that make a partition, each of
- * which takes a server some milliseconds, since it zeroes memory. */
+/* How many requests are under way at once.  Those that make a partition are fewer: each takes a
+ * server some milliseconds, since it zeroes memory, and other clients wait meanwhile. */
 enum { CHECKED_AT_ONCE = 16384, MADE_AT_ONCE = 64 };
 
 /* ---- Names ----------------------------------------------------------------------------- */
 
-/* Writes "perhaps:{NAME/P".  Returns where it ends. */
+/* Writes "perhaps:{NAME/P".  Returns its end. */
 static char *put_tag(const perhaps_cluster *c, uint64_t partition, char *name)
 {
     memcpy(name, c->prefix, c->prefix_nbytes);
@@ -40,6 +43,7 @@ void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uin
     resp_number(out, offset + nbytes - 1);
 }
 
+/* Slots are computed once for each partition, and not for each key of each batch. */
 int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
 {
     if (partitions <= c->nslots)
@@ -59,6 +63,7 @@ int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
 
 /* ---- Lengths --------------------------------------------------------------------------- */
 
+/* All partitions have partition_blocks blocks, but the last one has what is left. */
 size_t partition_nbytes(const struct layer *layer, uint64_t partition)
 {
     uint64_t left = layer->blocks - partition * layer->partition_blocks;
@@ -75,14 +80,15 @@ bool partition_is_whole(const struct layer *layer, uint64_t partition,
 
 /* ---- One request for each of some partitions ------------------------------------------- */
 
+/* The context of an exchange that sends one request to each of some partitions of a layer. */
 struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
-    bool fresh;                /* only partitions whose master's link is fresh */
-    bool optional;             /* they may stay without an answer */
-    const uint32_t *partition; /* that of each request which is under way */
+    bool fresh;                /* only partitions behind links that are fresh: see below */
+    bool optional;             /* requests may stay unanswered */
+    const uint32_t *partition; /* the partition of each request that is under way */
     struct census *census;
-    uint32_t *lost; /* room for the lost ones; or NULL */
+    uint32_t *lost; /* room for a list of the lost ones; NULL: no list is wanted */
 };
 
 static unsigned visit_slot(const struct request *request)
@@ -91,6 +97,7 @@ static unsigned visit_slot(const struct request *request)
     return visit->c->partition_slot[visit->partition[request->i]];
 }
 
+/* Returns whether the partition is to be visited. */
 static bool is_wanted(const struct visit *visit, uint64_t partition)
 {
     perhaps_cluster *c = visit->c;
@@ -100,7 +107,8 @@ static bool is_wanted(const struct visit *visit, uint64_t partition)
     return link && link->fresh;
 }
 
-/* Finds the next partitions to visit, from *at on.  Returns how many. */
+/* Lists the next partitions to visit, from *at on, and moves *at behind them.  Returns how many
+ * there are, at most 'most'. */
 static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *partition,
                           size_t most)
 {
@@ -111,7 +119,8 @@ static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *par
     return n;
 }
 
-/* Runs the exchange over the partitions of a layer, so many at once.  'tell': progress. */
+/* Runs the exchange over all partitions of a layer, 'at_once' at a time.  'tell': shows
+ * progress. */
 static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_once, bool tell)
 {
     perhaps_cluster *c = visit->c;
@@ -137,8 +146,8 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
 
 /* ---- Making and removing --------------------------------------------------------------- */
 
-/* Writing a footer behind the end of a string makes the string, and fills it with zeros; where
- * it is there already, the same is written again, and its bits stay. */
+/* Writing the footer behind the end of a string that is not there makes the string and fills it
+ * with zeros.  If it is there already, the same footer is written again, and its bits stay. */
 static void write_footer(const struct request *request, struct resp *out)
 {
     const struct visit *visit = request->context;
@@ -182,6 +191,7 @@ static void write_strlen(const struct request *request, struct resp *out)
     partition_command(visit->c, visit->layer, partition, "STRLEN", 1, 0, out);
 }
 
+/* Counts the partition, and notes if it is lost. */
 static int take_strlen(const struct request *request, const struct reply *reply)
 {
     const struct visit *visit = request->context;
@@ -209,7 +219,7 @@ int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t
                       (uintmax_t)partition, (unsigned)(layer - c->layer));
 }
 
-/* Returns 0, or an error that tells the first that is lost. */
+/* Returns 0, or PERHAPS_ERR_LOST with the first partition that is lost. */
 static int fail_if_lost(perhaps_cluster *c, const struct census *census)
 {
     return census->lost
@@ -217,7 +227,7 @@ static int fail_if_lost(perhaps_cluster *c, const struct census *census)
                : 0;
 }
 
-/* 'fresh' and 'optional' are those of a visit. */
+/* Looks at all layers.  'fresh' and 'optional' are those of struct visit. */
 static int check_layers(perhaps_cluster *c, bool fresh, bool optional, struct census *census)
 {
     int error = 0;
@@ -239,8 +249,9 @@ int partitions_check(perhaps_cluster *c, struct census *census)
     return check_layers(c, false, false, census);
 }
 
-/* Makes the connections first, and marks them as checked: when one breaks meanwhile, opening it
- * again marks it as not checked, so that what was seen over the broken one does not count. */
+/* Makes the connections first, and marks them as checked before it looks.  If one breaks
+ * meanwhile, opening it again marks it as not checked.  So what was seen over the broken one
+ * does not count. */
 int partitions_check_reachable(perhaps_cluster *c)
 {
     struct nodes *nodes = &c->nodes;
@@ -260,12 +271,12 @@ int partitions_check_reachable(perhaps_cluster *c)
  *     link->checked   what is behind it was looked at since it was opened
  *     link->fresh     it is one of those that are being looked at: used, but not checked
  *
- * Looking needs exchanges of its own, in which connections may break again.  A link is checked
- * before it is looked at, and opening it anew takes that back: so it is looked at until none of
- * the fresh links was opened anew meanwhile. */
+ * Looking needs exchanges of its own, in which connections may break again.  A link is marked
+ * as checked before the look, and opening it anew takes the mark back.  So looks are repeated
+ * until none of the fresh links was opened anew during a look. */
 
-/* Lengths are asked of masters: a new connection to a replica makes that to its master fresh,
- * too. */
+/* Returns the link to the master of a link's server, which may be the same.  Lengths are asked
+ * of masters, so a new connection to a replica makes the link to its master fresh, too. */
 static struct link *master_of(struct nodes *nodes, struct link *link)
 {
     uint16_t node = link->replica ? slot_map_find(&nodes->map, &link->at) : NOBODY;
@@ -274,7 +285,7 @@ static struct link *master_of(struct nodes *nodes, struct link *link)
     return nodes_link(nodes, &nodes->map.nodes[nodes->map.nodes[node].master].at, false);
 }
 
-/* Returns whether there are any. */
+/* Marks the links that are to be looked at as fresh.  Returns whether there are any. */
 static bool choose_fresh(struct nodes *nodes)
 {
     bool any = false;
@@ -292,7 +303,7 @@ static bool choose_fresh(struct nodes *nodes)
     return any;
 }
 
-/* Marks all fresh links.  Returns whether one was not marked so before. */
+/* Marks all fresh links as checked or not.  Returns whether that changed any of them. */
 static bool mark_fresh(struct nodes *nodes, bool checked)
 {
     bool any = false;
@@ -306,6 +317,7 @@ static bool mark_fresh(struct nodes *nodes, bool checked)
     return any;
 }
 
+/* After an error the fresh links count as not checked, so that the next call looks again. */
 int partitions_check_new(perhaps_cluster *c)
 {
     struct census census;
@@ -319,6 +331,7 @@ int partitions_check_new(perhaps_cluster *c)
     return error;
 }
 
+/* Removes by a second exchange: first all lengths, then what is lost, if anything is. */
 int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
                     size_t n, bool remove)
 {

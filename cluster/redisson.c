@@ -1,4 +1,6 @@
-/* redisson.c - the Bloom filter of Redisson: its description, its hash, its bits. */
+/* redisson.c - computes what Redisson does for its Bloom filter: reads the config, hashes keys,
+ * and finds their bits.  Any difference from Redisson would lose keys without a sign, so
+ * tests/redisson_test.c compares the hash with values that its authors published. */
 #include "redisson.h"
 
 #include <stdio.h>
@@ -6,6 +8,7 @@
 
 #include "numbers.h"
 
+/* The order of the fields. */
 enum { SIZE, ITERATIONS, INSERTIONS, PROBABILITY };
 const char *const redisson_field[REDISSON_FIELDS] = {
     [SIZE] = "size",
@@ -16,7 +19,7 @@ const char *const redisson_field[REDISSON_FIELDS] = {
 
 /* ---- The hash beside it ----------------------------------------------------------------- */
 
-/* false for one that is there and no number. */
+/* Reads a number that may be missing.  Returns false if it is there and no number. */
 static bool read_optional(struct redisson_value value, uint64_t *number)
 {
     return !value.bytes || read_digits(value.bytes, value.nbytes, INT64_MAX, number);
@@ -55,17 +58,17 @@ size_t redisson_config_key(const char *name, char *key)
 /* ---- HighwayHash ------------------------------------------------------------------------- */
 
 /* HighwayHash (Alakuijala, Cox and Wassenberg, arXiv 1612.06257), 128 bits.
- * Written here since Debian's libhighwayhash exports only the 64-bit hash to C, and is C++.
- * The state is four rows of four lanes.  A packet of 32 bytes goes in at once; the rest of a
- * message goes in as one packet more, whose length turns the state first.  Little-endian, as
- * all of perhaps. */
+ * It is written here because Debian's libhighwayhash is C++, and exports only the 64-bit hash
+ * to C.  The state is four rows of four lanes.  A packet of 32 bytes goes in at once.  The rest
+ * of a message goes in as one more packet, and before it the state is turned by the length of
+ * the rest.  Little-endian, as all of perhaps. */
 enum { LANES = 4, PACKET_NBYTES = 32, FINAL_ROUNDS = 6 };
 
 struct state {
     uint64_t v0[LANES], v1[LANES], mul0[LANES], mul1[LANES];
 };
 
-/* Digits of pi. */
+/* Digits of pi: constants in which nobody can have hidden anything. */
 static const uint64_t mul0_start[LANES] = { 0xdbe6d5d5fe4cce2f, 0xa4093822299f31d0,
                                             0x13198a2e03707344, 0x243f6a8885a308d3 };
 static const uint64_t mul1_start[LANES] = { 0x3bd39e10cb0ef593, 0xc0acf169b5f18a8c,
@@ -76,15 +79,15 @@ static inline uint64_t swap_halves(uint64_t x)
     return x >> 32 | x << 32;
 }
 
-/* The byte, where it stands. */
+/* Returns byte i of x at its place, and zeros elsewhere. */
 static inline uint64_t byte(uint64_t x, unsigned i)
 {
     return x & UINT64_C(0xff) << 8 * i;
 }
 
-/* Adds the 16 bytes of from[] to to[] in the order 3 12 2 5 14 1 15 0, 11 4 10 13 9 6 8 7:
- * multiplication leaves the middle bytes of a lane better mixed than those at its ends, and the
- * good ones come to where they count most. */
+/* Adds the 16 bytes of from[] to to[] in the order 3 12 2 5 14 1 15 0, 11 4 10 13 9 6 8 7.  A
+ * multiplication mixes the middle bytes of a lane better than those at its ends; this order
+ * brings the well mixed ones to where they count most. */
 static inline void add_zipped(uint64_t to[2], const uint64_t from[2])
 {
     uint64_t low = from[0], high = from[1];
@@ -95,6 +98,7 @@ static inline void add_zipped(uint64_t to[2], const uint64_t from[2])
              byte(high, 1) << 24 | byte(low, 6) >> 8 | byte(high, 0) << 48 | byte(low, 7);
 }
 
+/* Takes one packet into the state. */
 static void update(struct state *s, const uint64_t packet[LANES])
 {
     for (unsigned i = 0; i < LANES; i++) {
@@ -116,6 +120,7 @@ static void update_bytes(struct state *s, const unsigned char bytes[PACKET_NBYTE
     update(s, packet);
 }
 
+/* Turns both 32-bit halves of x left by n bits, 1 to 31. */
 static inline uint64_t turn_halves(uint64_t x, unsigned n)
 {
     uint32_t low = (uint32_t)x, high = (uint32_t)(x >> 32);
@@ -124,7 +129,9 @@ static inline uint64_t turn_halves(uint64_t x, unsigned n)
     return (uint64_t)high << 32 | low;
 }
 
-/* The last 1 to 31 bytes. */
+/* Takes the last 1 to 31 bytes.  Those behind the last multiple of four have a place of their
+ * own: the end of the packet, as part of the last four bytes; or its middle, if the rest has
+ * fewer than 16 bytes. */
 static void update_rest(struct state *s, const unsigned char *bytes, size_t nbytes)
 {
     unsigned char packet[PACKET_NBYTES] = { 0 };
@@ -167,8 +174,11 @@ void highway128(const uint64_t key[4], const void *bytes, size_t nbytes, uint64_
         hash[i] = s.v0[i] + s.mul0[i] + s.v1[i + 2] + s.mul1[i + 2];
 }
 
-/* ---- Its bits --------------------------------------------------------------------------- */
+/* ---- The bits of a key ------------------------------------------------------------------- */
 
+/* The bits lie at hash[0], then at steps of hash[1] and hash[0] in turn, as Redisson does it.
+ * The sum is 64 bits and may overflow; its sign bit is dropped, as Java has no unsigned
+ * numbers. */
 void redisson_bits(const struct redisson *config, const void *element, size_t nbytes,
                    uint64_t *bits)
 {

@@ -1,21 +1,27 @@
-/* stats.c - what is to be known of a filter on servers: from its description, and from samples
- * of its bits. */
+/* stats.c - collects statistics of a filter on servers and verifies it: from its description,
+ * the lengths of its partitions, and samples of its bits.
+ *
+ * Reading all bits would take minutes and load the servers, so the number of keys is estimated
+ * from a sample.  Bits lie evenly, since a hash chooses the block of each key. */
 #include <math.h>
 
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
 
-/* What is sampled of a layer: the beginnings of some partitions, spread evenly. */
+/* What is sampled of a layer: the first SAMPLE_NBYTES of up to SAMPLES partitions, which are
+ * spread evenly. */
 enum { SAMPLES = 64, SAMPLE_NBYTES = 64 << 10 };
 
+/* The context of an exchange that samples a layer, and what it has found. */
 struct sampling {
     perhaps_cluster *c;
     const struct layer *layer;
-    size_t count;
-    uint64_t nbits, nset;
+    size_t count;         /* how many partitions are sampled */
+    uint64_t nbits, nset; /* how many bits were read, and how many of these were set */
 };
 
+/* Returns the partition of a sample. */
 static uint64_t sample_partition(const struct request *request)
 {
     const struct sampling *s = request->context;
@@ -37,6 +43,7 @@ static void write_sample(const struct request *request, struct resp *out)
                        nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES, out);
 }
 
+/* Counts the bits of a sample. */
 static int take_sample(const struct request *request, const struct reply *reply)
 {
     struct sampling *s = request->context;
@@ -58,13 +65,15 @@ static int sample(struct sampling *s)
     return exchange_run(&s->c->nodes, &exchange);
 }
 
+/* Returns the share of the sampled bits that is set. */
 static double load_of(const struct sampling *s)
 {
     return s->nbits ? (double)s->nset / (double)s->nbits : 0;
 }
 
-/* How far off the number of keys may be that the load tells: the number of bits set in a sample
- * varies as that of independent events does, by its square root. */
+/* Returns the standard deviation of the number of keys that the load tells, as a share of it.
+ * The number of bits set in a sample varies like the number of independent events: by its
+ * square root. */
 static double relative_deviation(const struct sampling *s)
 {
     double load = load_of(s);
@@ -73,6 +82,8 @@ static double relative_deviation(const struct sampling *s)
 
 /* ---- Statistics ------------------------------------------------------------------------ */
 
+/* Adds how many masters there are, and how much memory the filter takes on the one where it
+ * takes most and on the one where it takes least. */
 static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct slot_map *map = &c->nodes.map;
@@ -99,9 +110,10 @@ static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *st
     }
 }
 
+/* Adds up the layers.  A key is falsely found if any layer finds it. */
 static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
-    double none = 1; /* the chance that no layer answers falsely */
+    double none = 1; /* the chance that no layer gives a false positive */
     for (unsigned i = 0; i < c->nlayers; i++) {
         const struct layer *layer = &c->layer[i];
         uint64_t keys = c->about.layer[i].keys;
@@ -113,6 +125,8 @@ static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *s
     stats->fpr_now = 1 - none;
 }
 
+/* Adds the plan.  A filter that grows is described as the chain that it is: its capacity is
+ * that of its first layer, and its rate is kept however many keys there are. */
 static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct description *about = &c->about;
@@ -127,6 +141,7 @@ static void add_plan(const perhaps_cluster *c, struct perhaps_cluster_stats *sta
     stats->plan.fpr_predicted = about->fpr;
 }
 
+/* Only the newest layer is sampled: the others are full, and their counts are right. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     int error = layers_renew(c);
@@ -152,6 +167,8 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
+/* Looks at all partitions, and then samples all layers.  Partitions that are lost are told even
+ * though this is an error. */
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     struct census census = { 0 };

@@ -1,4 +1,8 @@
-/* transfer.c - filters from files to servers and back: the same bytes, piece by piece. */
+/* transfer.c - copies filters from files to servers and back, piece by piece.
+ *
+ * The bytes are the same on both sides: the partitions without their footers, one behind the
+ * other, are the body of a file.  A piece that is sent twice is written twice to the same
+ * place. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,24 +12,28 @@
 #include "operations.h"
 #include "partitions.h"
 
-/* Pieces that are under way at once, and their size. */
+/* How many pieces are under way at once, and how large they are.  Together they bound the
+ * memory that a transfer takes, and keep several servers busy. */
 enum { PIECE_NBYTES = 1 << 20, PIECES = 16 };
 
+/* Some bytes of a partition. */
 struct piece {
     uint64_t partition;
-    size_t offset, nbytes; /* in it */
-    char *bytes;           /* where they come from, or go to */
+    size_t offset, nbytes; /* where they lie in it */
+    char *bytes;           /* where they come from or go to; belongs to the caller */
 };
 
+/* The copying of one filter, and the context of its exchanges. */
 struct transfer {
     perhaps_cluster *c;
     const struct layer *layer;
-    const perhaps_filter *filter; /* that goes up */
-    uint64_t keys;                /* of it */
-    struct piece piece[PIECES];
+    const perhaps_filter *filter; /* the filter in memory; NULL: it goes down */
+    uint64_t keys;                /* how many that filter has */
+    struct piece piece[PIECES];   /* the pieces that are under way */
 };
 
-/* The piece of the body at 'at': not across the end of a partition, nor behind 'end'. */
+/* Returns the piece that begins at 'at' in the body, and ends at the end of its partition or at
+ * 'end' at the latest. */
 static struct piece piece_at(const struct transfer *t, uint64_t at, uint64_t end)
 {
     const struct layer *layer = t->layer;
@@ -38,8 +46,9 @@ static struct piece piece_at(const struct transfer *t, uint64_t at, uint64_t end
     return piece;
 }
 
-/* The next pieces of the body, from 'at' on; their bytes stand one behind the other from
- * 'bytes' on.  Returns where they end; *n: how many, PIECES at most. */
+/* Fills in the next pieces of the body, from 'at' on.  Their bytes stand one behind the other,
+ * from 'bytes' on.  Sets *n to how many there are, at most PIECES.  Returns where the last one
+ * ends in the body. */
 static uint64_t next_pieces(struct transfer *t, uint64_t at, uint64_t end, char *bytes,
                             size_t *n)
 {
@@ -78,6 +87,7 @@ static void write_piece(const struct request *request, struct resp *out)
     resp_bytes(out, piece->bytes, piece->nbytes);
 }
 
+/* Sets the count of the first layer.  HSET may be sent twice; HINCRBY would count twice. */
 static int set_count(perhaps_cluster *c, uint64_t keys)
 {
     char counts[sizeof c->counts], number[24];
@@ -86,6 +96,7 @@ static int set_count(perhaps_cluster *c, uint64_t keys)
     return handle_tell(c, (const char *const[]){ "HSET", counts, "keys.0", number, NULL });
 }
 
+/* Copies the body to the partitions.  'room' has space for all pieces under way. */
 static int send_body(struct transfer *t, char *room)
 {
     struct exchange exchange = {
@@ -104,6 +115,7 @@ static int send_body(struct transfer *t, char *room)
     return 0;
 }
 
+/* Fills the partitions of a filter that others cannot open yet: see create_from(). */
 static int fill(perhaps_cluster *c, void *context)
 {
     struct transfer *t = context;
@@ -141,6 +153,7 @@ static void write_getrange(const struct request *request, struct resp *out)
     partition_getrange(t->c, t->layer, piece->partition, piece->offset, piece->nbytes, out);
 }
 
+/* A piece that is too short shows that the partition was lost. */
 static int take_piece(const struct request *request, const struct reply *reply)
 {
     const struct transfer *t = request->context;
@@ -151,7 +164,9 @@ static int take_piece(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* A perhaps_reader. */
+/* Reads some bytes of the body: the perhaps_reader for perhaps_layout_save().  Lengths behind
+ * new connections are checked before the bytes are used, since a partition that was lost and
+ * made anew could be long enough. */
 static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
 {
     struct transfer *t = context;
@@ -171,6 +186,8 @@ static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
     return 0;
 }
 
+/* perhaps_layout_save() returns an error of download(), which has noted its problem, or one of
+ * its own, which has none: so the problem is emptied first. */
 int transfer_down(perhaps_cluster *c, const char *path)
 {
     struct transfer t = { .c = c, .layer = &c->layer[0] };
