@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # End-to-end tests of the command line for filters on servers: cli_cluster_test.sh PROGRAM, as
-# cli_test.sh.  It starts one server, and a cluster of three.
+# cli_test.sh.  It starts one server and a cluster of three, and most tests run on both.  Proves
+# that the verbs do on servers what they do on files, that what they cannot do there is refused
+# before a server is asked, and that passwords never appear in messages.
 tests=$(realpath "$(dirname "$0")")
 . "$tests/cli_helpers.sh"
 . "$tests/servers.sh"
@@ -9,17 +11,17 @@ servers_start_single || exit 1
 servers_start_cluster 3 0 || exit 1
 one=redis://127.0.0.1:${PORTS[0]} all=redis://127.0.0.1:${PORTS[2]}
 
-# ask_server ARGUMENT...: redis-cli, to whoever of the servers at $at has the key.
+# ask_server ARGUMENT...: redis-cli, talking to that server of $at which owns the key.
 ask_server() {
     local i=0
     [ "$at" = "$all" ] && i=2
     server_cli $i -c "$@"
 }
 
-# id NAME: what the names of a filter's partitions end in.
+# id NAME: prints the id of a filter, in which the names of its partitions end.
 id() { ask_server hget "perhaps:{$1}" id; }
 
-# is_gone NAME: nothing of the filter is left on any server.
+# is_gone NAME: whether nothing of the filter is left on any server.
 is_gone() {
     local i
     for i in 0 1 2 3; do
@@ -27,7 +29,8 @@ is_gone() {
     done
 }
 
-# both FUNCTION: calls it for the server and for the cluster, each $at; what it made there goes.
+# both FUNCTION: calls it with $at as the server and then as the cluster, and empties them after
+# it.
 both() { for at in "$one" "$all"; do "$1"; flush_all; done; }
 on_one() { at=$one "$1"; flush_all; }
 flush_all() {
@@ -37,6 +40,7 @@ flush_all() {
 
 # ---- What is refused before a server is asked ----------------------------------------
 
+# What works on files only, and options that do not fit a filter on servers.
 test_elsewhere_only() {
     local url=$one/none verb
     run build -o f keys
@@ -72,6 +76,7 @@ test_elsewhere_only() {
     check "nothing was made" [ ! -e g ]
 }
 
+# Wrong addresses; and a password in an address that is never shown.
 test_addresses() {
     local url
     for url in redis:// redis://h redis://h/ redis://h:x/n redis://h:99999/n redis:///n \
@@ -109,6 +114,7 @@ test_create_file() {
     ends 1 query --key-file K secret keys
 }
 
+# A filter is made whole or not at all, and keys of other programs stay.
 create_at() {
     local name
     reports "/new made, for 1,000,000 keys: " create $at/new -n 1M -p 0.001 --partitions 60
@@ -140,7 +146,7 @@ create_at() {
 }
 test_create() { both create_at; }
 
-# Somebody died while making it.
+# A process died while it made the filter: everything but delete is refused.
 half_made_at() {
     local verb
     run create $at/half -n 1000 -q
@@ -158,8 +164,9 @@ test_half_made() { both half_made_at; }
 
 # ---- Add, query ----------------------------------------------------------------------
 
-# adds_none: keys that are in are not counted again.  A key that is written once more after a
-# connection broke is (doc/CLUSTER.md: doubtful), which is rare: then it is tried again.
+# adds_none: whether adding keys again does not count them again.  A key that is sent once more
+# after a connection broke may be counted twice (doc/CLUSTER.md: doubtful).  That is rare, and
+# the caller tries again.
 adds_none() {
     local before
     run info --json $at/urls
@@ -168,6 +175,7 @@ adds_none() {
     [ "$(facts keys keys_in_filter)" = "30000 $before" ]
 }
 
+# Adds and queries of many keys, in any number of threads, keep the order of the lines.
 add_at() {
     local j
     seq 1 30000 >in
@@ -207,7 +215,7 @@ add_at() {
 }
 test_add() { both add_at; }
 
-# A line is answered before the next one is written.
+# Each line is answered before the next one comes.
 streaming_at() {
     run create $at/query -n 1000 -p 1e-14 -q
     run create $at/dedup -n 1000 -p 1e-14 -q
@@ -238,7 +246,7 @@ dedup_at() {
 }
 test_dedup() { both dedup_at; }
 
-# Many jobs share a state: each line is printed by one of them, once.
+# Several processes share a state: each line is printed by exactly one of them.
 dedups_at_once_at() {
     local i pids=
     run create $at/shared -n 100k -p 1e-14 -q
@@ -255,6 +263,7 @@ test_dedups_at_once() { both dedups_at_once_at; }
 
 # ---- Info, verify, convert -----------------------------------------------------------
 
+# The facts of a filter; then a partition of a wrong length, and one that is lost.
 info_at() {
     local fact partition
     run create $at/urls -n 100k -p 0.001 -q
@@ -289,6 +298,7 @@ info_at() {
 }
 test_info() { both info_at; }
 
+# A filter goes from a file to servers and back without losing a bit.
 convert_at() {
     local kind
     seq 20000 >in
@@ -325,6 +335,7 @@ test_convert() { both convert_at; }
 
 # ---- Secrets, growth, full -----------------------------------------------------------
 
+# A filter with a secret needs it to add and to ask, but not for info and verify.
 secret_at() {
     rm -f K
     reports "K: made with a new secret" create $at/sip -n 1000 --key-file K
@@ -355,6 +366,7 @@ secret_at() {
 }
 test_secret() { both secret_at; }
 
+# A filter that grows gets layers; a larger factor makes fewer of them.
 growth_at() {
     run create $at/grown --grow -n 1000 -p 0.001 -q
     works add -q $at/grown <(seq 20000)
@@ -376,6 +388,7 @@ growth_at() {
 }
 test_growth() { both growth_at; }
 
+# A full filter tells the line at which it stopped, and what came before it is in.
 full_at() {
     run create $at/small -n 1000 -p 1e-14 -q
     seq 5000 >in
@@ -394,6 +407,7 @@ test_full() { both full_at; }
 # ---- Servers that refuse, or do not answer -------------------------------------------
 
 test_passwords() { on_one passwords_at; }
+# Passwords in the address and in REDISCLI_AUTH, and a user who may only read.
 passwords_at() {
     local secret=${one/:\/\//://:s3cret@}
     run create $at/urls -n 1000 -q
@@ -428,6 +442,7 @@ passwords_at() {
 }
 
 test_maxmemory() { on_one maxmemory_at; }
+# A server whose memory is full refuses; one that would evict keys is refused by us.
 maxmemory_at() {
     local used n
     run create $at/urls -n 100k -q
@@ -440,7 +455,7 @@ maxmemory_at() {
     refuses ": OOM " add $at/urls keys
     check "maxmemory: add: says what is in" says "; 0 of the keys are in $at/urls: adding all again is safe"
     refuses ": OOM " dedup --state $at/urls keys
-    n=$(wc -l <out) # of the ten as many as were read at once
+    n=$(wc -l <out) # of the ten lines, as many as were read at once
     check "maxmemory: dedup: what is not known to be old is printed" [ "$n" -gt 0 ]
     check "maxmemory: dedup: says so" says "; the lines so far are done and remembered, but the last $n may come again"
     ends 1 query -c $at/urls keys
@@ -458,7 +473,7 @@ interrupted_at() {
     interrupted TERM 0 "perhaps: interrupted; the lines so far are done and remembered" dedup --state $at/urls
 }
 
-# One that does not answer any more, in the middle.
+# A server that stops answering in the middle of an add: an error within the patience.
 test_silent_server() { on_one silent_server_at; }
 silent_server_at() {
     local pid url="$one/urls?timeout=2s&patience=3s"

@@ -1,7 +1,10 @@
-# What the end-to-end tests of the command line share; sourced by cli_*test.sh PROGRAM.
+# What the end-to-end tests of the command line share; sourced by cli_*test.sh PROGRAM.  A test
+# is a function test_..., which runs in an empty folder of its own with two files: 'keys' has
+# the lines 1 to 10, and 'empty' nothing.  A check that fails prints a line, and the test goes
+# on, so that one run tells everything that is wrong.
 set -u
 
-# The same in every run; PERHAPS_TEST_SEED takes another, "fresh" draws one.
+# The seed is the same in every run; PERHAPS_TEST_SEED chooses another, "fresh" draws one.
 [ "${PERHAPS_TEST_SEED:=1}" != fresh ] || PERHAPS_TEST_SEED=$SRANDOM
 export PERHAPS_TEST_SEED
 echo "PERHAPS_TEST_SEED=$PERHAPS_TEST_SEED"
@@ -14,7 +17,8 @@ cd "$folder" || exit 2
 
 passed=0 failed=0 status=0
 
-# run ARGUMENT...: runs the program; what it did is in $status and the files out and err.
+# run ARGUMENT...: runs the program; leaves its exit status in $status and its output in the
+# files out and err.
 run() {
     "$program" "$@" >out 2>err
     status=$?
@@ -32,6 +36,7 @@ check() {
     fi
 }
 
+# Conditions for check().  The '; echo x' keeps newlines at the end, which "$(...)" drops.
 exits() { [ "$status" -eq "$1" ]; }
 prints() { [ "$(cat out; echo x)" = "${1}x" ]; } # $1 with its newlines
 lines() { [ "$(wc -l <"$1")" -eq "$2" ]; }
@@ -39,7 +44,8 @@ is_silent() { [ ! -s err ]; }
 not() { ! "$@"; }
 same() { cmp -s "$1" "$2"; }
 
-# says TEXT...: standard error has each of them; tells PATTERN...: standard output has.
+# says TEXT...: standard error contains each text; tells PATTERN...: standard output has a line
+# for each pattern.
 says() {
     local text
     for text; do grep -qF -e "$text" err || return 1; done
@@ -49,16 +55,16 @@ tells() {
     for pattern; do grep -qE -e "$pattern" out || return 1; done
 }
 
-# Each runs the program, and checks one thing:
+# Each of the following runs the program and checks one thing.
 
-# ends STATUS ARGUMENT...
+# ends STATUS ARGUMENT...: the exit status is this.
 ends() {
     run "${@:2}"
     check "${*:2}" exits "$1"
 }
 works() { ends 0 "$@"; } # ARGUMENT...
 
-# reports TEXT ARGUMENT...: works, and standard error has the text.
+# reports TEXT ARGUMENT...: works, and standard error contains the text.
 reports() {
     works "${@:2}"
     check "${*:2}" says "$1"
@@ -70,13 +76,13 @@ shows() {
     check "${*:2}" tells "$1"
 }
 
-# writes TEXT ARGUMENT...: exactly this to standard output, whatever the status.
+# writes TEXT ARGUMENT...: standard output is exactly this text, whatever the status.
 writes() {
     run "${@:2}"
     check "${*:2}" prints "$1"
 }
 
-# matches FILE ARGUMENT...: writes what is in the file.
+# matches FILE ARGUMENT...: standard output is what the file holds.
 matches() {
     run "${@:2}"
     check "${*:2}" same out "$1"
@@ -88,46 +94,48 @@ quietly() {
     check "$*" is_silent
 }
 
-# tells_json NAMES NUMBERS ARGUMENT...: the line of JSON, wherever it goes, has those numbers.
+# tells_json NAMES NUMBERS ARGUMENT...: the line of JSON, on whichever output, has these
+# numbers.
 tells_json() {
     run "${@:3}"
     check "${*:3}: $1" [ "$(facts $1)" = "$2" ]
 }
 
-# facts NAME...: these numbers of the JSON that was printed last.
+# facts NAME...: prints these numbers of the JSON that was printed last.
 facts() {
     local name told=
     for name; do told="$told $(field "$name" out)$(field "$name" err)"; done
     echo "${told# }"
 }
 
-# counts OPERATOR NUMBER ARGUMENT...: prints a number that is so: -le 300.
+# counts OPERATOR NUMBER ARGUMENT...: standard output is a number for which this is true, such
+# as -le 300.
 counts() {
     run "${@:3}"
     check "${*:3}: $(head -n 1 out) $1 $2" [ "$(cat out)" "$1" "$2" ]
 }
 
-# alike NAME ARGUMENT...: prints what the first one of that name in this test did.
+# alike NAME ARGUMENT...: standard output is the same as in the first call with this name.
 alike() {
     run "${@:2}"
     [ -e "first $1" ] || cp out "first $1"
     check "${*:2}: as at first" same out "first $1"
 }
 
-# keeps FILE COMMAND...: which leaves the file as it was.
+# keeps FILE COMMAND...: the command leaves the file as it was.
 keeps() {
     cp "$1" kept
     "${@:2}"
     check "${*:2}: $1 stays as it was" same "$1" kept
 }
 
-# refuses TEXT ARGUMENT...: fails with one line, which holds the text.
+# refuses TEXT ARGUMENT...: fails with status 2 and one line, which contains the text.
 refuses() {
     run "${@:2}"
     refused "${*:2}" "$1"
 }
 
-# refused NAME TEXT: the last run failed with one line, which holds the text.
+# refused NAME TEXT: the last run failed with status 2 and one line, which contains the text.
 refused() {
     check "$1: exit 2" exits 2
     check "$1: one line" lines err 1
@@ -135,8 +143,8 @@ refused() {
     check "$1: says" says "$2"
 }
 
-# refuses_into FILE TEXT ARGUMENT...: the same, with the file as its standard output.  Not everywhere
-# is there a /dev/full.
+# refuses_into FILE TEXT ARGUMENT...: refuses, with the file as standard output.  Does nothing
+# where there is no such file, since not every system has /dev/full.
 refuses_into() {
     [ -e "$1" ] || return 0
     "$program" "${@:3}" 2>err >>"$1"
@@ -144,10 +152,11 @@ refuses_into() {
     refused "${*:3}: into $1" "$2"
 }
 
-# noise NUMBER: so many bytes that look random, the same ones in every run.
+# noise NUMBER: prints so many bytes that look random, the same ones in every run.
 noise() { seq $((PERHAPS_TEST_SEED % 100000)) 10000000 | gzip -c | tail -c +11 | head -c "$1"; }
 
-# until_true COMMAND...: waits up to a minute, since others may keep the machine busy.
+# until_true COMMAND...: waits until the command succeeds; up to a minute, since other programs
+# may keep the machine busy.
 until_true() {
     local i
     for i in $(seq 1200); do
@@ -157,33 +166,33 @@ until_true() {
     return 1
 }
 
-# field NAME FILE: a number from a one-line JSON object.
+# field NAME FILE: prints a number of a one-line JSON object.
 field() { sed -n 's/.*"'"$1"'":\([-0-9.e+]*\).*/\1/p' "$2"; }
 
-# no_litter: nothing but what the tests name lies about.
+# no_litter: whether there are no temporary files and no locks.
 no_litter() { [ -z "$(find . -name '*.tmp*' -o -name '.*' ! -name .)" ]; }
 
-# catches PID NUMBER: whether the process handles the signal by now.
+# catches PID NUMBER: whether the process handles the signal by now.  SigCgt of /proc is a mask.
 catches() {
     local mask
     mask=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
     [ $((0x${mask:-0} >> ($2 - 1) & 1)) -eq 1 ]
 }
 
-# reads PID FILE: whether the process has opened the file by now.  A process that has just been
-# forked has what this shell has open, until it is the program.
+# reads PID FILE: whether the process has opened the file by now.  A process that was just
+# forked is still this shell, with its open files, so that is checked first.
 reads() {
     ! [ "/proc/$1/exe" -ef "/proc/$$/exe" ] &&
         [ -n "$(find "/proc/$1/fd" -lname "*/$2" 2>/dev/null)" ]
 }
 
-# interrupted SIGNAL LINES TEXT ARGUMENT...: the program is sent the signal while it waits for more
-# input, when it has printed so many lines; it ends by that signal, and says this.
+# interrupted SIGNAL LINES TEXT ARGUMENT...: sends the program the signal while it waits for
+# more input and has printed so many lines.  It must end by that signal and print the text.
 interrupted() {
     local signal=$1 printed=$2 text=$3 pid
     shift 3
     mkfifo slow
-    # A shell has what it runs in the background ignore SIGINT.
+    # What a shell runs in the background ignores SIGINT, unless 'env' sets it back.
     env --default-signal "$program" "$@" <slow >out 2>err &
     pid=$!
     exec 5>slow
@@ -199,10 +208,11 @@ interrupted() {
     check "$*: says" says "$text"
 }
 
-# begins ARGUMENT...: the program, whose last input is what is written to file descriptor 5; it has
-# opened that, and runs as process $begun.  What it prints is in slow_out and slow_err.
+# begins ARGUMENT...: starts the program as process $begun, with a last input that comes from
+# file descriptor 5, and waits until it has opened that.  Its output is in slow_out and
+# slow_err.  'finishes' ends that input and waits for the program.
 begins() {
-    rm -f slow_out # of the last one that began
+    rm -f slow_out # of an earlier call
     mkfifo slow
     exec 5<>slow
     "$program" "$@" slow >slow_out 2>slow_err 5<&- &
@@ -216,14 +226,15 @@ finishes() {
     rm slow
 }
 
-# answers_at_once ARGUMENT...: 1, 2 and 3 are printed again, each before the next one comes.
+# answers_at_once ARGUMENT...: the program prints the lines 1, 2 and 3, each before it gets the
+# next one.
 answers_at_once() {
     local line answer
     mkfifo asked answered
     "$program" "$@" <asked >answered 2>err &
     exec 5>asked 6<answered
     for line in 1 2 3; do
-        (echo $line >&5) # alone, should the program have gone
+        (echo $line >&5) # in a subshell, which SIGPIPE may end if the program has gone
         read -r -t 60 answer <&6
         check "$*: answers at once" [ "$answer" = $line ]
     done
@@ -235,7 +246,8 @@ answers_at_once() {
     rm asked answered
 }
 
-# two_sign_up NUMBER ARGUMENT...: two processes of examples/cache_guard want the same addresses.
+# two_sign_up NUMBER ARGUMENT...: two processes of examples/cache_guard want the same addresses
+# at once; each address must be given to exactly one of them.
 two_sign_up() {
     local i pids
     seq -f '%g@x.example' "$1" >addresses
@@ -254,8 +266,8 @@ two_sign_up() {
     check "each address is given away once" same given <(sort addresses)
 }
 
-# Runs each function test_..., or those that PERHAPS_TEST names (with * and ?), in a folder of its
-# own; returns 1 if a check failed.
+# Runs each function test_..., or those that PERHAPS_TEST names (a pattern with * and ?), in a
+# folder of its own.  Returns 1 if a check failed.
 run_tests() {
     local name
     seq 10 >keys

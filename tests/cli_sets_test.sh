@@ -1,24 +1,28 @@
 #!/usr/bin/env bash
 # End-to-end tests of the command line for sets that grow, are counted, and age:
 # cli_sets_test.sh PROGRAM, as cli_test.sh.
+# Proves that inputs of unknown size fit (growth), that counts are right (--count), and that
+# windows forget what is old and nothing else (--window).
 . "$(dirname "$0")/cli_helpers.sh"
 
-# kinds ABILITY: those that have it by what plan recommends and lists, and 'plan' can name.
+# kinds OPTION...: prints the kinds that 'plan' recommends and lists for these options.
 kinds() { "$program" plan -n 1000 --json "$@" | grep -o '"kind":"[a-z]*"' | sort -u | cut -d'"' -f4; }
 
-# rows NAME: how many rows the table of that name in 'out' has, without its head.
+# rows NAME: prints how many rows the table of that name in 'out' has, without its head.
 rows() { sed "1,/^$1:\$/d" out | tail -n +2 | wc -l; }
 
-# number NAME: the first number of that name in the JSON of 'out' or 'err' or $2.
+# number NAME [FILE]: prints the first number of that name in the JSON of the file, or of 'err'.
 number() { grep -o "\"$1\":[-0-9.e+]*" "${2:-err}" | head -1 | cut -d: -f2; }
 
 above() { [ "$(awk -v a="$1" -v b="$2" 'BEGIN { print a > b }')" = 1 ]; }
 
-# nearly A B: B, but for at most 5 lines: of 300,000 at 1e-6 one is lost in 50 runs.
+# nearly A B: whether file A is file B without at most 5 lines.  Lines are lost as false
+# positives; of 300,000 at a rate of 1e-6, that is less than one in most runs.
 nearly() { [ "$(diff "$2" "$1" | grep -c '^<')" -le 5 ] && ! diff "$2" "$1" | grep -q '^>'; }
 
 # ---- Growing -------------------------------------------------------------------------
 
+# The size of a pipe is unknown, so filters grow.
 test_pipes() {
     local j
     seq 300000 >in
@@ -49,6 +53,7 @@ test_pipes() {
     check "pipe: one key a thousand times: JSON" [ "$(number keys)" = 1000 ]
 }
 
+# Every kind that can grow takes more keys than it was planned for.
 test_grow() {
     local kind arguments
     seq 5000 >in
@@ -111,14 +116,15 @@ test_removable_grows() {
     works remove f in
     works build --removable --base cuckoo -n 1000 -p 1e-6 -o f in
     works remove f in
-    counts -le 100 query -c f in # stale entries stay
+    counts -le 100 query -c f in # a few stale entries stay
     refuses "--base bloom: " build --removable --base bloom -n 1000 -o g in
     run build --grow -q -o f in
     run remove f <(seq 5)
     check "--grow alone: what it removes" [ "$status" -eq 0 ]
 }
 
-# Without --removable or --count a key is stored once, however often it comes.
+# Without --removable or --count a key is stored once, however often it comes; --once asks for
+# that explicitly.
 test_once() {
     yes same | head -100 >copies
     works build -o f < <(cat copies keys)
@@ -133,6 +139,7 @@ test_once() {
 
 # ---- Counting ------------------------------------------------------------------------
 
+# In 'in' the key i comes i times.
 test_count() {
     local kind j
     for i in 1 2 3 4 5; do seq 5 -1 $i; done >in
@@ -176,6 +183,8 @@ test_count() {
 
 # ---- Windows -------------------------------------------------------------------------
 
+# A line is printed again when it comes back after the window has passed, by any number of
+# threads and also if the input is cut into two runs with a state between them.
 test_window_keys() {
     local j
     { seq 1000; seq 100; seq 901 1000; } >in
@@ -205,7 +214,7 @@ test_window_keys() {
     check "a kind that forgets holds -n keys" lines out 1100
 }
 
-# at SECOND LINE...: the lines with their time before them
+# at SECOND LINE...: prints the lines with this time before each.
 at() {
     local second=$1 line
     shift
@@ -218,7 +227,7 @@ test_window_time() {
     local j
     { at 1000 a b; at 1099 a c; at 1124 b; at 1125 a b c; at 1126 a; } >in
     timed --window 100s in
-    # the first generation, of a and b, is forgotten at 1000 + 100 + 100/4
+    # The first generation, with a and b, is forgotten at 1000 + 100 + 100/4: five generations.
     check "window of time" prints $'1000\ta\n1000\tb\n1099\tc\n1125\ta\n1125\tb\n'
     timed --window 100s --generations 2 in
     check "window of time: two generations" prints $'1000\ta\n1000\tb\n1099\tc\n'
@@ -246,6 +255,7 @@ test_window_time() {
     check "window of time: with a secret" same "first window" out
 }
 
+# A state keeps its window; a run that asks for another one is refused and changes nothing.
 test_window_state() {
     { at 1000 a; at 1001 b; } >in
     timed --window 100s --state s in
@@ -276,6 +286,7 @@ test_window_state() {
     refused "state: goes by keys" "--time-field: by_keys does not forget by time"
 }
 
+# Without --time-field the window goes by the clock of the machine.
 test_window_clock() {
     matches <(seq 5) dedup --window 1h --state s <(seq 5; seq 3)
     matches <(seq 6 9) dedup --window 1h --state s <(seq 9)
@@ -286,6 +297,7 @@ test_window_clock() {
     check "clock: a pipe" lines out 100000
 }
 
+# All notations of 1795289886 seconds, which is 2026-11-21T19:38:06Z; then what is no time.
 test_times() {
     local time
     for time in 1795289886 1795289886.0 1795289886.123 1795289886.123456789 \
@@ -338,6 +350,7 @@ test_window_options() {
 
 # ---- Plan, info, signals -------------------------------------------------------------
 
+# The plan names the kinds that could do the job instead.
 test_plan() {
     shows "^fpr until +1,000,000\$" plan -n 1M
     check "plan: others" [ "$(rows "others that can")" -ge 3 ]
@@ -374,6 +387,7 @@ test_info() {
     check "info: no notes" not tells "^notes"
 }
 
+# A new state is saved with the lines so far; a filter that is being built is not.
 test_signals() {
     local j
     for j in 1 2 8; do

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# End-to-end tests of what the command line keeps: states, outputs, counts, whatever other processes
-# and signals do meanwhile; and of the numbers that it tells.  cli_states_test.sh PROGRAM, as cli_test.sh.
+# End-to-end tests of what the command line keeps and replaces:  cli_states_test.sh PROGRAM, as
+# cli_test.sh.  Proves that states, filters and other people's files survive signals, full disks
+# and other processes that change them at once; that no lock or temporary file stays; and that
+# the numbers in summaries are right.
 . "$(dirname "$0")/cli_helpers.sh"
 
 # ---- States --------------------------------------------------------------------------
 
-# What comes on later days is not known on the first.
+# A state grows, since nobody knows on the first day what comes on later days.
 test_a_state_grows() {
-    printf 0123456789abcdef >secret # no line is lost by chance
+    printf 0123456789abcdef >secret # always the same false positives, which spare these lines
     seq 1000 >day1
     seq 501 20000 >day2
     seq 1001 20000 >new
@@ -23,6 +25,7 @@ test_a_state_grows() {
     check "planned: full" says "full: make it anew with a larger -n or with --grow"
 }
 
+# Options that would make another state are told to be ignored; those that fit it are not.
 test_ignored_options() {
     run dedup --state s -n 500 -p 1e-5 keys
     check "new: nothing to say" lines err 1
@@ -40,7 +43,8 @@ test_ignored_options() {
     reports "ignored: -p" dedup --state w --window 1h -p 1e-12 keys
 }
 
-# Two first runs: the second is told so, as one beside a later run is.
+# Two processes make the same new file: the second is told that the first is at work, although
+# there is no file yet.
 test_two_first_runs() {
     local verb
     for verb in "dedup --state new keys" "build -o new keys" "create new -n 5"; do
@@ -55,7 +59,8 @@ test_two_first_runs() {
     done
 }
 
-# It has what the first has made then, and its errors say so.
+# A process that waits for a first run then works on the file that this has made, and its errors
+# say so.
 test_waiting_for_a_first_run() {
     local waiter
     begins build -n 20 -o new
@@ -71,7 +76,7 @@ test_waiting_for_a_first_run() {
     writes $'3\n' query -c new <(seq 3)
 }
 
-# What somebody else puts in the place meanwhile, without a lock, stays.
+# A file that another program puts in the place meanwhile, without a lock, is not replaced.
 test_made_meanwhile() {
     local verb
     run build -n 100 -o other keys
@@ -88,7 +93,8 @@ test_made_meanwhile() {
     done
 }
 
-# Nobody reads on: the lock goes, too.
+# The program is ended by SIGPIPE, since nobody reads its output: its lock must go, too.  Status
+# 141 is 128 + SIGPIPE.
 test_closed_pipe_leaves_no_lock() {
     seq 100000 >in
     "$program" dedup --state new in 2>err | head -1 >out
@@ -100,6 +106,8 @@ test_closed_pipe_leaves_no_lock() {
 
 # ---- Signals, other processes, full disks --------------------------------------------
 
+# A signal in the middle leaves a filter as it was, and a state with the lines that were
+# printed.
 test_signals() {
     local j
     seq 5 >in
@@ -114,6 +122,7 @@ test_signals() {
     writes $'11\n12\n' dedup --state s < <(seq 12)
 }
 
+# Processes that replace a filter wait for each other or are refused: no add is lost.
 test_locks() {
     local i pids
     seq 5 >in
@@ -136,6 +145,7 @@ test_locks() {
     done
 }
 
+# Several processes add to one file at once; it stays the same file, and is whole at the end.
 test_in_place() {
     local i pids
     seq 1000 >in
@@ -185,7 +195,7 @@ test_in_place() {
     works add --in-place --key-file k sip in
 }
 
-# An ordinary change keeps those in place out until it is done.
+# While one process replaces the file, an add in place waits: it would add to the old file.
 test_in_place_waits() {
     seq 10 >in
     run build -n 1000 -o f in
@@ -199,6 +209,7 @@ test_in_place_waits() {
     counts -ge 202 query -c f <(seq 100 200; seq 300 400)
 }
 
+# Full disks, closed pipes and closed standard files are reported; nothing is changed then.
 test_outputs() {
     seq 1 100000 >in
     run build -o f in
@@ -227,6 +238,7 @@ test_outputs() {
 
 # ---- Outputs -------------------------------------------------------------------------
 
+# A file that is no filter is not replaced without --force.
 test_output_is_no_filter() {
     echo important >notes.txt
     run build -o f keys
@@ -259,6 +271,7 @@ test_standard_output() {
     fi
 }
 
+# An output that is a link to a missing file makes that file, and keeps the link.
 test_links_to_nothing() {
     mkdir links targets
     ln -s ../targets/f links/f
@@ -273,6 +286,7 @@ test_links_to_nothing() {
     check "no lock is left" [ "$(ls -A links targets | wc -w)" = 7 ]
 }
 
+# A key file is made only together with its filter: no failure leaves one alone.
 test_new_key_file() {
     refuses "leave out --key-file" build --key-file key --hash none -o f keys
     refuses "full" build --key-file key -n 3 -o f keys
@@ -292,6 +306,7 @@ test_new_key_file() {
     writes $'10\n' query -c --key-file key f keys
 }
 
+# Seeds from 1 to 2^64 - 1; 18446744073709551616 is 2^64.
 test_seeds() {
     local seed
     for seed in 18446744073709551616 0x10000000000000000 99999999999999999999 0x 1e3 010x "" 00; do
@@ -307,6 +322,7 @@ test_seeds() {
 
 # ---- Building ------------------------------------------------------------------------
 
+# Without -n a filter gets some room for later adds.
 test_build_leaves_room() {
     seq 10000 >in
     run build -o f in
@@ -320,6 +336,7 @@ test_build_leaves_room() {
 
 # ---- Counting ------------------------------------------------------------------------
 
+# Counts are right after any further 'add', up to 15, which is written 15+.
 test_count_goes_on() {
     local options
     { yes many | head -40; seq 8; seq 8; echo once; } >in
@@ -344,6 +361,7 @@ test_count_goes_on() {
 
 # ---- Numbers -------------------------------------------------------------------------
 
+# Bloom kinds estimate the number of keys from their bits; other kinds know it.
 test_keys_are_an_estimate() {
     local keys counted
     seq 156909 >in
@@ -360,6 +378,7 @@ test_keys_are_an_estimate() {
     reports "1 filter into h: about 15" merge -o h f
 }
 
+# Summaries say "1 key", not "1 keys", and leave out figures that mean nothing.
 test_one_of_a_thing() {
     reports "1 key into f: " build -n 1 -o f < <(echo a)
     check "1 key: no speed" not says "keys/s"
@@ -371,6 +390,7 @@ test_one_of_a_thing() {
     reports " keys/s" build -n 20000 -o f < <(seq 20000)
 }
 
+# Windows are told in the unit in which people gave them; JSON has milliseconds.
 test_times_have_units() {
     local window
     for window in 24h 7d 90m 1500ms 36h; do
@@ -386,10 +406,10 @@ test_times_have_units() {
     shows "^preference +compact\$" plan --grow --kind chain --compact
 }
 
-# bits RATE: what the plan for it takes.
+# bits RATE: prints how many bits a key the plan for this rate takes.
 bits() { "$program" plan -n 1M -p "$1" --json | sed 's/.*"body_bytes":[0-9]*,"bits_per_key":\([0-9.]*\).*/\1/'; }
 
-# Wherever a rate that is stricter by a tenth takes less, plan says so; and what it says is true.
+# If a rate that is lower by a tenth takes less memory, plan says so; and what it says is true.
 test_cheaper_rates() {
     local rate wanted stricter
     for rate in 0.01 5e-3 2e-3 1e-3 5e-4 1e-4 1e-5 1e-6 1e-7; do

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # End-to-end tests of the command line:  cli_test.sh PROGRAM
-# Prints a line for each check that fails and a total; exit status 1 if one failed.
+# Proves that the verbs do what they promise on filters in files: help and usage, build and
+# query, inputs of all sorts, damaged files, dedup.  Any number of threads (-j) must give the
+# same output.  Prints a line for each check that fails and a total; the exit status is 1 if a
+# check failed.
 . "$(dirname "$0")/cli_helpers.sh"
 
 # ---- Help, usage ---------------------------------------------------------------------
 
+# Help goes to standard output and is no error; a usage error goes to standard error with status
+# 2.
 test_help() {
     local verb
     run
@@ -25,6 +30,7 @@ test_help() {
     refuses "nonsense: no such verb" nonsense
 }
 
+# Wrong values are refused by a line that begins with the option, before anything is made.
 test_bad_options() {
     local value
     for value in 0 -5 10x nan inf 0x10 1.5 1e30 99T9 "" " 1" 1e 300T; do
@@ -61,6 +67,7 @@ test_bad_options() {
     check "nothing was made" [ ! -e f ]
 }
 
+# Ways to write ten million, and a thousandth.
 test_numbers() {
     local value
     for value in 10M 1e7 10000000 0.01G 10000k 1e4k 10000000.0 10m; do
@@ -73,6 +80,8 @@ test_numbers() {
 
 # ---- The main job --------------------------------------------------------------------
 
+# The exit status is that of grep: 0 if a line was printed or counted, 1 if none, 2 after an
+# error.
 test_build_and_query() {
     seq 1 20000 >in
     seq 20001 40000 >not_in
@@ -100,6 +109,7 @@ test_build_and_query() {
     quietly build --quiet -o f in
 }
 
+# Every kind that the help lists builds, answers, verifies and removes repeats.
 test_kinds() {
     local kind
     seq 1 3000 >in
@@ -116,6 +126,7 @@ test_kinds() {
     works remove f in
 }
 
+# Any number of threads makes the same file, and keeps the order of the lines.
 test_threads() {
     local j
     seq 100000 >in
@@ -127,8 +138,8 @@ test_threads() {
     done
 }
 
-# lines_of_all_sorts: random lines, many of them twice, which end anywhere in a block; empty ones
-# and blanks; one of 5 MB in the middle; no newline at the end.
+# lines_of_all_sorts: prints random lines, many of them twice, which end anywhere in a block of
+# input; empty lines and blanks; a line of 5 MB in the middle; and no newline at the end.
 lines_of_all_sorts() {
     local i
     noise 1500000 | base64 -w 0 | tr '/+' '\n\n' >some
@@ -141,7 +152,7 @@ lines_of_all_sorts() {
     printf 'the end'
 }
 
-# What many threads do cannot be told from what one does.
+# Many threads give the same output and the same files as one, whatever the lines are.
 test_threads_are_alike() {
     local j verb
     lines_of_all_sorts >in
@@ -166,7 +177,7 @@ test_threads_are_alike() {
     check "alike: the last newline" [ "$(tail -n 1 first)" = "the end" ]
 }
 
-# The same line is blamed, and what came before it is done.
+# Any number of threads names the same line in an error, and has done the lines before it.
 test_threads_blame_alike() {
     local j verb
     { seq -f '%.0f x' 90000; echo alone; seq -f '%.0f y' 50000; echo alone; } >in
@@ -191,7 +202,7 @@ test_threads_blame_alike() {
     done
 }
 
-# What comes slowly is passed on in order, by any number of threads.
+# Lines that come slowly, and in halves, are passed on in order, by any number of threads.
 test_slow_pipes() {
     local j
     seq 60 >in
@@ -208,6 +219,7 @@ test_slow_pipes() {
 
 # ---- Input ---------------------------------------------------------------------------
 
+# Lines that end in \r\n, records that end in a zero byte, empty lines, and binary data.
 test_records() {
     printf 'a\r\nb\nb\n\nlast' >in
     reports "5 keys" build -p 1e-12 -o f in
@@ -229,6 +241,7 @@ test_records() {
     matches binary query f binary
 }
 
+# A line of 4 MB is one key, and differs from one that is a byte longer.
 test_long_lines() {
     { head -c 4000000 /dev/zero | tr '\0' x; echo; seq 9; } >in
     { cat in; head -c 4000000 /dev/zero | tr '\0' x; echo y; } >ask
@@ -254,6 +267,7 @@ test_fields() {
     works dedup -n 5 --field 2 --delimiter '\t' < <(printf 'a\\tb\tc\n')
 }
 
+# Without -n a file is counted first, from where standard input stands; a pipe cannot be.
 test_counting() {
     seq 100 >in
     "$program" build -o f -p 1e-12 <in 2>err
@@ -271,6 +285,7 @@ test_counting() {
     check "stdin from its offset on" [ "$(field keys err)" = 97 ]
 }
 
+# Packed inputs are unpacked; cut or corrupt ones are an error, and the filter stays as it was.
 test_packed() {
     seq 1 50000 >in
     seq 50001 60000 >further
@@ -298,6 +313,7 @@ test_packed() {
     reports "1 key into" build -o p in
 }
 
+# Inputs that cannot be read are told before any work is done.
 test_bad_inputs() {
     seq 10 >in
     run build -o f in
@@ -320,6 +336,7 @@ test_bad_inputs() {
 
 # ---- Filter files --------------------------------------------------------------------
 
+# Files that are no filters, and outputs that cannot be written, are refused and stay.
 test_bad_filters() {
     seq 10 >in
     mkdir -p a_folder
@@ -341,6 +358,8 @@ test_bad_filters() {
     fi
 }
 
+# With --check no key is missed in a file that was overwritten with zeros.  Byte 69632 is the
+# begin of the second page: 4096 of the header and 65536 of the first page.
 test_overwritten() {
     seq 100000 >in
     run build -n 100000 -o f in
@@ -356,6 +375,7 @@ test_overwritten() {
     refuses "the file is damaged" count --check g in
 }
 
+# Adds and removals that fail leave the file as it was; links to a filter are followed and kept.
 test_add_and_remove() {
     seq 1 1000 >in
     seq 1001 2000 >further
@@ -388,6 +408,7 @@ test_hash_none() {
     refuses "bad:2: not 16 bytes" build --hash none -o g bad
 }
 
+# A secret is made if there is none, is readable for its owner only, and is needed from then on.
 test_key_file() {
     seq 100 >in
     reports "key: made with a new secret" build --key-file key -o f in
@@ -412,6 +433,7 @@ test_key_file() {
     works merge -o h f f
 }
 
+# Filters of one seed, size and rate can be merged; others are refused and nothing is saved.
 test_merge() {
     seq 1 1000 >a
     seq 1001 2000 >b
@@ -442,6 +464,7 @@ flip() {
     printf "\\$(printf %o $((byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>dd_err
 }
 
+# A flipped bit and a cut file are found.
 test_verify() {
     seq 200000 >in
     run build -o f in
@@ -460,6 +483,7 @@ test_verify() {
     refuses "bad: " info bad
 }
 
+# The facts of a filter and of a plan, for people and as JSON; odd names of files are quoted.
 test_info_and_plan() {
     seq 1000 >in
     run build -n 1000 -o f in
@@ -512,6 +536,8 @@ test_dedup() {
     reports "about " dedup -n 1000 --kind bloom -p 0.5 < <(seq 1 1000)
 }
 
+# A state remembers between runs.  When it is full, or the output cannot be written, the lines
+# that were printed are remembered and no others.
 test_dedup_state() {
     seq 1 100 >in
     run dedup -n 300 -p 1e-12 --state s in
@@ -537,7 +563,7 @@ test_dedup_state() {
     refuses_into in "standard output: is an input, too" dedup in
 }
 
-# A line is answered before the next one is written.
+# Each line is answered before the next one comes, so the verbs work in pipelines of people.
 test_streaming() {
     local j
     run build -n 10 -p 1e-12 -o f < <(seq 3)
@@ -546,7 +572,8 @@ test_streaming() {
     done
 }
 
-# The rest of the input is not waited for.
+# The program ends when its answer is known or an error has come; it does not wait for the rest
+# of an input that never ends.
 test_early_end() {
     local j
     seq 3 >in

@@ -1,7 +1,11 @@
 #!/usr/bin/env bash
-# What the command line says and takes, as people type it:  cli_words_test.sh PROGRAM
+# End-to-end tests of the words of the command line:  cli_words_test.sh PROGRAM, as cli_test.sh
+# Proves that it understands what people type (numbers with commas, several fields, keys as
+# arguments), that its messages say what is wrong and what to do, and that help and completions
+# are complete.  A check fails when the text of a message changes.
 . "$(dirname "$0")/cli_helpers.sh"
 
+# 'add' changes the file itself: the inode stays, and a full filter keeps what is in.
 test_add_is_in_place() {
     run build -n 1000 -p 1e-6 --seed 1 -o f keys
     ls -i f >inode
@@ -17,6 +21,7 @@ test_add_is_in_place() {
     works verify f
 }
 
+# With --rewrite a new file replaces the old one; kinds that cannot share a file do so always.
 test_add_rewrites() {
     local kind
     run build -n 1000 --seed 1 -o f keys
@@ -37,7 +42,8 @@ test_add_rewrites() {
     fi
 }
 
-# What a process had added before it died is in; the next add writes the checksums.
+# Keys that a process had added before it was killed are in.  The file has no checksums then;
+# the next add writes them.
 test_add_dies() {
     run build -q -n 1000 -p 1e-9 -o f keys
     begins add -q f
@@ -51,6 +57,7 @@ test_add_dies() {
     works verify f
 }
 
+# After a signal the numbers so far are printed.
 test_interrupted_query() {
     run build -n 100 -p 1e-12 -o f keys
     interrupted INT 10 "interrupted; 10 keys were asked, 10 are perhaps in f" query f
@@ -61,6 +68,7 @@ test_interrupted_query() {
     interrupted TERM 10 "interrupted; 10 keys were asked, 10 are perhaps in g" count g
 }
 
+# -q: no summary; --any: no output at all, only the exit status.
 test_quiet() {
     quietly build -q -n 100 -p 1e-12 --count -o f keys
     matches keys query -q f keys
@@ -77,6 +85,7 @@ test_quiet() {
     refuses "--label: prints every key: leave out -c" query -q --label -c f keys
 }
 
+# The byte at offset 4100 lies in the first page of the body, which begins at 4096.
 test_common_options() {
     run build -q -n 100 --count -o f keys
     shows '"ok":true,"pages":1,"damaged":0' verify --json f
@@ -86,6 +95,7 @@ test_common_options() {
     shows '^perhaps [0-9]+\.[0-9]+\.[0-9]+' -V
 }
 
+# A misspelt verb or option gets a suggestion; options of other tools get the right one.
 test_did_you_mean() {
     refuses "quary: no such verb: did you mean 'query'?" quary f
     refuses "dedupe: no such verb: did you mean 'dedup'?" dedupe
@@ -99,6 +109,7 @@ test_did_you_mean() {
     check "dedup -d ,: says how" says "--delimiter"
 }
 
+# Commas must stand before groups of three digits; B, kB and so on are taken as units.
 test_numbers_of_people() {
     local value
     for value in 1,000,000 1MB 1000kb 1,000k 1000KB; do
@@ -112,6 +123,7 @@ test_numbers_of_people() {
 # narrow NAME: what was printed fits a terminal of 80 columns.
 narrow() { check "$1: 79 columns" not grep -qE '^.{80}' out; }
 
+# The help of a verb shows at most 13 options and says how many more there are.
 test_help_is_short() {
     local verb
     run help
@@ -130,6 +142,7 @@ test_help_is_short() {
     done
 }
 
+# Zeros behind packed data are ignored, since tapes add them; other bytes are an error.
 test_padding() {
     local tool
     run build -q -n 100 -p 1e-12 -o f keys
@@ -142,6 +155,8 @@ test_padding() {
     done
 }
 
+# Archives, files of other packers and filters are no lines of keys.  They are refused before
+# any work; --raw takes their bytes as lines all the same.
 test_not_lines() {
     local verb
     run build -q -n 100 -p 1e-12 -o f keys
@@ -166,6 +181,8 @@ test_not_lines() {
     writes $'0\n' query -c h a.gz
 }
 
+# Lines without the field are skipped and counted, by any number of threads; if no line has it,
+# that is an error.
 test_short_lines() {
     local j verb
     printf 'a 1\nx\nb 2\ny\n\nc 3\n' >in
@@ -191,6 +208,7 @@ test_short_lines() {
     check "lines without a time are counted" says "2 lines skipped: in:2 has no time in its --time-field"
 }
 
+# A key of several fields has them in the given order, joined by the delimiter.
 test_several_fields() {
     local value
     printf 'a,b,c,d,e\n' >in
@@ -208,6 +226,7 @@ test_several_fields() {
     ends 1 query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
 }
 
+# Several filters are asked in one pass; --label says which of them hold a key.
 test_several_filters() {
     local j
     run build -q -n 100 -p 1e-12 -o odd <(printf '1\n3\n')
@@ -233,6 +252,7 @@ test_several_filters() {
     refuses "-f : empty" query -f "" keys
 }
 
+# A key given by --key is taken whole, and stands in place of the inputs.
 test_keys_as_arguments() {
     reports "2 keys into f" build -n 100 -p 1e-12 -o f --key apple --key 'two words'
     writes $'apple\ntwo words\n' query f --key apple --key stone --key 'two words'
@@ -247,6 +267,8 @@ test_keys_as_arguments() {
     writes $'APPLE\n' query --ignore-case f --key APPLE
 }
 
+# --wait waits while another process changes the filter; a minute is enough for the other to
+# end.
 test_wait() {
     local waiter value
     seq 10 >in
@@ -268,13 +290,14 @@ test_wait() {
     done
 }
 
-# completed WORD...: what bash offers for the last word.
+# completed WORD...: prints what bash offers for the last word.
 completed() {
     COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
     _perhaps
     echo "${COMPREPLY[*]}"
 }
 
+# The scripts of all three shells are checked where the shell is installed.
 test_completions() {
     local shell verb option
     refuses "tcsh: no shell that completions are made for" help --completion tcsh

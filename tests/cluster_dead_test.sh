@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# One server is dead: what is asked of the others is answered:  cluster_dead_test.sh DRIVER
+# One of three servers is dead, and the cluster serves the slots of the others:
+# cluster_dead_test.sh DRIVER
+# Proves that queries of keys on the other servers are answered, that queries of keys on the
+# dead one are errors, and that no key is denied that is in.
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 0 --cluster-require-full-coverage no || exit 1
 heal
@@ -8,7 +11,7 @@ dead=2
 KEYS=90 # of which about a third is on each server
 ASKING='patience=50ms'
 
-# name_on SERVER PREFIX: a name of a filter whose description is there.
+# name_on SERVER PREFIX: prints a name of a filter whose description lies on this server.
 name_on() {
     local i
     for i in $(seq 50); do
@@ -21,7 +24,8 @@ fill() { # NAME [SETTING...]
     succeeds "add" add "$1" count=$KEYS
 }
 
-# Somebody has it open since before: ask NAME; then end_ask NAME.
+# ask NAME: starts a process that has the filter open before the server dies, and then asks for
+# one key a call.  end_ask NAME waits for it and puts its output into out.
 declare -A go asker
 ask() {
     mkfifo "go$1"
@@ -38,15 +42,17 @@ end_ask() {
     cp "asked$1" out
 }
 
-answers() { # NAME
+# answers NAME: checks the last run.  About a third of the keys lies on each server; the bounds
+# are far enough from that for chance.
+answers() {
     check "$1: of the others: $(tail -n 1 out)" [ "$(told asked)" -ge $((KEYS / 3)) ]
     check "$1: of the dead one" above failed $((KEYS / 6))
     check "$1: none is denied" is denied 0
 }
 
-# Of small filters all partitions that are asked are looked at; of large ones some in turn.  A
-# filter that grows may have a layer that nobody knows, where its description is out of reach:
-# what is there is told yet.
+# In a small filter the client checks every partition that it asks; in a large one some in
+# turn.  A filter that grows may have layers that the client does not know while the description
+# is out of reach; keys that it finds in the known layers are told all the same.
 test_one_is_dead() {
     local names=() name
     for name in 0 $dead; do

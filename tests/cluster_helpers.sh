@@ -1,19 +1,21 @@
 # What the tests of the cluster client on real servers share; sourced by cluster_*_test.sh DRIVER.
+# DRIVER is cluster_driver.  Each call of it prints lines of JSON, the last of which is checked.
+# A server is named by its index in PORTS and PIDS.
 here=$(realpath "$(dirname "$0")")
 . "$here/cli_helpers.sh"
 . "$here/servers.sh"
 
-# Replicas catch up at once; what was killed may be replaced however long it was away.
+# Replicas get their copy at once, and a replica may take over however long it had no master.
 SETTINGS=(--repl-diskless-sync-delay 0 --cluster-replica-validity-factor 0)
 
 # ---- The driver ----------------------------------------------------------------------------
 
-entry=0 # the server that addresses name
+entry=0 # the server whose port stands in addresses
 
-# url NAME [SETTINGS]
+# url NAME [SETTINGS]: prints the address of a filter.
 url() { echo "redis://127.0.0.1:${PORTS[entry]}/$1${2:+?$2}"; }
 
-# drive VERB NAME[?SETTINGS] [NAME=VALUE...]
+# drive VERB NAME[?SETTINGS] [NAME=VALUE...]: runs the driver.
 drive() {
     local verb=$1 name=${2%%\?*} settings=
     [ "$name" = "$2" ] || settings=${2#*\?}
@@ -21,7 +23,7 @@ drive() {
     run "$verb" "$(url "$name" "$settings")" "$@"
 }
 
-# told NAME: what the driver printed of it last; of what it does not print, 0.
+# told NAME: prints this number of the driver's last line; 0 if the line does not have it.
 told() {
     local line number
     line=$(tail -n 1 out)
@@ -32,13 +34,14 @@ told() {
 is() { [ "$(told "$1")" = "$2" ]; } # NAME NUMBER
 above() { [ "$(told "$1")" -gt "$2" ]; } # NAME NUMBER
 
-# gives ERROR: the last run ended with it, and with one line that says so.
+# gives ERROR: whether the last run ended with this error ("none" for success) and a status that
+# fits.
 gives() {
     tail -n 1 out | grep -q "^{\"error\":\"$1\"" && [ "$status" -eq "$([ "$1" = none ]; echo $?)" ]
 }
 mentions() { tail -n 1 out | grep -qiE "\"problem\":\"[^\"]*$1"; }
 
-# succeeds NAME VERB...: drives, which must succeed.
+# succeeds NAME VERB...: runs the driver, which must succeed.
 succeeds() {
     local name=$1
     shift
@@ -46,14 +49,15 @@ succeeds() {
     check "$name: $(tail -n 1 out)" gives none
 }
 
-# filled NAME NUMBER SETTING...: makes one and adds so many keys, which the file keys tells.
+# filled NAME NUMBER SETTING...: makes a filter, adds so many keys, and writes their number to
+# the file keys.
 filled() {
     succeeds "create" create "$1" "${@:3}"
     succeeds "add" add "$1" count="$2"
     echo "$2" >keys
 }
 
-# fails NAME ERROR VERB...: drives, which must end with this error.
+# fails NAME ERROR VERB...: runs the driver, which must end with this error.
 fails() {
     local name=$1 error=$2
     shift 2
@@ -61,8 +65,8 @@ fails() {
     check "$name: $(tail -n 1 out)" gives "$error"
 }
 
-# all_there NAME[?SETTINGS] [NUMBER]: none of the keys that were acknowledged is denied: so many, or
-# those that the file keys tells.
+# all_there NAME[?SETTINGS] [NUMBER]: asks for all acknowledged keys (so many, or as many as the
+# file keys tells); none of them may be denied.
 all_there() {
     [ $# -eq 1 ] || echo "$2" >keys
     drive ask "$1" keys=keys
@@ -72,7 +76,8 @@ all_there() {
 
 # ---- A crowd that adds and asks while something happens --------------------------------------
 
-# start_crowd NAME[?SETTINGS] [NAME=VALUE...]: those keys are in that $added says, of each adder.
+# start_crowd NAME[?SETTINGS] [NAME=VALUE...]: starts the driver's verb 'run' as process $crowd.
+# $added tells how many keys of each adder are in already, a line for each.
 start_crowd() {
     local name=${1%%\?*} settings=
     [ "$name" = "$1" ] || settings=${1#*\?}
@@ -85,7 +90,8 @@ start_crowd() {
 acknowledged() { tail -n 2 crowd | sed -n 's/.*"acknowledged":\([0-9]*\).*"errors".*/\1/p' | tail -n 1; }
 crowd_is_at() { [ "$(acknowledged || echo 0)" -ge "$1" ] 2>/dev/null; }
 
-# crowd_adds NUMBER: waits until so many more keys have been acknowledged.
+# crowd_adds NUMBER: waits until so many more keys have been acknowledged, and fails if that
+# takes a minute.
 crowd_adds() {
     local from
     until_true [ -s crowd ]
@@ -95,7 +101,8 @@ crowd_adds() {
         crowd_is_at $((${from:-0} + $1))
 }
 
-# Ends it; what it printed last is in out, for told.
+# Ends the crowd, of whose keys none may have been denied.  Its last line is in out, for 'told'.
+# Status 3 of the driver means that a key was denied.
 stop_crowd() {
     kill -TERM $crowd
     wait $crowd
@@ -108,15 +115,16 @@ stop_crowd() {
     check "keys were asked" above asked 0
 }
 
-# only_errors ERROR...: of all that the crowd met.
+# only_errors ERROR...: the crowd has met no other errors.
 only_errors() {
     local sum=0 error
     for error; do sum=$((sum + $(told "$error"))); done
     check "no errors but $*: $(sort -u err | head -n 5)" is errors $sum
 }
 
-# Somebody who has had a filter open since before something happens: open_asker NAME; then a line to
-# file descriptor 5 makes it ask; then end_asker.  Or open_asker NAME VERB [NAME=VALUE...].
+# open_asker NAME [VERB [NAME=VALUE...]]: starts a process that has the filter open before
+# something happens.  A line to file descriptor 5 makes it ask; end_asker waits for it and puts
+# its output into out.
 open_asker() {
     local name=$1
     shift
@@ -137,7 +145,7 @@ end_asker() {
 
 # ---- Servers -------------------------------------------------------------------------------
 
-# within SECONDS COMMAND...: waits that long for it to succeed.
+# within SECONDS COMMAND...: repeats the command until it succeeds, for at most so long.
 within() {
     local end=$((SECONDS + $1))
     shift
@@ -149,7 +157,7 @@ within() {
 }
 
 is_up() { kill -0 "${PIDS[$1]}" 2>/dev/null; }
-# One that is stopped says nothing.
+# role I: prints "master" or "slave"; nothing if the server is stopped or gone.
 role() { timeout 2 "$SERVER_CLI" -p "${PORTS[$1]}" role 2>/dev/null | head -n 1; }
 is_master() { [ "$(role "$1")" = master ]; }
 id_of() { server_cli "$1" cluster myid; }
@@ -160,7 +168,7 @@ index_of_port() {
     done
 }
 
-# replica_of I: the index of its first replica.
+# replica_of I: prints the index of the first replica of server I.
 replica_of() {
     local port
     port=$(server_cli "$1" cluster nodes |
@@ -175,12 +183,12 @@ masters() {
     done
 }
 
-# enter_elsewhere I: addresses name a server that stays up while I does not.
+# enter_elsewhere I: makes addresses name another server than I, which is going to be down.
 enter_elsewhere() {
     [ "$entry" -ne "$1" ] || entry=$(masters | grep -vx "$1" | head -n 1)
 }
 
-# takes_over OLD: its replica, which is in $new, becomes the master.
+# takes_over OLD: waits until the replica of OLD, which is $new, has become the master.
 takes_over() {
     enter_elsewhere "$1"
     check "its replica takes over" within 30 is_master "$new"
@@ -188,7 +196,7 @@ takes_over() {
 
 slot_of() { server_cli "$entry" cluster keyslot "$1"; }
 
-# owner_of KEY: the index of the master that has its slot.
+# owner_of KEY: prints the index of the master that owns the slot of the key.
 owner_of() {
     local slot port
     slot=$(slot_of "$1")
@@ -200,7 +208,8 @@ owner_of() {
     index_of_port "$port"
 }
 
-# All that run know all slots, and who is whose replica; and replicas have caught up.
+# Whether all servers that run know the owners of all slots and the same number of replicas, and
+# all replicas have caught up with their masters.
 is_whole() {
     local i replicas=0
     rm -f view[0-9]*
@@ -219,7 +228,7 @@ is_whole() {
 }
 heal() { check "the cluster becomes whole" within 60 is_whole; }
 
-# cluster_does NAME ARGUMENT...: redis-cli --cluster does it.
+# cluster_does NAME ARGUMENT...: redis-cli --cluster must succeed.
 cluster_does() {
     local name=$1
     shift
@@ -232,14 +241,14 @@ move_slots() { # FROM TO NUMBER
         --cluster-to "$(id_of "$2")" --cluster-slots "$3" --cluster-yes
 }
 
-# taken_over KEY I: whether its slot has another master than server I.
+# taken_over KEY I: whether the slot of the key has another master than server I by now.
 taken_over() {
     local owner
     owner=$(owner_of "$1")
     [ -n "$owner" ] && [ "$owner" != "$2" ] && is_master "$owner"
 }
 
-# errorstat NAME: how many such errors all servers have given so far.
+# errorstat NAME: prints how many such errors all servers have given so far.
 errorstat() {
     local i
     for i in "${!PORTS[@]}"; do

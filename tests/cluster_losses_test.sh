@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# What servers lose, refuse or do not answer is an error that says what to do, and never a "no":
-# cluster_losses_test.sh DRIVER
+# Servers that lose data, refuse or do not answer:  cluster_losses_test.sh DRIVER
+# Proves that each of these is an error whose text says what to do, and never the answer "no"
+# for a key that was added.  It also checks the rights that each verb needs (doc/CLUSTER.md).
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 0 "${SETTINGS[@]}" || exit 1
 heal
 
-# with_single CONFIG...: what follows in this test talks to a server alone.
+# with_single CONFIG...: starts a server without a cluster, to which the rest of the test talks.
+# end_single ends it.
 with_single() {
     servers_start_single "$@" || exit 1
     entry=$((${#PORTS[@]} - 1))
@@ -16,19 +18,22 @@ end_single() {
     entry=0
 }
 
-# partitions SERVER NAME [NUMBER]: the Redis keys of those that it has.
+# partitions SERVER NAME [NUMBER]: prints the Redis keys of the filter's partitions on the
+# server.
 partitions() { server_cli "$1" --scan --pattern "perhaps:{$2/${3:-*}}*"; }
 
-# remove_partition NAME NUMBER: sets $node and $key.
+# remove_partition NAME NUMBER: deletes a partition; sets $node and $key to where it was.
 remove_partition() {
     node=$(owner_of "perhaps:{$1/$2}")
     key=$(partitions "$node" "$1" "$2")
     check "partition $2 was there: $key" [ "$(server_cli "$node" del "$key")" = 1 ]
 }
 
-# ---- A part is lost ----------------------------------------------------------------------------
+# ---- A part is lost
+# ----------------------------------------------------------------------------
 
-# Beside a crowd: whoever adds to what is not there any more must not make it look as if it were.
+# A server loses everything while clients add and ask.  An add to a partition that is gone makes
+# a new one, which must not be taken for the old one.
 test_flushall() {
     succeeds "create" create flushed capacity=3000000 fpr=1e-4 partitions=1024
     start_crowd flushed adders=2 askers=3
@@ -46,6 +51,7 @@ test_flushall() {
     succeeds "create" create flushed capacity=1000 fpr=1e-4
 }
 
+# One partition is deleted: every call tells so, also one by a client that had the filter open.
 test_partition_is_deleted() {
     local node key
     filled deleted 20000 capacity=1000000 fpr=1e-4 partitions=64
@@ -65,7 +71,8 @@ test_partition_is_deleted() {
     succeeds "delete" delete deleted
 }
 
-# Who adds to a partition that is not there makes one of zeros, and may die before noticing.
+# A client that adds to a partition that is gone makes one of zeros, and may die before it
+# notices.  Others must notice then.
 test_partition_of_zeros() {
     local node key nbytes
     filled zeros 20000 capacity=1000000 fpr=1e-4 partitions=64
@@ -81,7 +88,8 @@ test_partition_of_zeros() {
     succeeds "delete" delete zeros
 }
 
-# Many keys at once to a small filter fill what they made of a lost partition like a real one.
+# Large batches fill the partition that they made anew, until it looks like a real one.  The
+# loss must be noticed all the same.
 test_partition_is_deleted_beside_a_crowd() {
     local node key adders
     filled beside 40000 capacity=100000 fpr=1e-4 partitions=64
@@ -99,7 +107,8 @@ test_partition_is_deleted_beside_a_crowd() {
     succeeds "delete" delete beside
 }
 
-# A crowd that has it open while it is deleted, and made anew, of another size.
+# Clients have a filter open while it is deleted and made anew with another size.  They must not
+# use the new filter with the old layout.
 test_deleted_and_made_anew() {
     local i
     succeeds "create" create anew capacity=3000000 fpr=1e-4 partitions=256
@@ -113,7 +122,7 @@ test_deleted_and_made_anew() {
     wait $crowd
     cp crowd out
     cp crowd_err err
-    # what was added before it was deleted is gone, rightly; but who has the old one open is told so
+    # The keys of the deleted filter are gone, rightly; but its users get an error, and no "no".
     check "nothing is denied by those who have the old one open: $(tail -n 1 out)" is denied 0
     only_errors LOST MISSING CHANGED
     succeeds "open" open anew
@@ -123,9 +132,11 @@ test_deleted_and_made_anew() {
     succeeds "delete" delete anew
 }
 
-# ---- What is not a filter, or not whole -----------------------------------------------------------
+# ---- What is not a filter, or not whole
+# -----------------------------------------------------------
 
-# What verify finds out about a filter is said of the one that is open, and changes nothing.
+# 'verify' and statistics tell what has become of the filter that is open; a later call may
+# succeed again when the description is back.
 test_verify_of_a_stale_handle() {
     local node
     filled stale 100 capacity=1000
@@ -148,12 +159,13 @@ test_verify_of_a_stale_handle() {
     check "stats says the same" grep -q '"stats":"CHANGED"' <(tail -n 1 out)
 }
 
-# with_comma VERB...: drives in a locale where numbers have a comma.
+# with_comma VERB...: runs the driver in a locale where numbers have a decimal comma.
 with_comma() {
     LC_ALL=de_DE.UTF-8 drive "$@"
     check "with a decimal comma: $1: $(tail -n 1 out)" gives none
 }
 
+# A client with a decimal comma and one with a point use the same filter.
 test_decimal_comma() {
     LC_ALL=de_DE.UTF-8 "$program" 2>comma
     if grep -q 'no such locale' comma; then
@@ -174,6 +186,7 @@ test_decimal_comma() {
     with_comma delete comma
 }
 
+# Names without a filter, names that are taken, and a name that is another program's string.
 test_missing_and_taken() {
     fails "open" MISSING open nothing
     fails "delete" MISSING delete nothing
@@ -190,9 +203,10 @@ test_missing_and_taken() {
         [ "$(server_cli "$(owner_of 'perhaps:{text}')" get 'perhaps:{text}')" = hello ]
 }
 
-: "${ROUNDS:=10}"
+: "${ROUNDS:=10}" # how often a process is killed
 
-# The process that makes it is killed at various moments.
+# The process that makes a filter is killed at various moments: what it leaves is told as
+# unfinished, and can be deleted.
 test_half_created() {
     local i pid unfinished=0
     for i in $(seq $ROUNDS); do
@@ -221,7 +235,8 @@ test_half_created() {
     succeeds "delete" delete half
 }
 
-# ---- Servers that do not answer, or refuse -----------------------------------------------------------
+# ---- Servers that do not answer, or refuse
+# -----------------------------------------------------------
 
 test_unreachable() {
     with_single
@@ -235,12 +250,12 @@ test_unreachable() {
     kill -CONT "${PIDS[entry]}"
     fails "it answers" MISSING open f
     end_single
-    # a cluster's bus speaks another protocol, and hangs up
+    # The port of a cluster's bus speaks another protocol, and hangs up.
     run open "redis://127.0.0.1:$((PORTS[0] + 10000))/f?timeout=300ms&patience=500ms"
     check "no redis: $(tail -n 1 out)" eval 'gives UNREACHABLE || gives PROTOCOL'
 }
 
-# A hang of a node in the middle, for longer than patience lasts.
+# A node hangs for longer than the patience: an error; when it goes on, all keys are there.
 test_patience_ends() {
     local node
     filled patience 1000 capacity=100000 partitions=64
@@ -266,7 +281,7 @@ test_password() {
     end_single
 }
 
-# with_rights COMMANDS VERB...: drives as a user who may do that alone.
+# with_rights COMMANDS VERB...: runs the driver as a user who may use these commands only.
 with_rights() {
     local commands
     read -ra commands <<<"$1"
@@ -275,7 +290,8 @@ with_rights() {
     run "$2" "redis://limited:secret@127.0.0.1:${PORTS[entry]}/$3" "${@:4}"
 }
 
-# needs VERB COMMANDS NAME...: these suffice, and each of them is needed.
+# needs VERB COMMANDS NAME...: checks that these commands suffice and that each of them is
+# needed.
 needs() {
     local verb=$1 all=$2 one
     shift 2
@@ -287,7 +303,7 @@ needs() {
     check "$verb: $(tail -n 1 out)" gives none
 }
 
-# What doc/CLUSTER.md says of the rights that a verb needs.
+# The rights that each verb needs, as doc/CLUSTER.md lists them.
 test_rights() {
     local open='cluster|slots hgetall strlen'
     with_single
@@ -315,7 +331,7 @@ test_rights() {
     end_single
 }
 
-# The same of Redisson's filters, and what it says of a string that is lost.
+# The rights for Redisson's filters.  A lost filter of Redisson cannot be noticed: it is zeros.
 test_redisson() {
     local foreign='foreign?layout=redisson'
     with_single
@@ -331,6 +347,7 @@ test_redisson() {
     end_single
 }
 
+# A server without memory refuses; what was acknowledged is in, and with more memory adds go on.
 test_memory_is_full() {
     with_single --maxmemory 3mb --maxmemory-policy noeviction
     fails "create" SERVER_FULL create full capacity=100000000 fpr=1e-4
@@ -349,7 +366,9 @@ test_memory_is_full() {
     end_single
 }
 
-# Keys that a server would drop when its memory is full: the filter would be lost without notice.
+# A server that would evict keys when its memory is full is refused: parts of the filter would
+# be lost without notice.  volatile-lru evicts only keys with a time to live, which we do not
+# set.
 test_eviction() {
     with_single --maxmemory 50mb --maxmemory-policy allkeys-lru
     drive create evicted capacity=100000
@@ -360,6 +379,7 @@ test_eviction() {
     end_single
 }
 
+# Writes that want a replica, on a server that has none.
 test_too_few_replicas() {
     with_single --min-replicas-to-write 1
     drive create 'lonely?patience=500ms' capacity=1000
@@ -371,14 +391,15 @@ test_too_few_replicas() {
     end_single
 }
 
-# replicas_wanted NUMBER SERVER...: fewer, and they refuse to be written to.
+# replicas_wanted NUMBER SERVER...: with fewer replicas these servers refuse writes.
 replicas_wanted() {
     local number=$1 i
     shift
     for i in "$@"; do server_cli "$i" config set min-replicas-to-write "$number" >/dev/null; done
 }
 
-# Only keys that are in, or may be, count.
+# An add reserves room before it writes.  When a server refuses, the room is given back: only
+# keys that are in count.
 test_failed_adds_give_back() {
     local description other i
     succeeds "create" create refused capacity=1000 fpr=1e-6 partitions=8
@@ -396,7 +417,7 @@ test_failed_adds_give_back() {
     check "it was none of the description's" [ $other -ne $description ]
 }
 
-# A client that lives on gives back later what it could not.
+# If the room cannot be given back at once, a client that goes on does it later.
 test_failed_adds_give_back_later() {
     local i all
     succeeds "create" create later capacity=1000000 fpr=1e-9 partitions=64
@@ -415,6 +436,7 @@ test_failed_adds_give_back_later() {
     check "none but those that are in count: $all, $(tail -n 1 out)" is keys "$all"
 }
 
+# A replica answers queries, and refuses writes.
 test_read_only_replica() {
     local master
     with_single --repl-diskless-sync-delay 0
@@ -432,6 +454,8 @@ test_read_only_replica() {
     end_single
 }
 
+# A slot that no node owns: an error after the patience; and a client that waits goes on when
+# the slot is served again.
 test_cluster_is_down() {
     local slot node
     filled down 5000 capacity=100000 partitions=512

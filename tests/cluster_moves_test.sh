@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# A filter on a cluster whose slots move and whose nodes end, hang and come back, while clients add
-# and ask:  cluster_moves_test.sh DRIVER
+# A cluster whose slots move and whose nodes end, hang and come back, while clients add and ask:
+# cluster_moves_test.sh DRIVER
+# Proves that clients follow: no acknowledged key is denied, and no call fails except where the
+# test says so.  Where a master is lost, clients use acknowledge=1, since Redis itself may lose
+# what only the master had.
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal
 
+# Slots move in a circle through all masters: the client must follow MOVED and ASK.
 test_slots_move() {
     local moved asked m=($(masters))
     succeeds "create" create moves capacity=3000000 fpr=1e-4 partitions=4096
@@ -23,7 +27,7 @@ test_slots_move() {
     all_there moves
 }
 
-# Of one slot some keys have gone to the other node, and the others have not.
+# A slot is on its way: some of its keys lie on the new node and the others on the old one.
 test_slot_between_nodes() {
     local key from to slot asked
     filled between 1000 capacity=200 fpr=1e-6 grow=1 partitions=1
@@ -53,12 +57,13 @@ move_key() { # FROM TO KEY
     check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
 }
 
-# redis-cli overlooks a node of which another one has not heard for a moment.
+# leaves I: removes a node.  To be repeated: redis-cli overlooks a node of which another one has
+# not heard for a moment.
 leaves() {
     "$SERVER_CLI" --cluster del-node "127.0.0.1:${PORTS[entry]}" "$(id_of "$1")" >cluster_out 2>&1
 }
 
-# It gets a part, and is removed again.
+# A new node joins, gets a part of the slots, gives it back and leaves.
 test_node_comes_and_goes() {
     local new m=($(masters))
     succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
@@ -84,6 +89,7 @@ test_node_comes_and_goes() {
     all_there added
 }
 
+# All connections of one server after the other are closed: the client sends again.
 test_connections_break() {
     local i m=($(masters))
     succeeds "create" create breaks capacity=3000000 fpr=1e-4
@@ -99,6 +105,7 @@ test_connections_break() {
     all_there breaks
 }
 
+# With replicas=yes replicas answer queries.
 test_replicas_answer() {
     local node
     succeeds "create" create answered capacity=100000 fpr=1e-4
@@ -111,7 +118,7 @@ test_replicas_answer() {
     check "and answered" [ "$(server_cli "$node" info errorstats | grep -c MOVED)" = 0 ]
 }
 
-# The server that was asked first stays, as a replica.
+# A failover by hand: the server whose address the client has becomes a replica.
 test_failover_by_hand() {
     local old new
     entry=$(masters | head -n 1)
@@ -122,7 +129,7 @@ test_failover_by_hand() {
     server_cli "$new" cluster failover >/dev/null
     check "it becomes master" within 30 is_master "$new"
     crowd_adds 2000
-    server_cli "$new" client kill type normal skipme yes >/dev/null # so that the map is asked for
+    server_cli "$new" client kill type normal skipme yes >/dev/null # clients then read the map
     crowd_adds 2000
     stop_crowd
     only_errors
@@ -130,8 +137,10 @@ test_failover_by_hand() {
     all_there by_hand
 }
 
-# ---- Masters that end, hang and come back ------------------------------------------------------
+# ---- Masters that end, hang and come back
+# ------------------------------------------------------
 
+# Its replica takes over; acknowledged keys are all there.
 test_master_is_killed() {
     local old new
     succeeds "create" create killed capacity=3000000 fpr=1e-4 partitions=1024
@@ -148,6 +157,7 @@ test_master_is_killed() {
     all_there killed
 }
 
+# Less than the node timeout of 2 s: no replica takes over, and clients wait.
 test_master_hangs_shortly() {
     local node
     succeeds "create" create short capacity=3000000 fpr=1e-4 partitions=1024
@@ -164,7 +174,7 @@ test_master_hangs_shortly() {
     all_there short
 }
 
-# The replica takes over; and the old master, when it goes on, becomes a replica.
+# A master hangs until its replica has taken over; when it goes on, it becomes a replica.
 test_master_hangs_long() {
     local old new
     succeeds "create" create long capacity=3000000 fpr=1e-4 partitions=1024
@@ -182,8 +192,8 @@ test_master_hangs_long() {
     all_there long
 }
 
-# Who has a connection to the old master from before asks it in the moment in which it goes on,
-# and does not know yet that it was replaced.
+# A client asks the old master over an old connection, in the moment in which that goes on and
+# does not know yet that it was replaced.  It must not get an answer from the old data.
 test_old_master_is_asked() {
     local old new
     filled stale 1000 capacity=100000 fpr=1e-9 partitions=64
@@ -194,7 +204,7 @@ test_old_master_is_asked() {
     succeeds "add to the new master" add stale first=1000 count=5000
     printf '6000\n' >keys
     echo >&5
-    sleep 0.2 # the questions to the old master wait in its socket
+    sleep 0.2 # so that the queries wait in the socket of the old master
     kill -CONT "${PIDS[old]}"
     end_asker
     check "nothing is denied: $(tail -n 1 out)" gives none
@@ -204,7 +214,8 @@ test_old_master_is_asked() {
     all_there stale
 }
 
-# name_apart PREFIX: the name of a filter whose description and partition 0 are on different nodes.
+# name_apart PREFIX: prints the name of a filter whose description and partition 0 lie on
+# different nodes.
 name_apart() {
     local name
     for name in "$1"{1..50}; do
@@ -213,7 +224,9 @@ name_apart() {
     echo "$name"
 }
 
-# That a layer is ready must not be lost with the node that was told so, or all keys in it are.
+# The mark that a new layer is ready lies in the description.  If it were lost with its node,
+# all keys in that layer would be denied: so growth, too, waits until a replica has acknowledged
+# it.
 test_growth_is_acknowledged() {
     local name old new
     name=$(name_apart growth)
@@ -221,7 +234,7 @@ test_growth_is_acknowledged() {
     succeeds "create" create "$name" capacity=100 fpr=1e-9 grow=1 partitions=1
     succeeds "add" add "$name?acknowledge=1" count=50
     kill -STOP "${PIDS[new]}"
-    server_cli "$old" client kill type replica >/dev/null # what is sent now it will never get
+    server_cli "$old" client kill type replica >/dev/null # it gets nothing from now on
     drive add "$name?acknowledge=1&timeout=500ms&patience=1s" first=50 count=1000 batch=10
     check "it cannot grow: $(tail -n 1 out)" gives REPLICAS
     printf '%s\n' $((50 + $(told added))) >keys
@@ -235,7 +248,8 @@ test_growth_is_acknowledged() {
     all_there "$name" $(($(cat keys) + 1000))
 }
 
-# It has lost its part, and its replica takes that over before anybody notices that it was away.
+# A master restarts without its data so fast that no replica takes over, and its replica copies
+# the empty data.  The loss must be noticed.
 test_master_comes_back_empty() {
     local name node
     name=$(name_apart empty)
@@ -258,7 +272,7 @@ test_master_comes_back_empty() {
     check "all were new" above told_new 990
 }
 
-# What it is, is lost, and its partitions are not.
+# The description of a filter is lost, and its partitions are not.
 test_description_is_lost() {
     local name node
     name=$(name_apart nameless)

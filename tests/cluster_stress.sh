@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# One fault after the other on a cluster while clients add and ask:  cluster_stress.sh DRIVER [SECONDS]
-# Prints what was done and what came of it; exit status 1 if a key was denied that had been
-# acknowledged by the replica, or if anything does not recover.  Each run draws another seed.
+# Random faults, one after the other, on a cluster while clients add and ask:
+# cluster_stress.sh DRIVER [SECONDS]
+# Prints which faults it made and what the clients saw.  Exit status 1 if a key was denied
+# that a replica had acknowledged, or if something does not recover.  Each run draws another
+# seed.
 duration=${2:-300} # of each of two runs
 : "${PERHAPS_TEST_SEED:=fresh}"
 . "$(dirname "$0")/cluster_helpers.sh"
@@ -57,7 +59,7 @@ fault_hang_long() {
     check "the old master becomes a replica" within 30 not is_master "$old"
 }
 
-fault_failover() { # by hand: both take part
+fault_failover() { # by hand: master and replica both take part, and no write is lost
     local replica
     replica=$(replica_of "$(a_master)")
     server_cli "$replica" cluster failover >/dev/null
@@ -73,7 +75,8 @@ fault_disconnect() {
 
 faults=(move move kill kill_replica hang hang_long failover disconnect)
 
-# chaos NAME?SETTINGS: until the time is over.
+# chaos: makes random faults until the time is over; after each, the cluster must become whole
+# and the crowd must go on.
 declare -A times
 chaos() {
     local end=$((SECONDS + duration)) fault
@@ -88,7 +91,7 @@ chaos() {
     echo "faults: $(for fault in "${!times[@]}"; do echo -n "$fault ${times[$fault]}  "; done)"
 }
 
-# From few keys on, so that it grows meanwhile.
+# The filter begins small, so that it grows during the faults.
 succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
 start_crowd "chaos?acknowledge=1" adders=3 askers=3
 crowd_adds 5000
@@ -100,8 +103,8 @@ all_there chaos
 echo "at the end: $(tail -n 1 out)"
 succeeds "delete" delete chaos
 
-# A replica of the node that a slot has just left may still have it, as it was: how often that
-# denies what came last is measured, and no promise.
+# With replicas=yes: a replica of the node that a slot has just left may still answer from its
+# old copy, and deny the newest keys.  How often that happens is printed; nothing is promised.
 succeeds "create" create chaos capacity=10000 fpr=1e-6 grow=1
 start_crowd "chaos?acknowledge=1&replicas=yes" adders=3 askers=3
 crowd_adds 5000
@@ -114,7 +117,8 @@ all_there chaos
 echo "at the end: $(tail -n 1 out)"
 succeeds "delete" delete chaos
 
-# Without acknowledge: how much is lost when a master is killed is measured, and no promise.
+# Without 'acknowledge': how many keys are lost when a master is killed is printed; nothing is
+# promised.
 for i in 1 2 3 4 5; do
     succeeds "create" create "lossy$i" capacity=3000000 fpr=1e-6
     start_crowd "lossy$i" adders=3 askers=0

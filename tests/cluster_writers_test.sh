@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Several processes add the same keys at once: of all who add one key, one is told that it was not
-# there:  cluster_writers_test.sh DRIVER
+# Several processes add the same keys at once:  cluster_writers_test.sh DRIVER
+# Proves that of all processes that add a key exactly one is told that it was new, also while
+# the filter grows, slots move, connections break and a process is killed.  Rates of 1e-13 and
+# less keep false positives out of the counts.
 . "$(dirname "$0")/cluster_helpers.sh"
 servers_start_cluster 3 0 "${SETTINGS[@]}" || exit 1
 heal
 
-# writers NAME PROCESSES KEYS [BATCH]: all add the same keys, each in an order of its own.  Ends when
-# all have ended.
+# writers NAME PROCESSES KEYS [BATCH]: so many processes add the same keys, each in its own
+# order.  Waits for all of them, and collects their output in out.
 writers() {
     local name=$1 processes=$2 keys=$3 batch=${4:-100} pids=() i
     for i in $(seq "$processes"); do
@@ -24,11 +26,11 @@ writers() {
     cat writer[0-9]* | grep '^{' >out
 }
 
-# sum NAME
+# sum NAME: prints the sum of this number over all writers.
 sum() { sed -n 's/.*"'"$1"'":\([0-9]*\).*/\1/p' out | awk '{ n += $1 } END { print n + 0 }'; }
 
-# each_once NAME KEYS: of all writers together as many were told "new" as there are keys; more only
-# by those to whom a broken connection did not tell.
+# each_once NAME KEYS: all writers together were told "new" as often as there are keys.  More is
+# allowed only for keys in doubt: those sent again after a broken connection.
 each_once() {
     local told doubtful
     told=$(sum told_new) doubtful=$(sum doubtful)
@@ -44,7 +46,7 @@ test_two_writers() {
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
 }
 
-# So that all meet on a handful of keys.
+# Batches of one key, so that all processes meet on the same few keys.
 test_small_batches() {
     succeeds "create" create small capacity=100000 fpr=1e-14 partitions=3
     writers small 8 300 1
@@ -59,7 +61,7 @@ test_eight_writers() {
     check "none was in doubt" [ "$(sum doubtful)" = 0 ]
 }
 
-# From 50 keys on, through many layers.
+# The filter begins with room for 50 keys and gets many layers.
 test_while_it_grows() {
     succeeds "create" create grows capacity=50 fpr=1e-13 grow=1
     writers grows 8 20000 37
@@ -83,7 +85,8 @@ test_while_slots_move() {
     each_once moving 20000
 }
 
-# One is killed in the middle: what it had been told is lost with it, and all keys are there.
+# One process is killed in the middle, and what it was told is lost with it.  So fewer keys may
+# be told as new, but never more, and all keys are in.
 test_writer_is_killed() {
     local victim
     succeeds "create" create killed capacity=100000 fpr=1e-13 grow=1

@@ -7,9 +7,10 @@
 #     server_cli I ARG...  redis-cli, talking to server I
 #     servers_stop         ends them all
 #
-# CONFIG is as redis-server takes it: --maxmemory 10mb.  Each call adds to PORTS and PIDS, of one
-# server each: a cluster's masters come before its replicas.  A start that fails returns 1, having
-# said why on standard error.
+# CONFIG is as redis-server takes it: --maxmemory 10mb.  Each call adds its servers to the
+# arrays PORTS and PIDS; a cluster's masters come before its replicas.  A start that fails
+# returns 1 and tells the reason on standard error.  The tests are skipped (status 77) where no
+# redis-server or valkey-server is installed.
 
 SERVER_PROGRAM=$(command -v redis-server || command -v valkey-server)
 SERVER_CLI=$(command -v redis-cli || command -v valkey-cli)
@@ -19,9 +20,9 @@ if [ -z "$SERVER_PROGRAM" ] || [ -z "$SERVER_CLI" ]; then
 fi
 
 PORTS=() PIDS=()
-server_folders=() server_configs=() # of each, the latter quoted for eval
+server_folders=() server_configs=() # of each server; the configs are quoted for eval
 
-# What the shell would do at its end stays.
+# The trap of the shell that sourced this is kept, and runs after ours.
 servers_folder=$(mktemp -d) || exit 2
 eval "set_before=($(trap -p EXIT))"
 trap "servers_stop; rm -rf '$servers_folder'; ${set_before[2]-}" EXIT
@@ -32,16 +33,17 @@ server_cli() {
     "$SERVER_CLI" --no-auth-warning -p "${PORTS[i]}" "$@"
 }
 
-# The log is asked and not the port: that might be another's, or want a password.
+# The log tells whether the server is ready.  The port would not: it may be another program's,
+# or want a password.
 server_ready() { grep -q 'Ready to accept connections' "$1/log" 2>/dev/null; }
 
-# server_run FOLDER PORT CONFIG...: sets server_pid; returns 1 if it has ended at once.  A cluster's
-# bus has the port 10000 higher.
+# server_run FOLDER PORT CONFIG...: starts a server and sets server_pid; returns 1 if the server
+# ends at once.  In a cluster a server also takes the port 10000 higher, for the bus.
 server_run() {
     local folder=$1 port=$2 tries
     shift 2
     rm -f "$folder/log"
-    # KILL, since this shell may have been killed by it
+    # When this shell dies, even by KILL, the server gets KILL.
     setpriv --pdeathsig KILL "$SERVER_PROGRAM" --bind 127.0.0.1 --port "$port" --dir "$folder" \
         --logfile "$folder/log" --save "" --appendonly no --daemonize no "$@" \
         >"$folder/out" 2>&1 </dev/null &
@@ -56,13 +58,14 @@ server_run() {
     return 1
 }
 
-# server_start CONFIG...: one more, on the first port that is free.  All ports, of the bus too, are
-# below those that the system gives to clients.
+# server_start CONFIG...: starts one more server on a port that is free.  Ports are 10000 to
+# 21999, so that these and those of the bus are below the ports that the system gives to
+# clients.
 server_start() {
     local folder port tries
     folder=$(mktemp -d "$servers_folder/XXXXXX") || return 1
     for tries in $(seq 20); do
-        port=$((10000 + SRANDOM % 12000)) # another in every run, whatever the seed
+        port=$((10000 + SRANDOM % 12000)) # does not depend on the seed of the test
         if server_run "$folder" $port "$@"; then
             PORTS+=($port) PIDS+=($server_pid)
             server_folders+=("$folder") server_configs+=("$(printf '%q ' "$@")")
@@ -83,8 +86,8 @@ server_again() {
 
 servers_start_single() { server_start "$@"; }
 
-# cluster_ready FROM: whether all servers from that one on know of all slots, and all replicas have
-# caught up with their masters.
+# cluster_ready FROM: whether all servers from that index on see all slots served, and all
+# replicas have caught up with their masters.
 cluster_ready() {
     local i
     for ((i = $1; i < ${#PORTS[@]}; i++)); do
@@ -115,7 +118,7 @@ servers_start_cluster() {
 servers_stop() {
     local pid
     for pid in "${PIDS[@]}"; do
-        kill -CONT "$pid" 2>/dev/null # a stopped one, too
+        kill -CONT "$pid" 2>/dev/null # it may be stopped
         kill -KILL "$pid" 2>/dev/null # they have nothing to keep
         wait "$pid" 2>/dev/null
     done
