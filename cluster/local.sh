@@ -1,5 +1,8 @@
 #!/bin/sh
-# local.sh up|down|status - a Redis or Valkey Cluster on this machine, to try things with.
+# local.sh up|down|status - runs a Redis or Valkey Cluster on this machine, to try things with.
+#
+# Each server has a folder that is named after its port, with its process number in 'pid'.
+# There is no other record: what runs is found out by looking at these folders.
 set -eu
 
 usage() {
@@ -29,35 +32,39 @@ fail() {
 
 # ---- One server ------------------------------------------------------------------------------
 
-# The folders of all servers that there are: their ports are their names.
+# Prints the ports of all servers, which are the names of their folders.
 ports() {
     for path in "$folder"/[1-9]*/pid; do
         [ ! -e "$path" ] || basename "$(dirname "$path")"
     done | sort -n
 }
 
-# $1: a port.  A process of this number that lives elsewhere is another one.
+# Returns whether the server of port $1 runs, and sets $pid.  If a process of this number works
+# in another folder, the server has ended and the number was given to another process.
 is_running() {
     pid=$(cat "$folder/$1/pid" 2>/dev/null) && [ -n "$pid" ] &&
         [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$folder/$1" ]
 }
 
+# Sends a command to the server of port $1.  A server that hangs must not hang this script.
 cli() {
     cli_port=$1
     shift
     timeout 5 "$program-cli" -h 127.0.0.1 -p "$cli_port" "$@" 2>/dev/null
 }
 
-# $1: port.  That what answers there is ours, and not somebody else's.
+# Returns whether the server of port $1 answers, and is ours and not somebody else's.
 answers() {
     cli "$1" info server | grep -q "^process_id:$(cat "$folder/$1/pid")"
 }
 
-# $1: port.  Why it did not start.
+# Prints the last line of the log of port $1, which says why the server did not start.
 last_words() {
     sed -n 's/^[0-9]*:[A-Z] .* [.*#-] //p' "$folder/$1/log" | tail -n 1
 }
 
+# Starts the server of port $1, and does not wait for it.  Nothing is saved to the disk, and
+# replicas get the data at once, without the usual delay of five seconds.
 start_server() {
     port=$1
     mkdir -p "$folder/$port"
@@ -69,7 +76,8 @@ start_server() {
     echo $! >"$folder/$port/pid"
 }
 
-# Waits until it answers; returns 1 if it does not.
+# Waits until the server of port $1 answers.  Returns 1 if it ends, or says nothing for ten
+# seconds.
 await_server() {
     tries=0
     until answers "$1"; do
@@ -79,7 +87,8 @@ await_server() {
     done
 }
 
-# Nothing is kept, so there is nothing to wait for but the end of the processes.
+# Stops servers and removes their folders.  All get the signal first, and are then waited for,
+# so that they end at the same time; one that has not ended after three seconds is killed.
 stop_servers() {
     for port in "$@"; do
         ! is_running "$port" || kill "$pid"
@@ -97,7 +106,8 @@ stop_servers() {
 
 # ---- The cluster -----------------------------------------------------------------------------
 
-# Starts those that do not run, and stops these again if one cannot; says why in $problem.
+# Starts the servers of these ports that do not run.  If one cannot start, stops those that it
+# has started, says why in $problem and returns 1.
 start_servers() {
     started=
     for port in "$@"; do
@@ -114,7 +124,8 @@ start_servers() {
     done
 }
 
-# Every server knows all the others, all slots are served, replicas have what their masters have.
+# Returns whether the cluster is well: every server knows all the others, all slots are served,
+# and replicas have what their masters have.
 is_well() {
     for port in "$@"; do
         facts=$(cli "$port" cluster info && cli "$port" info replication) || return 1
@@ -144,18 +155,21 @@ form_cluster() {
         fail "it could not be formed: $(tail -n 1 "$folder/create.log")"
 }
 
-# Of the ports from $1 on, as many as there are servers.
+# Prints as many ports as there are servers to be: from $1 on.
 ports_from() {
     count=$((3 * (replicas + 1)))
     [ -z "$single" ] || count=1
     seq "$1" $(($1 + count - 1))
 }
 
-# Somewhere below what the system gives to those who do not care, also 10000 above.
+# Prints a random port from 10000 to 21999.  Also the port 10000 above it, for the messages of
+# the cluster, lies below those that the system gives to programs that ask for any port.
 random_port() {
     echo $((10000 + $(od -An -N2 -tu2 /dev/urandom) % 12000))
 }
 
+# Starts the servers on ports that are free.  It tries, since a port that is looked at and found
+# free may be taken a moment later.
 start_anywhere() {
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         wanted=$(ports_from "$(random_port)")
@@ -165,13 +179,13 @@ start_anywhere() {
     fail "found no free ports: $problem"
 }
 
-# $1: running, $2: wanted
+# Fails if the ports that run ($1) are not those that are wanted ($2).
 expect_same() {
     [ "$1" = "$2" ] ||
         fail "there is one on the ports $(echo "$1" | tr '\n' ' ')in $folder ('down' stops it)"
 }
 
-# Nothing is left of what could not be made.
+# Makes a new cluster.  If that fails or is interrupted, nothing is left of it.
 make_new() {
     trap down EXIT
     trap 'exit 2' INT TERM
@@ -190,6 +204,7 @@ make_new() {
     trap - EXIT
 }
 
+# Starts servers again that have ended.
 mend() {
     # shellcheck disable=SC2086
     start_servers $1 || fail "$problem"
@@ -215,7 +230,8 @@ down() {
     [ ! -d "$folder" ] || rmdir "$folder" 2>/dev/null || true
 }
 
-# Of one server: who it is, its slots, its memory; or why it has ended.
+# Prints a line about one server: its address, process, role, slots and memory; or why it has
+# ended, and then returns 1.
 describe() {
     if ! is_running "$1"; then
         echo "127.0.0.1:$1  has ended; the last line of its log: $(last_words "$1")"
@@ -245,7 +261,7 @@ status() {
     exit $code
 }
 
-# ---- Words -------------------------------------------------------------------------------------
+# ---- The command line ------------------------------------------------------------------------
 
 program=redis
 command -v redis-server >/dev/null || program=valkey
