@@ -1,14 +1,14 @@
 #!/bin/bash
-# Arrows that never turn back: reads which object of a library uses which symbol of which other
-# (nm), and fails on an arrow from a lower layer to a higher one, and on any circle of objects.
-# usage: arrows_test.sh NAME SOURCE_FOLDER OBJECT...
-# SOURCE_FOLDER/LAYERS says what lies on what, the lowest first: one layer a line, which is a
-# folder of SOURCE_FOLDER or the names of objects.
+# Tests the layers of a library:  arrows_test.sh NAME SOURCE_FOLDER OBJECT...
+# Reads with nm which object file uses symbols of which other one.  Proves that no object uses
+# one of a higher layer, and that no objects use each other in a circle.  SOURCE_FOLDER/LAYERS
+# lists the layers, the lowest first.  Each line is a layer: a folder of SOURCE_FOLDER, or the
+# names of objects.
 set -eu
 name=$1 folder=$2
 shift 2
 
-# "OBJECT U|D SYMBOL": used or defined, the object without its suffix.
+# Lines "OBJECT U|D SYMBOL": the object, without its suffix, uses or defines the symbol.
 for object in "$@"; do
     path=${object##*.dir/}
     path=${path%.c.o}
@@ -17,7 +17,7 @@ for object in "$@"; do
         $2 ~ /^[TDBRVWC]$/ { print object, "D", $1 }'
 done |
     awk -v name="$name" -v layers="$folder/LAYERS" '
-    # The layer of an object: that of its folder, or of its own name.
+    # Returns the layer of an object, by its folder or else by its own name; 0: it has none.
     function layer_of(object, n, part) {
         n = split(object, part, "/")
         if (n > 1 && part[n - 1] in layer)
@@ -25,7 +25,8 @@ done |
         return part[n] in layer ? layer[part[n]] : 0
     }
 
-    # Follows the arrows from an object; a circle ends at one that is still on the way.
+    # Follows the arrows from an object.  An arrow to an object that is still on the way closes
+    # a circle.
     function visit(object, way, i, n, next_one) {
         state[object] = "on the way"
         n = split(arrows[object], next_one, " ")

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# examples/cache_guard on PostgreSQL:  cache_guard_postgres_test.sh PROGRAM
-# Skipped where there is no PostgreSQL server to start.  It gets a free port of 127.0.0.1, and a
-# folder that is removed at the end.
+# Tests of examples/cache_guard on PostgreSQL:  cache_guard_postgres_test.sh PROGRAM
+# Proves that it works there as on SQLite: look-ups, two processes that sign up the same
+# addresses, errors, and a server that dies.  The server listens on a free port of 127.0.0.1, in
+# a folder that is removed at the end.  Skipped where no PostgreSQL server is installed.
 . "$(dirname "$0")/cli_helpers.sh"
 
 if ! command -v initdb >/dev/null; then
@@ -17,7 +18,7 @@ if ! command -v initdb >/dev/null || says "built without PostgreSQL"; then
 fi
 export TMPDIR=$folder
 
-# The server does not run as root.
+# PostgreSQL refuses to run as root: root becomes the user postgres, or nobody.
 owner=$(id -un)
 [ "$(id -u)" -ne 0 ] || owner=$(id -un postgres 2>/dev/null || echo nobody)
 as_owner() {
@@ -30,6 +31,7 @@ as_owner() {
 
 stop() { as_owner pg_ctl -D "$folder/data" -m immediate stop >/dev/null 2>&1; }
 
+# Starts the server on a free port; tries another one if the port is in use.
 start() {
     local tries
     mkdir "$folder/data" && chmod 755 "$folder" && chown "$owner" "$folder/data"
@@ -46,7 +48,7 @@ start() {
     exit 1
 }
 
-# database NAME: makes one; its address is in $url.
+# database NAME: makes a database and sets $url to its address.
 database() {
     psql -qX "postgresql://tester@127.0.0.1:$port/postgres" -c "CREATE DATABASE $1"
     url=postgresql://tester@127.0.0.1:$port/$1
@@ -80,7 +82,7 @@ test_refused() {
     refuses 'Connection refused' --database postgresql://127.0.0.1:1/x
 }
 
-# The last one: it ends the server.
+# This test ends the server, so its name makes it the last one.
 test_zz_server_that_dies() {
     database dies
     mkfifo slow

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # End-to-end tests of examples/cache_guard:  cache_guard_test.sh PROGRAM
-# Prints a line for each check that fails and a total; exit status 1 if one failed.
+# Proves that the guard keeps look-ups of nobody from the database and denies no user: also
+# after kills, with two processes at once, and with a guard on servers that stop or lose it.
+# Prints a line for each check that fails and a total; the exit status is 1 if a check failed.
 tests=$(realpath "$(dirname "$0")")
 . "$tests/servers.sh"
 . "$tests/cli_helpers.sh"
 
-export TMPDIR=$folder # where SQLite puts a temporary file
+export TMPDIR=$folder # SQLite puts its temporary files there
 export GUARD_SECRET=0123456789abcdef
 
 small() { run --users 5e3 --lookups 5e3 "$@"; }
 both=(--database users.db --guard users.guard)
 
-# signs_up WORDS ADDRESS...: what the verb signup answers, without the tabs and the addresses.
+# signs_up WORDS ADDRESS...: whether the verb signup gives these answers, without tabs and
+# addresses: "free/guard" means free, as the guard knew.
 signs_up() {
     local wanted=$1
     shift
@@ -20,15 +23,16 @@ signs_up() {
     [ "$status" -eq 0 ] && [ "$(cut -f 1,2 out | tr '\t\n' '/ ')" = "$wanted " ]
 }
 
-# column NUMBER WAY: of the table, counted from the name on.
+# column NUMBER WAY: prints a column of the table's row of that name, counted behind the name.
 column() { sed -n "s/^$2  *//p" out | awk "{ print \$$1 }"; }
 
-# denies NUSERS NDENIED: what the check at the end found.
+# denies NUSERS NDENIED: whether the check at the end found these numbers.
 denies() { says "$1 users checked: the guard denies $2"; }
 
 # ---- Look-ups ----------------------------------------------------------------------------
 
-# All ways are asked the same, so the guard is what differs.
+# All ways get the same look-ups, so the guard makes the difference.  About 4 of 5 look-ups are
+# of nobody.
 test_look_ups() {
     small
     check "look-ups" exits 0
@@ -47,6 +51,7 @@ test_look_ups() {
     check "help: on stdout" tells '^usage: cache_guard'
 }
 
+# A guard in a file and users in a database stay for the next run; another's file stays, too.
 test_file_and_database_that_stay() {
     small "${both[@]}"
     check "a guard in a file" denies 5000 0
@@ -63,6 +68,8 @@ test_file_and_database_that_stay() {
 
 # ---- Sign-ups ----------------------------------------------------------------------------
 
+# An address is given away once.  Wrong addresses are refused, and control characters are not
+# printed.  A guard that was lost is made anew from the database.
 test_signup() {
     check "new ones are free" signs_up "free/guard free/guard" a@x.example b@x.example
     check "then they are taken" signs_up "taken/database free/guard taken/database" \
@@ -81,7 +88,8 @@ test_signup() {
     GUARD_SECRET=short refuses "wanted are 16 characters" signup "${both[@]}"
 }
 
-# The guard first: an address for which there is no room in it must not get into the database.
+# An address goes into the guard before it goes into the database.  So one for which the guard
+# has no room must not get into the database: the guard would deny that user.
 test_order() {
     seq -f '%g@x.example' 1000 >addresses
     run signup "${both[@]}" --capacity 50 <addresses
@@ -94,7 +102,7 @@ test_order() {
     check "nobody came past it" denies "$ngiven" 0
 }
 
-# Killed at any moment, it has told no lie; and what was begun can be ended.
+# After a kill at any moment the guard denies no user, and a new run can finish the work.
 test_kill() {
     local i pid
     seq -f '%g@x.example' 30000 >addresses
@@ -113,10 +121,10 @@ test_kill() {
 }
 has_lines() { [ "$(wc -l <"$1")" -ge "$2" ]; }
 
-# Two at once want the same addresses, from the moment on at which there is neither table nor guard.
+# Two processes at once, when there is neither table nor guard yet.
 test_two_processes() { two_sign_up 4000 "${both[@]}"; }
 
-# A check that finds nothing wrong would be worth nothing.
+# The check finds a user whom the guard does not know: such a check proves something.
 test_check_finds_what_is_wrong() {
     check "one user" signs_up "free/guard" a@x.example
     printf 'b@x.example\n' | "$program" signup --database users.db --guard other >out 2>err
@@ -154,7 +162,7 @@ test_refused() {
     check "a full disk" exits 2
     check "a full disk: says" says "No space left"
     command -v python3 >/dev/null || return 0
-    for shape in 'name TEXT' 'email TEXT'; do # tables that others made
+    for shape in 'name TEXT' 'email TEXT'; do # tables of other programs
         rm -f users.db
         python3 -c 'import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute(sys.argv[2])' \
             users.db "CREATE TABLE users ($shape)"
@@ -164,11 +172,11 @@ test_refused() {
 
 # ---- Servers -----------------------------------------------------------------------------
 
-# stop_while_asked I: holds a server up for a while, as soon as questions come in.
+# stop_while_asked I: stops a server for a while, as soon as queries come in.
 stop_while_asked() {
     until_true asked "$1" || echo "no questions came"
     kill -STOP "${PIDS[$1]}"
-    sleep 4 # longer than a look-up waits
+    sleep 4 # longer than a look-up waits for an answer
     kill -CONT "${PIDS[$1]}"
 }
 asked() {
@@ -191,7 +199,7 @@ test_guard_on_a_server() {
     refuses "127.0.0.1" signup --database users.db --guard "${both[3]}?patience=100ms"
 }
 
-# What a server does not answer, the database does.
+# Look-ups that the server does not answer go to the database.
 test_guard_that_does_not_answer() {
     servers_start_single || return
     stop_while_asked 0 &

@@ -1,5 +1,7 @@
 #!/bin/bash
-# cluster_local_test.sh LOCAL - cluster/local.sh: servers come up, go down, and leave nothing.
+# Tests of cluster/local.sh:  cluster_local_test.sh LOCAL
+# Proves that 'up' starts servers on loopback and prints their address, that a second 'up'
+# leaves them as they are, and that 'down' ends them all and leaves no file.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/cli_helpers.sh"
 
@@ -12,14 +14,15 @@ fi
 servers=$folder/servers
 trap '"$program" down --folder "$servers"; rm -rf "$folder"' EXIT
 
-# local_ends STATUS ARGUMENT...
+# local_ends STATUS ARGUMENT...: runs it with the servers' folder; the exit status is this.
 local_ends() { ends "$@" --folder "$servers"; }
 cli() { "$tools-cli" -h 127.0.0.1 "$@"; }
 pids() { cat "$servers"/*/pid; }
 first_port() { sed -n 's|^redis://127.0.0.1:\([0-9]*\)$|\1|p' out; }
 has_slots() { cli -p "$1" cluster info | grep -q "^cluster_slots_ok:16384"; }
 
-# A process that has ended but was not waited for has no folder any more.
+# none_runs PID...: whether all these processes have ended.  One that has ended but was not
+# waited for is still in /proc, without a folder.
 none_runs() {
     local pid
     for pid in "$@"; do
@@ -27,6 +30,7 @@ none_runs() {
     done
 }
 
+# Six servers come up, one dies and comes back, and all go down.
 test_cluster() {
     local_ends 0 up --port 0
     check "up: prints the address and nothing else" lines out 1

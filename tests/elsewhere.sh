@@ -1,11 +1,12 @@
 #!/bin/bash
-# elsewhere.sh [SYSTEM[:COMPILER]...] - builds and tests in clean chroots of other systems;
-# ./dev elsewhere.  COMPILER is gcc or clang.
+# elsewhere.sh [SYSTEM[:COMPILER]...] - builds and tests in clean chroots of other systems, for
+# ./dev elsewhere.  COMPILER is gcc or clang.  It finds what depends on this machine: versions
+# of libraries and compilers, another C library (musl), and packages that are missing (bare).
 #
-# The chroots are made by mmdebstrap, as root or in a user namespace, kept as archives in
-# build/elsewhere (remove one to have it made anew), and unpacked for each run.  In the environment:
-# PACKAGES of Debian that a build needs; PERHAPS_MIRROR_DEBIAN and PERHAPS_MIRROR_UBUNTU for other
-# mirrors than the public ones.
+# mmdebstrap makes the chroots, as root or in a user namespace.  They are kept as archives in
+# build/elsewhere (remove one to have it made anew) and unpacked for each run.  The environment
+# has PACKAGES, the packages of Debian that a build needs; and may have PERHAPS_MIRROR_DEBIAN
+# and PERHAPS_MIRROR_UBUNTU, for other mirrors than the public ones.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
 kept=$source/build/elsewhere
@@ -18,7 +19,7 @@ fail() {
     exit 1
 }
 
-# The sources of a system, as apt has them.
+# sources SYSTEM: prints the sources of its packages, as apt wants them.
 sources() {
     case $1 in
     bookworm | trixie) echo "deb $debian $1 main" ;;
@@ -29,7 +30,8 @@ sources() {
     esac
 }
 
-# What is installed at once; elsewhere_inside.sh adds what depends on the system.
+# packages SYSTEM: prints the packages that are installed with the system.  elsewhere_inside.sh
+# adds those that depend on its versions.
 packages() {
     case $1 in
     bare) echo ca-certificates ;;
@@ -39,7 +41,8 @@ packages() {
     esac
 }
 
-# Debian 13 has Ubuntu's keys, which Debian 12 has not.
+# Prints the path of Ubuntu's keys.  Debian 12 has no package of them, so they are taken out of
+# the chroot of Debian 13.
 ubuntu_keyring() {
     if [ -e "/$ubuntu_keys" ]; then
         echo "/$ubuntu_keys"
@@ -50,7 +53,7 @@ ubuntu_keyring() {
     echo "$kept/${ubuntu_keys##*/}"
 }
 
-# A system is made again when what belongs to it has changed.
+# make_system SYSTEM: makes its archive, unless there is one with the same sources and packages.
 make_system() {
     local name=$1 keyring=() recipe log=$kept/$1.log
     recipe=$(sources "$name" && packages "$name")
@@ -59,7 +62,7 @@ make_system() {
     fi
     echo "elsewhere: making $name (some minutes)" >&2
     mkdir -p "$kept"
-    # proxies, and what else this machine needs to reach a mirror
+    # Proxies, and what else apt on this machine needs to reach a mirror.
     apt-config dump | grep -E '^Acquire::(https?|Check-[A-Za-z-]*)\b.* ".+"' >"$kept/apt.conf" ||
         true
     [ "$name" != noble ] || keyring=(--keyring="$(ubuntu_keyring)")
@@ -73,9 +76,9 @@ make_system() {
     echo "$recipe" >"$kept/$name.recipe"
 }
 
-# $1: a system; the others: what elsewhere_inside.sh is called with, in a fresh copy of the system
-# with the sources in /src.  What is in $kept/out is in /out, and comes back.  The root of a
-# namespace owns none of our folders: all goes through pipes.
+# run_in SYSTEM ARGUMENT...: calls elsewhere_inside.sh with the arguments in a fresh copy of the
+# system, which has our sources in /src.  The folder $kept/out goes in as /out and comes back.
+# Everything passes through pipes, since the root of a namespace owns none of our folders.
 run_in() {
     local name=$1 root=${TMPDIR:-/tmp}/perhaps-elsewhere.$$.$1 status=0
     shift
@@ -99,7 +102,7 @@ run_in() {
         chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
             sh /src/tests/elsewhere_inside.sh "$@" </dev/null
         ' sh "$root" "$@" 3<"$kept/$name.tar" 2>&1 | { grep --line-buffered -v '^E: ' || true; } || status=1
-    # in a namespace of its own, which has no mounts in there
+    # Another namespace, in which nothing is mounted below the folder that is removed.
     # shellcheck disable=SC2016
     mmdebstrap --unshare-helper sh -c 'tar -C "$1" -c out; rm -rf --one-file-system "$1"' \
         sh "$root" |
@@ -112,7 +115,7 @@ failed=
 for name in "$@"; do
     case $name in
     bare)
-        # the packages are built on bookworm, and tried where there is nothing
+        # The packages are built on bookworm, and tried on a system with nothing else.
         run_in bookworm packages && run_in bare install && run_in bare demo ;;
     *:*) run_in "${name%:*}" test "${name#*:}" ;;
     *) run_in "$name" test ;;

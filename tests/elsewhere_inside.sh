@@ -1,12 +1,18 @@
 #!/bin/sh
-# elsewhere_inside.sh WHAT... - runs in a chroot of another system, for elsewhere.sh.
+# elsewhere_inside.sh WHAT... - runs in a chroot of another system, for elsewhere.sh:
+#     prepare SYSTEM   installs what depends on the versions of the system, when it is made
+#     test [COMPILER]  builds and tests /src with gcc, clang or both; on musl with musl-gcc
+#     packages         builds the packages into /out
+#     install          installs them, and uses library, program and man page
+#     demo             runs ./dev demo
 set -eu
 
+# Prints the name of the newest package of clang that the system has.
 newest_clang() {
     apt-cache pkgnames clang- | grep -x 'clang-[0-9]*' | sort -V | tail -n 1
 }
 
-# With musl's compiler, from Debian's sources: what the library and its tests need.
+# Builds with musl's compiler, from Debian's sources, what the library and its tests need.
 prepare_musl() {
     mkdir -p /musl/include /musl/lib/pkgconfig /tmp/sources
     cd /tmp/sources
@@ -18,7 +24,7 @@ prepare_musl() {
     (cd cmocka-*/ && cmake -B build -DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_PREFIX=/musl \
         -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -DWITH_EXAMPLES=OFF &&
         cmake --build build && cmake --install build)
-    # xxHash is compiled in: its headers suffice
+    # xxHash is compiled into the library, so its header is enough.
     cp /usr/include/xxhash.h /musl/include
     printf 'Name: xxhash\nDescription: .\nVersion: 0.8\nCflags: -I/musl/include\n' \
         >/musl/lib/pkgconfig/libxxhash.pc
@@ -33,7 +39,8 @@ prepare() {
     esac
 }
 
-# $1: the compiler; $2: the tests left out; then what is said to cmake besides.  One line tells.
+# build_and_test COMPILER LABELS CMAKE_ARGUMENT...: builds and runs all tests but those with
+# these labels (a regular expression), and prints one line with the result.
 build_and_test() {
     compiler=$1 leave_out=$2 log=/tmp/$1.log
     shift 2
@@ -61,7 +68,7 @@ build_and_test() {
     esac
 }
 
-# Without servers' client an address is refused.
+# Without the client for servers everything builds, and addresses are refused.
 test_without_cluster() {
     { cmake -G Ninja -S /src -B /build/alone -DPERHAPS_CLUSTER=OFF -DBUILD_TESTING=OFF &&
         cmake --build /build/alone; } >/tmp/log 2>&1 || { cat /tmp/log; return 1; }
@@ -87,7 +94,7 @@ test_here() {
     return $status
 }
 
-# The .debs go to /out.
+# Builds the Debian packages and copies them to /out.
 packages() {
     rm -f /out/*.deb
     { cmake -G Ninja -S /src -B /build/deb -DBUILD_TESTING=OFF &&
@@ -96,7 +103,7 @@ packages() {
     cp /build/deb/*.deb /out
 }
 
-# They serve somebody who has nothing but them and a compiler.
+# Installs the packages on a bare system, and uses them with nothing else but a compiler.
 install_packages() {
     { apt-get update -qq && apt-get install -y -qq --no-install-recommends /out/*.deb man-db gcc \
         libc6-dev pkg-config; } >/tmp/log 2>&1 || { tail -n 40 /tmp/log; return 1; }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# install_test.sh SOURCE BUILD CC [CFLAGS] - installs into a folder of its own and builds programs
-# against what is there: with pkg-config and with find_package(), shared and static; and as a part
-# of another project.
+# install_test.sh SOURCE BUILD CC [CFLAGS] - installs into a folder of its own and builds
+# programs against what is there.  Proves that all files are installed, that the libraries
+# export nothing but perhaps_*, that pkg-config and find_package() work, shared and static, that
+# the project can be a part of another one, and that 'uninstall' leaves nothing.
 set -eu
 source=$1 build=$2 cc=$3 cflags=${4:-}
 root=$(mktemp -d)
@@ -12,7 +13,8 @@ fail() {
     exit 1
 }
 
-# Put elsewhere than it was configured for, and then moved: every path must follow.
+# It is installed into another folder than it was configured for, and then moved: no file may
+# contain an absolute path.
 cmake --install "$build" --prefix "$root/first" >"$root/log" || fail "$(cat "$root/log")"
 mv "$root/first" "$root/prefix"
 prefix=$root/prefix
@@ -88,7 +90,8 @@ $cc $cflags -o "$root/static" "$root/program.c" \
 readelf -d "$root/static" | grep -q 'libperhaps' && fail "linked dynamically"
 "$root/static" || fail "pkg-config: the static program fails"
 
-# A program's own functions may have any name that does not begin with perhaps_.
+# A program's own functions may have any name that does not begin with perhaps_, such as those
+# of functions inside the library.
 cat >"$root/names.c" <<'C'
 int allocate(int x) { return x; }
 int release(int x) { return allocate(x); }
@@ -98,13 +101,13 @@ $cc $cflags -o "$root/names" "$root/program.c" "$root/names.c" \
     $(pkg-config --static --cflags --libs perhaps | sed 's/-lperhaps/-l:libperhaps.a/') ||
     fail "a name of the static library is in the way"
 
-# Without any build system.
+# The sources build with one call of the compiler, without a build system.
 # shellcheck disable=SC2086
 $cc $cflags -O1 -I"$source/include" -o "$root/plain" "$root/program.c" \
     "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm && "$root/plain" ||
     fail "the sources do not build alone"
 
-# Nobody listens at port 1.
+# The client reports an error, since nobody listens at port 1.
 cat >"$root/client.c" <<'C'
 #include <perhaps_cluster.h>
 #include <stdio.h>
@@ -155,7 +158,7 @@ done
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
 "$root/project/build/consumer_static" || fail "CMake: the static program fails"
 
-# ---- As a part of another project, whose targets have the plainest names
+# ---- As a part of another project, whose targets have common names
 
 mkdir "$root/parent"
 cat >"$root/parent/CMakeLists.txt" <<'CMAKE'

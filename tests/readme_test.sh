@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The README's examples: the C one is examples/readme.c, and the shell one runs as it stands.
-# usage: readme_test.sh SOURCE_FOLDER FOLDER_OF_PERHAPS
+# Tests of the README's examples:  readme_test.sh SOURCE_FOLDER FOLDER_OF_PERHAPS
+# Proves that the example in C is examples/readme.c, which is built and runs, and that the
+# example in shell runs as it stands in the README and prints what the text says.
 set -eu
 source=$(cd "$1" && pwd)
 bin=$(cd "$2" && pwd)
 export PATH="$bin:$PATH"
 
-block() { # $1: the language of a fenced block
+block() { # LANGUAGE: prints the fenced blocks of that language
     sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$source/README.md" | sed '1d;$d'
 }
 
@@ -20,7 +21,8 @@ test -z "$(ls)" # it leaves nothing behind
 block sh | grep -v '^\./dev ' > commands
 test "$(wc -l < commands)" -ge 8
 
-# The filter on servers: on ports that are free; or left out where there are none.
+# The part with a filter on servers: the address is replaced by that of servers on free ports,
+# or the lines are left out where no server is installed.
 if command -v redis-server valkey-server >/dev/null; then
     servers=$source/cluster/local.sh
     trap '"$servers" down --folder "$folder/servers" >/dev/null; rm -rf "$folder"' EXIT
@@ -29,11 +31,11 @@ if command -v redis-server valkey-server >/dev/null; then
 else
     sed -i '/^url=/,/^perhaps delete/d' commands
 fi
-bash commands > output 2> summaries || true # find may meet what it must not read
+bash commands > output 2> summaries || true # 'find' may meet folders that it must not read
 cat output summaries
 lines=$(wc -l < files)
 ! command -v redis-server valkey-server >/dev/null || grep -q 'redis://.* deleted' summaries
-test "$(sed -n 1p output)" -eq "$lines"         # query -c: all of them
-test "$(sed -n 2p output)" -le 1100             # of a million others
-grep -q "$(printf '\t2$')" output                # count, of what was added twice
+test "$(sed -n 1p output)" -eq "$lines"         # query -c finds all keys
+test "$(sed -n 2p output)" -le 1100             # false positives of a million other keys
+grep -q "$(printf '\t2$')" output                # count of a key that was added twice
 test "$(grep -cx "$((lines - 1))\|$lines" output)" -ge 1 # dedup

@@ -1,4 +1,7 @@
-# From what "ctest --output-junit" wrote, the results that stages.sh wants; -v stage=, folder=.
+# Reads what "ctest --output-junit" wrote, and prints a line for each test for stages.sh:
+#     awk -v stage=NAME -v folder=BUILD_FOLDER -f results.awk FILE
+
+# Returns a line of XML as plain text.  A | becomes /, since stages.sh separates by |.
 function text_of(line) {
     gsub(/<[^>]*>|^[ \t]+/, "", line)
     gsub(/&lt;/, "<", line)
@@ -19,7 +22,7 @@ function text_of(line) {
     words = ""
     told = 0
 }
-# the first line that tells of an error, or else the last one
+# Keeps the first line of the output that tells of an error, or else the last line.
 {
     line = text_of($0)
     if (!told && line ~ /[^ \t]/) {

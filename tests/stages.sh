@@ -1,9 +1,11 @@
 #!/bin/sh
 # Runs stages of tests one after the other, whatever fails:  stages.sh COMMAND STAGE...
 #
-# "COMMAND STAGE" runs one.  It may append to the file $RESULTS a line for each of its tests:
+# "COMMAND STAGE" runs one stage.  It may append a line for each test to the file $RESULTS:
 #     passed|skipped|failed NAME|what went wrong|command that repeats it
-# At the end come all that failed, in words; exit status 1 if one did.
+# A stage that writes no line counts as one test, which passed or failed by its exit status.  At
+# the end all failures are printed, with the command that repeats each; exit status 1 if there
+# are any.
 set -u
 command=$1
 shift
@@ -12,7 +14,7 @@ export RESULTS
 trap 'rm -f "$RESULTS"' EXIT
 trap 'exit 130' INT TERM
 
-# count RESULT: how many there are so far.
+# count RESULT: prints how many of these results there are so far.
 count() { grep -c "^$1 " "$RESULTS"; }
 
 number=0

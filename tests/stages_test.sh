@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# What "./dev test" makes of stages that fail:  stages_test.sh STAGES.SH
+# Tests of stages.sh and results.awk, which ./dev test uses:  stages_test.sh STAGES.SH
+# Proves that a failing or dying stage does not keep the others from running, and that the
+# report at the end names each failure, its reason and the command that repeats it.
 tests=$(realpath "$(dirname "$0")")
 . "$tests/cli_helpers.sh"
 
-# One stage passes, one dies without a word, and of the tests of one the second fails.
+# Three stages: 'good' passes, 'dead' dies without a word, and 'mixed' has three tests, of which
+# one passes, one fails and one is skipped.
 cat >stage <<TEXT
 case \$1 in
 good) ;;
