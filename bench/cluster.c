@@ -20,6 +20,7 @@ static const char usage[] =
     "  --quick           a try, not a measurement: few keys, two turns\n"
     "  --help\n";
 
+/* The columns of one rate, a row for each work; then those of the latencies. */
 static const char work_columns[] =
     "_ work -14s; keys/s keys_per_second 7n; GETs/s gets_per_second 7n; /GET to_get 6%; "
     "/few to_get_few 6%; /naive to_naive 6.2; |commands a_key.commands 8.2; "
@@ -56,6 +57,7 @@ static void read_setup(int argc, char **argv, struct setup *setup)
              setup->rounds, setup->piece);
 }
 
+/* Explains how it is measured, and what the columns mean. */
 static void print_head(const struct setup *setup, const struct fleet *fleet)
 {
     printf("%zu masters; %zu keys a call; turns of %zu keys, %zu of them, the best counts; "

@@ -19,11 +19,12 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
                                      .window.keys = self->forgets ? capacity : 0 };
 }
 
+/* The seed is fixed, so that every run measures the same filter. */
 static const char *create(const struct contender *self, const struct task *task, void **filter)
 {
     struct perhaps_options options = options_of(self, task->capacity, task->fpr);
     options.hashing.hash = task->settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3;
-    options.hashing.seed = 1; /* the same in every run */
+    options.hashing.seed = 1;
     options.shared = task->shared;
     perhaps_filter *made;
     int error = perhaps_create(&options, &made);
@@ -114,6 +115,7 @@ static size_t ask_batched(void *filter, const struct perhaps_keys *keys)
     return perhaps_contains_many(filter, keys, present);
 }
 
+/* There is no single form: removals are only measured in batches. */
 static size_t remove_batched(void *filter, const struct perhaps_keys *keys)
 {
     bool removed[PIECE_KEYS];
@@ -136,6 +138,7 @@ static bool has_buckets(const struct perhaps_kind *kind)
     return false;
 }
 
+/* Describes a kind of the library by what the registry says about it. */
 static struct contender contender_of(const struct perhaps_kind *kind)
 {
     return (struct contender){

@@ -119,6 +119,7 @@ static const char size_columns[] =
     "resident resident_bits_per_key 8.2; |parts parts 6n; |worst worst_bits_per_key 6.2; "
     "at worst_at_keys 7n; looks looks 6.0;";
 
+/* Columns that stand in several tables, or several times in one. */
 #define SPEED_COLUMNS(title, path)                                                             \
     "|" title " batched." path ".ns 7.1; bare batched." path ".bare_ns 5.1; "                  \
     "x batched." path ".ratio 5x; "
@@ -242,6 +243,8 @@ static void run_pass(struct growth *growths, size_t count,
     }
 }
 
+/* The order of the passes: watching first, since the others need what it finds; then the sizes,
+ * which need the measured rate that timing finds. */
 bool grow_all(const struct settings *settings, json_t *facts)
 {
     static struct growth growths[GROWTHS_MAX];

@@ -120,8 +120,8 @@ static void note_stop(const struct watch *w, bool doubled)
 
 /* ---- Where layers begin ------------------------------------------------------------------ */
 
-/* Returns the sum of the capacities of the first layers: as many as leave room for all of
- * 'fullness' within the keys there will be. */
+/* Returns the sum of the capacities of the first layers.  It takes as many layers as it can so
+ * that all of 'fullness' is reached with the keys that there will be. */
 static double boundary_of(const struct growth *growth)
 {
     const struct perhaps_options *options = &growth->options;

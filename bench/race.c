@@ -1,9 +1,9 @@
 /* race.c - runs rounds of one or more threads: calls of a contender, in turn with what memory
  * itself takes, which is accesses to random 64-byte lines and nothing else.
  *
- * Both go through the same run().  Each thread prepares its keys or offsets, waits until all
- * threads are ready, and then does the part that is timed.  So a thread that starts late, or
- * makes its keys slowly, costs no time that counts. */
+ * Contender and yardstick go through the same run().  Each thread prepares its keys or offsets,
+ * waits until all threads are ready, and then does the part that is timed.  So a thread that
+ * starts late, or makes its keys slowly, costs no time that counts. */
 #include <err.h>
 #include <pthread.h>
 #include <sched.h>
@@ -103,6 +103,7 @@ static void wait_for_all(const struct hand *hand)
             sched_yield();
 }
 
+/* What each thread does in a round. */
 static void *take_part(void *argument)
 {
     struct hand *hand = argument;
@@ -231,6 +232,7 @@ static size_t count_keys(const struct hand *hand, uint64_t first)
     return piece_of(round->end - first, piece);
 }
 
+/* Makes the keys of this thread: the threads of a round have consecutive numbers. */
 static void keys_prepare(struct hand *hand)
 {
     const struct race *race = hand->race;
@@ -254,8 +256,8 @@ static void keys_timed(struct hand *hand)
     hand->answer = hand->keys.count ? call(hand->race->filter, &hand->keys) : 0;
 }
 
-/* The yardstick touches as many lines as the round could have keys, even where the round is
- * shorter: it would find only a few lines in the cache. */
+/* The yardstick touches as many lines as the round could have keys, even if the round has
+ * fewer: if it touched only a few, it would find them in the cache. */
 size_t race_round(struct race *race, const struct round *round, struct timing *timing,
                   size_t lap)
 {
@@ -281,8 +283,8 @@ size_t race_round(struct race *race, const struct round *round, struct timing *t
 
 /* ---- All of it --------------------------------------------------------------------------- */
 
-/* Makes the memory of the yardstick.  It lies on huge pages if the system has any, and every
- * line is touched, so that neither missing pages nor missing entries of the TLB are timed. */
+/* Makes the memory of the yardstick.  It lies on huge pages if the system has any, so that few
+ * accesses miss the TLB.  Every line is touched, so that no page fault is timed. */
 static uint64_t *make_lines(uint64_t nbytes)
 {
     size_t size = ((size_t)nbytes / HUGE_PAGE + 1) * HUGE_PAGE;

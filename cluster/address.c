@@ -113,6 +113,7 @@ static const char *read_login(struct span *authority, struct address *address)
     return problem || !has_password ? problem : decode(login, &address->password);
 }
 
+/* Reads the port, which must be there if the colon before it is. */
 static const char *read_port(struct span port, struct address *address)
 {
     uint64_t number = 0;
@@ -283,6 +284,7 @@ static const char *read_settings(struct span settings, struct address *address)
 
 /* ---- All of it -------------------------------------------------------------------------- */
 
+/* Removes the scheme from the front. */
 static const char *read_scheme(struct span *url)
 {
     static const char scheme[] = "redis://", secure[] = "rediss://";

@@ -162,6 +162,7 @@ static void choose_watches(struct pass *pass)
     }
 }
 
+/* Notes that a partition is lost; run_pass() fails when the exchange has ended. */
 static void note_lost(struct pass *pass, uint32_t partition)
 {
     pass->lost = true;
@@ -282,6 +283,7 @@ static int take_old_bits(struct pass *pass, size_t i, const struct reply *reply,
  *     | one for each key | STRLEN of some   | questions to the
  *     | that is pending  | partitions       | description, if it asks */
 
+/* Which of the three a request is follows from its number. */
 static unsigned slot_of_request(const struct request *request)
 {
     const struct pass *pass = request->context;

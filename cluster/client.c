@@ -126,6 +126,7 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     return go_over(c, keys, c->dialect->add, was_present, &npresent, done ? done : &ndone);
 }
 
+/* After an error no answer counts, since the caller could take a missing one for "no". */
 int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
                                   bool *present, size_t *npresent)
 {
@@ -136,6 +137,7 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
     return error;
 }
 
+/* The counters of the handle are added here, since both dialects have them. */
 int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };

@@ -309,7 +309,7 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
 {
     struct perhaps_description d;
     perhaps_layout_describe(layout, &d);
-    memset(&c->about, 0, sizeof c->about); /* it is too large to be copied by the stack */
+    memset(&c->about, 0, sizeof c->about); /* an assignment could take as much of the stack */
     c->about.state = STATE_CREATING;
     c->about.created = (uint64_t)time(NULL);
     c->about.capacity = options->capacity;

@@ -117,6 +117,7 @@ static unsigned find(const char *const *names, unsigned n, const char *name)
     return i;
 }
 
+/* Finds a hash by the name that the library gives it. */
 static bool hash_of(const char *text, enum perhaps_hash *hash)
 {
     const char *name;
@@ -187,6 +188,7 @@ static bool read_layers(struct description *d, const char *field, const char *va
 static const char *const needed[] = { "layout", "id", "state", "capacity", "fpr", "hash" };
 enum { NEEDED = sizeof needed / sizeof *needed, HAS_VERSION = 1, HAS_ALL = (1 << NEEDED) - 1 };
 
+/* Reads one field.  Returns false if its value is not what it should be. */
 static bool read_field(struct description *d, const char *field, const char *value)
 {
     if (strcmp(field, "layout") == 0)

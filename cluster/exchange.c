@@ -26,6 +26,7 @@ struct inquiry {
 
 /* ---- The map --------------------------------------------------------------------------- */
 
+/* Takes the reply to CLUSTER SLOTS.  The map stays as it is if the reply is wrong. */
 static int take_map(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;

@@ -29,6 +29,7 @@ static int take_description(const struct request *request, const struct reply *r
     return problem ? nodes_fail(nodes, PERHAPS_ERR_VERSION, "%s", problem) : 0;
 }
 
+/* A filter whose counts are missing has an empty array here, and all its layers count 0. */
 static int take_counts(const struct request *request, const struct reply *reply)
 {
     const struct describing *describing = request->context;
@@ -94,6 +95,7 @@ int layers_take_answer(perhaps_cluster *c, enum question question, const struct 
 
 /* ---- Layers ---------------------------------------------------------------------------- */
 
+/* Only layers behind the first have their number in the name. */
 void layers_name(const perhaps_cluster *c, struct layer *layer, unsigned index)
 {
     int nbytes = index ? snprintf(layer->suffix, sizeof layer->suffix, "}:%s.%u", c->about.id,

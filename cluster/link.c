@@ -204,7 +204,7 @@ bool link_open(struct link *link, const char *user, const char *password)
     link->reply.new_array = link->tree_functions.createArray;
     link->tree_functions.createArray = take_tree_array;
     context->reader->privdata = &link->reply;
-    context->reader->maxbuf = 0; /* its buffer stays as it is between replies */
+    context->reader->maxbuf = 0; /* it keeps its buffer between replies, however large */
     link->heard_ms = now_ms();
     link->trouble[0] = '\0';
     link->closed = link->sent = link->checked = false;
@@ -269,6 +269,8 @@ static bool has_failed(struct link *link)
     return error != 0;
 }
 
+/* 'out_tried' is noted first.  So if a server takes nothing now, round.c does not try again for
+ * each request, but only when another SEND_NBYTES have piled up. */
 bool link_send(struct link *link)
 {
     struct resp *out = &link->out;

@@ -182,7 +182,7 @@ int partitions_remove(perhaps_cluster *c, const struct layer *layer)
     return visit_all(&visit, &exchange, CHECKED_AT_ONCE, true);
 }
 
-/* ---- Looking whether they are there ---------------------------------------------------- */
+/* ---- Looking at lengths ---------------------------------------------------------------- */
 
 static void write_strlen(const struct request *request, struct resp *out)
 {
@@ -209,6 +209,7 @@ static int take_strlen(const struct request *request, const struct reply *reply)
     return 0;
 }
 
+/* The server is the one that owns the slot now; it need not be the one that lost the data. */
 int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition)
 {
     const struct link *link = nodes_master(&c->nodes, c->partition_slot[partition]);

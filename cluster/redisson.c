@@ -17,7 +17,7 @@ const char *const redisson_field[REDISSON_FIELDS] = {
     [PROBABILITY] = "falseProbability",
 };
 
-/* ---- The hash beside it ----------------------------------------------------------------- */
+/* ---- The config ------------------------------------------------------------------------- */
 
 /* Reads a number that may be missing.  Returns false if it is there and no number. */
 static bool read_optional(struct redisson_value value, uint64_t *number)

@@ -62,6 +62,7 @@ static uint64_t next_pieces(struct transfer *t, uint64_t at, uint64_t end, char 
     return at;
 }
 
+/* Tells the caller how many bytes of the body are done. */
 static void tell_progress(const struct transfer *t, uint64_t at)
 {
     perhaps_cluster *c = t->c;
@@ -126,6 +127,7 @@ static int fill(perhaps_cluster *c, void *context)
     return error ? error : set_count(c, t->keys);
 }
 
+/* The filter on servers has the options of the one in memory, and its layout. */
 int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions)
 {
     struct perhaps_stats stats;
