@@ -1,4 +1,4 @@
-/* readme.c - all that most programs need: a filter is made, saved and opened again.
+/* readme.c - all that most programs need: makes a filter, saves it and opens it again.
  * Run: build/examples/readme   (returns 0 if there was no error) */
 #include <perhaps.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ denies() { says "$1 users checked: the guard denies $2"; }
 
 # ---- Look-ups ----------------------------------------------------------------------------
 
-# All ways get the same look-ups, so the guard makes the difference.  About 4 of 5 look-ups are
+# All ways get the same look-ups, so the guard makes the difference.  Nine of ten look-ups are
 # of nobody.
 test_look_ups() {
     small

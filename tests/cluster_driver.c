@@ -198,6 +198,7 @@ static int open_and_tell(const struct settings *s, perhaps_cluster *cluster)
     return ended(error);
 }
 
+/* Tells that it waits, and waits for a line or the end of standard input. */
 static void wait_for_line(void)
 {
     printf("{\"waiting\":1}\n");
@@ -333,6 +334,7 @@ static int ask_all(const struct settings *s, perhaps_cluster *cluster, struct an
     return error;
 }
 
+/* Status 3 if a key was denied that is in, whatever else went wrong. */
 static int ask(const struct settings *s, perhaps_cluster *cluster)
 {
     struct answers answers = { .asked = 0 }, absent = { .asked = 0 };

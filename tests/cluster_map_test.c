@@ -65,6 +65,7 @@ static redisReply *parse(const char **notation)
 /* The server that was asked for the map: nodes that tell no host are there. */
 static const struct endpoint asked = { "asked", 7000 };
 
+/* Reads a map from a reply in this notation.  Returns NULL, or what is wrong. */
 static const char *read_map(struct slot_map *map, const char *notation)
 {
     scene("%.150s", notation);
@@ -93,6 +94,7 @@ static struct slot_map map_of(const char *notation)
     return map;
 }
 
+/* Returns whether this node owns the slot. */
 static bool is_at(const struct slot_map *map, unsigned slot, const char *host, unsigned port)
 {
     uint16_t index = map->master[slot];
@@ -152,6 +154,7 @@ TEST(test_single)
     expect(map.nnodes == 0 && count_gaps(&map, NULL) == SLOTS);
 }
 
+/* Slots at the ends of each range, and the replicas of a master. */
 TEST(test_cluster)
 {
     scoped_map map = map_of(three_masters);
@@ -204,6 +207,7 @@ static struct slot_map copy_of(const struct slot_map *map)
     return copy;
 }
 
+/* Checks that two maps have the same nodes and owners. */
 static void expect_same(const struct slot_map *a, const struct slot_map *b)
 {
     expect(memcmp(a->master, b->master, sizeof a->master) == 0 && a->nnodes == b->nnodes);

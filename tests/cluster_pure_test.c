@@ -14,11 +14,13 @@
 
 /* ---- Addresses -------------------------------------------------------------------------- */
 
+/* Returns whether both are NULL or the same text. */
 static bool same_text(const char *a, const char *b)
 {
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* Checks that an address has no values: after a refusal or a release nothing may be left. */
 static void expect_empty(const struct address *a)
 {
     expect(!a->host && !a->user && !a->password && !a->name);
@@ -26,6 +28,7 @@ static void expect_empty(const struct address *a)
     expect(!a->replicas_given && !a->replicas && !a->acknowledge_given && a->acknowledge == 0);
 }
 
+/* Checks that a URL is taken and read as 'wanted'. */
 static void expect_address(const char *url, const struct address *wanted)
 {
     struct address a;
@@ -46,6 +49,7 @@ static void expect_address(const char *url, const struct address *wanted)
 /* The host and port of most rows below. */
 #define AT_H .host = "h", .port = 6379
 
+/* Hosts of all sorts, percent codes, and each setting at the ends of its range. */
 TEST(test_addresses)
 {
     static const struct {
@@ -81,6 +85,8 @@ TEST(test_addresses)
         expect_address(good[i].url, &good[i].wanted);
 }
 
+/* Checks that a URL is refused by one line that contains 'about'.  The struct is filled with
+ * noise before, so that a member that is not set is noticed. */
 static void expect_refusal(const char *url, const char *about)
 {
     struct address a;

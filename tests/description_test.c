@@ -35,6 +35,7 @@ static redisReply *answer_to(const struct resp *commands)
     return all;
 }
 
+/* Appends a command that sets one field of the hash. */
 static void put(struct resp *out, const char *what, unsigned layer, const char *value)
 {
     char field[FIELD_NBYTES];
@@ -76,6 +77,7 @@ static struct description random_description(struct rng *rng)
     return d;
 }
 
+/* Writes a description with all its layers, as the client does it step by step. */
 static void write_all(const struct description *d, struct resp *out)
 {
     description_write(d, "key", out);
@@ -103,6 +105,7 @@ static void expect_same_layer(const struct layer_description *a,
     expect(a->layout.check == b->layout.check);
 }
 
+/* Random descriptions come back in every field. */
 TEST(test_what_is_written_is_read)
 {
     struct rng rng = rng_for("description");
@@ -215,6 +218,7 @@ TEST(test_what_is_strange_is_refused)
     }
 }
 
+/* Returns the answer of a hash with only these two fields. */
 static redisReply *answer_with(const char *first, const char *its_value, const char *second,
                                const char *value)
 {

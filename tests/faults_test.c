@@ -171,6 +171,7 @@ static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
     expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
 }
 
+/* Returns how many files this process has open. */
 static unsigned open_files(void)
 {
     return count_beside("/proc/self/fd/0");

@@ -16,6 +16,7 @@
 static char temp_folder[64];
 static pid_t temp_owner; /* a forked child, which runs atexit(), too, must not remove it */
 
+/* Removes what nftw() visits: the contents of a folder before the folder (FTW_DEPTH). */
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
@@ -59,7 +60,7 @@ struct bytes read_file(const char *path)
     FILE *file = fopen(path, "rb");
     expect(file && !fstat(fileno(file), &st));
     struct bytes bytes = { .nbytes = (size_t)st.st_size };
-    bytes.at = malloc(bytes.nbytes + 1);
+    bytes.at = malloc(bytes.nbytes + 1); /* never 0 bytes, which may give NULL */
     expect(bytes.at && fread(bytes.at, 1, bytes.nbytes, file) == bytes.nbytes);
     fclose(file);
     return bytes;
@@ -78,6 +79,7 @@ void write_file(const char *path, const void *bytes, size_t nbytes)
     expect(!fclose(file));
 }
 
+/* The file is removed at once, since tests call this very often. */
 struct bytes saved_bytes(const perhaps_filter *f)
 {
     struct path path = temp_path("saved_bytes");
@@ -122,6 +124,7 @@ void use_decimal_comma(void)
     expect(localeconv()->decimal_point[0] == ',');
 }
 
+/* The child ends by _exit(), so it does not run the atexit() of the test. */
 int run_in_child(int (*run)(void *context), void *context, bool as_nobody)
 {
     enum { NOBODY = 65534 }; /* the user 'nobody' of Linux */

@@ -70,6 +70,7 @@ TEST(test_sip_vectors)
     expect(three.place == 0x4ea967520cb6709c && three.mark == 0x51ed8529b0b6335f);
 }
 
+/* The hash 'none' is the key itself, in little-endian order. */
 TEST(test_none_is_the_key)
 {
     struct hasher hasher = { .id = PERHAPS_HASH_NONE, .ready = true };
@@ -81,8 +82,8 @@ TEST(test_none_is_the_key)
 
 struct own {
     size_t calls;
-    size_t key_nbytes;
-    uint64_t salt;
+    size_t key_nbytes; /* of the last call */
+    uint64_t salt;     /* another salt makes another function */
 };
 
 static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash[16])
@@ -97,6 +98,8 @@ static void own_hash(void *context, const void *key, size_t nbytes, uint8_t hash
     memcpy(hash, words, sizeof words);
 }
 
+/* The caller's function is called once for each key, and two filters whose functions differ
+ * cannot be merged. */
 TEST_EACH(test_custom, in_registry)
 {
     struct own own = { .salt = test_seed() }, other = { .salt = ~test_seed() };
@@ -196,6 +199,7 @@ static void watched_release(void *context, void *memory, size_t nbytes)
     free(memory);
 }
 
+/* Freed memory must not hold the secret: somebody may read it later in a core dump. */
 TEST(test_secret_is_wiped)
 {
     bool leaked = false;

@@ -24,6 +24,7 @@
 
 /* ---- Checksums -------------------------------------------------------------------------- */
 
+/* The header is whole blocks of BODY_OFFSET bytes. */
 size_t header_size(const uint8_t *file, size_t nbytes)
 {
     uint32_t size;

@@ -122,6 +122,7 @@ static int read_piece(void *context, uint64_t offset, void *buffer, size_t nbyte
     return perhaps_body_read(e->f, offset, buffer, nbytes);
 }
 
+/* Saves what the caller keeps: here the bytes of a filter. */
 static int save_elsewhere(const perhaps_layout *layout, struct elsewhere *e, const char *path)
 {
     return perhaps_layout_save(layout, e->f->counters->keys, read_piece, e, path);

@@ -16,6 +16,7 @@ static struct perhaps_plan plan_of(const perhaps_layout *layout)
 
 /* ---- Bits ------------------------------------------------------------------------------ */
 
+/* Returns a copy of the filter's body. */
 static uint8_t *body_of(const perhaps_filter *f, size_t nbytes)
 {
     uint8_t *body = malloc(nbytes);
@@ -54,6 +55,7 @@ static void compare_bits(perhaps_filter *f, const perhaps_layout *layout, const 
     free(body);
 }
 
+/* A caller's hash function, which depends on the number behind 'context'. */
 static void custom_hash(void *context, const void *key, size_t key_nbytes,
                         uint8_t hash[PERHAPS_HASH_NBYTES])
 {
@@ -133,6 +135,8 @@ TEST(test_bits)
 
 /* ---- Which filters have one ------------------------------------------------------------ */
 
+/* Checks that the filter has no layout; one of an unsupported kind does not give its bytes,
+ * either. */
 static void expect_no_layout(const perhaps_filter *f, int error)
 {
     uint8_t byte;
@@ -160,6 +164,7 @@ TEST_EACH(test_unsupported, any_kind)
     }
 }
 
+/* A filter that was opened without its secret cannot hash keys, and so has no layout. */
 TEST(test_without_secret)
 {
     struct path path = temp_path("sip");
@@ -204,6 +209,7 @@ static const struct perhaps_options with_secret = {
     .capacity = 1000, .fpr = 0.01, .hashing = { .hash = PERHAPS_HASH_SIP, .secret = a_secret }
 };
 
+/* Checks that two layouts tell the same bits for a random key. */
 static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, struct rng *rng)
 {
     uint8_t key[PERHAPS_HASH_NBYTES];
@@ -219,6 +225,7 @@ static void expect_same_bits(const perhaps_layout *a, const perhaps_layout *b, s
     expect(!memcmp(&bits[0], &bits[1], sizeof *bits));
 }
 
+/* A layout that was restored from a description has the same description and the same bits. */
 TEST(test_restored)
 {
     struct rng rng = rng_for(__func__);
@@ -299,6 +306,7 @@ TEST(test_hostile_numbers)
     expect_success(perhaps_layout_restore(&sound, NULL, &layout));
 }
 
+/* Names and hashes that are unknown, of another kind, or that do not fit the check value. */
 TEST(test_hostile_names)
 {
     const struct {
@@ -419,6 +427,7 @@ TEST(test_create)
     }
 }
 
+/* Wrong options give the errors of perhaps_create(); all memory is released. */
 TEST(test_create_refused)
 {
     struct ledger ledger = { .failing = true };

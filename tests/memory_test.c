@@ -101,6 +101,7 @@ static void free_stage(struct stage *s)
     expect(s->ledger.live == 0 && s->ledger.live_nbytes == 0);
 }
 
+/* Fails the first allocation of a call, then the second, and so on until the call succeeds. */
 static void fail_each_allocation(struct stage *s, size_t c)
 {
     scoped_filter *before = clone_of(s->f);
@@ -287,6 +288,7 @@ static void expect_same_with(const struct perhaps_options *options,
     expect_all_found(copy, &keys);
 }
 
+/* Bodies of one line, of a few lines, and of many pages. */
 TEST(test_odd_addresses)
 {
     uint64_t live_nbytes = 0;

@@ -58,6 +58,7 @@ static void check_counters(const struct model *m)
     expect(counters->unmatched_removals == m->unmatched_removals);
 }
 
+/* Checks that every key that is in is found, and all counters. */
 static void check_all(const struct model *m)
 {
     static bool present[UNIVERSE_MAX];
@@ -139,6 +140,7 @@ static void do_add_again(struct model *m)
     }
 }
 
+/* The keys before an error are in; the one that failed counts as a failed add. */
 static void do_add_many(struct model *m)
 {
     size_t first, done;
@@ -172,6 +174,7 @@ static void do_remove(struct model *m)
     }
 }
 
+/* A count is never below the number of copies, and never above what the kind can store. */
 static void do_ask(struct model *m)
 {
     size_t key = any_key(m);
@@ -196,6 +199,7 @@ static void do_clear(struct model *m)
     m->stored = m->failed_adds = m->unmatched_removals = 0;
 }
 
+/* Goes on with another filter, which must equal the one before. */
 static void replace_filter(struct model *m, perhaps_filter *f)
 {
     expect(perhaps_equal(m->f, f));
@@ -236,6 +240,7 @@ static void do_save(struct model *m)
     unlink(path.text);
 }
 
+/* Merges a filter with a few keys; if that is refused, nothing may change. */
 static void do_merge(struct model *m)
 {
     if (!merges(m->kind))

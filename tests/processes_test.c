@@ -40,6 +40,7 @@ static struct perhaps_keys all_keys(void)
     return make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
 }
 
+/* Returns the first (0) or second (1) half of the keys. */
 static struct perhaps_keys half_of(const struct perhaps_keys *keys, size_t number)
 {
     return some_keys(keys, number * (keys->count / 2), keys->count / 2);
@@ -449,6 +450,7 @@ static void expect_all_ended(const pid_t pid[CHILDREN])
     }
 }
 
+/* Checks that keys 'from' to 'to' of a child's share are found. */
 static void expect_share_found(const perhaps_filter *f, const struct perhaps_keys *keys,
                                uint32_t child, uint32_t from, uint32_t to)
 {
@@ -499,6 +501,7 @@ static void check_children(const struct perhaps_kind *kind, uint32_t killed)
     expect_whole(&path, kind, &keys);
 }
 
+/* Each child is killed once, and once none is. */
 TEST_EACH(test_children, shares)
 {
     for (uint32_t killed = 0; killed <= CHILDREN; killed++)

@@ -249,6 +249,7 @@ TEST(test_equal)
 
 /* ---- Abilities ------------------------------------------------------------------------- */
 
+/* The filter holds "key" once. */
 static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
 {
     scoped_filter *before = clone_of(f);

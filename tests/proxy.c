@@ -26,6 +26,7 @@ static void end_connection(struct connection *connection)
     *connection = (struct connection){ -1, -1, false };
 }
 
+/* Accepts a client and connects it to the server; if that fails, the client is hung up. */
 static void begin_connection(struct proxy *proxy)
 {
     struct sockaddr_in to = address_of(proxy->server_port);

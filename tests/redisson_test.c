@@ -79,6 +79,7 @@ struct slow {
     uint8_t row[4][32]; /* v0, v1, mul0, mul1 */
 };
 
+/* Returns lane i of a row; a lane is little-endian. */
 static uint64_t lane(const uint8_t *row, unsigned i)
 {
     uint64_t x = 0;
@@ -227,6 +228,8 @@ TEST(test_any_bits)
     }
 }
 
+/* Reads a config whose fields have these texts; NULL: the field is missing.  Returns NULL, or
+ * what is wrong. */
 static const char *read_config(const char *const text[REDISSON_FIELDS], struct redisson *config)
 {
     struct redisson_value values[REDISSON_FIELDS] = { { 0 } };

@@ -299,6 +299,7 @@ static void expect_not_saved(const perhaps_filter *f, const char *path, int reas
     expect(errno == reason);
 }
 
+/* Paths at which no file can be made, each with the errno of the system. */
 TEST(test_no_such_place)
 {
     scoped_filter *f = some_filter(perhaps_kind_at(0), 100);
@@ -310,6 +311,7 @@ TEST(test_no_such_place)
     expect_not_saved(f, "/", EISDIR);
 }
 
+/* The draft of a save must not need a longer name than the file itself. */
 TEST(test_long_names)
 {
     scoped_filter *f = some_filter(perhaps_kind_at(0), 100);

@@ -14,6 +14,7 @@
  * test instead of crashing. */
 enum { STACK_NBYTES = 1 << 20, STACK_MOST = 64 << 10, PAINT = 0xa5, KEYS = 5000 };
 
+/* What the steps work on, one after the other. */
 struct job {
     const struct perhaps_kind *kind;
     struct perhaps_options options;
@@ -101,6 +102,7 @@ static int read_zeros(void *context, uint64_t offset, void *buffer, size_t nbyte
     return 0;
 }
 
+/* Only some kinds have layouts. */
 static void lay_out(struct job *job)
 {
     struct perhaps_description description;
@@ -179,6 +181,7 @@ static size_t depth_of(const struct step *step, struct job *job)
     return STACK_NBYTES - untouched;
 }
 
+/* Runs all steps in order and checks how deep the stack was in each. */
 static void expect_shallow(struct job *job)
 {
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {

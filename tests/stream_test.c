@@ -346,6 +346,7 @@ TEST_EACH(test_every_end, any_kind)
     expect_nothing_left(&l);
 }
 
+/* A flipped bit anywhere is found, since a stream is read whole. */
 TEST_EACH(test_flipped_bits, any_kind)
 {
     struct loading l;

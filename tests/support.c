@@ -155,6 +155,8 @@ static void write_text(uint8_t *at, uint64_t number)
         at[i] = (uint8_t)('0' + number % 10);
 }
 
+/* Writes one key of a set.  Different indexes give different keys, since mix64() is a
+ * bijection; hash keys have both halves random. */
 static void write_key(uint8_t *at, enum key_shape shape, uint64_t seed, uint64_t index)
 {
     uint64_t words[2] = { index, 0 };
@@ -215,6 +217,7 @@ const struct perhaps_kind *kind_to_test(size_t index)
     return &together;
 }
 
+/* The index of 'kind' is searched anew each time: there are few kinds. */
 const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind))
 {
@@ -279,6 +282,7 @@ bool gets_full(const struct perhaps_kind *kind)
     return !grows(kind) && !forgets(kind);
 }
 
+/* Every kind can be built at once, since the caller only promises not to add later. */
 bool is_able(const struct perhaps_kind *kind, unsigned need)
 {
     const struct composite *composite = kind_by_name(kind->name)->composite;
@@ -286,6 +290,7 @@ bool is_able(const struct perhaps_kind *kind, unsigned need)
            need;
 }
 
+/* The parts of a composite are of kinds that get full: not composites, and none that grow. */
 bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **base)
 {
     const struct perhaps_kind *full;
@@ -467,6 +472,7 @@ void expect_same_counters(const perhaps_filter *a, const perhaps_filter *b)
 
 /* ---- Allocator ------------------------------------------------------------------------- */
 
+/* Counts also the sizes of requests that it refuses: a test can see what was asked for. */
 static void *ledger_allocate(void *context, size_t nbytes)
 {
     struct ledger *ledger = context;

@@ -54,6 +54,7 @@ static void *read_filter(void *context)
     return NULL;
 }
 
+/* Asks once in this thread, and then in several threads at once, for the same answers. */
 static void run_readers(const perhaps_filter *f, const struct perhaps_keys *keys)
 {
     static bool expected[KEYS];

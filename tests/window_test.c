@@ -412,6 +412,7 @@ static void run_model(struct perhaps_options *options, struct rng rng)
     free_keys(&m.keys);
 }
 
+/* Windows by keys, by call and by time, with generations of two kinds. */
 TEST(test_model)
 {
     struct rng rng = rng_for(__func__);
