@@ -29,8 +29,7 @@ remove_partition() {
     check "partition $2 was there: $key" [ "$(server_cli "$node" del "$key")" = 1 ]
 }
 
-# ---- A part is lost
-# ----------------------------------------------------------------------------
+# ---- A part is lost --------------------------------------------------------------------------
 
 # A server loses everything while clients add and ask.  An add to a partition that is gone makes
 # a new one, which must not be taken for the old one.
@@ -132,8 +131,7 @@ test_deleted_and_made_anew() {
     succeeds "delete" delete anew
 }
 
-# ---- What is not a filter, or not whole
-# -----------------------------------------------------------
+# ---- What is not a filter, or not whole ------------------------------------------------------
 
 # 'verify' and statistics tell what has become of the filter that is open; a later call may
 # succeed again when the description is back.
@@ -235,8 +233,7 @@ test_half_created() {
     succeeds "delete" delete half
 }
 
-# ---- Servers that do not answer, or refuse
-# -----------------------------------------------------------
+# ---- Servers that do not answer, or refuse ---------------------------------------------------
 
 test_unreachable() {
     with_single

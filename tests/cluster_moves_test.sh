@@ -137,8 +137,7 @@ test_failover_by_hand() {
     all_there by_hand
 }
 
-# ---- Masters that end, hang and come back
-# ------------------------------------------------------
+# ---- Masters that end, hang and come back ----------------------------------------------------
 
 # Its replica takes over; acknowledged keys are all there.
 test_master_is_killed() {
