@@ -161,7 +161,7 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
     struct perhaps_stats stats = stats_of(f);
     scene("%s: %llu stale of %llu removed", kind->name, (unsigned long long)stats.stale,
           (unsigned long long)removed);
-    expect(stats.keys == 0 && stats.stale <= removed / 100); /* 0.1 % a layer, and few layers */
+    expect(stats.keys == 0 && stats.stale <= removed / 100); /* 0.1 % for each of few layers */
     expect(stats.load == 0 || stats.stale > 0);
     expect(stats.memory_nbytes < 1 << 20);
 }

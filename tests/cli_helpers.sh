@@ -199,7 +199,7 @@ interrupted() {
     seq 10 >&5
     check "$*: handles $signal" until_true catches $pid "$(kill -l "$signal")"
     check "$*: has printed" until_true lines out "$printed"
-    kill -s "$signal" $pid $pid 2>kill_err # as timeout(1) does; it means one
+    kill -s "$signal" $pid $pid 2>kill_err # two, as timeout(1) sends
     wait $pid
     status=$?
     exec 5>&-

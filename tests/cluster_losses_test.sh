@@ -39,7 +39,7 @@ test_flushall() {
     crowd_adds 5000
     server_cli 1 flushall >/dev/null
     check "it is noticed" within 20 grep -q LOST crowd
-    sleep 1 # for askers to meet what adders do to it
+    sleep 1 # so that askers meet what the adds have made
     stop_crowd
     only_errors LOST
     check "some was lost" above LOST 0
@@ -98,11 +98,11 @@ test_partition_is_deleted_beside_a_crowd() {
     crowd_adds 20
     remove_partition beside 3
     check "it is noticed" within 10 grep -q LOST crowd
-    sleep 1 # for askers to meet what adders do to it
+    sleep 1 # so that askers meet what the adds have made
     kill -TERM $adders
     wait $adders
     stop_crowd
-    only_errors LOST FULL # many have reserved room at once
+    only_errors LOST FULL # FULL, since several clients have reserved room at once
     succeeds "delete" delete beside
 }
 

@@ -260,7 +260,7 @@ test_master_comes_back_empty() {
     server_again "$node" || exit 1
     check "it is still master" is_master "$node"
     check "it is noticed" within 30 grep -q LOST crowd
-    sleep 1 # for askers to meet what adders do to it
+    sleep 1 # so that askers meet what the adds have made
     stop_crowd
     only_errors LOST
     heal

@@ -41,7 +41,7 @@ static void expect_counts(const perhaps_filter *f, const struct perhaps_keys *ke
     }
 }
 
-/* Of a filter in memory, of a mapped one whose pages are checked, and with hashed keys. */
+/* Counts of a filter in memory, of a mapped one with 'check', and of keys that were hashed. */
 TEST_EACH(test_as_one_by_one, counts)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);

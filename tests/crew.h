@@ -14,7 +14,7 @@
 #include "support.h"
 
 struct crew {
-    /* What to do: set by the caller. */
+    /* The task: set by the caller. */
     perhaps_filter *f;
     struct perhaps_keys keys; /* an equal share for each writer */
     unsigned writers;
@@ -23,7 +23,7 @@ struct crew {
     uint64_t steps; /* of each writer that churns; other writers stop after their last key */
     uint64_t seed;
 
-    /* What came out. */
+    /* The results: set by crew_run(). */
     char complaint[256]; /* the first thing that was wrong; empty: nothing was */
     uint64_t operations; /* keys added, removed or asked for */
     uint64_t copies;     /* that are in at the end */

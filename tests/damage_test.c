@@ -119,7 +119,7 @@ TEST(test_many_pages)
         }
         uint8_t page[PERHAPS_PAGE_NBYTES];
         uint64_t pages = (get64(file.at + AT_TABLE_OFFSET) - BODY_OFFSET) / sizeof page;
-        uint64_t at = BODY_OFFSET + (pages - 2) * sizeof page; /* the first may be all zeros */
+        uint64_t at = BODY_OFFSET + (pages - 2) * sizeof page; /* the first ones may be zeros */
         uint8_t *first = file.at + at;
         memcpy(page, first, sizeof page);
         memcpy(first, first + sizeof page, sizeof page);

@@ -1,4 +1,4 @@
-/* elastic_test.c - proves what is special of the kind 'elastic', whose segments split: its
+/* elastic_test.c - proves what is special about the kind 'elastic', whose segments split: its
  * loops against plain code written after doc/FORMAT.md, lists of depths that an enemy may
  * write, that no key and no entry is lost while it grows, and how much memory it takes. */
 #include "support.h"
@@ -133,7 +133,7 @@ static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
         uint64_t some = rng_next(rng), others = rng_next(rng);
         uint32_t entry = (uint32_t)(some & some >> 32 & others);
         if (others >> 63)
-            entry &= field; /* tail 0: so that many keys have it */
+            entry &= field; /* tail 0, which the keys of some_key() often have */
         for (unsigned i = 0; i < b->w && (entry & field); i++) {
             uint64_t bit = slot * b->w + i;
             at[bit / 8] = (uint8_t)(at[bit / 8] | (entry >> i & 1) << (bit % 8));
@@ -257,7 +257,7 @@ TEST(test_growth)
         size_t nremoved;
         expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
         expect(nremoved == keys.count && stats_of(f).keys == 0);
-        check_entries(f); /* what is left are copies */
+        check_entries(f); /* only copies made by splits are left */
     }
 }
 

@@ -182,7 +182,7 @@ static int read_from(void *context, uint64_t offset, void *buffer, size_t nbytes
     return perhaps_body_read(context, offset, buffer, nbytes);
 }
 
-/* Saves the bytes of a filter as if they came from elsewhere. */
+/* Saves the bytes of a filter by perhaps_layout_save(), as if the caller kept them. */
 static int save_by_layout(const perhaps_filter *f, const char *path)
 {
     perhaps_layout *layout = layout_of(f);

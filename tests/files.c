@@ -162,5 +162,5 @@ unsigned count_beside(const char *path)
     while (readdir(dir))
         n++;
     closedir(dir);
-    return n - 2; /* . and .. */
+    return n - 2; /* without . and .. */
 }

@@ -411,6 +411,6 @@ TEST(test_histories)
         kinds_at_once += overlapping > 0;
         kinds++;
     }
-    if (kinds_at_once < kinds) /* on a busy machine threads may run one after the other */
+    if (kinds_at_once < kinds) /* on a busy machine no two threads may have run at once */
         skip();
 }

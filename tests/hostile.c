@@ -117,7 +117,7 @@ static void add_some(perhaps_filter *f, const struct perhaps_keys *keys)
     bool present[KEYS];
     perhaps_add_many(f, keys, &done);
     perhaps_contains_many(f, keys, present);
-    if (f->kind->forgets) /* it may have forgotten some */
+    if (f->kind->forgets) /* a window may have forgotten some of the keys */
         return;
     for (size_t i = 0; i < done; i++) {
         const uint8_t *key = (const uint8_t *)keys->packed + i * KEY_NBYTES;

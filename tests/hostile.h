@@ -47,7 +47,7 @@ static inline size_t at_section(size_t at, size_t number)
     return at + number * SECTION_NBYTES;
 }
 
-/* Numbers of up to eight bytes, in files. */
+/* Reads and writes a little-endian number of up to eight bytes. */
 static inline uint64_t get_number(const uint8_t *at, size_t nbytes)
 {
     uint64_t value = 0;

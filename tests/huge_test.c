@@ -112,7 +112,7 @@ TEST(test_in_memory)
         expect(nbytes > four_gib && f->geometry.key_limit > four_gib / 100 * 99);
         fill(f, &keys);
         check_answers(f, KEYS);
-        for (uint64_t part = 0; part < 4; part++) /* keys lie everywhere */
+        for (uint64_t part = 0; part < 4; part++) /* keys lie in each quarter */
             expect(is_used(f->body, nbytes / 4 * part / OS_PAGE_NBYTES * OS_PAGE_NBYTES,
                            nbytes / 4 * (part + 1) / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
         expect(is_used(f->body, four_gib, nbytes / OS_PAGE_NBYTES * OS_PAGE_NBYTES));

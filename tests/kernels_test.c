@@ -1,6 +1,6 @@
 /* kernels_test.c - proves that the loops for every instruction set do bit for bit what
  * doc/FORMAT.md says: random keys and bodies go through the loops and through plain code that
- * was written after the document and shares nothing with the library.  Bodies end at a page
+ * was written after the document and shares no code with the library.  Bodies end at a page
  * that cannot be read, so a read behind the end crashes.
  *
  * It fails when one instruction set gives another answer than the others, and when the format

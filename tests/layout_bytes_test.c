@@ -103,7 +103,7 @@ TEST(test_read_beside_adds)
 /* The filter that supplies the bytes, and what was asked of it. */
 struct elsewhere {
     const perhaps_filter *f;
-    uint64_t next; /* offset that must be asked for */
+    uint64_t next; /* offset that must be asked for next */
     unsigned pieces;
     unsigned fail_at; /* number of the piece whose reading fails, from 1 on; 0: none */
     int error;

@@ -86,7 +86,7 @@ TEST(test_with_nothing)
     }
 }
 
-/* Copies add up, so that each can be removed again. */
+/* The copies of both filters add up: each key can be removed twice, and is gone then. */
 TEST(test_copies)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, CAPACITY / 4);

@@ -301,7 +301,7 @@ TEST_EACH(test_abilities, any_kind)
     struct perhaps_verdict verdict;
     uint8_t secret[16];
     expect_error(perhaps_rotate(f), forgets(kind) ? 0 : PERHAPS_ERR_UNSUPPORTED);
-    expect_error(perhaps_advance(f, 1), PERHAPS_ERR_UNSUPPORTED); /* not by time */
+    expect_error(perhaps_advance(f, 1), PERHAPS_ERR_UNSUPPORTED); /* none goes by time */
     expect_error(perhaps_verify(f, &verdict), PERHAPS_ERR_UNSUPPORTED);
     expect_error(perhaps_secret(f, secret), PERHAPS_ERR_UNSUPPORTED);
     perhaps_free(f);

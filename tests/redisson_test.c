@@ -76,7 +76,7 @@ TEST(test_published)
 /* The same hash once more, written after the paper and not after the client's code: a lane is
  * eight bytes, and the state is a table of lanes.  It is slow, and is there to be compared. */
 struct slow {
-    uint8_t row[4][32]; /* v0, v1, mul0, mul1 */
+    uint8_t row[4][32]; /* v0, v1, mul0 and mul1 of the paper */
 };
 
 /* Returns lane i of a row; a lane is little-endian. */

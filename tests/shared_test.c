@@ -157,7 +157,7 @@ static void check_churn(const struct perhaps_kind *kind, uint64_t capacity, doub
     if (!stats_of(f).counting.saturated) {
         expect(perhaps_contains_many(f, &keys, NULL) == 0);
         expect(grows(kind) ? stats_of(f).load == 0
-                           : perhaps_equal(f, empty)); /* no entry more */
+                           : perhaps_equal(f, empty)); /* no entry is left */
     }
     perhaps_free(empty);
     crew_end(&crew);

@@ -337,7 +337,7 @@ TEST_EACH(test_every_end, any_kind)
             int error = read_from(&s, told, &l.options, &read);
             bool is_short = known == 1 && end > 0 && end < 8;
             expect_error(error, is_short ? PERHAPS_ERR_FORMAT : PERHAPS_ERR_DAMAGED);
-            expect(known != 1 || l.ledger.calls - before <= 1); /* a long header */
+            expect(known != 1 || l.ledger.calls - before <= 1); /* for a long header */
             expect_nothing_left(&l);
         }
     s.nbytes = whole;

@@ -493,7 +493,7 @@ static void ledger_release(void *context, void *memory, size_t nbytes)
 {
     struct ledger *ledger = context;
     ledger->live--;
-    ledger->live_nbytes -= nbytes; /* a wrong size shows in the balance */
+    ledger->live_nbytes -= nbytes; /* not 0 at the end, if a size was wrong */
     free(memory);
 }
 

@@ -1,7 +1,7 @@
-/* together_test.c - proves what is special of blocked filters whose lines of a key lie side by
- * side: fewer bits for a key, hardly more memory, and an fpr that is what was asked, both when
- * it is counted and when it is computed.  What holds for every filter the other tests check,
- * which treat this layout as a kind of its own (kind_to_test()). */
+/* together_test.c - proves what is special about blocked filters whose lines of a key lie side
+ * by side: fewer bits for a key, hardly more memory, and an fpr that is what was asked, both
+ * when it is counted and when it is computed.  What holds for every filter the other tests
+ * check, which treat this layout as a kind of its own (kind_to_test()). */
 #include "support.h"
 
 #include <math.h>
