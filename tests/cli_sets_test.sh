@@ -75,6 +75,7 @@ test_grow() {
     done
     works build --grow -n 10 -o f in
     run build --grow -o f in
+    # Without -n a filter that grows begins with room for 2^16 keys.
     check "--grow of a file" [ "$status $("$program" info --json f | grep -o '"capacity":65536')" = \
         '0 "capacity":65536' ]
     run build -o f in
@@ -167,6 +168,8 @@ test_count() {
         works build --kind "$kind" --count -n 100 -p 1e-6 -o g in
         writes $'3\t3\n4\t4\n5\t5\n6\t0\n' count g <(seq 3 6)
     done
+    # 40 copies are more than 15, where 'counting' stops, and more than 8, which 'cuckoo' can
+    # store.
     { yes many | head -40; echo once; } >copies
     works build --count --kind counting -n 100 -o g copies
     writes $'many\t15+\nonce\t1\n' count g <(printf 'many\nonce\n')
@@ -188,6 +191,7 @@ test_count() {
 test_window_keys() {
     local j
     { seq 1000; seq 100; seq 901 1000; } >in
+    # 1 to 100 come back after 1000 lines, 901 to 1000 after 200.
     matches <(seq 1000; seq 100) dedup -p 1e-12 --window 200-keys in # far apart: printed again
     matches <(seq 1000) dedup -p 1e-12 --window 1k-keys in
     seq 300000 | awk '{ print; if ($0 > 500) print $0 - 500; if ($0 > 20000) print $0 - 20000 }' >in
@@ -199,6 +203,8 @@ test_window_keys() {
         cat first.$j out >both.$j
         check "window of keys: in two runs, -j $j" same both.1 both.$j
     done
+    # 300,000 new lines, and 280,000 that come back 20,000 lines later.  Those that come back
+    # 500 lines later are repeats.
     check "window of keys: what is in it" lines "first window" 580000
     run dedup -p 1e-12 --window 1k-keys in
     check "window of keys: in two runs as in one" same both.1 out

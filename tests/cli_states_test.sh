@@ -361,7 +361,8 @@ test_count_goes_on() {
 
 # ---- Numbers -------------------------------------------------------------------------
 
-# Bloom kinds estimate the number of keys from their bits; other kinds know it.
+# Bloom kinds count a key only if it sets a bit, and estimate the true number from their bits;
+# other kinds know it.  Of 156,909 keys at 1 % about 290 set no bit when they come.
 test_keys_are_an_estimate() {
     local keys counted
     seq 156909 >in

@@ -93,7 +93,7 @@ test_build_and_query() {
     check "query: no summary" is_silent
     writes '' query -v f in
     check "query -v: exit" exits 1
-    counts -le 300 query -c f not_in # 1.5 % false positives
+    counts -le 300 query -c f not_in # 1.5 % false positives, where 1 % is expected
     counts -ge 19700 query f -v -c not_in in
     check "query -v -c: exit" exits 0
     works query --any f in
@@ -129,7 +129,7 @@ test_kinds() {
 # Any number of threads makes the same file, and keeps the order of the lines.
 test_threads() {
     local j
-    seq 100000 >in
+    seq 100000 >in # several blocks of input
     for j in 1 2 7; do
         works build -j $j --seed 5 -o f$j in
         matches in query -j $j f$j in
@@ -582,6 +582,7 @@ test_early_end() {
     exec 5<>open_ended
     for j in 1 2 8; do
         echo 2 >&5
+        # the limit is only for a program that does not end
         timeout 60 "$program" query --any -j $j f open_ended 2>err
         status=$?
         check "-j $j: query --any ends at the first" exits 0

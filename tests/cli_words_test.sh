@@ -89,7 +89,7 @@ test_quiet() {
 test_common_options() {
     run build -q -n 100 --count -o f keys
     shows '"ok":true,"pages":1,"damaged":0' verify --json f
-    printf X | dd of=f bs=1 seek=4100 conv=notrunc 2>dd_err
+    printf X | dd of=f bs=1 seek=4100 conv=notrunc 2>dd_err # one byte becomes another
     ends 1 verify --json f
     check "verify --json: damaged" tells '"ok":false,"pages":1,"damaged":1,"first_damaged":4096'
     shows '^perhaps [0-9]+\.[0-9]+\.[0-9]+' -V
@@ -162,6 +162,7 @@ test_not_lines() {
     run build -q -n 100 -p 1e-12 -o f keys
     cp f g
     cp f f.before
+    # the first bytes of these formats
     printf 'PK\3\4 and so on\n' >a.zip
     printf '\4\42\115\30 and so on\n' >a.lz4
     for verb in "query f" "query -c f" "add f" "build -n 50 -o h" dedup; do
