@@ -1,4 +1,4 @@
-/* help.c - help, guesses at mistyped names, and completion scripts for shells.
+/* help.c - help, and completion scripts for shells.
  *
  * All of it is made from the tables of verbs and options when it is asked for, so it cannot
  * differ from what the program takes. */
@@ -7,89 +7,6 @@
 #include <perhaps.h>
 #include <stdio.h>
 #include <string.h>
-
-/* ---- Names that were mistyped ----------------------------------------------------- */
-
-/* No verb and no option has a longer name; a longer text is like none of them. */
-#define NAME_MOST 32
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Returns how many letters must be put in, left out, exchanged, or swapped with the next one,
- * to make one name of the other.  d[i][j] is that number for the first i letters of a and the
- * first j of b.  Neither has more than NAME_MOST letters. */
-static size_t distance(const char *a, size_t na, const char *b, size_t nb)
-{
-    size_t d[NAME_MOST + 1][NAME_MOST + 1];
-    for (size_t i = 0; i <= na; i++)
-        for (size_t j = 0; j <= nb; j++) {
-            if (i == 0 || j == 0) {
-                d[i][j] = i + j;
-                continue;
-            }
-            bool same = a[i - 1] == b[j - 1];
-            d[i][j] = least(d[i - 1][j - 1] + !same, least(d[i - 1][j], d[i][j - 1]) + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
-        }
-    return d[na][nb];
-}
-
-/* Returns how different the first 'nbytes' bytes of what was typed are from the name; 0 if they
- * are its beginning. */
-static size_t unlikeness(const char *typed, size_t nbytes, const char *name)
-{
-    size_t length = strlen(name);
-    if (nbytes > 2 && nbytes <= length && memcmp(typed, name, nbytes) == 0)
-        return 0;
-    return nbytes > NAME_MOST || length > NAME_MOST ? NAME_MOST
-                                                    : distance(typed, nbytes, name, length);
-}
-
-/* The search for the name that somebody meant: at most a third of its letters may be wrong. */
-struct guess {
-    const char *typed;
-    size_t nbytes, unlikeness; /* only names less unlike than this are taken */
-    const char *nearest;       /* NULL: no name is near enough */
-};
-
-/* Begins a search for a name like what was typed. */
-static struct guess guess_begin(const char *typed, size_t nbytes)
-{
-    return (struct guess){ typed, nbytes, 1 + nbytes / 3, NULL };
-}
-
-/* Takes this name for the nearest one if it is nearer than those before. */
-static void guess_try(struct guess *guess, const char *name)
-{
-    size_t n = unlikeness(guess->typed, guess->nbytes, name);
-    if (n < guess->unlikeness) {
-        guess->unlikeness = n;
-        guess->nearest = name;
-    }
-}
-
-const char *help_nearest_verb(const char *typed)
-{
-    const struct verb *verb;
-    struct guess guess = guess_begin(typed, strlen(typed));
-    for (size_t i = 0; (verb = verb_at(i)); i++)
-        guess_try(&guess, verb->name);
-    return guess.nearest;
-}
-
-const char *help_nearest_option(const struct verb *verb, const char *typed)
-{
-    const struct option_row *option;
-    typed += strspn(typed, "-");
-    struct guess guess = guess_begin(typed, strcspn(typed, "="));
-    for (size_t i = 0; (option = option_at(verb, i)); i++)
-        guess_try(&guess, option->name);
-    return guess.nearest;
-}
 
 /* ---- Help ------------------------------------------------------------------------- */
 
@@ -151,19 +68,18 @@ static void print_options(const struct verb *verb, bool all)
         printf("  and %zu more: 'perhaps %s --help-all'\n", count - shown, verb->name);
 }
 
-void help_usage(FILE *to)
+void help_usage(const struct verb *verbs, FILE *to)
 {
-    const struct verb *verb;
     fputs("usage: perhaps VERB [OPTION...] [OPERAND...]\n\n", to);
-    for (size_t i = 0; (verb = verb_at(i)); i++)
+    for (const struct verb *verb = verbs; verb->name; verb++)
         fprintf(to, "  %-8s %s\n", verb->name, verb->summary);
     fputs("\n'perhaps help VERB' tells more, 'man perhaps' all.\n", to);
 }
 
-void help_print(void)
+void help_print(const struct verb *verbs)
 {
     fputs("perhaps: is this key in the set?  \"Certainly not\", or \"perhaps\".\n\n", stdout);
-    help_usage(stdout);
+    help_usage(verbs, stdout);
     fputs("\n  printf '%s\\n' apple pear | perhaps build -o fruit -n 1000 -p 0.1%\n"
           "  printf '%s\\n' apple stone | perhaps query fruit     # prints apple\n",
           stdout);
@@ -196,10 +112,9 @@ void help_verb(const struct verb *verb, bool all)
 
 /* Each script is made when it is asked for.  Beside the verbs and options it knows only which
  * values are files, kinds or hashes. */
-static void print_verbs(const char *separator)
+static void print_verbs(const struct verb *verbs, const char *separator)
 {
-    const struct verb *verb;
-    for (size_t i = 0; (verb = verb_at(i)); i++)
+    for (const struct verb *verb = verbs; verb->name; verb++)
         printf("%s%s", verb->name, separator);
 }
 
@@ -250,9 +165,8 @@ static void print_bash_verb(const struct verb *verb)
 }
 
 /* Where the script offers no words, bash offers files ('-o default'). */
-static void print_bash(void)
+static void print_bash(const struct verb *verbs)
 {
-    const struct verb *verb;
     puts("# bash completion for perhaps, made by: perhaps help --completion bash\n"
          "_perhaps()\n"
          "{\n"
@@ -263,9 +177,9 @@ static void print_bash(void)
          "    [[ $COMP_CWORD -gt 1 ]] || verb=\n"
          "    case $verb in");
     fputs("    '' | help) words='", stdout);
-    print_verbs(" ");
+    print_verbs(verbs, " ");
     puts("help --help --version' ;;");
-    for (size_t i = 0; (verb = verb_at(i)); i++)
+    for (const struct verb *verb = verbs; verb->name; verb++)
         print_bash_verb(verb);
     puts("    esac\n"
          "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
@@ -310,16 +224,15 @@ static void print_zsh_verb(const struct verb *verb)
     puts(" \\\n            '*:file:_files'\n        ;;");
 }
 
-static void print_zsh(void)
+static void print_zsh(const struct verb *verbs)
 {
-    const struct verb *verb;
     puts("#compdef perhaps\n"
          "# zsh completion for perhaps, made by: perhaps help --completion zsh\n"
          "_perhaps()\n"
          "{\n"
          "    local -a verbs\n"
          "    verbs=(");
-    for (size_t i = 0; (verb = verb_at(i)); i++) {
+    for (const struct verb *verb = verbs; verb->name; verb++) {
         printf("        \"%s:", verb->name);
         print_escaped(verb->summary, "\"\\$`");
         puts("\"");
@@ -334,7 +247,7 @@ static void print_zsh(void)
          "    shift words\n"
          "    (( CURRENT-- ))\n"
          "    case $verb in");
-    for (size_t i = 0; (verb = verb_at(i)); i++)
+    for (const struct verb *verb = verbs; verb->name; verb++)
         print_zsh_verb(verb);
     puts("    esac\n"
          "}\n"
@@ -363,12 +276,11 @@ static void print_fish_option(const struct verb *verb, const struct option_row *
     puts("'");
 }
 
-static void print_fish(void)
+static void print_fish(const struct verb *verbs)
 {
-    const struct verb *verb;
     const struct option_row *option;
     puts("# fish completion for perhaps, made by: perhaps help --completion fish");
-    for (size_t i = 0; (verb = verb_at(i)); i++) {
+    for (const struct verb *verb = verbs; verb->name; verb++) {
         printf("complete -c perhaps -f -n __fish_use_subcommand -a %s -d '", verb->name);
         print_escaped(verb->summary, "'\\");
         puts("'");
@@ -376,19 +288,19 @@ static void print_fish(void)
             print_fish_option(verb, option);
     }
     fputs("complete -c perhaps -f -n '__fish_seen_subcommand_from help' -a '", stdout);
-    print_verbs(" ");
+    print_verbs(verbs, " ");
     puts("'");
 }
 
-bool help_completion(const char *shell)
+bool help_completion(const struct verb *verbs, const char *shell)
 {
     static const struct {
         const char *shell;
-        void (*print)(void);
+        void (*print)(const struct verb *verbs);
     } scripts[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish } };
     for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
         if (strcmp(shell, scripts[i].shell) == 0) {
-            scripts[i].print();
+            scripts[i].print(verbs);
             return true;
         }
     return false;

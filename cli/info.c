@@ -258,12 +258,12 @@ static void verify_file(const struct settings *settings)
 /* Checks all partitions, even of a filter that cannot be opened since some of it is lost. */
 static void verify_servers(const struct settings *settings)
 {
-    const struct target *target = remote_new(settings, settings->filter, "verifying");
+    const struct target *target = target_on_servers(settings, settings->filter, "verifying");
     const char *name = target->path;
     struct perhaps_cluster_verdict verdict;
-    int error = perhaps_cluster_verify(remote_handle(target), &verdict);
+    int error = perhaps_cluster_verify(remote_handle(target->remote), &verdict);
     if (error != PERHAPS_ERR_LOST)
-        remote_settle(target, error, "");
+        remote_settle(target->remote, error, "");
     if (settings->json)
         print_facts(settings,
                     json_pack("{s:o, s:b, s:I, s:I, s:f}", "filter", json_path(name), "ok",
@@ -272,7 +272,8 @@ static void verify_servers(const struct settings *settings)
                               (double)verdict.keys_estimated));
     if (error)
         complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
-                 grouped(verdict.partitions).s, perhaps_cluster_problem(remote_handle(target)));
+                 grouped(verdict.partitions).s,
+                 perhaps_cluster_problem(remote_handle(target->remote)));
     else if (!settings->quiet && !settings->json)
         printf("%s: ok, %s; about %s, by a sample of %s\n", name,
                counted(verdict.partitions, "partition").s,

@@ -95,24 +95,20 @@ static const struct verb verbs[] = {
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
       "F is redis://host:port/name.  A filter that is only half made or half deleted "
       "goes, too." },
+    { .name = NULL },
 };
-
-#define NVERBS (sizeof verbs / sizeof *verbs)
-
-const struct verb *verb_at(size_t number)
-{
-    return number < NVERBS ? &verbs[number] : NULL;
-}
 
 /* Returns the verb with this name, or ends the program. */
 static const struct verb *find_verb(const char *name)
 {
-    for (size_t i = 0; i < NVERBS; i++)
-        if (strcmp(verbs[i].name, name) == 0)
-            return &verbs[i];
-    const char *nearest = help_nearest_verb(name);
-    if (nearest)
-        fail("%s: no such verb: did you mean '%s'?", name, nearest);
+    struct guess guess = guess_begin(name, strlen(name));
+    for (const struct verb *verb = verbs; verb->name; verb++) {
+        if (strcmp(verb->name, name) == 0)
+            return verb;
+        guess_try(&guess, verb->name);
+    }
+    if (guess.nearest)
+        fail("%s: no such verb: did you mean '%s'?", name, guess.nearest);
     fail("%s: no such verb: see 'perhaps help'", name);
 }
 
@@ -122,13 +118,13 @@ static void help(const char *name, bool all)
     if (name)
         help_verb(find_verb(name), all);
     else
-        help_print();
+        help_print(verbs);
 }
 
 /* Does 'perhaps help --completion SHELL'; 'shell' is NULL if none was named. */
 static void completion(const char *shell)
 {
-    if (!shell || !help_completion(shell))
+    if (!shell || !help_completion(verbs, shell))
         fail("%s: no shell that completions are made for: give bash, zsh or fish",
              shell ? shell : "--completion");
 }
@@ -158,7 +154,7 @@ static bool is_any_of(const char *word, const char *a, const char *b)
 static void run(int argc, char **argv)
 {
     if (argc < 2) {
-        help_usage(stderr);
+        help_usage(verbs, stderr);
         leave(STATUS_ERROR);
     }
     if (is_any_of(argv[1], "--version", "-V"))

@@ -328,3 +328,59 @@ json_t *json_path(const char *path)
     free(copy);
     return text;
 }
+
+/* ---- Names that were mistyped ------------------------------------------------------- */
+
+/* No verb and no option has a longer name; a longer text is like none of them. */
+#define NAME_MOST 32
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns how many letters must be put in, left out, exchanged, or swapped with the next one,
+ * to make one name of the other.  d[i][j] is that number for the first i letters of a and the
+ * first j of b.  Neither has more than NAME_MOST letters. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    size_t d[NAME_MOST + 1][NAME_MOST + 1];
+    for (size_t i = 0; i <= na; i++)
+        for (size_t j = 0; j <= nb; j++) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            bool same = a[i - 1] == b[j - 1];
+            d[i][j] = least(d[i - 1][j - 1] + !same, least(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[na][nb];
+}
+
+/* Returns how different the first 'nbytes' bytes of what was typed are from the name; 0 if they
+ * are its beginning. */
+static size_t unlikeness(const char *typed, size_t nbytes, const char *name)
+{
+    size_t length = strlen(name);
+    if (nbytes > 2 && nbytes <= length && memcmp(typed, name, nbytes) == 0)
+        return 0;
+    return nbytes > NAME_MOST || length > NAME_MOST ? NAME_MOST
+                                                    : distance(typed, nbytes, name, length);
+}
+
+struct guess guess_begin(const char *typed, size_t nbytes)
+{
+    return (struct guess){ typed, nbytes, 1 + nbytes / 3, NULL };
+}
+
+/* Takes this name for the nearest one if it is nearer than those before. */
+void guess_try(struct guess *guess, const char *name)
+{
+    size_t n = unlikeness(guess->typed, guess->nbytes, name);
+    if (n < guess->unlikeness) {
+        guess->unlikeness = n;
+        guess->nearest = name;
+    }
+}

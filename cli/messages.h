@@ -57,6 +57,21 @@ double seconds_now(void);
 /* Returns for how many seconds the verb has worked. */
 double seconds_worked(const struct settings *settings);
 
+/* The search for the name that somebody meant: at most a third of its letters may be wrong. */
+struct guess {
+    const char *typed;
+    size_t nbytes, unlikeness; /* only names less unlike than this are taken */
+    const char *nearest;       /* NULL: no name is near enough */
+};
+
+/* Begins a search for a name like what was typed. */
+
+/* Begins a search for the name that is most like the first 'nbytes' bytes of what was typed. */
+struct guess guess_begin(const char *typed, size_t nbytes);
+
+/* Compares a name with what was typed; the nearest of all becomes guess->nearest. */
+void guess_try(struct guess *guess, const char *name);
+
 /* A line on the terminal that is drawn again and again, and erased at the end.  One thread at a
  * time draws it. */
 struct progress {

@@ -364,6 +364,18 @@ static void make_tables(const struct verb *verb, char *letters, struct option *n
     *names = (struct option){ 0 };
 }
 
+/* Returns the name of the option of this verb that is most like what was typed, which may begin
+ * with dashes and end in "=VALUE"; NULL if none is like it. */
+static const char *nearest_option(const struct verb *verb, const char *typed)
+{
+    typed += strspn(typed, "-");
+    struct guess guess = guess_begin(typed, strcspn(typed, "="));
+    for (size_t i = 0; i < NROWS; i++)
+        if (rows[i].verbs & verb->bit)
+            guess_try(&guess, rows[i].name);
+    return guess.nearest;
+}
+
 /* Ends the program after getopt_long() returned ':' or '?'.  'typed' is the argument that it
  * read last.  Names a similar option if there is one; for dedup tells that -d is not
  * --delimiter. */
@@ -379,7 +391,7 @@ static _Noreturn void fail_option(const struct verb *verb, int code, const char 
         fail("%s: -d takes no value here, it prints the repeated lines: the byte between "
              "fields is --delimiter",
              typed);
-    const char *nearest = name == typed ? help_nearest_option(verb, typed) : NULL;
+    const char *nearest = name == typed ? nearest_option(verb, typed) : NULL;
     if (nearest)
         fail("%s: no such option: did you mean --%s?", name, nearest);
     fail("%s: no such option: see 'perhaps %s --help-all'", name, verb->name);

@@ -39,7 +39,7 @@ enum verb_bit {
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
 typedef void verb_function(const struct settings *settings);
 
-/* A row of the table of verbs. */
+/* A row of the table of verbs, which ends with a row without a name. */
 struct verb {
     unsigned bit;
     bool takes_filter; /* the first operand is a filter */
@@ -50,9 +50,6 @@ struct verb {
     const char *summary; /* one line, for the list of all verbs */
     const char *notes;   /* more, for 'perhaps help VERB' */
 };
-
-/* Returns a row of the table of verbs, or NULL behind the last one.  The first has number 0. */
-const struct verb *verb_at(size_t number);
 
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
@@ -145,19 +142,14 @@ enum option_values option_values(const struct option_row *option);
 /* ---- Help (help.c) ------------------------------------------------------------------- */
 
 /* Prints the verbs, one on each line. */
-void help_usage(FILE *to);
+void help_usage(const struct verb *verbs, FILE *to);
 
 /* Print what 'perhaps help' and 'perhaps help VERB' print, the latter with all options or only
  * with those that are used most. */
-void help_print(void);
+void help_print(const struct verb *verbs);
 void help_verb(const struct verb *verb, bool all);
 
-/* Return the name that is most like what was typed, so that an error message can ask whether it
- * was meant; NULL if none is like it.  What was typed may begin with "--". */
-const char *help_nearest_verb(const char *typed);
-const char *help_nearest_option(const struct verb *verb, const char *typed);
-
 /* Prints the completion script for bash, zsh or fish.  Returns false for any other shell. */
-bool help_completion(const char *shell);
+bool help_completion(const struct verb *verbs, const char *shell);
 
 #endif

@@ -1,14 +1,15 @@
-/* remote.c - the filter that a verb works on, on servers: opened, asked and added to.
+/* remote.c - the connections to a filter on servers, which is opened, asked and added to.
  *
  * A perhaps_cluster is for one thread at a time.  So every thread that works on a block takes a
  * handle from a list, which grows to as many as work at once. */
-#include "target.h"
+#include "remote.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "messages.h"
+#include "request.h"
 #include "stop.h"
 
 /* An open filter, with its connections. */
@@ -22,6 +23,7 @@ struct handle {
 
 /* The list begins with 'first', which is also the handle for all that one thread does alone. */
 struct remote {
+    const struct settings *settings;
     struct perhaps_cluster_options options; /* for all handles */
     struct progress progress;
     struct handle first;
@@ -55,22 +57,18 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show(&remote->progress, false, 0, done);
 }
 
-struct target *remote_new(const struct settings *settings, const char *address,
-                          const char *doing)
+void remote_new(struct remote **remote, const struct settings *settings,
+                const struct perhaps_hashing *hashing, const char *address, const char *doing)
 {
     if (!WITH_CLUSTER)
         fail("filters on servers are not in this build: build perhaps with "
              "-DPERHAPS_CLUSTER=ON");
-    struct target *target = target_new(settings, address);
-    struct remote *r = target->remote = allocate_zeroed(1, sizeof *r);
+    struct remote *r = *remote = allocate_zeroed(1, sizeof *r);
     pthread_mutex_init(&r->lock, NULL);
-    if (settings->verb->bit == CREATE)
-        hashing_choose(&target->hashing, settings);
-    else
-        hashing_read(&target->hashing, settings);
+    r->settings = settings;
     r->options = (struct perhaps_cluster_options){ .url = address,
                                                    .password = getenv("REDISCLI_AUTH"),
-                                                   .hashing = target->hashing.chosen,
+                                                   .hashing = *hashing,
                                                    .without_secret = !needs_secret(settings),
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
@@ -79,9 +77,7 @@ struct target *remote_new(const struct settings *settings, const char *address,
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
     if (error == PERHAPS_ERR_MEMORY)
         fail("%s", perhaps_strerror(error));
-    target->path = perhaps_cluster_name(r->first.cluster);
-    remote_settle(target, error, "");
-    return target;
+    remote_settle(r, error, "");
 }
 
 void remote_close(struct remote *remote)
@@ -98,27 +94,33 @@ void remote_close(struct remote *remote)
     free(remote);
 }
 
-perhaps_cluster *remote_handle(const struct target *target)
+const char *remote_name(const struct remote *remote)
 {
-    return target->remote->first.cluster;
+    return perhaps_cluster_name(remote->first.cluster);
 }
 
-void remote_settle(const struct target *target, int error, const char *outcome)
+perhaps_cluster *remote_handle(const struct remote *remote)
+{
+    return remote->first.cluster;
+}
+
+void remote_settle(const struct remote *remote, int error, const char *outcome)
 {
     progress_erase();
     if (error == PERHAPS_ERR_STOPPED)
         fail_interrupted(outcome);
     if (error == PERHAPS_ERR_SECRET)
-        hashing_fail(target->settings, target->path);
+        hashing_fail(remote->settings, remote_name(remote));
     if (error)
-        fail("%s: %s%s", target->path, perhaps_cluster_problem(remote_handle(target)), outcome);
+        fail("%s: %s%s", remote_name(remote), perhaps_cluster_problem(remote->first.cluster),
+             outcome);
 }
 
-void remote_open(const struct target *target)
+void remote_open(struct remote *remote)
 {
-    int error = perhaps_cluster_open(remote_handle(target));
-    target->remote->first.open = !error;
-    remote_settle(target, error, "");
+    int error = perhaps_cluster_open(remote->first.cluster);
+    remote->first.open = !error;
+    remote_settle(remote, error, "");
 }
 
 /* ---- Blocks ----------------------------------------------------------------------- */

@@ -377,6 +377,12 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     return hash;
 }
 
+/* Verbs that only look at a filter, or merge two, hash no key. */
+bool needs_secret(const struct settings *settings)
+{
+    return !(settings->verb->bit & (INFO | VERIFY | MERGE));
+}
+
 void hashing_choose(struct hashing *hashing, const struct settings *settings)
 {
     *hashing = (struct hashing){ .settings = settings,

@@ -82,6 +82,9 @@ struct hashing {
     bool made; /* the secret is new, and must be written to its file */
 };
 
+/* Returns whether the verb must know the secret of a filter that has one. */
+bool needs_secret(const struct settings *settings);
+
 /* Chooses the hash of a filter that is to be made.  Makes a secret if one is asked for and its
  * file does not exist.  Writes nothing yet.  Ends the program if the options do not fit
  * together. */

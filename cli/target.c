@@ -280,12 +280,6 @@ void target_create(struct target *target, struct size size)
 
 /* ---- Opening one ------------------------------------------------------------------- */
 
-/* Verbs that only look at a filter, or merge two, hash no key. */
-bool needs_secret(const struct settings *settings)
-{
-    return !(settings->verb->bit & (INFO | VERIFY | MERGE));
-}
-
 /* Ends the program because the file cannot be opened.  A damaged filter is an answer of verify,
  * not an error. */
 static _Noreturn void fail_open(const char *path, const struct settings *settings, int error)
@@ -322,12 +316,25 @@ static void open_file(struct target *target, const char *path, enum perhaps_mode
         fail_open(path, settings, error);
 }
 
+struct target *target_on_servers(const struct settings *settings, const char *address,
+                                 const char *doing)
+{
+    struct target *target = target_new(settings, address);
+    if (settings->verb->bit == CREATE)
+        hashing_choose(&target->hashing, settings);
+    else
+        hashing_read(&target->hashing, settings);
+    remote_new(&target->remote, settings, &target->hashing.chosen, address, doing);
+    target->path = remote_name(target->remote);
+    return target;
+}
+
 struct target *target_open(const struct settings *settings, const char *path)
 {
     struct target *target;
     if (is_remote(path)) {
-        target = remote_new(settings, path, "opening");
-        remote_open(target);
+        target = target_on_servers(settings, path, "opening");
+        remote_open(target->remote);
         return target;
     }
     target = target_new(settings, path);
@@ -442,7 +449,8 @@ void target_stats(const struct target *target, struct perhaps_stats *stats,
     if (target->filter) {
         perhaps_stats_of(target->filter, stats);
     } else {
-        remote_settle(target, perhaps_cluster_stats_of(remote_handle(target), &all), outcome);
+        remote_settle(target->remote,
+                      perhaps_cluster_stats_of(remote_handle(target->remote), &all), outcome);
         translate(&all, stats);
     }
     if (servers)

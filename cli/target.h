@@ -7,34 +7,9 @@
 #ifndef TARGET_H
 #define TARGET_H
 
-#include <perhaps_cluster.h>
-
 #include "input.h"
+#include "remote.h"
 #include "request.h"
-
-/* A build without the client (PERHAPS_CLUSTER=OFF) does not link these functions.  It never
- * calls them, because remote_new() refuses every address. */
-#ifdef WITHOUT_CLUSTER
-#pragma weak perhaps_cluster_add_many
-#pragma weak perhaps_cluster_contains_many
-#pragma weak perhaps_cluster_create
-#pragma weak perhaps_cluster_delete
-#pragma weak perhaps_cluster_download
-#pragma weak perhaps_cluster_free
-#pragma weak perhaps_cluster_name
-#pragma weak perhaps_cluster_new
-#pragma weak perhaps_cluster_open
-#pragma weak perhaps_cluster_problem
-#pragma weak perhaps_cluster_stats_of
-#pragma weak perhaps_cluster_upload
-#pragma weak perhaps_cluster_verify
-enum { WITH_CLUSTER = 0 };
-#else
-enum { WITH_CLUSTER = 1 };
-#endif
-
-/* The connections of a target on servers (remote.c). */
-struct remote;
 
 /* The filter of a verb, and its place.  Invariant: at most one of 'filter' and 'remote' is set.
  * target.c has a list of all targets, and atexit() closes those that are open, so that every
@@ -42,7 +17,7 @@ struct remote;
 struct target {
     const struct settings *settings;
     perhaps_filter *filter; /* NULL: it lies on servers, or is not opened yet */
-    struct remote *remote;  /* NULL: it lies in a file */
+    struct remote *remote;  /* its connections; NULL: it lies in a file */
     const char *path;       /* or the address, without a password; for messages */
     bool in_place;          /* what changes 'filter' changes the file at once */
     bool streams;           /* it is saved to standard output */
@@ -61,10 +36,12 @@ struct target *target_new(const struct settings *settings, const char *path);
  * this is done for all targets that are still open. */
 void target_close(struct target *target);
 
-/* Returns whether the verb must know the secret of a filter that has one. */
-bool needs_secret(const struct settings *settings);
-
 /* ---- In a file or on servers ------------------------------------------------------------- */
+
+/* Makes a target for a filter on servers, and connects to none yet.  'doing' is a word for the
+ * progress line of long work ("making"). */
+struct target *target_on_servers(const struct settings *settings, const char *address,
+                                 const char *doing);
 
 /* Opens the filter at 'path' to be read; one on servers also to be added to. */
 struct target *target_open(const struct settings *settings, const char *path);
@@ -120,38 +97,5 @@ struct target *target_open_in_place(const struct settings *settings, const char 
 
 /* Saves the filter at the place that was reserved, and its secret if that is new. */
 void target_save(const struct target *target);
-
-/* ---- On servers: redis://host:port/name (remote.c) --------------------------------------- */
-
-/* Returns whether 'path' is the address of a filter on servers. */
-bool is_remote(const char *path);
-
-/* Makes a target for an address, and connects to no server yet.  'doing' is a word for the
- * progress line of long work ("making"). */
-struct target *remote_new(const struct settings *settings, const char *address,
-                          const char *doing);
-
-/* Connects to the servers and opens the filter of the target. */
-void remote_open(const struct target *target);
-
-/* Closes all connections.  'remote' may be NULL. */
-void remote_close(struct remote *remote);
-
-/* Returns the handle for calls that one thread makes alone. */
-perhaps_cluster *remote_handle(const struct target *target);
-
-/* Ends the program if a call with this handle returned an error (0: none).  'outcome' ("; F was
- * not made") ends the message. */
-void remote_settle(const struct target *target, int error, const char *outcome);
-
-/* These are for stages: any number of threads may call them, and each gets a handle of its own.
- * They ask an open filter about the keys of a block, or add the keys to it, and write the
- * answers.  If they fail they return false and note the error in the block; answers that are
- * not known are false. */
-bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
-bool remote_add(struct remote *remote, struct block *block);
-
-/* Returns whether the error of the block is about a key: the first one that is not done. */
-bool remote_blames_key(const struct block *block);
 
 #endif

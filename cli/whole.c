@@ -75,7 +75,7 @@ static void settle_made(const struct target *target, int error)
 {
     char outcome[512];
     snprintf(outcome, sizeof outcome, "; %s was not made", target->path);
-    remote_settle(target, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
+    remote_settle(target->remote, error, error == PERHAPS_ERR_STOPPED ? outcome : "");
 }
 
 /* Makes a filter on servers.  The secret is written first: without it nobody could ask the
@@ -83,10 +83,11 @@ static void settle_made(const struct target *target, int error)
 static struct target *make_on_servers(const struct settings *settings, struct size size)
 {
     struct perhaps_options options = request_options(settings, size);
-    struct target *target = remote_new(settings, settings->filter, "making");
+    struct target *target = target_on_servers(settings, settings->filter, "making");
     hashing_keep(&target->hashing);
     options.hashing = target->hashing.chosen;
-    int error = perhaps_cluster_create(remote_handle(target), &options, settings->partitions);
+    int error =
+        perhaps_cluster_create(remote_handle(target->remote), &options, settings->partitions);
     if (error)
         hashing_drop(&target->hashing);
     else
@@ -110,10 +111,11 @@ void verb_delete(const struct settings *settings)
 {
     if (!is_remote(settings->filter))
         fail("%s: is a file: remove it with rm", settings->filter);
-    struct target *target = remote_new(settings, settings->filter, "deleting");
-    int error = perhaps_cluster_delete(remote_handle(target));
+    struct target *target = target_on_servers(settings, settings->filter, "deleting");
+    int error = perhaps_cluster_delete(remote_handle(target->remote));
     bool stopped = error == PERHAPS_ERR_STOPPED;
-    remote_settle(target, error, stopped ? "; a part may be left: delete it again" : "");
+    remote_settle(target->remote, error,
+                  stopped ? "; a part may be left: delete it again" : "");
     summarize(settings, json_pack("{s:o}", "filter", json_path(target->path)), "%s deleted: %s",
               target->path, duration(seconds_worked(settings)).s);
 }
@@ -203,8 +205,8 @@ static void report_copy(const struct target *from, const struct target *to)
 static void copy_up(const struct settings *settings)
 {
     struct target *file = target_open(settings, settings->filter);
-    struct target *servers = remote_new(settings, settings->inputs[0], "copying");
-    settle_made(servers, perhaps_cluster_upload(remote_handle(servers), file->filter,
+    struct target *servers = target_on_servers(settings, settings->inputs[0], "copying");
+    settle_made(servers, perhaps_cluster_upload(remote_handle(servers->remote), file->filter,
                                                 settings->partitions));
     report_copy(file, servers);
 }
@@ -214,9 +216,10 @@ static void copy_down(const struct settings *settings)
 {
     struct target *file = target_reserve(settings, settings->inputs[0]);
     target_check_replaced(file);
-    struct target *servers = remote_new(settings, settings->filter, "copying");
-    remote_open(servers);
-    remote_settle(servers, perhaps_cluster_download(remote_handle(servers), file->path),
+    struct target *servers = target_on_servers(settings, settings->filter, "copying");
+    remote_open(servers->remote);
+    remote_settle(servers->remote,
+                  perhaps_cluster_download(remote_handle(servers->remote), file->path),
                   file->outcome);
     report_copy(servers, file);
 }
