@@ -270,7 +270,7 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
             used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
                                      used ? ", " : "", options[i].name);
     if (*names && !s->quiet && !s->json)
-        complain("%s: is there already and stays as it was made: ignored: %s", s->state, names);
+        complain("%s: exists already and stays as it was made: ignored: %s", s->state, names);
 }
 
 /* Finds out about a state that exists. */

@@ -130,9 +130,9 @@ static json_t *notes_of(const struct perhaps_stats *stats)
     json_t *notes = json_array();
     if (is_over(stats))
         json_array_append_new(
-            notes, json_sprintf("it holds more than the %s keys up to which the rate is kept: "
-                                "that is now %s, not %s; to lower it, build a new one from the "
-                                "keys",
+            notes, json_sprintf("it has more than the %s keys up to which the rate is kept: "
+                                "the rate is now %s instead of %s; to lower it, build a new "
+                                "filter from the keys",
                                 grouped(plan->fpr_until).s, share(stats->fpr_now).s,
                                 share(plan->fpr).s));
     if (stats->parts > 1 && !kind_can(plan->kind, PERHAPS_CAN_FORGET))

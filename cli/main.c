@@ -40,9 +40,9 @@
 static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
-      "Without -n, build first counts the keys, where it can read the input twice, and makes "
-      "room for a quarter and 1,000 more; from a pipe it makes a filter that grows, as --grow "
-      "does." },
+      "Without -n, build first counts the keys, if it can read the input twice, and makes room "
+      "for a quarter more and another 1,000.  From a pipe it makes a filter that grows, as "
+      "--grow does." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "
@@ -61,14 +61,15 @@ static const struct verb verbs[] = {
       "F may lie on servers: redis://host:port/name." },
     { COUNT, true, true, "count", verb_count, "F [OPTION...] [INPUT...]",
       "print each key and how often it was added to F",
-      "Prints the line, a tab and the count, which is never too low, and 15+ for 15 or more; "
-      "it is too high at the false-positive rate.  F must be of a kind that counts: build it "
-      "with --count." },
+      "Prints the line, a tab and the count; 15+ means 15 or more.  A count is never too low, "
+      "and is too high with the probability of a false positive.  F must be of a kind that "
+      "counts: build it with --count." },
     { DEDUP, false, true, "dedup", verb_dedup,
       "[-n N] [-p P] [--state F] [OPTION...] [INPUT...]",
       "print each line the first time it comes",
-      "Without -n, dedup first estimates how many lines differ, where it can read the input "
-      "twice; from a pipe it makes a filter that grows.  A --state grows, unless -n is given "
+      "Without -n, dedup first estimates the number of different lines, if it can read the "
+      "input twice.  From a pipe it makes a filter that grows.  A --state grows, unless -n is "
+      "given "
       "when it is made; a state that exists keeps its size, rate, kind, window and hash.  A "
       "state on servers (redis://host:port/name) must exist, and any number of jobs may share "
       "it: only one of them prints each line.\n"
@@ -77,24 +78,24 @@ static const struct verb verbs[] = {
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
-      "tell what filter 'build' would make, how large, and which others",
+      "tell which filter 'build' would make, its size, and which others would do",
       "-n may be left out with --grow and --window." },
     { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
-      "write to F what the filter files A, B... hold together",
+      "write a filter F that has all keys of the filter files A, B...",
       "They must be built with the same -n, -p, --kind and --seed (or --key-file).  Filters "
       "that grew, and the layers of one filter, cannot be put together without the keys: "
       "build a new filter from the keys." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
-      "On servers (F is redis://host:port/name): whether every partition is there and whole.\n"
+      "On servers (F is redis://host:port/name) it checks that every partition is there and "
+      "complete.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
     { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
       "copy a filter from a file to servers, or back",
       "One is a file, the other redis://host:port/name.  A file that exists is replaced when "
-      "all "
-      "is copied; on servers nothing of that name may exist yet." },
+      "all is copied; on servers nothing of that name may exist yet." },
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
-      "F is redis://host:port/name.  A filter that is only half made or half deleted "
-      "goes, too." },
+      "F is redis://host:port/name.  This also removes a filter that is only half made or half "
+      "deleted." },
     { .name = NULL },
 };
 

@@ -231,17 +231,23 @@ static _Noreturn void fail_plan(const struct settings *settings,
              kind);
     if (settings->base && (error == PERHAPS_ERR_ARGUMENT || unsupported))
         fail("--base %s: no filter with all that is asked can be made of it: leave it out, or "
-             "a need",
+             "leave out an option such as --removable, --count or --grow",
              settings->base);
     if (unsupported && kind)
-        fail("--kind %s: cannot do all that is asked: leave it out, or a need", kind);
+        fail(
+            "--kind %s: cannot do all that is asked: leave it out, or leave out an option such "
+            "as --removable, --count or --grow",
+            kind);
     if (unsupported && settings->together)
-        fail("--together: is of filters of a fixed size to which keys are added: leave it out, "
-             "or the other needs, and give -n N");
+        fail(
+            "--together: is only for filters of a fixed size to which keys are added: leave it "
+            "out, or leave out --grow, --count and the like and give -n N");
     if (unsupported)
-        fail("%s: there is no kind that can do all that: leave out a need%s", name,
+        fail("%s: no kind can do all that is asked: leave out an option such as --removable, "
+             "--count or --grow%s",
+             name,
              options->needs & PERHAPS_CAN_GROW
-                 ? ", or --grow and plan for the most keys there may be"
+                 ? " (without --grow, plan for the most keys there may be)"
                  : "");
     fail("%s: %s", name, why(error));
 }
@@ -423,8 +429,9 @@ void hashing_tell(const struct hashing *hashing)
 {
     const struct settings *settings = hashing->settings;
     if (hashing->made && !settings->quiet && !settings->json)
-        complain("%s: made with a new secret: keep it, the filter cannot be asked without",
-                 settings->key_file);
+        complain(
+            "%s: made with a new secret: keep this file: without it nobody can ask the filter",
+            settings->key_file);
 }
 
 void hashing_drop(const struct hashing *hashing)

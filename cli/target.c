@@ -258,7 +258,8 @@ void target_check_replaced(const struct target *target)
     int error = perhaps_open(path, &options, &filter);
     perhaps_free(filter);
     if (error == PERHAPS_ERR_FORMAT)
-        fail("%s: is there and no filter: give another name, or --force to replace it", path);
+        fail("%s: exists and is not a filter: give another name, or --force to replace it",
+             path);
 }
 
 /* ---- Making one -------------------------------------------------------------------- */

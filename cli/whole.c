@@ -234,7 +234,7 @@ void verb_convert(const struct settings *settings)
     if (!upward && !is_remote(settings->filter))
         fail("convert: both are files: copy with cp");
     if (settings->partitions && !upward)
-        fail("--partitions: not of a filter in a file: leave it out");
+        fail("--partitions: is not for filters in files: leave it out");
     if (upward)
         copy_up(settings);
     else

@@ -50,14 +50,14 @@ test_elsewhere_only() {
     refuses "merge: takes files, not what lies on servers" merge -o g f $url
     refuses "build: writes files only: make a filter on servers with 'perhaps create'" build -o $url keys
     refuses "query: takes files, not what lies on servers" query f $url
-    refuses "--in-place: not of a filter on servers" add --in-place $url keys
-    refuses "--kind: not of a filter on servers" create $url -n 5 --kind bloom
-    refuses "--removable: not of a filter on servers" create $url -n 5 --removable
-    refuses "--count: not of a filter on servers" create $url -n 5 --count
-    refuses "--until: not of a filter on servers" create $url --until 5
-    refuses "--window: not of a filter on servers" dedup --state $url --window 1h keys
-    refuses "--kind: not of a filter on servers" dedup --state $url --kind bloom keys
-    refuses "--partitions: not of a filter in a file" create g -n 5 --partitions 4
+    refuses "--in-place: is not for filters on servers" add --in-place $url keys
+    refuses "--kind: is not for filters on servers" create $url -n 5 --kind bloom
+    refuses "--removable: is not for filters on servers" create $url -n 5 --removable
+    refuses "--count: is not for filters on servers" create $url -n 5 --count
+    refuses "--until: is not for filters on servers" create $url --until 5
+    refuses "--window: is not for filters on servers" dedup --state $url --window 1h keys
+    refuses "--kind: is not for filters on servers" dedup --state $url --kind bloom keys
+    refuses "--partitions: is not for filters in files" create g -n 5 --partitions 4
     refuses "--partitions 0: not a number of partitions" create $url -n 5 --partitions 0
     refuses "--partitions x: not a number of partitions" create $url -n 5 --partitions x
     refuses "create: for how many keys? give -n N" create $url
@@ -69,7 +69,7 @@ test_elsewhere_only() {
     refuses "convert: from where to where?" convert f g $url
     refuses "convert: both are files" convert f g
     refuses "convert: both lie on servers" convert $url $all/none
-    refuses "--partitions: not of a filter in a file" convert $url g --partitions 4
+    refuses "--partitions: is not for filters in files" convert $url g --partitions 4
     for verb in create add query info verify delete convert; do
         shows "redis://host:port/name" help $verb
     done

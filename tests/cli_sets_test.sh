@@ -93,7 +93,7 @@ test_grow_options() {
     works build --base bloom --grow -n 1000 -o f in
     shows "^base +bloom\$" info f
     reports "; the rate is now " build --until 2000 -n 1000 -p 0.001 -o f <(seq 300000)
-    shows "^notes +it holds more than the 2,000 keys" info f
+    shows "^notes +it has more than the 2,000 keys" info f
     run build --until 100k -n 1000 -p 0.01 -o f in
     check "--until: enough" not says "the rate is now"
     reports "; the rate is now " dedup --until 1000 -n 100 -p 0.001 < <(seq 300000)

@@ -32,7 +32,7 @@ test_ignored_options() {
     run dedup --state s -n 500 -p 1e-5 keys
     check "as it was made: nothing to say" lines err 1
     run dedup --state s -n 1000 -p 1e-12 --kind elastic --hash none --grow --fast keys
-    check "ignored" says "s: is there already and stays as it was made: ignored: -n, -p, --kind, --grow, --fast, --hash"
+    check "ignored" says "s: exists already and stays as it was made: ignored: -n, -p, --kind, --grow, --fast, --hash"
     check "ignored: one line" lines err 2
     quietly dedup --state s -n 1000 -q keys
     run dedup --state grown --grow --factor 3 keys
@@ -243,7 +243,7 @@ test_output_is_no_filter() {
     echo important >notes.txt
     run build -o f keys
     for verb in "build -o notes.txt keys" "merge -o notes.txt f f"; do
-        refuses "notes.txt: is there and no filter: give another name, or --force to replace it" $verb
+        refuses "notes.txt: exists and is not a filter: give another name, or --force to replace it" $verb
         check "$verb: it stays" [ "$(cat notes.txt)" = important ]
     done
     works build -o notes.txt --force keys

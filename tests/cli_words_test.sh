@@ -168,7 +168,7 @@ test_not_lines() {
     for verb in "query f" "query -c f" "add f" "build -n 50 -o h" dedup; do
         refuses "a.zip: is a zip archive: unpack it first, with 'unzip -p'" $verb keys a.zip
         refuses "a.lz4: is packed by lz4: unpack it first, with 'lz4 -dc'" $verb keys a.lz4
-        refuses "g: is a filter, not keys" $verb keys g
+        refuses "g: is a filter, not a file of keys" $verb keys g
         check "$verb: told before the work" lines out 0
     done
     refuses "standard input: is a zip archive" query f <a.zip
@@ -245,11 +245,11 @@ test_several_filters() {
     writes $'1\n3\n' query -f odd keys
     run query --label -f odd keys
     check "-f: one, --label" [ "$(head -n 2 out)" = $'perhaps\t1\nno\t2' ]
-    refuses "even: is a filter, not keys" query odd even keys
+    refuses "even: is a filter, not a file of keys" query odd even keys
     check "several filters: says how" says "-f A -f B"
     refuses "missing: No such file" query -f odd -f missing keys
     writes $'4\n' query -c --check -f odd -f even keys
-    refuses "--check: not of a filter on servers" query --check -f odd -f redis://127.0.0.1:1/x keys
+    refuses "--check: is not for filters on servers" query --check -f odd -f redis://127.0.0.1:1/x keys
     refuses "-f : empty" query -f "" keys
 }
 
