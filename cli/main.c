@@ -78,7 +78,7 @@ static const struct verb verbs[] = {
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",
-      "tell which filter 'build' would make, its size, and which others would do",
+      "tell what 'build' would make, its size, and the alternatives",
       "-n may be left out with --grow and --window." },
     { MERGE, false, true, "merge", verb_merge, "-o F A [B...]",
       "write a filter F that has all keys of the filter files A, B...",

@@ -97,8 +97,8 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Deals with all keys, a batch at a time.  present[] may be NULL, and then none is counted as
- * present.  After an error *done tells how many keys have been dealt with. */
+/* Deals with all keys, a batch at a time.  present[] may be NULL.  After an error *done tells how
+ * many keys have been dealt with. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
                    int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
                                     size_t *done),
@@ -110,9 +110,11 @@ static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
         size_t n = batch_size(c, keys, *done);
         struct perhaps_keys some = perhaps_keys_slice(keys, *done, n);
         error = deal_with(c, &some, &n);
-        for (size_t i = 0; i < n && present; i++) {
-            present[*done + i] = c->batch->answer[i] == PRESENT;
-            *npresent += present[*done + i];
+        for (size_t i = 0; i < n; i++) {
+            bool is_present = c->batch->answer[i] == PRESENT;
+            if (present)
+                present[*done + i] = is_present;
+            *npresent += is_present;
         }
         *done += n;
     }

@@ -274,14 +274,15 @@ static int claim_name(perhaps_cluster *c)
 
 /* ---- Make ------------------------------------------------------------------------------ */
 
-/* Sets state and layer to ready.  The state of a filter that grows is ready already; setting it
- * again changes nothing. */
+/* Marks a layer as ready, and with the first layer the filter.  A later layer leaves the state
+ * alone, since another client may have begun to delete the filter. */
 static int mark_ready(perhaps_cluster *c, unsigned layer)
 {
     char ready[FIELD_NBYTES];
     description_field(ready, "ready", layer);
-    return handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
-                                                 state_name[STATE_READY], ready, "1", NULL });
+    return handle_tell(c, (const char *const[]){ "HSET", c->key, ready, "1",
+                                                 layer ? NULL : "state",
+                                                 state_name[STATE_READY], NULL });
 }
 
 static int remove_description(perhaps_cluster *c)

@@ -241,13 +241,6 @@ move_slots() { # FROM TO NUMBER
         --cluster-to "$(id_of "$2")" --cluster-slots "$3" --cluster-yes
 }
 
-# taken_over KEY I: whether the slot of the key has another master than server I by now.
-taken_over() {
-    local owner
-    owner=$(owner_of "$1")
-    [ -n "$owner" ] && [ "$owner" != "$2" ] && is_master "$owner"
-}
-
 # errorstat NAME: prints how many such errors all servers have given so far.
 errorstat() {
     local i

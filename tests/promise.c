@@ -28,7 +28,6 @@ struct tally {
     uint64_t filters;
     double worst;      /* highest rate at capacity */
     double worst_full; /* highest rate of a full filter */
-    double keys_more;  /* most keys above the capacity, divided by it */
 };
 
 /* Makes the filter empty and gives it another seed.  That is faster than making a new one. */
@@ -61,19 +60,18 @@ static double rate_of(const perhaps_filter *f)
 static bool try_seed(perhaps_filter *f, uint64_t seed, const struct perhaps_keys *keys,
                      struct tally *tally)
 {
-    size_t capacity = (size_t)f->geometry.capacity, more;
+    size_t capacity = (size_t)f->geometry.capacity;
     struct perhaps_keys first = some_keys(keys, 0, capacity);
     struct perhaps_keys rest = some_keys(keys, capacity, keys->count - capacity);
     reseed(f, seed);
     if (perhaps_add_many(f, &first, NULL))
         return holds("a key was refused", f, seed, INFINITY);
     double rate = rate_of(f);
-    perhaps_add_many(f, &rest, &more);
+    perhaps_add_many(f, &rest, NULL);
     double full = rate_of(f);
     tally->filters++;
     tally->worst = fmax(tally->worst, rate);
     tally->worst_full = fmax(tally->worst_full, full);
-    tally->keys_more = fmax(tally->keys_more, (double)more / (double)capacity);
     return holds("filled", f, seed, rate) && holds("full", f, seed, full);
 }
 
