@@ -97,8 +97,8 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Deals with all keys, a batch at a time.  present[] may be NULL.  After an error *done tells how
- * many keys have been dealt with. */
+/* Deals with all keys, a batch at a time.  present[] may be NULL.  After an error *done tells
+ * how many keys have been dealt with. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
                    int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
                                     size_t *done),

@@ -66,8 +66,8 @@ bool sizing_one_mark_fits(double cells, uint64_t capacity, double fpr)
 /* Of 'capacity' different keys, some are taken for present when they are added.  Returns by how
  * many their number differs from its expectation at most, in either direction.  The fpr rises
  * at least in proportion to the keys, so its mean over all adds is at most half of the last
- * one: at most capacity * fpr / 2 keys are expected to be taken for present.  One deviation more
- * than elsewhere, since few keys are, and a small number has a longer tail than the normal
+ * one: at most capacity * fpr / 2 keys are expected to be taken for present.  One deviation
+ * more than elsewhere, since few keys are, and a small number has a longer tail than the normal
  * distribution that SIZING_DEVIATIONS is made for. */
 static double missing_slack(uint64_t capacity, double fpr)
 {
