@@ -33,9 +33,9 @@ struct remote;
 /* Returns whether 'path' is the address of a filter on servers. */
 bool is_remote(const char *path);
 
-/* Makes what is needed to reach a filter, and connects to no server yet.  'hashing' is for the
- * client, 'doing' a word for the progress line of long work ("making").  Ends the program if the
- * address is wrong; *remote is set by then, for the one who closes it. */
+/* Makes the connections, and connects to no server yet.  'hashing' is for the client, 'doing' a
+ * word for the progress line of long work ("making").  Ends the program if the address is
+ * wrong; *remote is set by then, so that it can be closed. */
 void remote_new(struct remote **remote, const struct settings *settings,
                 const struct perhaps_hashing *hashing, const char *address, const char *doing);
 
