@@ -372,7 +372,9 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     while (hash < PERHAPS_HASH_CUSTOM && strcmp(perhaps_hash_name(hash), name) != 0)
         hash++;
     if (hash == PERHAPS_HASH_CUSTOM)
-        fail("--hash %s: no such hash: there are xxh3, sip, none", name);
+        fail("--hash %s: no such hash: there are %s, %s and %s", name,
+             perhaps_hash_name(PERHAPS_HASH_XXH3), perhaps_hash_name(PERHAPS_HASH_SIP),
+             perhaps_hash_name(PERHAPS_HASH_NONE));
     if (hash == PERHAPS_HASH_SIP && !settings->key_file)
         fail("--hash sip: needs a secret, to ask the filter later: give --key-file K, which is "
              "made if it does not exist");
