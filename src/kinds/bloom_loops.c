@@ -44,9 +44,10 @@ static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
 static ALWAYS_INLINE bool add_one(uint8_t *body, const uint64_t *field, struct keyhash key,
                                   byte_adder *add)
 {
+    uint64_t nbits = field[NBITS], bits = field[KEY_BITS]; /* add() may write anywhere */
     unsigned misses = 0;
-    for (uint64_t b = 0; b < field[KEY_BITS]; b++) {
-        uint64_t bit = scale64(key.place, field[NBITS]);
+    for (uint64_t b = 0; b < bits; b++) {
+        uint64_t bit = scale64(key.place, nbits);
         misses |= add(&body[bit >> 3], 1U << (bit & 7));
         key.place = bloom_next_place(key.place, key.mark);
     }
