@@ -69,10 +69,9 @@ static const struct verb verbs[] = {
       "print each line the first time it comes",
       "Without -n, dedup first estimates the number of different lines, if it can read the "
       "input twice.  From a pipe it makes a filter that grows.  A --state grows, unless -n is "
-      "given "
-      "when it is made; a state that exists keeps its size, rate, kind, window and hash.  A "
-      "state on servers (redis://host:port/name) must exist, and any number of jobs may share "
-      "it: only one of them prints each line.\n"
+      "given when it is made; a state that exists keeps its size, rate, kind, window and "
+      "hash.  A state on servers (redis://host:port/name) must exist, and any number of jobs "
+      "may share it: only one of them prints each line.\n"
       "Under --window a line is printed again when it comes later than W after it was last "
       "printed; a repeat in between does not renew its time." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",

@@ -234,14 +234,12 @@ static _Noreturn void fail_plan(const struct settings *settings,
              "leave out an option such as --removable, --count or --grow",
              settings->base);
     if (unsupported && kind)
-        fail(
-            "--kind %s: cannot do all that is asked: leave it out, or leave out an option such "
-            "as --removable, --count or --grow",
-            kind);
+        fail("--kind %s: cannot do all that is asked: leave it out, or leave out an option "
+             "such as --removable, --count or --grow",
+             kind);
     if (unsupported && settings->together)
-        fail(
-            "--together: is only for filters of a fixed size to which keys are added: leave it "
-            "out, or leave out --grow, --count and the like and give -n N");
+        fail("--together: is only for filters of a fixed size to which keys are added: leave "
+             "it out, or leave out --grow, --count and the like and give -n N");
     if (unsupported)
         fail("%s: no kind can do all that is asked: leave out an option such as --removable, "
              "--count or --grow%s",
@@ -431,9 +429,9 @@ void hashing_tell(const struct hashing *hashing)
 {
     const struct settings *settings = hashing->settings;
     if (hashing->made && !settings->quiet && !settings->json)
-        complain(
-            "%s: made with a new secret: keep this file: without it nobody can ask the filter",
-            settings->key_file);
+        complain("%s: made with a new secret: keep this file: without it nobody can ask the "
+                 "filter",
+                 settings->key_file);
 }
 
 void hashing_drop(const struct hashing *hashing)

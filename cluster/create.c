@@ -274,8 +274,8 @@ static int claim_name(perhaps_cluster *c)
 
 /* ---- Make ------------------------------------------------------------------------------ */
 
-/* Marks a layer as ready, and with the first layer the filter.  A later layer leaves the state
- * alone, since another client may have begun to delete the filter. */
+/* Marks a layer as ready, and with the first layer the filter.  With a later layer the command
+ * ends before the state, since another client may have begun to delete the filter. */
 static int mark_ready(perhaps_cluster *c, unsigned layer)
 {
     char ready[FIELD_NBYTES];

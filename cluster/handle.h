@@ -29,8 +29,7 @@ struct layer {
     uint64_t partition_blocks; /* in each partition but the last, which has the rest */
     uint64_t partitions;
     size_t block_nbytes;
-    char
-        suffix[ID_DIGITS + 8]; /* how the names of its partitions end: "}:ID" or "}:ID.LAYER" */
+    char suffix[ID_DIGITS + 8]; /* of its partitions' names: "}:ID" or "}:ID.LAYER" */
     size_t suffix_nbytes;
     long long owed; /* keys that it reserved in vain; the next reservation gives them back */
 };
@@ -71,9 +70,8 @@ struct perhaps_cluster {
 /* How a filter lies on servers, and what can be done with such a filter.  An operation that is
  * NULL cannot be done, and the public call says why (client.c). */
 struct dialect {
-    const char *layout; /* its name */
-    const char *before,
-        *behind;    /* what stands around the name in the description's Redis key */
+    const char *layout;          /* its name */
+    const char *before, *behind; /* what is around the name in the Redis key */
     bool is_opened; /* a filter must be opened before keys are added or asked for */
     int (*open)(perhaps_cluster *c);
 

@@ -82,6 +82,13 @@ static void make_filter_there(void)
     perhaps_cluster_open(c);
     perhaps_cluster_delete(c);
     expect_success(perhaps_cluster_create(c, &options, 2));
+
+    /* some other keys, which are only counted */
+    struct perhaps_keys letters = perhaps_keys_packed("abcdef", 1, 6);
+    size_t nletters = 0;
+    expect_success(perhaps_cluster_add_many(c, &letters, NULL, NULL));
+    expect_success(perhaps_cluster_contains_many(c, &letters, NULL, &nletters));
+    expect(nletters == 6);
     perhaps_cluster_free(c);
 }
 
