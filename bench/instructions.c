@@ -1,0 +1,235 @@
+/* perhaps-instructions - does operations with 65,536 keys each, for instructions.sh, which
+ * counts the instructions.  Every run does the same, so their number is the same, too, however
+ * busy the machine is.
+ *
+ *     perhaps-instructions [TEXT]   does those with TEXT in their names, such as
+ *                                   blocked-1%/ask-one; prints their names and how many keys
+ *     perhaps-instructions --build  prints what the counts depend on beside the sources */
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { KEYS = 65536 };
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static void stop_on(int error)
+{
+    if (error)
+        errx(2, "%s", perhaps_strerror(error));
+}
+
+/* ---- What is counted --------------------------------------------------------------------- */
+
+/* What an operation works with. */
+struct work {
+    perhaps_filter *filter;
+    struct perhaps_keys keys;
+    bool *answers;
+};
+
+/* A function whose instructions are counted: the loop of a caller, and all that it calls.
+ * instructions.sh knows these by the beginning of their names, and that perhaps_free() is
+ * called once after each.  They return how many keys they have added or found. */
+#define COUNTED static __attribute__((noinline)) size_t
+
+/* The compiler must believe that this uses its arguments, and may answer anything. */
+static __attribute__((noinline)) bool contains_nothing(const perhaps_filter *filter,
+                                                       const void *key, size_t key_nbytes)
+{
+    bool found = false;
+    __asm__ volatile("" : "+r"(found) : "r"(filter), "r"(key), "r"(key_nbytes));
+    return found;
+}
+
+COUNTED counted_nothing(const struct work *work)
+{
+    const struct work w = *work;
+    const char *key = w.keys.packed, *end = key + KEYS * w.keys.key_nbytes;
+    size_t found = 0;
+    for (; key < end; key += w.keys.key_nbytes)
+        found += contains_nothing(w.filter, key, w.keys.key_nbytes);
+    return found;
+}
+
+COUNTED counted_ask_one(const struct work *work)
+{
+    const struct work w = *work;
+    const char *key = w.keys.packed, *end = key + KEYS * w.keys.key_nbytes;
+    size_t found = 0;
+    for (; key < end; key += w.keys.key_nbytes)
+        found += perhaps_contains(w.filter, key, w.keys.key_nbytes);
+    return found;
+}
+
+COUNTED counted_add_one(const struct work *work)
+{
+    const struct work w = *work;
+    const char *key = w.keys.packed, *end = key + KEYS * w.keys.key_nbytes;
+    int error = 0;
+    for (; key < end; key += w.keys.key_nbytes)
+        error |= perhaps_add(w.filter, key, w.keys.key_nbytes);
+    return error ? 0 : KEYS;
+}
+
+COUNTED counted_ask_many(const struct work *work)
+{
+    return perhaps_contains_many(work->filter, &work->keys, work->answers);
+}
+
+COUNTED counted_add_many(const struct work *work)
+{
+    size_t done;
+    perhaps_add_many(work->filter, &work->keys, &done);
+    return done;
+}
+
+/* ---- The tables -------------------------------------------------------------------------- */
+
+/* Which operations a filter has; PRESENT: the keys that it is asked for are in, not absent. */
+enum {
+    NOTHING = 1,
+    ASK_ONE = 2,
+    ASK_MANY = 4,
+    ADD_ONE = 8,
+    ADD_MANY = 16,
+    PRESENT = 32,
+    ASKS = ASK_ONE | ASK_MANY,
+    ADDS = ADD_ONE | ADD_MANY,
+};
+
+static const struct counted {
+    const char *name;
+    unsigned bit;
+    size_t (*run)(const struct work *work);
+} counted[] = {
+    { "ask-one", NOTHING, counted_nothing },    { "ask-one", ASK_ONE, counted_ask_one },
+    { "ask-many", ASK_MANY, counted_ask_many }, { "add-one", ADD_ONE, counted_add_one },
+    { "add-many", ADD_MANY, counted_add_many },
+};
+
+#define XXH3 PERHAPS_HASH_XXH3
+#define NONE PERHAPS_HASH_NONE
+
+/* A filter holds KEYS keys when it is asked, and after adds, which begin with an empty one: so
+ * it is full, unless its capacity is larger.  The library chooses the geometry; 'field' of it
+ * must have this value, or the row would not be what its name says. */
+static const struct row {
+    const char *name;
+    unsigned operations;
+    size_t key_nbytes;
+    const char *kind;
+    uint64_t capacity;
+    double fpr;
+    enum perhaps_hash hash;
+    const char *field;
+    uint64_t value;
+} rows[] = {
+    { "empty-function", NOTHING, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "blocked-1%", ASKS | ADDS, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "blocked-1e-6", ASKS | ADDS, 8, "blocked", KEYS, 1e-6, XXH3, "parts", 2 },
+    { "hashed-already", ASKS | ADDS, 16, "blocked", KEYS, 0.01, NONE, "parts", 1 },
+    { "counting-1%", ASKS | ADDS, 8, "counting", KEYS, 0.01, XXH3, "parts", 1 },
+    { "cuckoo-half-full", ASKS | ADDS, 8, "cuckoo", 2 * KEYS, 1.5e-4, XXH3, "fingerprint_bits",
+      16 },
+    { "cuckoo-full", ASKS, 8, "cuckoo", KEYS, 1.5e-4, XXH3, "fingerprint_bits", 16 },
+    { "bloom-1%", ASKS | ADDS, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
+    { "bloom-1%-present", ASKS | PRESENT, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
+    { "elastic-0.3%", ASKS | ADDS, 8, "elastic", 1000, 0.003, XXH3, "slot_bits", 16 },
+    { "1-byte", ASK_ONE, 1, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "4-bytes", ASK_ONE, 4, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "12-bytes", ASK_ONE, 12, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "16-bytes", ASK_ONE, 16, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "20-bytes", ASK_ONE, 20, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "32-bytes", ASK_ONE, 32, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "64-bytes", ASK_ONE, 64, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+};
+
+/* ---- One of them ------------------------------------------------------------------------- */
+
+static perhaps_filter *create(const struct row *row)
+{
+    perhaps_filter *filter;
+    struct perhaps_stats stats;
+    struct perhaps_options options = { .kind = row->kind,
+                                       .capacity = row->capacity,
+                                       .fpr = row->fpr,
+                                       .hashing = { .hash = row->hash, .seed = 1 } };
+    stop_on(perhaps_create(&options, &filter));
+    perhaps_stats_of(filter, &stats);
+    for (unsigned i = 0; i < stats.plan.nfields; i++)
+        if (!strcmp(stats.plan.field_name[i], row->field) && stats.plan.field[i] == row->value)
+            return filter;
+    errx(2, "%s: its %s is not %d", row->name, row->field, (int)row->value);
+}
+
+/* Keys of less than 8 bytes are too few to fill a filter: longer ones fill it. */
+static void fill(perhaps_filter *filter, size_t key_nbytes)
+{
+    struct key_buffer buffer = key_buffer_open(key_nbytes < 8 ? 8 : key_nbytes, KEYS);
+    struct perhaps_keys keys = keys_added(&buffer, 0, KEYS);
+    stop_on(perhaps_add_many(filter, &keys, NULL));
+    key_buffer_close(&buffer);
+}
+
+/* Ends the program if the operation did not do what its name says: a wrong one may be quick. */
+static void run(const struct row *row, const struct counted *operation, const char *name)
+{
+    struct key_buffer buffer = key_buffer_open(row->key_nbytes, KEYS);
+    struct work work = { .filter = create(row),
+                         .answers = allocate_zeroed(KEYS, sizeof(bool)) };
+    bool adds = operation->bit & ADDS, absent = !adds && !(row->operations & PRESENT);
+    if (!adds)
+        fill(work.filter, row->key_nbytes);
+    work.keys = absent ? keys_absent(&buffer, 0, KEYS) : keys_added(&buffer, 0, KEYS);
+    size_t done = operation->run(&work);
+    if (absent ? (double)done > 5 * row->fpr * KEYS + 5 : done < KEYS)
+        errx(2, "%s: %zu of %d keys", name, done, KEYS);
+    printf("%s %d\n", name, KEYS);
+    perhaps_free(work.filter);
+    free(work.answers);
+    key_buffer_close(&buffer);
+}
+
+/* ---- All of them ------------------------------------------------------------------------- */
+
+static void print_build(void)
+{
+    struct perhaps_stats stats;
+    perhaps_filter *filter = create(rows);
+    perhaps_stats_of(filter, &stats);
+    printf("%s, %s\n", BUILD, stats.cpu);
+    perhaps_free(filter);
+}
+
+/* Runs the operations whose names contain the text. */
+static void run_all(const char *text)
+{
+    bool any = false;
+    for (size_t i = 0; i < LENGTH(rows) * LENGTH(counted); i++) {
+        const struct row *row = &rows[i / LENGTH(counted)];
+        const struct counted *operation = &counted[i % LENGTH(counted)];
+        char name[64];
+        snprintf(name, sizeof name, "%s/%s", row->name, operation->name);
+        if (row->operations & operation->bit && strstr(name, text)) {
+            run(row, operation, name);
+            any = true;
+        }
+    }
+    if (!any)
+        errx(2, "%s: not in the name of any operation", text);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 2)
+        errx(2, "usage: perhaps-instructions [--build | TEXT]");
+    if (argc == 2 && !strcmp(argv[1], "--build"))
+        print_build();
+    else
+        run_all(argc == 2 ? argv[1] : "");
+    return 0;
+}
