@@ -4,7 +4,6 @@
  * finds the same members for every filter; people do not see members that say nothing about
  * this filter. */
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -353,37 +352,27 @@ static json_t *others_of(const struct settings *settings, const struct perhaps_o
     return others.rows;
 }
 
-/* Finds the cheapest of some stricter rates, for which a kind may need fewer lines or counters.
- * If none saves a hundredth, *cheapest is a copy of 'plan'. */
-static void find_cheaper(const struct perhaps_options *options, const struct perhaps_plan *plan,
-                         struct perhaps_plan *cheapest)
-{
-    struct perhaps_options stricter = *options;
-    struct perhaps_plan tried;
-    *cheapest = *plan;
-    for (int percent = 95; percent >= 10; percent -= 5) {
-        stricter.fpr = options->fpr * percent / 100;
-        if (perhaps_plan_for(&stricter, &tried) == 0 &&
-            tried.bits_per_key < fmin(cheapest->bits_per_key, .99 * plan->bits_per_key))
-            *cheapest = tried;
-    }
-}
-
-/* Returns the stricter rate that is cheaper.  If there is none, returns NULL for people and
- * null under --json. */
+/* Returns the stricter rate that takes fewer bits, and how many cache lines a key then has, if
+ * it has more.  If there is none, returns NULL for people and null under --json. */
 static json_t *cheaper_of(const struct settings *settings,
                           const struct perhaps_options *options,
                           const struct perhaps_plan *plan)
 {
-    struct perhaps_plan cheapest;
-    find_cheaper(options, plan, &cheapest);
-    if (cheapest.bits_per_key == plan->bits_per_key)
+    struct perhaps_plan cheaper;
+    struct text more = { "" };
+    uint64_t lines = 1, fewer = 1;
+    if (!perhaps_plan_cheaper(options, &cheaper))
         return settings->json ? json_null() : NULL;
     if (settings->json)
-        return json_pack("{s:f, s:f}", "fpr", cheapest.fpr, "bits_per_key",
-                         cheapest.bits_per_key);
-    return json_sprintf("-p %.3g, a stricter rate, takes only %.4g bits a key", cheapest.fpr,
-                        cheapest.bits_per_key);
+        return json_pack("{s:f, s:f}", "fpr", cheaper.fpr, "bits_per_key",
+                         cheaper.bits_per_key);
+    planned_field(plan, "parts", &fewer);
+    planned_field(&cheaper, "parts", &lines);
+    if (lines > fewer)
+        more =
+            text_of(", in %ju cache lines instead of %ju", (uintmax_t)lines, (uintmax_t)fewer);
+    return json_sprintf("-p %.3g, a stricter rate, takes only %.4g bits a key%s", cheaper.fpr,
+                        cheaper.bits_per_key, more.s);
 }
 
 void verb_plan(const struct settings *settings)

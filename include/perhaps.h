@@ -163,7 +163,7 @@ struct perhaps_hashing {
 struct perhaps_blocked_options {
     /* The cache lines of a key lie side by side, so that one read fetches them, and a key sets
      * fewer bits.  For bodies on a disk or a server, where each read and each bit costs much.
-     * Takes 3 % more memory; a tenth or more where a key has several lines. */
+     * Takes 3 % more memory than one line, and 5 to 20 % more than several lines apart. */
     bool together;
 };
 
@@ -239,6 +239,13 @@ struct perhaps_plan {
  * one, meets the needs; PERHAPS_ERR_LIMIT for an fpr or size that the kind cannot reach. */
 PERHAPS_API int perhaps_plan_for(const struct perhaps_options *options,
                                  struct perhaps_plan *plan);
+
+/* Looks for a stricter fpr that takes fewer bits than that of the options: there may be one
+ * just below an fpr where a kind changes its geometry, for example from one cache line a key to
+ * two.  Returns whether one takes at least a hundredth less, and sets *plan to the plan with
+ * the fewest bits; otherwise *plan is that of perhaps_plan_for().  As slow as 20 plans. */
+PERHAPS_API bool perhaps_plan_cheaper(const struct perhaps_options *options,
+                                      struct perhaps_plan *plan);
 
 struct perhaps_kind {
     const char *name;

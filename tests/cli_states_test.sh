@@ -424,6 +424,10 @@ test_cheaper_rates() {
         check "$rate: it is cheaper" [ "$(awk -v a="$(bits $rate)" -v b="$(bits "$stricter")" \
             -v p=$rate -v q="$stricter" 'BEGIN { print b < a && q < p }')" = 1 ]
     done
+    shows "^cheaper +-p [0-9.e-]*, a stricter rate, .* bits a key, in 2 cache lines instead of 1\$" \
+        plan -n 1M -p 1e-4
+    run plan -n 1M -p 1e-4 --compact
+    check "--compact: two lines already" not tells "^cheaper"
 }
 
 test_static() {

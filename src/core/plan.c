@@ -106,3 +106,27 @@ int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan 
     memcpy(plan->why, why, sizeof plan->why);
     return 0;
 }
+
+/* Returns the fpr without all but its first two digits: one that people can write down. */
+static double short_fpr(double fpr)
+{
+    double unit = pow(10, floor(log10(fpr)) - 1);
+    return floor(fpr / unit * (1 + 1e-9)) * unit;
+}
+
+bool perhaps_plan_cheaper(const struct perhaps_options *options, struct perhaps_plan *plan)
+{
+    struct perhaps_options stricter = *options;
+    struct perhaps_plan tried;
+    if (perhaps_plan_for(options, plan))
+        return false;
+    double less = 0.99 * plan->bits_per_key;
+    for (int percent = 95; percent >= 10; percent -= 5) {
+        stricter.fpr = short_fpr(options->fpr * percent / 100);
+        if (perhaps_plan_for(&stricter, &tried) || tried.bits_per_key >= less)
+            continue;
+        less = tried.bits_per_key;
+        *plan = tried;
+    }
+    return plan->fpr < options->fpr;
+}

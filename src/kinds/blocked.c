@@ -32,13 +32,9 @@ static double predict(const struct geometry *g, double keys)
     return lines_predict(g, WORD_NBITS, keys);
 }
 
-/* Returns how many lines a key has by default.  Below each of these rates one more line saves a
- * tenth of the memory or more (doc/KINDS.md has the table). */
-static unsigned usual_parts(double fpr)
-{
-    const double slack = 1 + 1e-9; /* so that rounding does not take a computed 1e-3 for less */
-    return fpr * slack >= 1e-3 ? 1 : fpr * slack >= 1e-6 ? 2 : 3;
-}
+/* From this fpr on a key has one line: another one saves little, and a filter whose keys have
+ * one line has a layout (perhaps_layout.h). */
+static const double one_line = 1e-3;
 
 /* Returns how many different keys may be in before the key limit refuses more: the plan keeps
  * the fpr for that many. */
@@ -50,7 +46,7 @@ static double keys_held(const struct geometry *g)
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     g->field[TOGETHER] = options->blocked.together;
-    int error = lines_plan(g, WORD_NBITS, usual_parts(g->fpr), options->preference, keys_held);
+    int error = lines_plan(g, WORD_NBITS, one_line, options->preference, keys_held);
     if (error)
         return error;
     unsigned parts = (unsigned)g->field[PARTS];

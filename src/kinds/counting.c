@@ -103,22 +103,12 @@ static uint64_t counters_within(const struct geometry *g)
     return keys < most ? (uint64_t)(-expm1(keys * log_alone(g)) * all_counters(g)) : limit;
 }
 
-/* Returns how many lines a key has by default.  Below each of these rates one more line saves a
- * tenth of the memory or more (doc/KINDS.md has the table). */
-static unsigned usual_parts(double fpr)
-{
-    static const double least[] = { 1e-2, 1e-4, 1e-8 };
-    const double slack = 1 + 1e-9;
-    unsigned parts = 1;
-    while (parts <= sizeof least / sizeof *least && fpr * slack < least[parts - 1])
-        parts++;
-    return parts;
-}
+/* From this fpr on a key has one line: another one saves little. */
+static const double one_line = 1e-2;
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    int error =
-        lines_plan(g, WORD_COUNTERS, usual_parts(g->fpr), options->preference, keys_at_limit);
+    int error = lines_plan(g, WORD_COUNTERS, one_line, options->preference, keys_at_limit);
     if (error)
         return error;
     unsigned parts = (unsigned)g->field[PARTS];

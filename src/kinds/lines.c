@@ -97,7 +97,10 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
 {
     double missed[WORDS + 1];
     uint32_t words[WALKS] = { 0 };
+    uint8_t nbits[1U << MARKS_REFINED] = { 0 }; /* of each number: quicker than a call */
     unsigned loads = 0;
+    for (unsigned i = 1; i < 1U << marks; i++)
+        nbits[i] = (uint8_t)(nbits[i / 2] + i % 2);
     for (unsigned n = 0; n <= WORDS; n++)
         missed[n] = pow((cells - 1.0) / cells, n);
     for (unsigned walk = 0; walk < WALKS; walk++)
@@ -106,9 +109,9 @@ static void refine_line_rates(double rate[LOAD_MAX], unsigned marks, unsigned ce
     for (; loads < LOAD_MAX && rate[loads] < 0.3; loads++)
         rate[loads] = 0;
     for (unsigned subset = 0; subset < 1U << marks; subset++) {
-        double untouched = 0, term = __builtin_popcount(subset) & 1 ? -1 : 1;
+        double untouched = 0, term = nbits[subset] & 1 ? -1 : 1;
         for (unsigned walk = 0; walk < WALKS; walk++)
-            untouched += missed[__builtin_popcount(words[walk] & subset)] / (double)WALKS;
+            untouched += missed[nbits[words[walk] & subset]] / (double)WALKS;
         for (unsigned i = 0; i < loads; i++) {
             rate[i] += term;
             term *= untouched;
@@ -453,8 +456,8 @@ static const double fewer_marks_cost = 1.03;
 
 /* Finds the number of marks that needs the fewest lines, with this number of parts.  With
  * TOGETHER, finds the fewest marks that need hardly more lines.  Returns false, and leaves g as
- * it was, if no number of marks reaches the fpr. */
-static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
+ * it was, if no number of marks reaches the fpr with 'best' lines in a part. */
+static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts, uint64_t best,
                        double (*keys)(const struct geometry *g))
 {
     enum { FEWER = 4, FEWER_TOGETHER = 5 }; /* marks than usual */
@@ -462,7 +465,6 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
     unsigned most = (unsigned)fmin(ceil(-log2(g->fpr) / parts), WORDS);
     unsigned fewer = g->field[TOGETHER] ? FEWER_TOGETHER : FEWER;
     unsigned least = most > fewer ? most - fewer : 1;
-    uint64_t best = 64 * g->capacity + 4096; /* far beyond the useful */
     if (g->fpr >= ONE_MARK_FPR)
         most = least = 1;
     trial.g.field[PARTS] = parts;
@@ -489,37 +491,73 @@ static bool plan_parts(struct geometry *g, unsigned cells, unsigned parts,
     return found;
 }
 
-/* Up to these capacities lines_plan() tries more lines a key than usual.  A small filter has
- * few lines, whose fprs differ much, so the mean of a filter may be far from that of all
- * filters; more lines a key are in the cache anyway, and can save much memory.  With TOGETHER
- * the blocks differ more, and one read fetches all lines: so the limit is higher.  A key that
- * has one line keeps one: such a filter has a layout (perhaps_layout.h). */
-enum { SMALL_CAPACITY = 1 << 16, SMALL_TOGETHER = 1 << 24 };
-
-/* Returns the memory, weighted: a line more for each key must save this factor. */
-static double cost(const struct geometry *g)
+/* Returns a number of lines in a part that is far beyond the useful. */
+static uint64_t lines_beyond(const struct geometry *g)
 {
-    double line_more = g->field[TOGETHER] ? 1.04 : 1.12;
-    return (double)lines_nbytes(g) * pow(line_more, (double)g->field[PARTS]);
+    return 64 * g->capacity + 4096;
 }
 
-/* COMPACT takes one part more, and FAST just one: parts save memory, but each of them costs a
- * memory access. */
-int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
+/* A line more for each key must save this factor of the memory, since it costs a memory access.
+ * With TOGETHER one read fetches all lines. */
+static double line_worth(const struct geometry *g)
+{
+    return g->field[TOGETHER] ? 1.04 : 1.125;
+}
+
+/* Returns the memory, weighted by the lines of a key. */
+static double cost(const struct geometry *g)
+{
+    return (double)lines_nbytes(g) * pow(line_worth(g), (double)g->field[PARTS]);
+}
+
+/* Below this fpr one line is never chosen: it takes a sixth more memory than two, and more the
+ * fewer keys there are. */
+static const double one_line_least = 1e-5;
+
+/* Gives a key one line instead of two, if two are not worth it.  Two are planned first, since a
+ * plan of one line takes long, unless its memory has a bound.  Returns whether it did. */
+static bool take_one_line(struct geometry *g, unsigned cells,
+                          double (*keys)(const struct geometry *g))
+{
+    uint64_t most = (uint64_t)((double)lines_nbytes(g) * line_worth(g)) / LINE_NBYTES;
+    return g->field[PARTS] == 2 && !g->field[TOGETHER] && g->fpr >= one_line_least &&
+           plan_parts(g, cells, 1, most, keys);
+}
+
+/* Gives a key more lines as long as each of them is worth it. */
+static void take_more_lines(struct geometry *g, unsigned cells,
+                            double (*keys)(const struct geometry *g))
+{
+    unsigned parts = (unsigned)g->field[PARTS];
+    for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
+        if (!plan_parts(&more, cells, parts, lines_beyond(g), keys) || cost(&more) >= cost(g))
+            break;
+}
+
+/* Up to this capacity a key may have more lines together than usual.  A small filter has few
+ * blocks, whose fprs differ much, so the mean of a filter may be far from that of all filters:
+ * more lines save much memory. */
+enum { SMALL_TOGETHER = 1 << 24 };
+
+/* Lines together have numbers of their own: filters on servers keep their bytes. */
+int lines_plan(struct geometry *g, unsigned cells, double one_line,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g))
 {
-    if (preference == PERHAPS_PREFER_COMPACT)
+    const double fpr = g->fpr * (1 + 1e-9); /* rounding may make a computed 1e-3 less */
+    bool together = g->field[TOGETHER];
+    bool fast = preference == PERHAPS_PREFER_FAST || g->fpr >= ONE_MARK_FPR;
+    bool compact = preference == PERHAPS_PREFER_COMPACT && !fast;
+    unsigned parts = fast || fpr >= one_line ? 1 : together && fpr < 1e-6 ? 3 : 2;
+    if (compact && together)
         parts++;
-    if (preference == PERHAPS_PREFER_FAST || g->fpr >= ONE_MARK_FPR)
-        parts = 1;
-    while (!plan_parts(g, cells, parts, keys))
+    while (!plan_parts(g, cells, parts, lines_beyond(g), keys))
         if (++parts > LINES_PARTS_MAX)
             return PERHAPS_ERR_LIMIT;
-    if (parts == 1 || g->capacity > (g->field[TOGETHER] ? SMALL_TOGETHER : SMALL_CAPACITY))
-        return 0;
-    for (struct geometry more = *g; ++parts <= LINES_PARTS_MAX; *g = more)
-        if (!plan_parts(&more, cells, parts, keys) || cost(&more) >= cost(g))
-            break;
+    if (parts > 1 && (!together || g->capacity <= SMALL_TOGETHER) &&
+        !take_one_line(g, cells, keys))
+        take_more_lines(g, cells, keys);
+    if (compact && !together && g->field[PARTS] < LINES_PARTS_MAX)
+        plan_parts(g, cells, (unsigned)g->field[PARTS] + 1, lines_beyond(g), keys);
     return 0;
 }
 

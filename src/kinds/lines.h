@@ -151,10 +151,12 @@ uint64_t lines_nbytes(const struct geometry *g);
 double lines_predict(const struct geometry *g, unsigned cells, double keys);
 
 /* Sets the fields to the fewest lines with which g->fpr is kept when keys(g) keys are in, for
- * all seeds but one in 10^9.  'parts' is the usual number of parts: the preference may change
- * it, and it grows until the fpr can be reached.  With TOGETHER the plan takes up to 3 % more
- * memory to set fewer marks.  Returns 0 or PERHAPS_ERR_LIMIT. */
-int lines_plan(struct geometry *g, unsigned cells, unsigned parts,
+ * all seeds but one in 10^9.  A key has one line if fpr >= one_line.  Else it has one line more
+ * as long as its filter would take over an eighth more memory without that line.  FAST takes
+ * one line where the fpr can be reached with one, and COMPACT takes one more than usual.  With
+ * TOGETHER the plan takes up to 3 % more memory to set fewer marks.  Returns 0 or
+ * PERHAPS_ERR_LIMIT. */
+int lines_plan(struct geometry *g, unsigned cells, double one_line,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
