@@ -56,12 +56,15 @@ struct option_row {
 void options_read(int argc, char **argv, const char *usage, const struct option_row *own,
                   const struct option_row *common, const bool *quick);
 
+/* Returns whether a list such as "blocked,cuckoo" has this name.  NULL has all names. */
+bool has_name(const char *list, const char *name);
+
 /* What the options ask for.  The main program fills it once; nobody changes it later. */
 struct settings {
     struct list keys, fpr, load, threads, key_nbytes, repeat;
     struct list body_nbytes; /* given instead of 'keys' */
     struct list start;       /* filters that grow: the capacity that they begin with */
-    const char *kind, *json; /* NULL: all kinds; no file */
+    const char *kind, *json; /* a list, NULL: all kinds; NULL: no file */
     bool hashed, quick;
     bool peers;    /* measure all peers, also those that take long or need a process */
     size_t piece;  /* keys in a piece */

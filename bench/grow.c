@@ -80,7 +80,7 @@ static size_t list_growths(const struct settings *settings, struct growth *list)
     };
     size_t count = 0;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (settings->kind && strcmp(settings->kind, all[i].kind) != 0)
+        if (!has_name(settings->kind, all[i].kind))
             continue;
         list[count].options = all[i];
         prepare(&list[count++], settings);

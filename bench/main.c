@@ -32,7 +32,7 @@ static const char usage[] =
     "                    [1 and as many as there are CPUs]\n"
     "  --peers           all peers, also those that take long or are no C\n"
     "  --repeat R        passes of which the best counts [5; grow: 3]\n"
-    "  --kind K          only this one: a kind, or a peer\n"
+    "  --kind K[,K...]   only these kinds and peers\n"
     "  --key-bytes B     bytes of a key: 8 to 64 [8]\n"
     "  --hashed          keys of 16 bytes that are hashed already\n"
     "  --json FILE       write the results to FILE, too\n"
@@ -109,7 +109,7 @@ static void print_head(void)
     printf("ns a key: the average over pieces of %zu keys a thread, made just before in its "
            "cache; of each piece the best of %.0f passes\n"
            "  add: from empty to full, memory touched before (beyond 256 rounds of pieces: an "
-           "even sample of them, 2 passes);\n"
+           "even sample of them, of 8 neighbours the best);\n"
            "  absent, present: %zu queries a pass and thread, others in each\n"
            "  single: a call for each key; batched: a call for the piece\n",
            settings.piece, settings.repeat.at[0], settings.rounds * settings.piece);
@@ -197,7 +197,7 @@ static void measure_threads(struct bench *bench, const struct contender *contend
 
 static bool is_named(const struct contender *contender)
 {
-    return !settings.kind || !strcmp(settings.kind, contender->name);
+    return has_name(settings.kind, contender->name);
 }
 
 /* Returns whether the contender is to be measured and can be. */
@@ -226,24 +226,26 @@ static void measure_at(struct bench *bench, uint64_t keys)
     }
 }
 
-/* Lists the contenders.  Ends the program if --kind names none of them, or one that is not
- * installed. */
+/* Lists the contenders.  Ends the program if --kind has a name that none of them has, or that
+ * of one that is not installed. */
 static void list_contenders(struct bench *bench)
 {
-    bool any = false;
+    size_t unknown = settings.kind != NULL;
+    for (const char *at = settings.kind; at && (at = strchr(at, ',')); at++)
+        unknown++;
     bench->ncontenders = contenders_list(bench->contenders);
-    for (size_t c = 0; c < bench->ncontenders; c++) {
+    for (size_t c = 0; settings.kind && c < bench->ncontenders; c++) {
         const struct contender *contender = &bench->contenders[c];
-        any |= is_wanted(contender);
-        if (settings.kind && is_named(contender) && contender->missing)
+        unknown -= is_named(contender);
+        if (is_named(contender) && contender->missing)
             errx(2, "--kind %s: %s", contender->name, contender->missing);
     }
-    if (any)
+    if (!unknown)
         return;
     for (size_t c = 0; c < bench->ncontenders; c++)
         fprintf(stderr, "%s%s", c ? ", " : "there are ", bench->contenders[c].name);
     fputc('\n', stderr);
-    errx(2, "--kind %s: is none of them", settings.kind);
+    errx(2, "--kind %s: not all of them are", settings.kind);
 }
 
 /* Measures all rows of the table, then says which contenders were left out.  Returns whether
@@ -279,9 +281,9 @@ static void print_lines(const char *number)
     lines_print((uint64_t)count);
 }
 
-/* Prints bits a key by rate as plot.gp reads them: a block for each kind, then one for the
- * information limit of log2(1/fpr) bits.  The last round of the loop, without a kind, is that
- * one. */
+/* Prints bits a key by rate as plot.gp reads them: a block for each kind of fixed size, then
+ * one for the information limit of log2(1/fpr) bits.  The last round of the loop, without a
+ * kind, is that one. */
 static void print_bits(void)
 {
     enum { STEPS_A_DECADE = 12, DECADES = 9 };
@@ -289,10 +291,12 @@ static void print_bits(void)
     struct perhaps_plan plan;
     for (size_t k = 0; kind; k++) {
         kind = perhaps_kind_at(k);
+        if (kind && kind->abilities & (PERHAPS_CAN_GROW | PERHAPS_CAN_FORGET))
+            continue;
         printf("\"%s\"\n", kind ? kind->name : "information limit");
         for (int i = STEPS_A_DECADE / 3; i <= DECADES * STEPS_A_DECADE; i++) {
             double fpr = pow(10, -i / (double)STEPS_A_DECADE);
-            struct perhaps_options options = { .capacity = 10000000, .fpr = fpr };
+            struct perhaps_options options = { .capacity = 1000000, .fpr = fpr };
             options.kind = kind ? kind->name : NULL;
             if (!perhaps_plan_for(&options, &plan))
                 printf("%g %g\n", fpr, kind ? plan.bits_per_key : -log2(fpr));

@@ -93,3 +93,14 @@ void options_read(int argc, char **argv, const char *usage, const struct option_
         if (rows[i].list && !rows[i].list->count && rows[i].usual)
             read_value(&rows[i], *quick && rows[i].quick ? rows[i].quick : rows[i].usual);
 }
+
+bool has_name(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    const char *at = list;
+    while (at && (strncmp(at, name, length) != 0 || !strchr(",", at[length]))) {
+        at = strchr(at, ',');
+        at += at != NULL;
+    }
+    return !list || at;
+}
