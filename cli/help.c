@@ -123,8 +123,9 @@ static void print_values(const struct option_row *option)
 {
     const enum option_values values = option_values(option);
     const struct perhaps_kind *kind;
-    for (enum perhaps_hash h = 0; values == VALUES_HASHES && h < PERHAPS_HASH_CUSTOM; h++)
-        printf("%s%s", h ? " " : "", perhaps_hash_name(h));
+    for (enum perhaps_hash h = 0; values == VALUES_HASHES && h < PERHAPS_HASH_COUNT; h++)
+        if (h != PERHAPS_HASH_CUSTOM)
+            printf("%s%s", h ? " " : "", perhaps_hash_name(h));
     for (size_t i = 0; values == VALUES_KINDS && (kind = perhaps_kind_at(i)); i++)
         printf("%s%s", i ? " " : "", kind->name);
 }

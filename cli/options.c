@@ -325,7 +325,7 @@ static const struct option_row rows[] = {
     { 0, BUILD | PLAN | CREATE, "together", NULL, &flag, SLOT(together),
       "put all bits of a key side by side, so that one read fetches them; takes more memory" },
     { 0, BUILD | DEDUP | CREATE, "hash", "H", &hash, SLOT(hash),
-      "xxh3 [default], sip (secret: strangers choose keys), none (keys are 16-byte hashes)" },
+      "xxh3 [default], sip (secret: strangers choose keys), none (16-byte hashes), none-64" },
     { 0, BUILD | CREATE, "seed", "S", &seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
     { 'h', EVERY, "help", NULL, &flag, SLOT(help), "the usual options" },

@@ -367,18 +367,16 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     const enum perhaps_hash usual = settings->key_file ? PERHAPS_HASH_SIP : PERHAPS_HASH_XXH3;
     const char *name = settings->hash ? settings->hash : perhaps_hash_name(usual);
     enum perhaps_hash hash = PERHAPS_HASH_XXH3;
-    while (hash < PERHAPS_HASH_CUSTOM && strcmp(perhaps_hash_name(hash), name) != 0)
+    while (hash < PERHAPS_HASH_COUNT && strcmp(perhaps_hash_name(hash), name) != 0)
         hash++;
-    if (hash == PERHAPS_HASH_CUSTOM)
-        fail("--hash %s: no such hash: there are %s, %s and %s", name,
-             perhaps_hash_name(PERHAPS_HASH_XXH3), perhaps_hash_name(PERHAPS_HASH_SIP),
-             perhaps_hash_name(PERHAPS_HASH_NONE));
+    if (hash == PERHAPS_HASH_COUNT || hash == PERHAPS_HASH_CUSTOM)
+        fail("--hash %s: no such hash: there are xxh3, xxh3-64, sip, none and none-64", name);
     if (hash == PERHAPS_HASH_SIP && !settings->key_file)
         fail("--hash sip: needs a secret, to ask the filter later: give --key-file K, which is "
              "made if it does not exist");
     if (hash != PERHAPS_HASH_SIP && settings->key_file)
         fail("--hash %s: takes no secret: leave out --key-file", name);
-    if (hash != PERHAPS_HASH_XXH3 && settings->seed)
+    if (hash != PERHAPS_HASH_XXH3 && hash != PERHAPS_HASH_XXH3_64 && settings->seed)
         fail("--hash %s: takes no seed: leave out --seed", name);
     return hash;
 }

@@ -90,9 +90,10 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     size_t left = keys->count - at, n = 1;
     if (left > BATCH_KEYS)
         left = BATCH_KEYS;
-    if (c->about.hash != PERHAPS_HASH_NONE || !keys->each)
+    size_t only = perhaps_hash_takes(c->about.hash);
+    if (!only || !keys->each)
         return left;
-    while (n < left && keys->each[at + n].nbytes == PERHAPS_HASH_NBYTES)
+    while (n < left && keys->each[at + n].nbytes == only)
         n++;
     return n;
 }

@@ -117,14 +117,28 @@ enum perhaps_preference {
 };
 
 enum perhaps_hash {
-    PERHAPS_HASH_XXH3 = 0, /* XXH3-128 with a random seed: for keys that nobody crafts */
-    PERHAPS_HASH_SIP,      /* SipHash-2-4-128 with a secret: where strangers choose the keys */
-    PERHAPS_HASH_NONE,     /* keys are 16 bytes and are already uniform hashes */
-    PERHAPS_HASH_CUSTOM,   /* the caller's function */
+    /* XXH3 with a random seed: for keys that nobody crafts.  128 bits; but without a seed of
+     * the caller's perhaps_create() takes PERHAPS_HASH_XXH3_64, which is faster, if the largest
+     * set that the filter is planned for makes no difference. */
+    PERHAPS_HASH_XXH3 = 0,
+
+    PERHAPS_HASH_SIP,     /* SipHash-2-4-128 with a secret: where strangers choose the keys */
+    PERHAPS_HASH_NONE,    /* keys are 16 bytes and are already uniform hashes */
+    PERHAPS_HASH_CUSTOM,  /* the caller's function */
+    PERHAPS_HASH_XXH3_64, /* XXH3 of 64 bits */
+    PERHAPS_HASH_NONE_64, /* keys are 8 bytes and are already uniform hashes */
+    PERHAPS_HASH_COUNT,
 };
 
-/* "xxh3", "sip", "none" or "custom"; NULL for a number that is no hash. */
+/* With a hash of 64 bits, n keys make n / 2^64 more false positives: keys with equal hashes.
+ * That is 5e-8 for 10^12 keys. */
+
+/* "xxh3", "sip", "none", "custom", "xxh3-64" or "none-64"; NULL for a number that is no
+ * hash. */
 PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
+
+/* Returns the only length of keys that the hash takes, in bytes, or 0 if it takes any. */
+PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 
 #define PERHAPS_HASH_NBYTES  16
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
@@ -320,6 +334,32 @@ PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t k
  * or more.  Returns 0; or sets *count to 0 and returns an error of perhaps_remove(). */
 PERHAPS_API int perhaps_count(const perhaps_filter *filter, const void *key, size_t key_nbytes,
                               uint64_t *count);
+
+/* ---- Add and ask, one key that is known a little earlier ----------------------------- */
+
+/* A key that was hashed.  Its members belong to the library. */
+struct perhaps_prepared {
+    uint64_t place;
+    uint64_t mark;
+    int error;
+};
+
+/* Hashes a key, and sends for the memory where it will be looked up: a program that prepares
+ * each key some 16 keys before it asks for it does not wait for memory, and is faster than any
+ * single call can be.  Never fails; a key that cannot be hashed gives the answer or error of
+ * the plain call later.  May be used, any number of times, with this filter and with others of
+ * the same hash and seed or secret, which the memory was not sent for. */
+PERHAPS_API void perhaps_prepare(const perhaps_filter *filter, const void *key,
+                                 size_t key_nbytes, struct perhaps_prepared *prepared);
+
+/* Do what perhaps_contains(), perhaps_add() and perhaps_add_unless_present() do. */
+PERHAPS_API bool perhaps_contains_prepared(const perhaps_filter *filter,
+                                           const struct perhaps_prepared *prepared);
+PERHAPS_API int perhaps_add_prepared(perhaps_filter *filter,
+                                     const struct perhaps_prepared *prepared);
+PERHAPS_API int perhaps_add_unless_present_prepared(perhaps_filter *filter,
+                                                    const struct perhaps_prepared *prepared,
+                                                    bool *was_present);
 
 /* ---- Add and ask, many keys at once: several times faster on large filters ---------- */
 

@@ -25,14 +25,14 @@ static void add_copies(perhaps_filter *f, const char *key, unsigned copies)
 
 static uint8_t *last_line(const perhaps_filter *f)
 {
-    return f->body + f->geometry.body_nbytes - LINE_NBYTES;
+    return f->body.bytes + f->geometry.body_nbytes - LINE_NBYTES;
 }
 
 /* Compares the last line with what the counters say, one after the other. */
 static void check_last_line(const perhaps_filter *f)
 {
     uint64_t used = 0, full = 0;
-    for (const uint8_t *at = f->body; at < last_line(f); at++) {
+    for (const uint8_t *at = f->body.bytes; at < last_line(f); at++) {
         used += (*at & 15) > 0;
         used += *at >> 4 > 0;
         full += (*at & 15) == 15;

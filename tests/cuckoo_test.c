@@ -126,7 +126,7 @@ static uint32_t find_entry(const perhaps_filter *f, uint64_t *bucket)
     unsigned width = (unsigned)f->geometry.field[1];
     for (uint64_t b = 0; b < f->geometry.field[0]; b++)
         for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
-            uint32_t entry = cuckoo_slot(f->body, b, slot, width);
+            uint32_t entry = cuckoo_slot(f->body.bytes, b, slot, width);
             expect(!entry || !found);
             if (entry) {
                 *bucket = b;

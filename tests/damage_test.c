@@ -167,7 +167,7 @@ TEST_EACH(test_later_versions, any_kind)
         expect_error(open_with_field(kind, at, 1, 1), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_KIND, 0, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_KIND, 4711, 4), PERHAPS_ERR_VERSION);
-    expect_error(open_with_field(kind, AT_HASH, 4, 4), PERHAPS_ERR_VERSION);
+    expect_error(open_with_field(kind, AT_HASH, PERHAPS_HASH_COUNT, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_HASH, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_SECTIONS, sections + 1, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_PARENT, 0, 4), PERHAPS_ERR_VERSION);
@@ -316,7 +316,7 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
         uint64_t word = rng_next(rng);
         for (unsigned i = 0; i < 2 && dense; i++)
             word |= rng_next(rng);
-        memcpy((*f)->body + at, &word, sizeof word);
+        memcpy((*f)->body.bytes + at, &word, sizeof word);
     }
     (*f)->counters->keys = rng_below(rng, 2 * g.key_limit);
     (*f)->counters->failed_adds = rng_next(rng);

@@ -19,20 +19,20 @@ static const uint32_t begins[ALL_BASES] = {
     0xae89f995, 0xc199bdd8, 0xd5818dcf, 0xea4afa2a,
 };
 
-struct body {
+struct flat {
     const uint8_t *bytes;
     uint64_t segments;
     unsigned w;
 };
 
-static uint64_t first_segment(const struct body *b)
+static uint64_t first_segment(const struct flat *b)
 {
     return (OFFSET_DEPTHS + b->segments + 4095) / 4096 * 4096;
 }
 
 /* Returns the number of the key's segment and sets *depth to its depth.  Reads the list of
  * depths from its beginning, so it is slow and needs no directory. */
-static uint64_t segment_of(const struct body *b, struct keyhash key, unsigned *depth)
+static uint64_t segment_of(const struct flat *b, struct keyhash key, unsigned *depth)
 {
     const uint8_t *depths = b->bytes + OFFSET_DEPTHS;
     uint64_t number = 0;
@@ -53,7 +53,7 @@ static uint64_t segment_of(const struct body *b, struct keyhash key, unsigned *d
     }
 }
 
-static uint32_t slot_at(const struct body *b, uint64_t segment, uint64_t slot)
+static uint32_t slot_at(const struct flat *b, uint64_t segment, uint64_t slot)
 {
     const uint8_t *bytes = b->bytes + first_segment(b) + segment * 256 * b->w;
     uint32_t value = 0;
@@ -73,7 +73,7 @@ static uint64_t other_bucket(uint64_t bucket, uint32_t tail)
 }
 
 /* Returns how many entries of the key's two buckets match it. */
-static unsigned matches_in(const struct body *b, struct keyhash key)
+static unsigned matches_in(const struct flat *b, struct keyhash key)
 {
     unsigned depth, f = b->w - 6, n = 0;
     uint64_t segment = segment_of(b, key, &depth), bucket = key.place % BUCKETS;
@@ -111,7 +111,7 @@ static perhaps_filter *from_depths(const uint8_t *depths, uint64_t segments, uns
     perhaps_filter *f;
     expect_success(kind_elastic.set_geometry(&g));
     expect_success(filter_make(&kind_elastic, &g, &hasher, NULL, true, false, &f));
-    memcpy(f->body + OFFSET_DEPTHS, depths, segments);
+    memcpy(f->body.bytes + OFFSET_DEPTHS, depths, segments);
     expect_error(filter_attach(f), wanted);
     return f;
 }
@@ -125,7 +125,7 @@ static struct keyhash some_key(struct rng *rng)
 }
 
 /* Fills the slots at random.  No slot has a tail without a fingerprint, which no add makes. */
-static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
+static void fill_segments(const struct flat *b, uint8_t *bytes, struct rng *rng)
 {
     uint8_t *at = bytes + first_segment(b);
     uint32_t field = (UINT32_C(1) << (b->w - 6)) - 1;
@@ -142,7 +142,7 @@ static void fill_segments(const struct body *b, uint8_t *bytes, struct rng *rng)
 }
 
 /* Compares the loops of every instruction set, with and without versions, with matches_in(). */
-static void check_kernels(const perhaps_filter *f, const struct body *b, struct rng *rng)
+static void check_kernels(const perhaps_filter *f, const struct flat *b, struct rng *rng)
 {
     enum { KEYS = 500 };
     struct keyhash keys[KEYS];
@@ -175,12 +175,12 @@ TEST(test_kernels)
     for (unsigned w = SLOT_MIN; w <= SLOT_MAX; w++)
         for (unsigned round = 0; round < 4; round++) {
             uint8_t depths[1024];
-            struct body b = { .w = w };
+            struct flat b = { .w = w };
             for (unsigned base = 0; base < ALL_BASES; base++)
                 add_depths(&rng, depths, &b.segments, 0);
             scoped_filter *f = from_depths(depths, b.segments, w, 0);
-            fill_segments(&b, f->body, &rng);
-            b.bytes = f->body;
+            fill_segments(&b, f->body.bytes, &rng);
+            b.bytes = f->body.bytes;
             check_kernels(f, &b, &rng);
         }
 }
@@ -228,7 +228,7 @@ static uint8_t *flat_body(const perhaps_filter *f)
 static void check_entries(const perhaps_filter *f)
 {
     struct geometry g = filter_geometry(f);
-    struct body b = { flat_body(f), g.field[SEGMENTS], (unsigned)g.field[SLOT_BITS] };
+    struct flat b = { flat_body(f), g.field[SEGMENTS], (unsigned)g.field[SLOT_BITS] };
     uint64_t entries = 0, duplicates;
     for (uint64_t segment = 0; segment < b.segments; segment++)
         for (uint64_t slot = 0; slot < BUCKETS * SLOTS; slot++)

@@ -36,7 +36,8 @@ static inline int golden_fill(perhaps_filter *f)
 }
 
 /* Sets the options and the name of the golden file of this index: one for each kind, then a
- * window of chains, then a blocked filter with two lines together.  The capacities are so small
+ * window of chains, a blocked filter with two lines together, and one with a hash of 64 bits.
+ * The capacities are so small
  * that kinds that grow have to grow, and windows so large that they rotate twice and forget
  * nothing.  Returns false behind the last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
@@ -45,11 +46,15 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     const struct perhaps_kind *kind = perhaps_kind_at(index);
     bool of_chains = !kind && perhaps_kind_at(index - 1);
     bool together = !kind && !of_chains && perhaps_kind_at(index - 2);
+    bool of_64 = !kind && !of_chains && !together && perhaps_kind_at(index - 3);
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
-    *name = options->kind = kind ? kind->name : together ? "blocked" : "window";
-    if (together) {
+    *name = options->kind = kind ? kind->name : of_chains ? "window" : "blocked";
+    if (of_64) {
+        *name = "blocked-xxh3-64";
+        options->hashing.hash = PERHAPS_HASH_XXH3_64;
+    } else if (together) {
         *name = "blocked-together";
         options->preference = PERHAPS_PREFER_COMPACT;
         options->blocked.together = true;
@@ -62,7 +67,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     } else if (kind && kind->abilities & PERHAPS_CAN_GROW) {
         options->capacity = GOLDEN_KEYS / 5;
     }
-    return kind || of_chains || together;
+    return kind || of_chains || together || of_64;
 }
 
 #endif

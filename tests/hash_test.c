@@ -223,7 +223,7 @@ TEST(test_unknown_hash)
 {
     struct perhaps_options options = { .capacity = 10, .fpr = 0.1 };
     perhaps_filter *f;
-    options.hashing.hash = (enum perhaps_hash)(PERHAPS_HASH_CUSTOM + 1);
+    options.hashing.hash = PERHAPS_HASH_COUNT;
     expect_error(perhaps_create(&options, &f), PERHAPS_ERR_ARGUMENT);
     expect(!f);
 }

@@ -113,9 +113,9 @@ TEST(test_in_memory)
         fill(f, &keys);
         check_answers(f, KEYS);
         for (uint64_t part = 0; part < 4; part++) /* keys lie in each quarter */
-            expect(is_used(f->body, nbytes / 4 * part / OS_PAGE_NBYTES * OS_PAGE_NBYTES,
+            expect(is_used(f->body.bytes, nbytes / 4 * part / OS_PAGE_NBYTES * OS_PAGE_NBYTES,
                            nbytes / 4 * (part + 1) / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
-        expect(is_used(f->body, four_gib, nbytes / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
+        expect(is_used(f->body.bytes, four_gib, nbytes / OS_PAGE_NBYTES * OS_PAGE_NBYTES));
         struct perhaps_stats stats = stats_of(f);
         expect(stats.keys == KEYS && stats.load < 1e-4);
         if (removes(kind)) {

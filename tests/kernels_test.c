@@ -120,8 +120,7 @@ enum { KEYS = 32, BODY_MAX = 1 << 14 };
 
 struct trial {
     struct shape shape;
-    uint64_t field[PERHAPS_FIELDS_MAX];
-    uint8_t *body; /* ends at a page that cannot be read */
+    struct body body; /* its bytes end at a page that cannot be read */
     size_t body_nbytes;
     uint8_t noise[BODY_MAX];    /* the body before a call, in the first bytes */
     uint8_t expected[BODY_MAX]; /* what the body must be after the call */
@@ -148,7 +147,7 @@ static uint8_t *room_end(void)
 
 static void restore_body(struct trial *t)
 {
-    memcpy(t->body, t->noise, t->body_nbytes);
+    memcpy(t->body.bytes, t->noise, t->body_nbytes);
 }
 
 /* Places the body at the end of the room.  Its size is rounded up to whole cache lines, as in a
@@ -156,7 +155,7 @@ static void restore_body(struct trial *t)
 static void place_body(struct trial *t, uint64_t nbytes)
 {
     t->body_nbytes = (nbytes + 63) / 64 * 64;
-    t->body = room_end() - t->body_nbytes;
+    t->body.bytes = room_end() - t->body_nbytes;
     restore_body(t);
     memcpy(t->expected, t->noise, t->body_nbytes);
 }
@@ -202,7 +201,7 @@ static void fill_randomly(struct trial *t, struct rng *rng)
 
 static void check_body(const struct trial *t)
 {
-    expect(!memcmp(t->body, t->expected, t->body_nbytes));
+    expect(!memcmp(t->body.bytes, t->expected, t->body_nbytes));
 }
 
 /* Returns how many answers are true. */
@@ -221,23 +220,34 @@ static size_t check_answers(const struct trial *t, const bool wanted[])
 static void check_contains(const struct loops *loops, struct trial *t, const bool wanted[])
 {
     memset(t->answer, 0xff, sizeof t->answer);
-    loops->prefetch(t->body, t->field, t->keys, t->n);
-    size_t count = loops->contains(t->body, t->field, t->keys, t->ahead, t->n, t->answer);
+    loops->prefetch(&t->body, t->keys, t->n);
+    size_t count = loops->contains(&t->body, t->keys, t->ahead, t->n, t->answer);
     expect(check_answers(t, wanted) == count);
     for (size_t i = 0; i < t->n; i++)
-        t->answer[i] = loops->contains_one(t->body, t->field, t->keys[i]);
+        t->answer[i] = loops->contains_one(&t->body, t->keys[i]);
     check_answers(t, wanted);
 }
 
-/* Adds all keys at once, and one after the other.  Leaves the body as it was. */
-static void check_add(const struct loops *loops, struct trial *t, const bool wanted[])
+typedef size_t adder(const struct body *b, const struct keyhash *keys,
+                     const struct keyhash *ahead, size_t n, bool *answer);
+
+/* Add all keys one after the other, and at once.  Leave the body as it was. */
+static void check_add_one(const struct loops *loops, struct trial *t, const bool wanted[])
 {
-    memset(t->answer, 0xff, sizeof t->answer);
-    loops->add(t->body, t->field, t->keys, t->ahead, t->n, t->answer);
+    for (size_t i = 0; i < t->n; i++) {
+        struct counters counters = { .keys = i };
+        expect(loops->add_one(&t->body, t->keys[i], &counters) == 0);
+        expect(counters.keys - i <= 1 && !counters.failed_adds);
+        t->answer[i] = counters.keys == i;
+    }
     check_answers(t, wanted);
     restore_body(t);
-    for (size_t i = 0; i < t->n; i++)
-        t->answer[i] = loops->add_one(t->body, t->field, t->keys[i]);
+}
+
+static void check_add(adder *add, struct trial *t, const bool wanted[])
+{
+    memset(t->answer, 0xff, sizeof t->answer);
+    add(&t->body, t->keys, t->ahead, t->n, t->answer);
     check_answers(t, wanted);
     restore_body(t);
 }
@@ -245,13 +255,13 @@ static void check_add(const struct loops *loops, struct trial *t, const bool wan
 typedef unsigned bits_of_key(const struct shape *s, struct keyhash key, uint64_t bit[]);
 
 /* Checks queries and adds of a kind that sets bits, with the usual and the atomic adds. */
-static void check_bloom_kind(const struct loops *loops, const struct loops *atomic,
-                             struct trial *t, bits_of_key *bits_of)
+static void check_bloom_kind(const struct loops *loops, adder *atomic, struct trial *t,
+                             bits_of_key *bits_of)
 {
     uint64_t bit[128];
     bool wanted[KEYS] = { 0 };
     for (size_t i = 0; i < t->n; i++)
-        wanted[i] = all_set(t->body, bit, bits_of(&t->shape, t->keys[i], bit));
+        wanted[i] = all_set(t->body.bytes, bit, bits_of(&t->shape, t->keys[i], bit));
     check_contains(loops, t, wanted);
     for (size_t i = 0; i < t->n; i++) {
         unsigned n = bits_of(&t->shape, t->keys[i], bit);
@@ -259,7 +269,8 @@ static void check_bloom_kind(const struct loops *loops, const struct loops *atom
         for (unsigned b = 0; b < n; b++)
             set_bit(t->expected, bit[b]);
     }
-    check_add(loops, t, wanted);
+    check_add(loops->add, t, wanted);
+    check_add_one(loops, t, wanted);
     check_add(atomic, t, wanted);
 }
 
@@ -274,7 +285,8 @@ static void shape_lines(struct trial *t, bool may_lie_together, struct rng *rng)
     s->bits = 1 + (unsigned)rng_below(rng, 16);
     s->size = 1 + rng_below(rng, BODY_MAX / 64 / s->parts);
     const uint64_t field[] = { s->size, s->parts, s->bits, s->together };
-    memcpy(t->field, field, sizeof field);
+    memcpy(t->body.field, field, sizeof field);
+    t->body.table = lines_table(s->bits);
     place_body(t, s->parts * s->size * 64);
 }
 
@@ -284,7 +296,8 @@ static void try_blocked(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, blocked: %u parts of %llu lines, %u bits%s", cpu_name(cpu), t->shape.parts,
           (unsigned long long)t->shape.size, t->shape.bits,
           t->shape.together ? ", together" : "");
-    check_bloom_kind(&blocked_loops[cpu], &blocked_atomic, t, blocked_bits);
+    check_bloom_kind(&blocked_loops[t->shape.parts > 1][cpu], blocked_add_atomic, t,
+                     blocked_bits);
 }
 
 static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
@@ -295,9 +308,9 @@ static void try_bloom(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, bloom: %llu bits, %u a key", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);
     const uint64_t field[] = { s->size, s->bits };
-    memcpy(t->field, field, sizeof field);
+    memcpy(t->body.field, field, sizeof field);
     place_body(t, (s->size + 7) / 8);
-    check_bloom_kind(&bloom_loops[cpu], &bloom_atomic, t, bloom_bits);
+    check_bloom_kind(&bloom_loops[cpu], bloom_add_atomic, t, bloom_bits);
 }
 
 /* Stores every second key in one of its slots, since a long fingerprint hardly ever lies in
@@ -312,12 +325,12 @@ static void plant(struct trial *t, struct rng *rng)
         uint64_t slot = bucket[rng_below(rng, 2)] * 4 + rng_below(rng, 4);
         for (unsigned b = 0; b < s->bits; b++) {
             uint64_t bit = slot * s->bits + b;
-            t->body[bit / 8] = (uint8_t)(t->body[bit / 8] & ~(1U << bit % 8));
+            t->body.bytes[bit / 8] = (uint8_t)(t->body.bytes[bit / 8] & ~(1U << bit % 8));
             if (fingerprint >> b & 1)
-                set_bit(t->body, bit);
+                set_bit(t->body.bytes, bit);
         }
     }
-    memcpy(t->expected, t->body, t->body_nbytes);
+    memcpy(t->expected, t->body.bytes, t->body_nbytes);
 }
 
 static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
@@ -329,11 +342,11 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);
     const uint64_t field[] = { s->size, s->bits };
-    memcpy(t->field, field, sizeof field);
+    memcpy(t->body.field, field, sizeof field);
     place_body(t, s->size / 2 * s->bits + 8);
     plant(t, rng);
     for (size_t i = 0; i < t->n; i++)
-        wanted[i] = cuckoo_has(s, t->body, t->keys[i]);
+        wanted[i] = cuckoo_has(s, t->body.bytes, t->keys[i]);
     check_contains(&cuckoo_loops, t, wanted);
 }
 
@@ -390,7 +403,7 @@ static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
     bool wanted[KEYS] = { 0 };
     struct count_tally tally = { 7, 9 }, expected = tally;
     restore_body(t);
-    memcpy(t->expected, t->body, t->body_nbytes);
+    memcpy(t->expected, t->body.bytes, t->body_nbytes);
     for (size_t i = 0; i < t->n; i++) {
         unsigned n = counters_of(&t->shape, t->keys[i], number);
         bool there = all_counted(t->expected, number, n);
@@ -399,8 +412,8 @@ static void check_change(enum cpu cpu, struct trial *t, enum count_change how)
             count_counters(t->expected, number, n, how != COUNT_DOWN, &expected);
     }
     memset(t->answer, 0xff, sizeof t->answer);
-    size_t count = counting_change[cpu](t->body, t->field, t->keys, t->ahead, t->n, how,
-                                        t->answer, &tally);
+    size_t count =
+        counting_change[cpu](&t->body, t->keys, t->ahead, t->n, how, t->answer, &tally);
     expect(check_answers(t, wanted) == count);
     expect(tally.turned == expected.turned && tally.filled == expected.filled);
 }
@@ -414,7 +427,8 @@ static void try_counting(enum cpu cpu, struct trial *t, struct rng *rng)
     uint64_t number[128];
     bool wanted[KEYS] = { 0 };
     for (size_t i = 0; i < t->n; i++)
-        wanted[i] = all_counted(t->body, number, counters_of(&t->shape, t->keys[i], number));
+        wanted[i] =
+            all_counted(t->body.bytes, number, counters_of(&t->shape, t->keys[i], number));
     check_contains(&counting_loops[cpu], t, wanted);
     check_change(cpu, t, COUNT_UP);
     check_change(cpu, t, COUNT_UP_ABSENT);

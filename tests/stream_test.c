@@ -403,7 +403,6 @@ TEST_EACH(test_failing_memory, any_kind)
  * size, the header is refused before anything is allocated; if not, the allocator refuses. */
 TEST(test_huge_claims)
 {
-    enum { LINE_NBYTES = 64 };
     const uint64_t lines = UINT64_C(1) << 40, body = lines * LINE_NBYTES,
                    pages = body / PERHAPS_PAGE_NBYTES;
     struct loading l;

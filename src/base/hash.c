@@ -15,97 +15,86 @@
 /* hasher_run_all() copies one to the other: hosts are little-endian (bytes.h). */
 _Static_assert(sizeof(struct keyhash) == sizeof(struct perhaps_hashed), "copied as they are");
 
-static struct keyhash keyhash_from_bytes(const uint8_t bytes[PERHAPS_HASH_NBYTES])
-{
-    return (struct keyhash){ .place = load64(bytes), .mark = load64(bytes + 8) };
-}
-
-static struct keyhash hash_xxh3(const struct hasher *hasher, const void *key, size_t nbytes)
-{
-    return xxh3_keyhash(key, nbytes, hasher->seed);
-}
-
 static struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes)
 {
     uint8_t out[crypto_shorthash_siphashx24_BYTES];
     crypto_shorthash_siphashx24(out, key, nbytes, hasher->secret);
-    return keyhash_from_bytes(out);
-}
-
-static struct keyhash hash_none(const struct hasher *hasher, const void *key, size_t nbytes)
-{
-    (void)hasher;
-    (void)nbytes;
-    return keyhash_from_bytes(key);
+    return hash_none(hasher, out, sizeof out);
 }
 
 static struct keyhash hash_custom(const struct hasher *hasher, const void *key, size_t nbytes)
 {
     uint8_t out[PERHAPS_HASH_NBYTES];
     hasher->function(hasher->context, key, nbytes, out);
-    return keyhash_from_bytes(out);
+    return hash_none(hasher, out, sizeof out);
 }
 
-/* Hashes keys first .. first+n-1 with hash().  The compiler inlines this into one loop for each
- * hash, so that no key costs an indirect call. */
-static inline __attribute__((always_inline)) void
-run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first, size_t n,
-    struct keyhash *out,
-    struct keyhash (*hash)(const struct hasher *hasher, const void *key, size_t nbytes))
-{
-    if (keys->each) {
-        const struct perhaps_key *key = keys->each + first;
-        for (size_t i = 0; i < n; i++)
-            out[i] = hash(hasher, key[i].bytes, key[i].nbytes);
-    } else {
-        size_t nbytes = keys->key_nbytes;
-        for (size_t i = first; i < first + n; i++)
-            *out++ = hash(hasher, keys_packed_at(keys, i), nbytes);
-    }
-}
+typedef struct keyhash hash_function(const struct hasher *hasher, const void *key,
+                                     size_t nbytes);
 
-static inline __attribute__((always_inline)) void
-run_packed(const uint8_t *packed, size_t nbytes, size_t n, uint64_t seed, struct keyhash *out)
+/* Hash keys with hash(), each with its own length, or of one length that may be a constant.
+ * The compiler inlines them into one loop for each hash, so that no key costs an indirect
+ * call. */
+static ALWAYS_INLINE void run_each(const struct hasher *hasher, const struct perhaps_key *key,
+                                   size_t n, struct keyhash *out, hash_function *hash)
 {
     for (size_t i = 0; i < n; i++)
-        out[i] = xxh3_keyhash(packed + i * nbytes, nbytes, seed);
+        out[i] = hash(hasher, key[i].bytes, key[i].nbytes);
 }
 
-static void run_integers(const struct hasher *hasher, const uint8_t *packed, size_t n,
-                         struct keyhash *out)
+static ALWAYS_INLINE void run_packed(const struct hasher *hasher, const uint8_t *packed,
+                                     size_t nbytes, size_t n, struct keyhash *out,
+                                     hash_function *hash)
 {
-#if defined(__x86_64__)
-    if (hasher->cpu == CPU_AVX512) {
-        hash_integers_avx512(packed, n, hasher->seed, out);
+    for (size_t i = 0; i < n; i++)
+        out[i] = hash(hasher, packed + i * nbytes, nbytes);
+}
+
+/* The usual lengths get loops of their own, from which the compiler removes the branches of
+ * XXH3 that depend on the length. */
+static ALWAYS_INLINE void run(const struct hasher *hasher, const struct perhaps_keys *keys,
+                              size_t first, size_t n, struct keyhash *out, hash_function *hash)
+{
+    if (keys->each) {
+        run_each(hasher, keys->each + first, n, out, hash);
         return;
     }
-#endif
-    run_packed(packed, 8, n, hasher->seed, out);
-}
-
-/* Hashes keys by XXH3.  Keys of the usual lengths get loops of their own, in which the length
- * is a constant and the compiler removes the branches of XXH3 that depend on it. */
-static void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
-                     size_t n, struct keyhash *out)
-{
-    size_t nbytes = keys->each ? 0 : keys->key_nbytes;
-    const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
-    switch (nbytes) {
+    const uint8_t *packed = keys_packed_at(keys, first);
+    switch (keys->key_nbytes) {
     case 8:
-        run_integers(hasher, packed, n, out);
+        run_packed(hasher, packed, 8, n, out, hash);
         break;
     case 16:
-        run_packed(packed, 16, n, hasher->seed, out);
+        run_packed(hasher, packed, 16, n, out, hash);
         break;
     case 20:
-        run_packed(packed, 20, n, hasher->seed, out);
+        run_packed(hasher, packed, 20, n, out, hash);
         break;
     case 32:
-        run_packed(packed, 32, n, hasher->seed, out);
+        run_packed(hasher, packed, 32, n, out, hash);
         break;
     default:
-        run(hasher, keys, first, n, out, hash_xxh3);
+        run_packed(hasher, packed, keys->key_nbytes, n, out, hash);
     }
+}
+
+/* Hashes integers by vectors, where it can.  Returns whether it did. */
+static bool run_integers(const struct hasher *hasher, const struct perhaps_keys *keys,
+                         size_t first, size_t n, struct keyhash *out)
+{
+    if (keys->each || keys->key_nbytes != sizeof(uint64_t))
+        return false;
+    const uint8_t *packed = keys_packed_at(keys, first);
+    bool done = hasher->id == PERHAPS_HASH_XXH3_64;
+    if (done)
+        hash_integers_64[hasher->cpu](packed, n, hasher->flip, out);
+#if defined(__x86_64__)
+    if (hasher->id == PERHAPS_HASH_XXH3 && hasher->cpu == CPU_AVX512) {
+        hash_integers_avx512(packed, n, hasher->seed, out);
+        done = true;
+    }
+#endif
+    return done;
 }
 
 void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, size_t first,
@@ -113,12 +102,17 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
 {
     if (!keys->each && keys->hashed) {
         for (size_t i = 0; i < n; i++)
-            out[i] = keyhash_from_bytes(keys->hashed[first + i].bytes);
+            out[i] = hash_none(hasher, keys->hashed[first + i].bytes, PERHAPS_HASH_NBYTES);
         return;
     }
+    if (run_integers(hasher, keys, first, n, out))
+        return;
     switch (hasher->id) {
     case PERHAPS_HASH_XXH3:
-        run_xxh3(hasher, keys, first, n, out);
+        run(hasher, keys, first, n, out, hash_xxh3);
+        break;
+    case PERHAPS_HASH_XXH3_64:
+        run(hasher, keys, first, n, out, hash_xxh3_64);
         break;
     case PERHAPS_HASH_SIP:
         run(hasher, keys, first, n, out, hash_sip);
@@ -126,21 +120,30 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
     case PERHAPS_HASH_NONE:
         run(hasher, keys, first, n, out, hash_none);
         break;
-    case PERHAPS_HASH_CUSTOM:
-        run(hasher, keys, first, n, out, hash_custom);
+    case PERHAPS_HASH_NONE_64:
+        run(hasher, keys, first, n, out, hash_none_64);
         break;
+    default:
+        run(hasher, keys, first, n, out, hash_custom);
     }
 }
 
-bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbytes,
-                  struct keyhash *out)
+bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
+                struct keyhash *out)
 {
-    if (!hasher->ready || !hasher_takes(hasher, key_nbytes))
+    size_t only = perhaps_hash_takes(hasher->id);
+    if (!hasher->ready || (only && key_nbytes != only))
         return false;
-    if (hasher->id == PERHAPS_HASH_SIP)
+    if (hasher->id == PERHAPS_HASH_XXH3)
+        *out = hash_xxh3(hasher, key, key_nbytes);
+    else if (hasher->id == PERHAPS_HASH_XXH3_64)
+        *out = hash_xxh3_64(hasher, key, key_nbytes);
+    else if (hasher->id == PERHAPS_HASH_SIP)
         *out = hash_sip(hasher, key, key_nbytes);
     else if (hasher->id == PERHAPS_HASH_NONE)
         *out = hash_none(hasher, key, key_nbytes);
+    else if (hasher->id == PERHAPS_HASH_NONE_64)
+        *out = hash_none_64(hasher, key, key_nbytes);
     else
         *out = hash_custom(hasher, key, key_nbytes);
     return true;
@@ -148,12 +151,12 @@ bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbyte
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
 {
-    if (hasher->id != PERHAPS_HASH_NONE || (!keys->each && keys->hashed))
+    size_t only = perhaps_hash_takes(hasher->id), n = 0;
+    if (!only || (!keys->each && keys->hashed))
         return keys->count;
     if (!keys->each)
-        return keys->key_nbytes == PERHAPS_HASH_NBYTES ? keys->count : 0;
-    size_t n = 0;
-    while (n < keys->count && keys->each[n].nbytes == PERHAPS_HASH_NBYTES)
+        return keys->key_nbytes == only ? keys->count : 0;
+    while (n < keys->count && keys->each[n].nbytes == only)
         n++;
     return n;
 }
@@ -175,13 +178,17 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
     return 0;
 }
 
-/* Returns half of the hash of a fixed text, which tells another seed, secret or function apart.
- * The text has 16 bytes, so that the hash 'none' takes it, too. */
-static uint64_t check_value(const struct hasher *hasher)
+/* Completes the hash when id, seed, secret and function are known.  Returns half of the hash of
+ * a fixed text, which tells another seed, secret or function apart.  The text has 16 bytes, or
+ * as many as the hash takes. */
+static uint64_t check_value(struct hasher *hasher)
 {
-    struct perhaps_keys text = perhaps_keys_packed("perhaps, or not.", 16, 1);
-    struct keyhash h = { 0 }; /* gcc does not see that hasher_run() knows every id */
-    hasher_run(hasher, &text, 0, 1, &h);
+    static const char text[] = "perhaps, or not.";
+    size_t only = perhaps_hash_takes(hasher->id);
+    struct perhaps_keys keys = perhaps_keys_packed(text, only ? only : sizeof text - 1, 1);
+    struct keyhash h;
+    hasher->flip = xxh3_flip(hasher->seed);
+    hasher_run(hasher, &keys, 0, 1, &h);
     return h.place;
 }
 
@@ -200,7 +207,7 @@ static bool take_secret(struct hasher *hasher, const struct perhaps_hashing *has
 int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 {
     *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
-    if ((unsigned)hasher->id > PERHAPS_HASH_CUSTOM)
+    if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT)
         return PERHAPS_ERR_ARGUMENT;
     if (!take_secret(hasher, hashing)) {
         if (hasher->id == PERHAPS_HASH_CUSTOM)
@@ -208,7 +215,7 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
         if (getentropy(hasher->secret, sizeof hasher->secret))
             return PERHAPS_ERR_IO;
     }
-    if (hasher->id != PERHAPS_HASH_XXH3)
+    if (hasher->id != PERHAPS_HASH_XXH3 && hasher->id != PERHAPS_HASH_XXH3_64)
         hasher->seed = 0;
     else if (!hasher->seed && getentropy(&hasher->seed, sizeof hasher->seed))
         return PERHAPS_ERR_IO;
@@ -219,7 +226,7 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
 int hasher_restore(struct hasher *hasher, uint32_t id, uint64_t seed, uint64_t check,
                    const struct perhaps_hashing *hashing, bool without_secret)
 {
-    if (id > PERHAPS_HASH_CUSTOM)
+    if (id >= PERHAPS_HASH_COUNT)
         return PERHAPS_ERR_VERSION;
     *hasher = (struct hasher){ .id = (enum perhaps_hash)id, .seed = seed, .check = check };
     if (take_secret(hasher, hashing)) {
@@ -234,8 +241,16 @@ bool hasher_equal(const struct hasher *a, const struct hasher *b)
     return a->id == b->id && a->seed == b->seed && a->check == b->check;
 }
 
+size_t perhaps_hash_takes(enum perhaps_hash hash)
+{
+    return hash == PERHAPS_HASH_NONE      ? PERHAPS_HASH_NBYTES
+           : hash == PERHAPS_HASH_NONE_64 ? sizeof(uint64_t)
+                                          : 0;
+}
+
 const char *perhaps_hash_name(enum perhaps_hash hash)
 {
-    static const char *const names[] = { "xxh3", "sip", "none", "custom" };
-    return (unsigned)hash < sizeof names / sizeof *names ? names[hash] : NULL;
+    static const char *const names[PERHAPS_HASH_COUNT] = { "xxh3",   "sip",     "none",
+                                                           "custom", "xxh3-64", "none-64" };
+    return (unsigned)hash < PERHAPS_HASH_COUNT ? names[hash] : NULL;
 }

@@ -12,6 +12,7 @@
 struct hasher {
     enum perhaps_hash id;
     uint64_t seed;                   /* xxh3; 0 for other hashes */
+    uint64_t flip;                   /* xxh3 of 64 bits: xxh3_flip() of the seed */
     uint64_t check;                  /* half of the hash of a fixed text */
     uint8_t secret[16];              /* sip */
     bool ready;                      /* false: opened without its secret or function */
@@ -44,12 +45,6 @@ static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, siz
     return keys->key_nbytes ? packed + index * keys->key_nbytes : packed;
 }
 
-/* Returns whether this hash takes keys of that length: 'none' takes only 16 bytes. */
-static inline bool hasher_takes(const struct hasher *hasher, size_t key_nbytes)
-{
-    return hasher->id != PERHAPS_HASH_NONE || key_nbytes == PERHAPS_HASH_NBYTES;
-}
-
 /* Returns how many keys there are before the first one with a length that this hash refuses. */
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
 
@@ -61,23 +56,50 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
 int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
                    struct perhaps_hashed *hashed);
 
-/* Hashes one key by a hash that is not xxh3.  Returns false if the secret or function is
- * missing, or if the hash does not take the length. */
-bool hasher_other(const struct hasher *hasher, const void *key, size_t key_nbytes,
-                  struct keyhash *out);
+/* Hashes one key.  Returns false if the secret or function is missing, or if the hash does not
+ * take the length. */
+bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
+                struct keyhash *out);
 
-/* Hashes one key.  Returns false if hasher_other() does. */
-static inline bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
-                              struct keyhash *out)
+/* Hash a key by one hash each. */
+
+static ALWAYS_INLINE struct keyhash hash_xxh3(const struct hasher *hasher, const void *key,
+                                              size_t nbytes)
 {
-    if (hasher->id != PERHAPS_HASH_XXH3)
-        return hasher_other(hasher, key, key_nbytes, out);
-    *out = xxh3_keyhash(key, key_nbytes, hasher->seed);
-    return true;
+    return xxh3_keyhash(key, nbytes, hasher->seed);
 }
 
+static ALWAYS_INLINE struct keyhash hash_xxh3_64(const struct hasher *hasher, const void *key,
+                                                 size_t nbytes)
+{
+    return nbytes == sizeof(uint64_t) ? xxh3_keyhash_64_of_8(load64(key), hasher->flip)
+                                      : xxh3_keyhash_64(key, nbytes, hasher->seed);
+}
+
+static ALWAYS_INLINE struct keyhash hash_none(const struct hasher *hasher, const void *key,
+                                              size_t nbytes)
+{
+    (void)hasher;
+    (void)nbytes;
+    return (struct keyhash){ .place = load64(key), .mark = load64((const uint8_t *)key + 8) };
+}
+
+static ALWAYS_INLINE struct keyhash hash_none_64(const struct hasher *hasher, const void *key,
+                                                 size_t nbytes)
+{
+    (void)hasher;
+    (void)nbytes;
+    return keyhash_from_64(load64(key));
+}
+
+/* Hashes n keys of 8 bytes each, one after the other in memory. */
+typedef void hash_integers(const uint8_t *restrict packed, size_t n, uint64_t flip,
+                           struct keyhash *restrict out);
+
+extern hash_integers *const hash_integers_64[CPU_COUNT]; /* XXH3-64 */
+
 #if defined(__x86_64__)
-/* Hashes n keys of 8 bytes each, one after the other in memory, by XXH3-128. */
+/* The same by XXH3-128, which needs the seed. */
 void hash_integers_avx512(const uint8_t *packed, size_t n, uint64_t seed, struct keyhash *out);
 #endif
 

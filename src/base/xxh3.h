@@ -1,17 +1,51 @@
-/* xxh3.h - XXH3-128, inlined into its callers so that hashing a key is no function call. */
+/* xxh3.h - XXH3, inlined into its callers so that hashing a key is no function call. */
 #ifndef XXH3_H
 #define XXH3_H
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "bytes.h"
 #include "keyhash.h"
 
-static inline __attribute__((always_inline)) struct keyhash
-xxh3_keyhash(const void *key, size_t nbytes, uint64_t seed)
+/* Names the function for short keys: gcc does not inline the general one where the CPU has
+ * AVX2. */
+static ALWAYS_INLINE struct keyhash xxh3_keyhash(const void *key, size_t nbytes, uint64_t seed)
 {
-    XXH128_hash_t h = XXH3_128bits_withSeed(key, nbytes, seed);
+    XXH128_hash_t h = nbytes <= 16 ? XXH3_len_0to16_128b(key, nbytes, XXH3_kSecret, seed)
+                                   : XXH3_128bits_withSeed(key, nbytes, seed);
     return (struct keyhash){ .place = h.low64, .mark = h.high64 };
+}
+
+/* The hash of 128 bits that stands for a uniform one of 64. */
+static ALWAYS_INLINE struct keyhash keyhash_from_64(uint64_t hash)
+{
+    return (struct keyhash){ .place = hash, .mark = hash * ODD_E };
+}
+
+static ALWAYS_INLINE struct keyhash xxh3_keyhash_64(const void *key, size_t nbytes,
+                                                    uint64_t seed)
+{
+    return keyhash_from_64(nbytes <= 16 ? XXH3_len_0to16_64b(key, nbytes, XXH3_kSecret, seed)
+                                        : XXH3_64bits_withSeed(key, nbytes, seed));
+}
+
+/* What depends on the seed alone when a key of 8 bytes is hashed to 64 bits. */
+static inline uint64_t xxh3_flip(uint64_t seed)
+{
+    return UINT64_C(0xC73AB174C5ECD5A2) -
+           (seed ^ (uint64_t)__builtin_bswap32((uint32_t)seed) << 32);
+}
+
+/* Does what xxh3_keyhash_64() does for a key of 8 bytes.  The steps are those of XXH3 for 4 to
+ * 8 bytes: https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md. */
+static ALWAYS_INLINE struct keyhash xxh3_keyhash_64_of_8(uint64_t key, uint64_t flip)
+{
+    const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
+    uint64_t h = (key << 32 | key >> 32) ^ flip;
+    h = (h ^ (h << 49 | h >> 15) ^ (h << 24 | h >> 40)) * prime;
+    h = (h ^ ((h >> 35) + 8)) * prime;
+    return keyhash_from_64(h ^ h >> 28);
 }
 
 #endif

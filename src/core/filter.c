@@ -1,9 +1,8 @@
-/* filter.c - the public calls: they check their arguments, hash the keys, and call the kind.
- *
- * The _many calls work on a ring of hashes; HACKING.md ("Batches: the ring") explains
- * why.  The calls for one key have a short path for the usual case, and NOINLINE
- * functions for all others. */
+/* filter.c - the public calls for many keys: they check their arguments, hash the keys into a
+ * ring, and call the kind.  HACKING.md ("Batches: the ring") explains why. */
 #include "../filter/filter.h"
+
+#include <math.h>
 
 #include "../base/compiler.h"
 #include "../filter/counters.h"
@@ -11,16 +10,31 @@
 
 /* ---- Create ---------------------------------------------------------------------------- */
 
+/* Returns whether a hash of 64 bits is enough: the false positives by equal hashes, a share of
+ * n / 2^64 with n keys, are less than a 65,536th of the asked fpr.  Filters that grow without
+ * end are taken for 2^36 keys. */
+static bool hash_of_64_suffices(const struct filter_kind *kind, const struct geometry *g)
+{
+    const double unknown = 0x1p36, share = 0x1p-16;
+    bool grows = kind->grows || kind->composite;
+    double n = fmax((double)g->capacity, grows ? unknown : 0);
+    return n / 0x1p64 <= share * g->fpr;
+}
+
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
 {
+    struct perhaps_hashing hashing = options->hashing;
     const struct filter_kind *kind;
     struct geometry g;
     struct hasher hasher;
     char why[WHY_NBYTES];
     *filter = NULL;
     int error = plan_choose(options, &kind, &g, why);
+    if (!error && hashing.hash == PERHAPS_HASH_XXH3 && !hashing.seed &&
+        hash_of_64_suffices(kind, &g))
+        hashing.hash = PERHAPS_HASH_XXH3_64;
     if (!error)
-        error = hasher_create(&hasher, &options->hashing);
+        error = hasher_create(&hasher, &hashing);
     if (error)
         return error;
     return filter_new(kind, &g, &hasher, options, filter);
@@ -106,32 +120,6 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
 
 /* ---- Add ------------------------------------------------------------------------------- */
 
-/* Returns 0 if keys of this filter may be changed, or the error of a call that tries. */
-static int may_change(const perhaps_filter *f)
-{
-    if (f->read_only)
-        return PERHAPS_ERR_READ_ONLY;
-    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
-}
-
-static int may_add(const perhaps_filter *f)
-{
-    return f->kind->add ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
-}
-
-/* Adds hashed keys and counts a failed add.  Contract as filter_add_hashed(). */
-static int add_hashed(perhaps_filter *f, const struct keyhash *keys,
-                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
-                      size_t *done)
-{
-    int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
-    if (error) {
-        answer[*done] = false;
-        counter_add(f, &f->counters->failed_adds, 1);
-    }
-    return error;
-}
-
 /* Adds keys up to the first that fails, or that has a length which the hash refuses. */
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
@@ -141,7 +129,7 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     size_t none;
     done = done ? done : &none;
     *done = 0;
-    int error = may_add(f);
+    int error = filter_may_add(f);
     if (error)
         return error;
     size_t count = hasher_accepts(&f->hasher, keys);
@@ -151,8 +139,8 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;
-        error = add_hashed(f, now, ahead, n, unless_present,
-                           was_present ? was_present + b.done : scratch, &added);
+        error = filter_add_keys(f, now, ahead, n, unless_present,
+                                was_present ? was_present + b.done : scratch, &added);
         *done = b.done += added;
         if (error)
             return error;
@@ -171,106 +159,7 @@ int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps
     return add_many(filter, keys, true, was_present, done);
 }
 
-/* Adds one hashed key where the loop for one key cannot: as a batch of one. */
-static NOINLINE int add_through_kind(perhaps_filter *f, struct keyhash hash,
-                                     bool unless_present, bool *answer)
-{
-    size_t done;
-    return add_hashed(f, &hash, &hash, 1, unless_present, answer, &done);
-}
-
-/* Adds one hashed key: at once by the loop for one key, if the filter is not shared and there
- * is room without a look at the fpr. */
-static inline int add_one_hashed(perhaps_filter *f, struct keyhash hash, bool unless_present,
-                                 bool *answer)
-{
-    if (f->shared || !f->loops.add_one || f->counters->keys >= f->room_until)
-        return add_through_kind(f, hash, unless_present, answer);
-    *answer = f->loops.add_one(f->body, f->geometry.field, hash);
-    f->counters->keys += !*answer;
-    return 0;
-}
-
-/* Adds a key of any length to any filter, with all checks. */
-static NOINLINE int add_any_key(perhaps_filter *f, const void *key, size_t key_nbytes,
-                                bool unless_present, bool *answer)
-{
-    struct keyhash hash;
-    int error = may_add(f);
-    *answer = false;
-    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
-        error = PERHAPS_ERR_ARGUMENT;
-    return error ? error : add_one_hashed(f, hash, unless_present, answer);
-}
-
-/* Adds one key.  Integers have a path of their own: perhaps_contains() tells why. */
-static inline int add_one(perhaps_filter *f, const void *key, size_t key_nbytes,
-                          bool unless_present, bool *answer)
-{
-    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t) || f->is_fixed)
-        return add_any_key(f, key, key_nbytes, unless_present, answer);
-    return add_one_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed),
-                          unless_present, answer);
-}
-
-int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes)
-{
-    bool answer;
-    return add_one(filter, key, key_nbytes, false, &answer);
-}
-
-int perhaps_add_unless_present(perhaps_filter *filter, const void *key, size_t key_nbytes,
-                               bool *was_present)
-{
-    bool answer;
-    return add_one(filter, key, key_nbytes, true, was_present ? was_present : &answer);
-}
-
 /* ---- Ask ------------------------------------------------------------------------------- */
-
-/* Asks the kind, through the guard if pages must be checked first. */
-static size_t ask(const perhaps_filter *f, const struct keyhash *keys,
-                  const struct keyhash *ahead, size_t n, bool *answer)
-{
-    if (f->guard)
-        return f->guard->contains(f, keys, ahead, n, answer);
-    return f->kind->contains(f, keys, ahead, n, answer);
-}
-
-/* Asks for one hashed key where there is no loop for one key: as a batch of one. */
-static NOINLINE bool contains_through_kind(const perhaps_filter *f, struct keyhash hash)
-{
-    bool answer;
-    return ask(f, &hash, &hash, 1, &answer) != 0;
-}
-
-static inline bool contains_hashed(const perhaps_filter *f, struct keyhash hash)
-{
-    if (!f->loops.contains_one)
-        return contains_through_kind(f, hash);
-    return f->loops.contains_one(f->body, f->geometry.field, hash);
-}
-
-/* Asks for a key of any length, under any hash. */
-static NOINLINE bool contains_any_key(const perhaps_filter *f, const void *key,
-                                      size_t key_nbytes)
-{
-    struct keyhash hash;
-    if (!hasher_one(&f->hasher, key, key_nbytes, &hash))
-        return !f->hasher.ready; /* no secret: perhaps; a wrong length: it was never added */
-    return contains_hashed(f, hash);
-}
-
-/* A call waits for memory, and meanwhile the CPU executes later calls, as far as it can
- * look ahead: a few hundred instructions.  So the fewer instructions a call takes, the
- * more calls overlap.  Integers, the most frequent keys, have a path of their own, without
- * a stack frame. */
-bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
-{
-    if (f->hasher.id != PERHAPS_HASH_XXH3 || key_nbytes != sizeof(uint64_t))
-        return contains_any_key(f, key, key_nbytes);
-    return contains_hashed(f, xxh3_keyhash(key, sizeof(uint64_t), f->hasher.seed));
-}
 
 /* Asks for each key alone, where a batch cannot hash the keys: the secret is missing, or the
  * hash refuses the length of a key. */
@@ -300,7 +189,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
-        found += ask(f, now, ahead, n, present ? present + b.done : scratch);
+        found += filter_contains_hashed(f, now, ahead, n, present ? present + b.done : scratch);
         b.done += n;
     }
     return found;
@@ -378,7 +267,7 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     size_t none;
     nremoved = nremoved ? nremoved : &none;
     *nremoved = 0;
-    int error = f->removes ? may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+    int error = f->removes ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
     if (error)
         return error;
     if (hasher_accepts(&f->hasher, keys) < keys->count)

@@ -16,7 +16,7 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
 
 uint64_t perhaps_huge_nbytes(const perhaps_filter *f)
 {
-    uint64_t nbytes = f->body ? huge_nbytes(f->body, f->geometry.body_nbytes) : 0;
+    uint64_t nbytes = f->body.bytes ? huge_nbytes(f->body.bytes, f->geometry.body_nbytes) : 0;
     for (size_t i = 0; i < parts_count(f); i++)
         nbytes += perhaps_huge_nbytes(f->parts.part[i]);
     return nbytes;
@@ -54,7 +54,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
         .failed_adds = counter_get(&f->counters->failed_adds),
         .unmatched_removals = counter_get(&f->counters->unmatched_removals),
         /* a part of a mapped filter has no mapping of its own, but no allocated body either */
-        .mapped = f->mapping.file || (f->body && !f->body_nbytes),
+        .mapped = f->mapping.file || (f->body.bytes && !f->body_nbytes),
         .shared = f->shared,
         .cpu = cpu_name(f->cpu),
     };

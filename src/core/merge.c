@@ -18,12 +18,12 @@ static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 static void take_body(perhaps_filter *f, perhaps_filter *from)
 {
     if (f->mapping.file) {
-        memcpy(f->body, from->body, f->geometry.body_nbytes);
+        memcpy(f->body.bytes, from->body.bytes, f->geometry.body_nbytes);
         return;
     }
-    uint8_t *old = f->body;
-    f->body = from->body;
-    from->body = old;
+    uint8_t *old = f->body.bytes;
+    f->body.bytes = from->body.bytes;
+    from->body.bytes = old;
 }
 
 /* The union of two filters may exceed the fpr although each of them keeps it.  So the fpr of

@@ -135,6 +135,17 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
     return error;
 }
 
+int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                    size_t n, bool unless_present, bool *answer, size_t *done)
+{
+    int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
+    if (error) {
+        answer[*done] = false;
+        counter_add(f, &f->counters->failed_adds, 1);
+    }
+    return error;
+}
+
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -147,20 +158,20 @@ size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
 
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
-    f->loops.prefetch(f->body, f->geometry.field, keys, n);
+    f->loops.prefetch(&f->body, keys, n);
 }
 
 size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return f->loops.contains(f->body, f->geometry.field, keys, ahead, n, answer);
+    return f->loops.contains(&f->body, keys, ahead, n, answer);
 }
 
 int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
               size_t n, bool unless_present, bool *answer, size_t *done)
 {
     (void)unless_present; /* adding a key that is there changes nothing */
-    f->loops.add(f->body, f->geometry.field, keys, ahead, n, answer);
+    f->loops.add(&f->body, keys, ahead, n, answer);
     *done = n;
     return 0;
 }

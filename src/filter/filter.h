@@ -45,14 +45,6 @@ struct fill {
     uint64_t stale;
 };
 
-/* What a filter counts: the members of struct perhaps_stats with these names.  A file has them
- * in this order, and processes that write a file in place count in it. */
-struct counters {
-    uint64_t keys;
-    uint64_t failed_adds;
-    uint64_t unmatched_removals;
-};
-
 /* A file that the body is mapped from. */
 struct mapping {
     uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
@@ -101,19 +93,28 @@ static inline void reads_add(struct reads *reads, const uint8_t *at, uint64_t nb
     reads->nbytes[reads->count++] = nbytes;
 }
 
+/* The calls for one key, chosen by filter_bind() for the hash and the loops of a filter. */
+struct calls {
+    bool (*contains)(const perhaps_filter *f, const void *key, size_t key_nbytes);
+    int (*add)(perhaps_filter *f, const void *key, size_t key_nbytes);
+    void (*prepare)(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                    struct perhaps_prepared *prepared);
+};
+
 struct perhaps_filter {
-    const struct filter_kind *kind;
-    uint8_t *body;
-    uint64_t body_nbytes; /* how many bytes of 'body' were allocated; 0 if it is mapped */
-    struct parts parts;
-    void *state;        /* of a kind that grows, from attach() to detach(); else NULL */
+    struct body body; /* first, so that a call passes its address on as it is */
+    struct calls calls;
     struct loops loops; /* the kind's for this CPU; NULL where an operation does more */
     struct hasher hasher;
-    struct geometry geometry;
     struct counters *counters; /* own_counters, or those in a mapped file */
+    uint64_t room_until;       /* with fewer keys an add need not compute the fpr: see add.c */
+    const struct filter_kind *kind;
+    uint64_t body_nbytes; /* how many bytes of the body were allocated; 0 if it is mapped */
+    struct parts parts;
+    void *state; /* of a kind that grows, from attach() to detach(); else NULL */
+    struct geometry geometry;
     struct counters own_counters;
     bool is_part;         /* of a composite */
-    uint64_t room_until;  /* with fewer keys an add need not compute the fpr: see add.c */
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
     enum cpu cpu;
@@ -123,7 +124,6 @@ struct perhaps_filter {
     struct checked *checked;   /* belongs to the guard */
     bool shared;               /* several threads may write; if mapped, processes, too */
     bool read_only;            /* mapped, and not shared */
-    bool is_fixed;             /* no key can be added: read-only, or the kind cannot add */
     bool removes;              /* the kind can remove, and so can the base of a composite */
     bool counts;               /* the same for counting */
     enum perhaps_preference preference; /* for memory that the filter takes later */
@@ -363,10 +363,36 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done);
 
+/* Does the same for a public call: counts a failed add, too. */
+int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                    size_t n, bool unless_present, bool *answer, size_t *done);
+
 /* Removes n hashed keys and subtracts them from the count.  Contract as
  * remove() of the kind. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
+
+/* ---- one.c ----------------------------------------------------------------------------- */
+
+/* Chooses the loops and the calls for one key, from all that the filter is: to be called again
+ * when it has become read-only or got a guard. */
+void filter_bind(perhaps_filter *f);
+
+/* Return 0 if keys may be added, or if they may be changed otherwise, or the error of a call
+ * that tries. */
+int filter_may_add(const perhaps_filter *f);
+int filter_may_change(const perhaps_filter *f);
+
+/* Asks the kind, through the guard if pages must be checked first. */
+static inline size_t filter_contains_hashed(const perhaps_filter *f, const struct keyhash *keys,
+                                            const struct keyhash *ahead, size_t n, bool *answer)
+{
+    if (f->guard)
+        return f->guard->contains(f, keys, ahead, n, answer);
+    return f->kind->contains(f, keys, ahead, n, answer);
+}
+
+/* ---- Operations in which the loops of a kind do all the work ---------------------------- */
 
 /* The operations prefetch(), contains() and add() of kinds in which the loops do all of it. */
 void loops_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n);

@@ -18,7 +18,7 @@ static size_t filter_writers_nbytes(const perhaps_filter *f)
 static bool allocate_body(perhaps_filter *f)
 {
     uint64_t nbytes = f->geometry.body_nbytes;
-    if (nbytes && !(f->body = allocate(&f->allocator, nbytes)))
+    if (nbytes && !(f->body.bytes = allocate(&f->allocator, nbytes)))
         return false;
     f->body_nbytes = nbytes;
     size_t writers_nbytes = filter_writers_nbytes(f);
@@ -49,9 +49,7 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
     }
-    f->is_fixed = !kind->add;
-    if (kind->bind)
-        kind->bind(f);
+    filter_bind(f);
     *filter = f;
     return 0;
 }
@@ -104,7 +102,7 @@ void perhaps_free(perhaps_filter *f)
     if (f->mapping.file)
         f->mapping.release(f);
     if (f->body_nbytes)
-        release(&f->allocator, f->body, f->body_nbytes);
+        release(&f->allocator, f->body.bytes, f->body_nbytes);
     if (f->writers)
         release(&f->allocator, f->writers, filter_writers_nbytes(f));
     sodium_memzero(f->hasher.secret, sizeof f->hasher.secret);
@@ -130,7 +128,7 @@ const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cu
     if (cursor->offset)
         return NULL;
     *nbytes = cursor->offset = f->geometry.body_nbytes;
-    return f->body;
+    return f->body.bytes;
 }
 
 /* Copies the body to one array, wherever its pieces lie. */
@@ -162,7 +160,7 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
         return error;
     *(*copy)->counters = *filter->counters;
     (*copy)->preference = filter->preference;
-    copy_body(filter, (*copy)->body);
+    copy_body(filter, (*copy)->body.bytes);
     error = clone_parts(filter, *copy);
     return abandon(copy, error ? error : filter_attach(*copy));
 }
@@ -174,7 +172,7 @@ int perhaps_clear(perhaps_filter *f)
     if (f->kind->clear)
         f->kind->clear(f);
     else
-        memset(f->body, 0, f->geometry.body_nbytes);
+        memset(f->body.bytes, 0, f->geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
     filter_reset_room(f);
     return 0;

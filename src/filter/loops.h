@@ -1,13 +1,13 @@
 /* loops.h - the inner loops of a kind, for one instruction set.
  *
- * A loop sees pointers and integers, never a filter.  The contract of all loops:
- * - 'field' is the geometry of the kind, in the order of its field_names.  It has passed the
- *   kind's set_geometry(); the body may contain any bytes, and the loop is memory-safe.
+ * A loop sees a struct body and integers, never a filter.  The contract of all loops:
+ * - The fields have passed the kind's set_geometry().  The bytes may be anything, and the loop
+ *   is memory-safe.
  * - 'keys' are n hashes to work on, in order.  'ahead' are n hashes of keys that come later:
  *   while the loop works on keys[i], it prefetches what ahead[i] will need.  If no keys come
  *   later, the caller passes ahead == keys.
- * - A loop reads and writes only the body.  Its answers and the bits that it leaves are those
- *   of the scalar loop.
+ * - A loop reads and writes only the bytes of the body.  Its answers and the bits that it
+ *   leaves are those of the scalar loop.
  * - It sets answer[i] for every i < n: to whether the key is perhaps there, or, if it adds, to
  *   whether the key was there before.
  * - If other threads may write the body meanwhile, a loop reads it in aligned words, so that
@@ -17,21 +17,60 @@
 
 #include <stddef.h>
 
+#include <perhaps.h>
+
 #include "../base/cpu.h"
-#include "../base/keyhash.h"
+#include "../base/xxh3.h"
+
+/* What a loop works on. */
+struct body {
+    uint8_t *bytes;
+    const void *table;                  /* what the kind computed for its loops; or NULL */
+    uint64_t flip;                      /* of the hash: struct hasher */
+    uint64_t field[PERHAPS_FIELDS_MAX]; /* the geometry, in the order of its field_names */
+};
+
+/* What a filter counts: the members of struct perhaps_stats with these names.  A file has them
+ * in this order, and processes that write a file in place count in it. */
+struct counters {
+    uint64_t keys;
+    uint64_t failed_adds;
+    uint64_t unmatched_removals;
+};
 
 /* The loops of one kind for one instruction set.  'contains' and 'add' return how many answers
- * are true.  The _one forms return the answer for their key.  They must take few instructions,
- * so that the CPU can overlap the memory accesses of several calls. */
+ * are true.  The _one forms must take few instructions, so that the CPU can overlap the memory
+ * accesses of several calls.  The _integer forms are for keys of 8 bytes under the hash
+ * xxh3-64: they hash the key, too, by the instructions of this CPU; CONTAINS_INTEGER() and ADD_INTEGER()
+ * make them. */
 struct loops {
-    void (*prefetch)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
-                     size_t n);
-    size_t (*contains)(const uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+    void (*prefetch)(const struct body *b, const struct keyhash *keys, size_t n);
+    size_t (*contains)(const struct body *b, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
-    size_t (*add)(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
-                  const struct keyhash *ahead, size_t n, bool *answer);
-    bool (*contains_one)(const uint8_t *body, const uint64_t *field, struct keyhash key);
-    bool (*add_one)(uint8_t *body, const uint64_t *field, struct keyhash key);
+    size_t (*add)(const struct body *b, const struct keyhash *keys, const struct keyhash *ahead,
+                  size_t n, bool *answer);
+
+    /* Returns whether the key is perhaps there. */
+    bool (*contains_one)(const struct body *b, struct keyhash key);
+    bool (*contains_integer)(const struct body *b, uint64_t key);
+
+    /* Adds a key as perhaps_add() does, when the caller has found that there is room, no other
+     * thread writes, and the counters are this thread's.  Counts the key if it was stored, or
+     * the failed add.  Returns what perhaps_add() returns. */
+    int (*add_one)(const struct body *b, struct keyhash key, struct counters *counters);
+    int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
 };
+
+/* Defines the _integer forms of a kind from its _one forms, which it inlines. */
+#define CONTAINS_INTEGER(contains_integer, contains_one)                                       \
+    static bool contains_integer(const struct body *b, uint64_t key)                           \
+    {                                                                                          \
+        return contains_one(b, xxh3_keyhash_64_of_8(key, b->flip));                            \
+    }
+#define ADD_INTEGER(add_integer, add_one)                                                      \
+    static int add_integer(const struct body *b, uint64_t key, struct counters *counters)      \
+    {                                                                                          \
+        return add_one(b, xxh3_keyhash_64_of_8(key, b->flip), counters);                       \
+    }
 
 #endif

@@ -84,15 +84,10 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = blocked_loops[f->cpu];
-    if (!f->shared)
-        return;
-    if (f->writers) {
-        f->loops.add_one = NULL; /* single keys go through add(), which takes the locks */
-    } else {
-        f->loops.add = blocked_atomic.add;
-        f->loops.add_one = blocked_atomic.add_one;
-    }
+    f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
+    f->body.table = lines_table(f->geometry.field[LINE_BITS]);
+    if (f->shared && !f->writers)
+        f->loops.add = blocked_add_atomic;
 }
 
 static size_t writers_nbytes(const struct geometry *g)
@@ -105,20 +100,17 @@ static size_t writers_nbytes(const struct geometry *g)
  * locks. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
-    const uint64_t *field = f->geometry.field;
-    const uint64_t of_part[] = { field[PART_LINES], 1, field[LINE_BITS], 0 };
-    struct owned_lines lines = { .loops = &f->loops,
+    struct owned_lines lines = { .loops = &blocked_loops[0][f->cpu],
                                  .body = f->body,
-                                 .field = of_part,
                                  .times = { .place = 1, .mark = 1 } };
     bool was_there[BATCH_MOST];
     memset(answer, true, n);
-    for (uint64_t part = 0; part < field[PARTS]; part++) {
+    for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
         owners_add_lines(f->writers, &lines, keys, n, was_there);
         for (size_t i = 0; i < n; i++)
             answer[i] &= was_there[i];
         lines.times = blocked_next_part(lines.times);
-        lines.body += field[PART_LINES] * LINE_NBYTES;
+        lines.body.bytes += f->geometry.field[PART_LINES] * LINE_NBYTES;
     }
 }
 

@@ -114,7 +114,7 @@ static double share_set(const perhaps_filter *f, uint64_t most_nbytes)
     for (struct sample s = sample_begin(f->geometry.body_nbytes, most_nbytes);
          sample_next(&s);) {
         for (uint64_t at = s.offset; at < s.end; at += LINE_NBYTES)
-            ones += line_set(f->body + at);
+            ones += line_set(f->body.bytes + at);
         cells += 8.0 * (double)(s.end - s.offset);
     }
     return ones / cells;
@@ -127,7 +127,7 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
     uint64_t place = key->place;
     for (uint64_t i = 0; i < g->field[KEY_BITS]; i++) {
         uint64_t bit = scale64(place, g->field[NBITS]);
-        uint8_t byte = __atomic_load_n(&f->body[bit / 8], __ATOMIC_RELAXED);
+        uint8_t byte = __atomic_load_n(&f->body.bytes[bit / 8], __ATOMIC_RELAXED);
         ones += !(byte >> bit % 8 & 1);
         place = bloom_next_place(place, key->mark);
     }
@@ -143,10 +143,8 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 static void bind(perhaps_filter *f)
 {
     f->loops = bloom_loops[f->cpu];
-    if (f->shared && !f->writers) {
-        f->loops.add = bloom_atomic.add;
-        f->loops.add_one = bloom_atomic.add_one;
-    }
+    if (f->shared && !f->writers)
+        f->loops.add = bloom_add_atomic;
 }
 
 static size_t writers_nbytes(const struct geometry *g)
@@ -160,7 +158,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    owners_add_bits(f->writers, f->body, f->geometry.field, keys, n, answer);
+    owners_add_bits(f->writers, f->body.bytes, f->geometry.field, keys, n, answer);
     *done = n;
     return 0;
 }
@@ -169,7 +167,7 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->geometry.field;
     for (uint64_t i = 0; i < field[KEY_BITS]; i++) {
-        reads_add(r, f->body + scale64(key.place, field[NBITS]) / 8, 1);
+        reads_add(r, f->body.bytes + scale64(key.place, field[NBITS]) / 8, 1);
         key.place = bloom_next_place(key.place, key.mark);
     }
 }
@@ -180,7 +178,8 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
 {
     uint64_t nbytes = f->geometry.body_nbytes;
     for (uint64_t at = 0; at < nbytes; at += sizeof(uint64_t))
-        store64(f->body + at, load64(f->body + at) | load64(other->body + at));
+        store64(f->body.bytes + at,
+                load64(f->body.bytes + at) | load64(other->body.bytes + at));
     double load = fmin(share_set(f, SAMPLE_NBYTES), 1 - 1e-9);
     double keys = round(sizing_keys_from_load(8.0 * (double)nbytes, marks, load));
     double least = (double)(f->counters->keys > other->counters->keys ? f->counters->keys

@@ -17,9 +17,10 @@ static inline uint64_t bloom_next_place(uint64_t place, uint64_t mark)
 
 extern const struct loops bloom_loops[CPU_COUNT];
 
-/* The adds for bodies that other threads or processes write at the same moment; the bits are
- * set as in blocked_atomic. */
-extern const struct loops bloom_atomic;
+/* Does what add() of the loops does on bodies that other threads or processes write at the same
+ * moment; the bits are set as in blocked_add_atomic(). */
+size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool *answer);
 
 /* ORs the body of 'other' into that of f.  Sets the number of keys of f to an estimate from the
  * load of the union, where each key has 'marks' bits.  Serves blocked filters, too. */

@@ -10,11 +10,10 @@ static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, uin
     }
 }
 
-static void bloom_prefetch(const uint8_t *body, const uint64_t *field,
-                           const struct keyhash *keys, size_t n)
+static void bloom_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        prefetch_bits(body, field[NBITS], field[KEY_BITS], keys[i]);
+        prefetch_bits(b->bytes, b->field[NBITS], b->field[KEY_BITS], keys[i]);
 }
 
 /* Most absent keys fail at one of their first bits.  So only the first two are prefetched for
@@ -41,12 +40,12 @@ static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
 }
 
 /* Adds a key.  Returns whether all its bits were set before. */
-static ALWAYS_INLINE bool add_one(uint8_t *body, const uint64_t *field, struct keyhash key,
-                                  byte_adder *add)
+static ALWAYS_INLINE bool add_key(const struct body *b, struct keyhash key, byte_adder *add)
 {
-    uint64_t nbits = field[NBITS], bits = field[KEY_BITS]; /* add() may write anywhere */
+    uint8_t *body = b->bytes;
+    uint64_t nbits = b->field[NBITS], bits = b->field[KEY_BITS]; /* add() may write anywhere */
     unsigned misses = 0;
-    for (uint64_t b = 0; b < bits; b++) {
+    for (uint64_t i = 0; i < bits; i++) {
         uint64_t bit = scale64(key.place, nbits);
         misses |= add(&body[bit >> 3], 1U << (bit & 7));
         key.place = bloom_next_place(key.place, key.mark);
@@ -54,40 +53,35 @@ static ALWAYS_INLINE bool add_one(uint8_t *body, const uint64_t *field, struct k
     return !misses;
 }
 
-static ALWAYS_INLINE size_t add_all(uint8_t *body, const uint64_t *field,
-                                    const struct keyhash *keys, const struct keyhash *ahead,
-                                    size_t n, bool *answer, byte_adder *add)
+static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *keys,
+                                    const struct keyhash *ahead, size_t n, bool *answer,
+                                    byte_adder *add)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(body, field[NBITS], field[KEY_BITS], ahead[i]);
-        answer[i] = add_one(body, field, keys[i], add);
+        prefetch_bits(b->bytes, b->field[NBITS], b->field[KEY_BITS], ahead[i]);
+        answer[i] = add_key(b, keys[i], add);
         found += answer[i];
     }
     return found;
 }
 
-#define LOOPS "bloom_loops.h"
-#include "each_cpu.h"
+#define LOOPS "../kinds/bloom_loops.h"
+#include "../base/each_cpu.h"
 
 #define ROW(cpu)                                                                               \
     {                                                                                          \
         .prefetch = bloom_prefetch, .contains = bloom_contains_##cpu, .add = bloom_add_##cpu,  \
         .contains_one = bloom_contains_one_##cpu, .add_one = bloom_add_one_##cpu,              \
+        .contains_integer = bloom_contains_integer_##cpu,                                      \
+        .add_integer = bloom_add_integer_##cpu,                                                \
     }
 const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };
 
 /* ---- Adds while others write ------------------------------------------------------------- */
 
-static size_t bloom_add_atomic(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
-                               const struct keyhash *ahead, size_t n, bool *answer)
+size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return add_all(body, field, keys, ahead, n, answer, byte_add_atomic);
+    return add_all(b, keys, ahead, n, answer, byte_add_atomic);
 }
-
-static bool bloom_add_one_atomic(uint8_t *body, const uint64_t *field, struct keyhash key)
-{
-    return add_one(body, field, key, byte_add_atomic);
-}
-
-const struct loops bloom_atomic = { .add = bloom_add_atomic, .add_one = bloom_add_one_atomic };

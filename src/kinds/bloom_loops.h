@@ -3,12 +3,14 @@
  * shifts by a variable. */
 #ifndef BLOOM_LOOPS_NAMES
 #define BLOOM_LOOPS_NAMES
-#define bits_set           FOR_CPU(bits_set)
-#define chunk_contains     FOR_CPU(chunk_contains)
-#define bloom_contains     FOR_CPU(bloom_contains)
-#define bloom_contains_one FOR_CPU(bloom_contains_one)
-#define bloom_add          FOR_CPU(bloom_add)
-#define bloom_add_one      FOR_CPU(bloom_add_one)
+#define bits_set               FOR_CPU(bits_set)
+#define chunk_contains         FOR_CPU(chunk_contains)
+#define bloom_contains         FOR_CPU(bloom_contains)
+#define bloom_contains_one     FOR_CPU(bloom_contains_one)
+#define bloom_add              FOR_CPU(bloom_add)
+#define bloom_add_one          FOR_CPU(bloom_add_one)
+#define bloom_contains_integer FOR_CPU(bloom_contains_integer)
+#define bloom_add_integer      FOR_CPU(bloom_add_integer)
 #endif
 
 /* Returns whether the next 'bits' bits of a key are all set, and moves *key behind them.  Looks
@@ -51,37 +53,40 @@ static inline size_t chunk_contains(const uint8_t *body, uint64_t nbits, uint64_
     return found;
 }
 
-static size_t bloom_contains(const uint8_t *body, const uint64_t *field,
-                             const struct keyhash *keys, const struct keyhash *ahead, size_t n,
-                             bool *answer)
+static size_t bloom_contains(const struct body *b, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
 {
     size_t found = 0;
     for (size_t at = 0; at < n; at += CHUNK)
-        found += chunk_contains(body, field[NBITS], field[KEY_BITS], keys + at, ahead + at,
-                                n - at < CHUNK ? n - at : CHUNK, answer + at);
+        found += chunk_contains(b->bytes, b->field[NBITS], b->field[KEY_BITS], keys + at,
+                                ahead + at, n - at < CHUNK ? n - at : CHUNK, answer + at);
     return found;
 }
 
 /* Stops at the first bit that is clear: nothing was prefetched, so each bit may be a cache
  * miss. */
-static bool bloom_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
+static bool bloom_contains_one(const struct body *b, struct keyhash key)
 {
-    for (uint64_t b = 0; b < field[KEY_BITS]; b++) {
-        uint64_t bit = scale64(key.place, field[NBITS]);
-        if (!(__atomic_load_n(&body[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7) & 1))
+    for (uint64_t i = 0; i < b->field[KEY_BITS]; i++) {
+        uint64_t bit = scale64(key.place, b->field[NBITS]);
+        if (!(__atomic_load_n(&b->bytes[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7) & 1))
             return false;
         key.place = bloom_next_place(key.place, key.mark);
     }
     return true;
 }
 
-static size_t bloom_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+static size_t bloom_add(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return add_all(body, field, keys, ahead, n, answer, byte_add);
+    return add_all(b, keys, ahead, n, answer, byte_add);
 }
 
-static bool bloom_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
+static int bloom_add_one(const struct body *b, struct keyhash key, struct counters *counters)
 {
-    return add_one(body, field, key, byte_add);
+    counters->keys += !add_key(b, key, byte_add);
+    return 0;
 }
+
+CONTAINS_INTEGER(bloom_contains_integer, bloom_contains_one)
+ADD_INTEGER(bloom_add_integer, bloom_add_one)

@@ -177,9 +177,9 @@ extern const struct loops cuckoo_loops; /* its adds are in cuckoo.c */
 
 /* Does what contains() of the loops does while other threads write.  'versions' are the
  * CUCKOO_VERSIONS versions that the writers count up. */
-size_t cuckoo_contains_beside(const uint8_t *body, const uint64_t *field,
-                              const uint32_t *versions, const struct keyhash *keys,
-                              const struct keyhash *ahead, size_t n, bool *answer);
+size_t cuckoo_contains_beside(const struct body *b, const uint32_t *versions,
+                              const struct keyhash *keys, const struct keyhash *ahead, size_t n,
+                              bool *answer);
 
 /* ---- Tables ------------------------------------------------------------------------------ */
 

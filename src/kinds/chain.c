@@ -243,13 +243,13 @@ static void clear(perhaps_filter *f)
     while (f->parts.count > 1)
         perhaps_free(f->parts.part[--f->parts.count]);
     perhaps_clear(f->parts.part[0]);
-    store64(f->body, 0);
+    store64(f->body.bytes, 0);
 }
 
 static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = parts_measure(f, most_nbytes);
-    fill.stale += counter_get((const uint64_t *)(const void *)f->body);
+    fill.stale += counter_get((const uint64_t *)(const void *)f->body.bytes);
     return fill;
 }
 
@@ -318,7 +318,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
         perhaps_filter *layer = NULL;
         unsigned found = find_layers(f, &keys[i], &layer);
         if (found > 1)
-            counter_add(f, (uint64_t *)(void *)f->body, 1);
+            counter_add(f, (uint64_t *)(void *)f->body.bytes, 1);
         answer[i] = found > 1 ||
                     (found && filter_remove_hashed(layer, &keys[i], &keys[i], 1, &answer[i]));
         removed += answer[i];

@@ -134,7 +134,7 @@ static int set_geometry(struct geometry *g)
 /* Returns the numbers in the last line: COUNTERS_USED and COUNTERS_FULL. */
 static uint64_t *totals_of(const perhaps_filter *f)
 {
-    return (uint64_t *)(void *)(f->body + lines_nbytes(&f->geometry));
+    return (uint64_t *)(void *)(f->body.bytes + lines_nbytes(&f->geometry));
 }
 
 /* Reserves n counters if the limit allows it, and returns whether it did; n = 0 always
@@ -203,7 +203,7 @@ static unsigned read_counters(const perhaps_filter *f, struct keyhash key,
                               uint8_t counter[LINES_PARTS_MAX * LINE_WORDS])
 {
     const uint64_t *field = f->geometry.field;
-    const uint8_t *part = f->body;
+    const uint8_t *part = f->body.bytes;
     unsigned n = 0;
     for (uint64_t p = 0; p < field[PARTS]; p++) {
         const uint8_t *line = part + blocked_line_offset(key, field[PART_LINES]);
@@ -333,14 +333,14 @@ prefetch_ahead(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 static void bind(perhaps_filter *f)
 {
     f->loops = counting_loops[f->cpu];
+    f->body.table = lines_table(f->geometry.field[LINE_COUNTERS]);
 }
 
 /* Changes the counters of n keys, as counting_changer; takes no lock. */
 static size_t change(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, enum count_change how, bool *answer, struct count_tally *tally)
 {
-    return counting_change[f->cpu](f->body, f->geometry.field, keys, ahead, n, how, answer,
-                                   tally);
+    return counting_change[f->cpu](&f->body, keys, ahead, n, how, answer, tally);
 }
 
 /* Does the same in a filter that may be shared: there it changes a few keys at a time, and
@@ -504,8 +504,8 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     uint64_t *totals = totals_of(f), used = 0, full = 0;
     for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
-        uint64_t sum = add_counters(load64(f->body + at), load64(other->body + at));
-        store64(f->body + at, sum);
+        uint64_t sum = add_counters(load64(f->body.bytes + at), load64(other->body.bytes + at));
+        store64(f->body.bytes + at, sum);
         used += (uint64_t)__builtin_popcountll(counters_used(sum));
         full += (uint64_t)__builtin_popcountll(counters_full(sum));
     }

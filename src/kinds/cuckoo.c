@@ -147,7 +147,7 @@ static size_t writers_nbytes(const struct geometry *g)
 static struct table table_of(const perhaps_filter *f)
 {
     uint64_t nbuckets = f->geometry.field[NBUCKETS];
-    struct table t = table_make(f->body, nbuckets, (unsigned)f->geometry.field[WIDTH], 0);
+    struct table t = table_make(f->body.bytes, nbuckets, (unsigned)f->geometry.field[WIDTH], 0);
     struct bucket_locks *locks = f->writers;
     if (!locks)
         return t;
@@ -218,8 +218,7 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     const struct bucket_locks *locks = f->writers;
     if (!locks)
         return loops_contain(f, keys, ahead, n, answer);
-    return cuckoo_contains_beside(f->body, f->geometry.field, locks->version, keys, ahead, n,
-                                  answer);
+    return cuckoo_contains_beside(&f->body, locks->version, keys, ahead, n, answer);
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -229,7 +228,7 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     const uint64_t buckets[] = { e.first, e.second };
     for (unsigned i = 0; i < 2; i++) {
         uint64_t bit = buckets[i] * BUCKET_SLOTS * t.width, end = bit + BUCKET_SLOTS * t.width;
-        reads_add(r, f->body + bit / 8, (end + 7) / 8 - bit / 8);
+        reads_add(r, f->body.bytes + bit / 8, (end + 7) / 8 - bit / 8);
     }
 }
 

@@ -156,7 +156,7 @@ static int set_geometry(struct geometry *g)
 static int begin(perhaps_filter *f, const struct perhaps_options *options)
 {
     (void)options;
-    uint8_t *depths = f->body + DEPTHS_OFFSET;
+    uint8_t *depths = f->body.bytes + DEPTHS_OFFSET;
     for (unsigned base = 0; base < BASES; base++) {
         unsigned depth = first_depth(&f->geometry, base);
         memset(depths, (int)depth, (size_t)1 << depth);

@@ -63,8 +63,8 @@ static const struct spreading spreadings[SLOT_MAX - NARROW_MAX][2] = {
 /* clang-format on */
 #endif
 
-#define LOOPS "elastic_loops.h"
-#include "each_cpu.h"
+#define LOOPS "../kinds/elastic_loops.h"
+#include "../base/each_cpu.h"
 
 #define ROW(cpu)                                                                               \
     {                                                                                          \

@@ -104,22 +104,26 @@ struct count_tally {
 
 /* Changes the counters of n keys, and adds to *tally.  answer[i] tells whether key i was there;
  * with COUNT_UP it is always false.  Returns how many answers are true. */
-typedef size_t counting_changer(uint8_t *body, const uint64_t *field,
-                                const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, enum count_change change, bool *answer,
-                                struct count_tally *tally);
+typedef size_t counting_changer(const struct body *b, const struct keyhash *keys,
+                                const struct keyhash *ahead, size_t n, enum count_change change,
+                                bool *answer, struct count_tally *tally);
 
-extern const struct loops blocked_loops[CPU_COUNT];
+/* Returns the table that the loops need for so many marks of a key in a line: 1 to 16. */
+const void *lines_table(uint64_t marks);
+
+/* [0] for filters that have one line a key, [1] for those that have several. */
+extern const struct loops blocked_loops[2][CPU_COUNT];
 extern const struct loops counting_loops[CPU_COUNT];
 
 /* The adds and removals of counting filters. */
 extern counting_changer *const counting_change[CPU_COUNT];
 
-/* The adds of blocked filters for bodies that other threads or processes write at the same
+/* Does what add() of the loops does on bodies that other threads or processes write at the same
  * moment.  A bit is set by an atomic operation, and only if it is clear, since such an
  * operation costs as much as ten others.  If two threads add one new key at once, at least one
  * of them is told that it was not there. */
-extern const struct loops blocked_atomic;
+size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer);
 
 /* ---- Rate, plan and fill ---------------------------------------------------------------- */
 

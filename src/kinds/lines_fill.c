@@ -161,7 +161,7 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most
     for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
         uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
         for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
-            survey_block(&s, f->body + b, b / part_nbytes, all || number % GUESSED == 0);
+            survey_block(&s, f->body.bytes + b, b / part_nbytes, all || number % GUESSED == 0);
     }
     return survey_end(&s);
 }
@@ -184,7 +184,7 @@ static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bo
     struct survey s;
     survey_begin(&s, g, WORD_NBITS);
     uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
-    const uint8_t *block = f->body;
+    const uint8_t *block = f->body.bytes;
     for (unsigned part = 0; part < lines_separate_parts(g); part++) {
         uint64_t own = scale64(key.place, nblocks);
         for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
@@ -215,7 +215,7 @@ void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *read
 {
     const struct geometry *g = &f->geometry;
     uint64_t block_nbytes = (uint64_t)lines_of_block(g) * LINE_NBYTES;
-    const uint8_t *part = f->body;
+    const uint8_t *part = f->body.bytes;
     for (unsigned i = 0; i < lines_separate_parts(g); i++) {
         uint64_t block = scale64(key.place, g->field[PART_LINES]);
         reads_add(reads, part + block * block_nbytes, block_nbytes);

@@ -2,41 +2,50 @@
 #include "lines.h"
 
 /* 16 starts by 8 odd strides. */
-enum { WALK_COUNT = 128 };
+enum { WALK_COUNT = 128, WALK_SHIFT = 25 };
 
-/* At which step a walk comes to a word: (word - start) / stride modulo 16.  The inverse of an
- * odd number modulo 16 is its cube. */
-#define STEP(start, stride, word)                                                              \
-    (((word) + 16U - (start)) * (stride) * (stride) * (stride) % LINE_WORDS)
-
-/* clang-format off */
-#define STEPS(start, stride) { \
-    STEP(start, stride, 0),  STEP(start, stride, 1),  STEP(start, stride, 2),  \
-    STEP(start, stride, 3),  STEP(start, stride, 4),  STEP(start, stride, 5),  \
-    STEP(start, stride, 6),  STEP(start, stride, 7),  STEP(start, stride, 8),  \
-    STEP(start, stride, 9),  STEP(start, stride, 10), STEP(start, stride, 11), \
-    STEP(start, stride, 12), STEP(start, stride, 13), STEP(start, stride, 14), \
-    STEP(start, stride, 15) }
-
-#define STRIDES(start) \
-    STEPS(start, 1), STEPS(start, 3),  STEPS(start, 5),  STEPS(start, 7), \
-    STEPS(start, 9), STEPS(start, 11), STEPS(start, 13), STEPS(start, 15)
-
-/* All walks through a line, inverted: for each walk and each word of the line, at which step
- * the walk comes to that word.  The vector loops deal with all words at once and need this. */
-static const uint8_t blocked_steps[WALK_COUNT][LINE_WORDS] __attribute__((aligned(64))) = {
-    STRIDES(0),  STRIDES(1),  STRIDES(2),  STRIDES(3),
-    STRIDES(4),  STRIDES(5),  STRIDES(6),  STRIDES(7),
-    STRIDES(8),  STRIDES(9),  STRIDES(10), STRIDES(11),
-    STRIDES(12), STRIDES(13), STRIDES(14), STRIDES(15),
+/* All walks through a line, for each number of marks: the constant of each word's step, and 0
+ * for a word to which the walk does not come.  A vector loop deals with all words at once and
+ * needs this; the constants are odd, so the lowest bit tells whether the walk comes.  A table
+ * is filled in when the first filter needs it. */
+struct walks {
+    uint32_t row[WALK_COUNT][LINE_WORDS];
+    uint32_t ones[LINE_WORDS];
 };
-/* clang-format on */
 
-/* Returns the steps of a key's walk.  Start and stride are adjacent bits of the mark, so they
- * give the row of the table at once. */
-static inline const uint8_t *blocked_steps_of(uint64_t mark)
+static struct walks walks[LINE_WORDS] __attribute__((aligned(64)));
+
+/* If several threads get here at once, they write the same numbers. */
+const void *lines_table(uint64_t marks)
 {
-    return blocked_steps[(mark >> 25) & (WALK_COUNT - 1)];
+    static bool filled[LINE_WORDS];
+    struct walks *w = &walks[marks - 1];
+    if (__atomic_load_n(&filled[marks - 1], __ATOMIC_ACQUIRE))
+        return w;
+    for (unsigned i = 0; i < LINE_WORDS; i++)
+        __atomic_store_n(&w->ones[i], 1, __ATOMIC_RELAXED);
+    for (unsigned walk = 0; walk < WALK_COUNT; walk++)
+        for (unsigned i = 0; i < marks; i++) {
+            struct blocked_walk at = blocked_walk_start((uint64_t)walk << WALK_SHIFT);
+            unsigned word = (at.word + i * at.stride) % LINE_WORDS;
+            __atomic_store_n(&w->row[walk][word], blocked_factors[i], __ATOMIC_RELAXED);
+        }
+    __atomic_store_n(&filled[marks - 1], true, __ATOMIC_RELEASE);
+    return w;
+}
+
+/* Returns the row of a key's walk.  Start and stride are adjacent bits of the mark, so they
+ * give the row at once; in 32 bits they are the highest ones. */
+static ALWAYS_INLINE const void *row_of(const struct body *b, uint64_t mark)
+{
+    const struct walks *w = b->table;
+    return w->row[(uint32_t)mark >> WALK_SHIFT];
+}
+
+/* Returns a line of ones.  From here they take one instruction, as a constant three. */
+static ALWAYS_INLINE const void *ones_of(const struct body *b)
+{
+    return ((const struct walks *)b->table)->ones;
 }
 
 /* ---- Where the lines are ----------------------------------------------------------------- */
@@ -49,28 +58,28 @@ struct line_places {
     bool together;
 };
 
-static ALWAYS_INLINE struct line_places places_in_one(const uint64_t *field)
+static ALWAYS_INLINE struct line_places places_in_one(const struct body *b)
 {
-    return (struct line_places){ .part_lines = field[PART_LINES], .parts = 1 };
+    return (struct line_places){ .part_lines = b->field[PART_LINES], .parts = 1 };
 }
 
-static ALWAYS_INLINE struct line_places places_in_parts(const uint64_t *field)
+static ALWAYS_INLINE struct line_places places_in_parts(const struct body *b)
 {
-    return (struct line_places){ .part_lines = field[PART_LINES], .parts = field[PARTS] };
+    return (struct line_places){ .part_lines = b->field[PART_LINES], .parts = b->field[PARTS] };
 }
 
-static ALWAYS_INLINE struct line_places places_together(const uint64_t *field)
+static ALWAYS_INLINE struct line_places places_together(const struct body *b)
 {
-    return (struct line_places){ .part_lines = field[PART_LINES],
-                                 .parts = field[PARTS],
+    return (struct line_places){ .part_lines = b->field[PART_LINES],
+                                 .parts = b->field[PARTS],
                                  .together = true };
 }
 
-static ALWAYS_INLINE struct line_places places_of(const uint64_t *field)
+static ALWAYS_INLINE struct line_places places_of(const struct body *b)
 {
-    return (struct line_places){ .part_lines = field[PART_LINES],
-                                 .parts = field[PARTS],
-                                 .together = field[TOGETHER] != 0 };
+    return (struct line_places){ .part_lines = b->field[PART_LINES],
+                                 .parts = b->field[PARTS],
+                                 .together = b->field[TOGETHER] != 0 };
 }
 
 /* Returns where in the body the first line of a key begins, in bytes. */
@@ -102,31 +111,47 @@ static ALWAYS_INLINE void prefetch_lines(const uint8_t *body, struct line_places
     }
 }
 
-static void blocked_prefetch(const uint8_t *body, const uint64_t *field,
-                             const struct keyhash *keys, size_t n)
+static void blocked_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    struct line_places at = places_of(field);
+    struct line_places at = places_in_one(b);
     for (size_t i = 0; i < n; i++)
-        prefetch_lines(body, at, keys[i]);
+        prefetch_lines(b->bytes, at, keys[i]);
+}
+
+static void several_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
+{
+    struct line_places at = places_of(b);
+    for (size_t i = 0; i < n; i++)
+        prefetch_lines(b->bytes, at, keys[i]);
 }
 
 /* ---- For each instruction set ------------------------------------------------------------ */
 
-#define LOOPS "lines_loops.h"
-#include "each_cpu.h"
+#define LOOPS "../kinds/lines_loops.h"
+#include "../base/each_cpu.h"
 
-#define BLOCKED_ROW(cpu)                                                                       \
+#define ONE_LINE_ROW(cpu)                                                                      \
     {                                                                                          \
         .prefetch = blocked_prefetch, .contains = blocked_contains_##cpu,                      \
         .add = blocked_add_##cpu, .contains_one = blocked_contains_one_##cpu,                  \
-        .add_one = blocked_add_one_##cpu,                                                      \
+        .contains_integer = blocked_contains_integer_##cpu, .add_one = blocked_add_one_##cpu,  \
+        .add_integer = blocked_add_integer_##cpu,                                              \
     }
-const struct loops blocked_loops[CPU_COUNT] = { EACH_CPU(BLOCKED_ROW) };
+#define SEVERAL_ROW(cpu)                                                                       \
+    {                                                                                          \
+        .prefetch = several_prefetch, .contains = several_contains_##cpu,                      \
+        .add = several_add_##cpu, .contains_one = several_contains_one_##cpu,                  \
+        .contains_integer = several_contains_integer_##cpu, .add_one = several_add_one_##cpu,  \
+        .add_integer = several_add_integer_##cpu,                                              \
+    }
+const struct loops blocked_loops[2][CPU_COUNT] = { { EACH_CPU(ONE_LINE_ROW) },
+                                                   { EACH_CPU(SEVERAL_ROW) } };
 
 #define COUNTING_ROW(cpu)                                                                      \
     {                                                                                          \
-        .prefetch = blocked_prefetch, .contains = counting_contains_##cpu,                     \
+        .prefetch = several_prefetch, .contains = counting_contains_##cpu,                     \
         .contains_one = counting_contains_one_##cpu,                                           \
+        .contains_integer = counting_contains_integer_##cpu,                                   \
     }
 const struct loops counting_loops[CPU_COUNT] = { EACH_CPU(COUNTING_ROW) };
 
@@ -136,12 +161,12 @@ counting_changer *const counting_change[CPU_COUNT] = { EACH_CPU(CHANGE_ROW) };
 /* ---- Adds while others write ------------------------------------------------------------- */
 
 /* Sets the bits of a key in a line.  Returns whether all of them were set before. */
-static ALWAYS_INLINE bool add_atomically(uint8_t *line, uint64_t mark, uint64_t bits)
+static ALWAYS_INLINE bool line_add_atomic(const struct body *b, uint8_t *line, uint64_t mark)
 {
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     bool all = true;
-    for (unsigned i = 0; i < bits; i++) {
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         uint32_t bit = UINT32_C(1) << blocked_bit(walk.factor, i);
         if (!(__atomic_load_n(at, __ATOMIC_RELAXED) & bit))
@@ -151,32 +176,8 @@ static ALWAYS_INLINE bool add_atomically(uint8_t *line, uint64_t mark, uint64_t 
     return all;
 }
 
-static bool blocked_add_one_atomic(uint8_t *body, const uint64_t *field, struct keyhash key)
+size_t blocked_add_atomic(const struct body *b, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
 {
-    struct line_places at = places_of(field);
-    uint64_t offset = first_line_offset(key, at);
-    bool all = add_atomically(body + offset, key.mark, field[LINE_BITS]);
-    for (uint64_t part = 1; part < at.parts; part++) {
-        key = blocked_next_part(key);
-        offset = next_line_offset(offset, key, at, part);
-        all &= add_atomically(body + offset, key.mark, field[LINE_BITS]);
-    }
-    return all;
+    return keys_pass_scalar(b, keys, ahead, n, answer, line_add_atomic);
 }
-
-static size_t blocked_add_atomic(uint8_t *body, const uint64_t *field,
-                                 const struct keyhash *keys, const struct keyhash *ahead,
-                                 size_t n, bool *answer)
-{
-    struct line_places at = places_of(field);
-    size_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, at, ahead[i]);
-        answer[i] = blocked_add_one_atomic(body, field, keys[i]);
-        found += answer[i];
-    }
-    return found;
-}
-
-const struct loops blocked_atomic = { .add = blocked_add_atomic,
-                                      .add_one = blocked_add_one_atomic };

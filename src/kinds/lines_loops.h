@@ -1,58 +1,57 @@
 /* lines_loops.h - the loops of blocked and counting filters, for one instruction set.
  * each_cpu.h includes it.
  *
- * For each instruction set a file of its own (lines_avx2.h, ...) defines, for a line that is
- * aligned to 64 bytes:
- *   struct line_rule                      what is the same for all keys
- *   struct line_rule line_rule(bits)      returns it, for 'bits' marks of a key in a line
- *   bool line_has(line, mark, &rule)      returns whether the key's bits are all set
- *   bool line_add(line, mark, &rule)      sets them; returns whether all were set before
- * and if it has vectors:
- *   words                                 a vector of u32
- *   bool some_lane(words)                 returns whether any bit is set
- *   void line_ones(mark, &rule, words ones[LINE_VECTORS])
- *                                         sets the lowest bit of each of the key's counters
- * and if it has none, for a line of counters:
- *   bool counters_have(line, mark, &rule) returns whether none of the key's counters is zero
- *   struct line_tally                     what happened to counters, in any form
+ * Of a line that is aligned to 64 bytes, and of the mark of a key:
+ *   bool line_has(b, line, mark)      returns whether the key's bits are all set
+ *   bool line_add(b, line, mark)      sets them; returns whether all were set before
+ *   bool counters_have(b, line, mark) returns whether none of the key's counters is zero
+ *   struct line_tally                 what happened to counters, in any form
  *   void line_tally_end(&line_tally, &tally)
- *                                         adds it to a struct count_tally
- *   void line_count(line, mark, &rule, up, moves, &line_tally)
- *                                         counts them up or down by one if 'moves' is true */
+ *                                     adds it to a struct count_tally
+ *   void line_count(b, line, mark, up, moves, &line_tally)
+ *                                     counts them up or down by one if 'moves' is true
+ * lines_scalar.h defines these in plain C.  For an instruction set that has vectors they are
+ * defined here, once for all widths, and a file of its own (lines_avx2.h, ...) defines:
+ *   words                             a vector of u32
+ *   bool some_bit(words, of)          returns whether any bit of 'of' is set */
 #ifndef LINES_LOOPS_NAMES
 #define LINES_LOOPS_NAMES
-#define line_rule             FOR_CPU(line_rule)
-#define line_has              FOR_CPU(line_has)
-#define line_add              FOR_CPU(line_add)
-#define half_mask             FOR_CPU(half_mask)
-#define line_mask             FOR_CPU(line_mask)
-#define quarter_mask          FOR_CPU(quarter_mask)
-#define lacks_none            FOR_CPU(lacks_none)
-#define words                 FOR_CPU(words)
-#define some_lane             FOR_CPU(some_lane)
-#define line_ones             FOR_CPU(line_ones)
-#define load_once             FOR_CPU(load_once)
-#define counters_zero         FOR_CPU(counters_zero)
-#define counters_can_move     FOR_CPU(counters_can_move)
-#define counters_have         FOR_CPU(counters_have)
-#define line_tally            FOR_CPU(line_tally)
-#define line_tally_end        FOR_CPU(line_tally_end)
-#define sum_of_lanes          FOR_CPU(sum_of_lanes)
-#define line_count            FOR_CPU(line_count)
-#define line_test             FOR_CPU(line_test)
-#define key_passes            FOR_CPU(key_passes)
-#define keys_pass_in          FOR_CPU(keys_pass_in)
-#define keys_pass             FOR_CPU(keys_pass)
-#define one_passes            FOR_CPU(one_passes)
-#define lines_count           FOR_CPU(lines_count)
-#define change_in_parts       FOR_CPU(change_in_parts)
-#define blocked_contains      FOR_CPU(blocked_contains)
-#define blocked_add           FOR_CPU(blocked_add)
-#define blocked_contains_one  FOR_CPU(blocked_contains_one)
-#define blocked_add_one       FOR_CPU(blocked_add_one)
-#define counting_contains     FOR_CPU(counting_contains)
-#define counting_contains_one FOR_CPU(counting_contains_one)
-#define counting_changes      FOR_CPU(counting_changes)
+#define words                     FOR_CPU(words)
+#define some_bit                  FOR_CPU(some_bit)
+#define line_has                  FOR_CPU(line_has)
+#define line_add                  FOR_CPU(line_add)
+#define load_once                 FOR_CPU(load_once)
+#define row_shift                 FOR_CPU(row_shift)
+#define line_ones                 FOR_CPU(line_ones)
+#define counters_zero             FOR_CPU(counters_zero)
+#define counters_can_move         FOR_CPU(counters_can_move)
+#define counters_have             FOR_CPU(counters_have)
+#define line_tally                FOR_CPU(line_tally)
+#define line_tally_end            FOR_CPU(line_tally_end)
+#define sum_of_lanes              FOR_CPU(sum_of_lanes)
+#define line_count                FOR_CPU(line_count)
+#define line_test                 FOR_CPU(line_test)
+#define key_passes                FOR_CPU(key_passes)
+#define keys_pass_in              FOR_CPU(keys_pass_in)
+#define keys_pass                 FOR_CPU(keys_pass)
+#define lines_count               FOR_CPU(lines_count)
+#define change_in_parts           FOR_CPU(change_in_parts)
+#define blocked_contains          FOR_CPU(blocked_contains)
+#define blocked_add               FOR_CPU(blocked_add)
+#define blocked_contains_one      FOR_CPU(blocked_contains_one)
+#define blocked_contains_integer  FOR_CPU(blocked_contains_integer)
+#define blocked_add_one           FOR_CPU(blocked_add_one)
+#define blocked_add_integer       FOR_CPU(blocked_add_integer)
+#define several_contains          FOR_CPU(several_contains)
+#define several_add               FOR_CPU(several_add)
+#define several_contains_one      FOR_CPU(several_contains_one)
+#define several_contains_integer  FOR_CPU(several_contains_integer)
+#define several_add_one           FOR_CPU(several_add_one)
+#define several_add_integer       FOR_CPU(several_add_integer)
+#define counting_contains         FOR_CPU(counting_contains)
+#define counting_contains_one     FOR_CPU(counting_contains_one)
+#define counting_contains_integer FOR_CPU(counting_contains_integer)
+#define counting_changes          FOR_CPU(counting_changes)
 #endif
 
 #if CPU_HAS_AVX512
@@ -66,10 +65,42 @@
 #endif
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
-/* ---- A line of counters as vectors of any width: one text for every instruction set ------ */
+/* ---- A line as vectors of any width: one text for every instruction set ------------------ */
 
 /* How many vectors make a line. */
 #define LINE_VECTORS (LINE_NBYTES / sizeof(words))
+
+/* Returns by how many bits the cell of each word is shifted: factor times constant gives it.
+ * 'row' has the constant of each word, which is odd, or 0 for a word that has no cell. */
+static ALWAYS_INLINE words row_shift(words row, uint64_t mark)
+{
+    return row * (uint32_t)(mark >> 32) >> 27;
+}
+
+/* The lowest bit of a constant tells whether the word has a bit, so no mask is made: the line
+ * is shifted instead. */
+static ALWAYS_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    const words *at = (const void *)line, *row = row_of(b, mark), *ones = ones_of(b);
+    words missing = { 0 };
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        missing |= row[i] & ~(at[i] >> row_shift(row[i], mark));
+    return !some_bit(missing, *ones);
+}
+
+static ALWAYS_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
+{
+    words *at = (void *)line, missing = { 0 }, after[LINE_VECTORS];
+    const words *row = row_of(b, mark), *ones = ones_of(b);
+    for (unsigned i = 0; i < LINE_VECTORS; i++) {
+        words bit = (row[i] & *ones) << row_shift(row[i], mark);
+        after[i] = at[i] | bit;
+        missing |= bit & ~at[i];
+    }
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        at[i] = after[i];
+    return !some_bit(missing, missing);
+}
 
 /* Loads a vector exactly once, since other threads may write meanwhile.  Without 'volatile' the
  * compiler may load it twice: if a counter goes from 1 to 2 in between, the low bit of the
@@ -77,6 +108,15 @@
 static ALWAYS_INLINE words load_once(const words *at)
 {
     return *(const volatile words *)at;
+}
+
+/* Sets the lowest bit of each of the key's counters. */
+static ALWAYS_INLINE void line_ones(const struct body *b, uint64_t mark,
+                                    words ones[LINE_VECTORS])
+{
+    const words *row = row_of(b, mark), *one = ones_of(b);
+    for (unsigned i = 0; i < LINE_VECTORS; i++)
+        ones[i] = (row[i] & *one) << (row_shift(row[i], mark) & COUNTER_SHIFTS);
 }
 
 /* Returns, in the lowest bit of each counter, whether it is zero; the other bits are
@@ -94,15 +134,14 @@ static ALWAYS_INLINE words counters_can_move(words counters)
     return ~(pairs & pairs >> 2);
 }
 
-static ALWAYS_INLINE bool counters_have(uint8_t *line, uint64_t mark,
-                                        const struct line_rule *rule)
+static ALWAYS_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
 {
     const words *at = (const void *)line;
     words ones[LINE_VECTORS], missing = { 0 };
-    line_ones(mark, rule, ones);
+    line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++)
         missing |= ones[i] & counters_zero(load_once(&at[i]));
-    return !some_lane(missing);
+    return !some_bit(missing, missing);
 }
 
 /* A sum in each lane; the lanes are added up once a batch. */
@@ -128,13 +167,13 @@ static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
 
 /* Adds or subtracts 1 in all lanes at once.  Nothing is carried into the next counter: one at
  * COUNTER_MAX stays there, and a key is counted down only if none of its counters is zero. */
-static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct line_rule *rule,
+static ALWAYS_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t mark,
                                      bool up, bool moves, struct line_tally *tally)
 {
     words *at = (void *)line;
     words ones[LINE_VECTORS];
     uint32_t mask = -(uint32_t)moves;
-    line_ones(mark, rule, ones);
+    line_ones(b, mark, ones);
     for (unsigned i = 0; i < LINE_VECTORS; i++) {
         words before = load_once(&at[i]);
         words one = ones[i] & counters_can_move(before) & mask;
@@ -151,148 +190,164 @@ static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct 
 /* ---- Blocked ---------------------------------------------------------------------------- */
 
 /* Is line_has(), line_add() or counters_have(); the first and the last write nothing. */
-typedef bool line_test(uint8_t *line, uint64_t mark, const struct line_rule *rule);
+typedef bool line_test(const struct body *b, uint8_t *line, uint64_t mark);
 
 /* Returns whether all lines of a key pass the test.  Looks at all of them, since a branch on
  * each answer would often be mispredicted. */
-static ALWAYS_INLINE bool key_passes(uint8_t *body, struct line_places at,
-                                     const struct line_rule *rule, struct keyhash key,
-                                     line_test *test)
+static ALWAYS_INLINE bool key_passes(const struct body *b, struct line_places at,
+                                     struct keyhash key, line_test *test)
 {
     uint64_t offset = first_line_offset(key, at);
-    bool all = test(body + offset, key.mark, rule);
-    if (LIKELY(at.parts == 1))
-        return all;
+    bool all = test(b, b->bytes + offset, key.mark);
     for (uint64_t part = 1; part < at.parts; part++) {
         key = blocked_next_part(key);
         offset = next_line_offset(offset, key, at, part);
-        all &= test(body + offset, key.mark, rule);
+        all &= test(b, b->bytes + offset, key.mark);
     }
     return all;
 }
 
-static ALWAYS_INLINE size_t keys_pass_in(uint8_t *body, struct line_places at, unsigned bits,
+/* The body is copied, so that the compiler knows that no store changes its members. */
+static ALWAYS_INLINE size_t keys_pass_in(const struct body *body, struct line_places at,
                                          const struct keyhash *keys,
                                          const struct keyhash *ahead, size_t n, bool *answer,
                                          line_test *test)
 {
-    struct line_rule rule = line_rule(bits);
+    const struct body b = *body;
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, at, ahead[i]);
-        answer[i] = key_passes(body, at, &rule, keys[i], test);
+        prefetch_lines(b.bytes, at, ahead[i]);
+        answer[i] = key_passes(&b, at, keys[i], test);
         found += answer[i];
     }
     return found;
 }
 
-/* There is one loop for filters with one line a key, which are most filters, and two for those
- * with several: apart and together. */
-static ALWAYS_INLINE size_t keys_pass(uint8_t *body, const uint64_t *field,
-                                      const struct keyhash *keys, const struct keyhash *ahead,
-                                      size_t n, bool *answer, line_test *test)
+/* There are two loops for filters with several lines a key: apart and together. */
+static ALWAYS_INLINE size_t keys_pass(const struct body *b, const struct keyhash *keys,
+                                      const struct keyhash *ahead, size_t n, bool *answer,
+                                      line_test *test)
 {
-    unsigned bits = (unsigned)field[LINE_BITS];
-    if (field[PARTS] == 1)
-        return keys_pass_in(body, places_in_one(field), bits, keys, ahead, n, answer, test);
-    if (field[TOGETHER])
-        return keys_pass_in(body, places_together(field), bits, keys, ahead, n, answer, test);
-    return keys_pass_in(body, places_in_parts(field), bits, keys, ahead, n, answer, test);
+    if (b->field[TOGETHER])
+        return keys_pass_in(b, places_together(b), keys, ahead, n, answer, test);
+    return keys_pass_in(b, places_in_parts(b), keys, ahead, n, answer, test);
 }
 
-static ALWAYS_INLINE bool one_passes(uint8_t *body, const uint64_t *field, struct keyhash key,
-                                     line_test *test)
+static size_t blocked_contains(const struct body *b, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer)
 {
-    struct line_rule rule = line_rule((unsigned)field[LINE_BITS]);
-    if (LIKELY(field[PARTS] == 1))
-        return key_passes(body, places_in_one(field), &rule, key, test);
-    return key_passes(body, places_of(field), &rule, key, test);
+    return keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, line_has);
 }
 
-static size_t blocked_contains(const uint8_t *body, const uint64_t *field,
-                               const struct keyhash *keys, const struct keyhash *ahead,
-                               size_t n, bool *answer)
-{
-    return keys_pass((uint8_t *)body, field, keys, ahead, n, answer, line_has);
-}
-
-static size_t blocked_add(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+static size_t blocked_add(const struct body *b, const struct keyhash *keys,
                           const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return keys_pass(body, field, keys, ahead, n, answer, line_add);
+    return keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, line_add);
 }
 
-static bool blocked_contains_one(const uint8_t *body, const uint64_t *field, struct keyhash key)
+static bool blocked_contains_one(const struct body *b, struct keyhash key)
 {
-    return one_passes((uint8_t *)body, field, key, line_has);
+    return key_passes(b, places_in_one(b), key, line_has);
 }
 
-static bool blocked_add_one(uint8_t *body, const uint64_t *field, struct keyhash key)
+static int blocked_add_one(const struct body *b, struct keyhash key, struct counters *counters)
 {
-    return one_passes(body, field, key, line_add);
+    counters->keys += !key_passes(b, places_in_one(b), key, line_add);
+    return 0;
 }
+
+CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
+ADD_INTEGER(blocked_add_integer, blocked_add_one)
+
+static size_t several_contains(const struct body *b, const struct keyhash *keys,
+                               const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return keys_pass(b, keys, ahead, n, answer, line_has);
+}
+
+static size_t several_add(const struct body *b, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return keys_pass(b, keys, ahead, n, answer, line_add);
+}
+
+static bool several_contains_one(const struct body *b, struct keyhash key)
+{
+    return key_passes(b, places_of(b), key, line_has);
+}
+
+static int several_add_one(const struct body *b, struct keyhash key, struct counters *counters)
+{
+    counters->keys += !key_passes(b, places_of(b), key, line_add);
+    return 0;
+}
+
+CONTAINS_INTEGER(several_contains_integer, several_contains_one)
+ADD_INTEGER(several_add_integer, several_add_one)
 
 /* ---- Counting --------------------------------------------------------------------------- */
 
 /* Counts the counters of a key in all its lines up or down, if 'moves' is true. */
-static ALWAYS_INLINE void lines_count(uint8_t *body, struct line_places at,
-                                      const struct line_rule *rule, struct keyhash key, bool up,
-                                      bool moves, struct line_tally *tally)
+static ALWAYS_INLINE void lines_count(const struct body *b, struct line_places at,
+                                      struct keyhash key, bool up, bool moves,
+                                      struct line_tally *tally)
 {
-    for (uint64_t part = 0; part < at.parts; part++) {
-        line_count(body + blocked_line_offset(key, at.part_lines), key.mark, rule, up, moves,
+    uint8_t *part = b->bytes;
+    for (uint64_t i = 0; i < at.parts; i++) {
+        line_count(b, part + blocked_line_offset(key, at.part_lines), key.mark, up, moves,
                    tally);
-        body += at.part_lines * LINE_NBYTES;
+        part += at.part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
     }
 }
 
 /* Changes the counters of n keys: see counting_changer.  For a key whose counters do not change
  * it writes them back as they are, which avoids a branch that would be mispredicted. */
-static ALWAYS_INLINE size_t change_in_parts(uint8_t *body, const uint64_t *field,
-                                            const struct keyhash *keys,
+static ALWAYS_INLINE size_t change_in_parts(const struct body *body, const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n,
                                             enum count_change change, bool *answer,
                                             struct count_tally *tally)
 {
-    struct line_places at = places_in_parts(field);
-    struct line_rule rule = line_rule((unsigned)field[LINE_BITS]);
+    const struct body b = *body;
+    struct line_places at = places_in_parts(&b);
     struct line_tally all = { 0 };
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_lines(body, at, ahead[i]);
-        answer[i] = change != COUNT_UP && key_passes(body, at, &rule, keys[i], counters_have);
-        lines_count(body, at, &rule, keys[i], change != COUNT_DOWN,
-                    answer[i] == (change == COUNT_DOWN), &all);
+        prefetch_lines(b.bytes, at, ahead[i]);
+        answer[i] = change != COUNT_UP && key_passes(&b, at, keys[i], counters_have);
+        lines_count(&b, at, keys[i], change != COUNT_DOWN, answer[i] == (change == COUNT_DOWN),
+                    &all);
         found += answer[i];
     }
     line_tally_end(&all, tally);
     return found;
 }
 
-static size_t counting_changes(uint8_t *body, const uint64_t *field, const struct keyhash *keys,
+static size_t counting_changes(const struct body *b, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, enum count_change change,
                                bool *answer, struct count_tally *tally)
 {
     switch (change) { /* each call is inlined with a constant */
     case COUNT_UP:
-        return change_in_parts(body, field, keys, ahead, n, COUNT_UP, answer, tally);
+        return change_in_parts(b, keys, ahead, n, COUNT_UP, answer, tally);
     case COUNT_UP_ABSENT:
-        return change_in_parts(body, field, keys, ahead, n, COUNT_UP_ABSENT, answer, tally);
+        return change_in_parts(b, keys, ahead, n, COUNT_UP_ABSENT, answer, tally);
     default:
-        return change_in_parts(body, field, keys, ahead, n, COUNT_DOWN, answer, tally);
+        return change_in_parts(b, keys, ahead, n, COUNT_DOWN, answer, tally);
     }
 }
 
-static size_t counting_contains(const uint8_t *body, const uint64_t *field,
-                                const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, bool *answer)
+static size_t counting_contains(const struct body *b, const struct keyhash *keys,
+                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return keys_pass((uint8_t *)body, field, keys, ahead, n, answer, counters_have);
+    return b->field[PARTS] == 1
+               ? keys_pass_in(b, places_in_one(b), keys, ahead, n, answer, counters_have)
+               : keys_pass_in(b, places_in_parts(b), keys, ahead, n, answer, counters_have);
 }
 
-static bool counting_contains_one(const uint8_t *body, const uint64_t *field,
-                                  struct keyhash key)
+static bool counting_contains_one(const struct body *b, struct keyhash key)
 {
-    return one_passes((uint8_t *)body, field, key, counters_have);
+    return key_passes(b, places_in_parts(b), key, counters_have);
 }
+
+CONTAINS_INTEGER(counting_contains_integer, counting_contains_one)

@@ -1,24 +1,15 @@
 /* lines_scalar.h - a line in plain C: the reference that all other instruction sets must equal.
  * lines_loops.h tells what is defined here.  (A loop for each number of bits was at most 4 %
  * faster, and twelve times as large.) */
-struct line_rule {
-    unsigned bits;
-};
-
-static inline struct line_rule line_rule(unsigned bits)
-{
-    return (struct line_rule){ .bits = bits };
-}
-
 /* Looks at every bit, so that there is no branch to mispredict.  Thanks to the comparison gcc
  * sets the bit by one instruction (bts), where a shift by a variable takes three: a fifth
  * faster. */
-static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct line_rule *rule)
+static ALWAYS_INLINE bool line_has(const struct body *b, uint8_t *line, uint64_t mark)
 {
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < rule->bits; i++) {
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
         uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
         misses += (word | UINT32_C(1) << blocked_bit(walk.factor, i)) > word;
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
@@ -28,12 +19,12 @@ static ALWAYS_INLINE bool line_has(uint8_t *line, uint64_t mark, const struct li
 
 /* Loads and stores whole words, so that concurrent readers see each word old or new.  Only one
  * thread may write the line. */
-static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct line_rule *rule)
+static ALWAYS_INLINE bool line_add(const struct body *b, uint8_t *line, uint64_t mark)
 {
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < rule->bits; i++) {
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         uint32_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
         uint32_t with = word | UINT32_C(1) << blocked_bit(walk.factor, i);
@@ -44,13 +35,12 @@ static ALWAYS_INLINE bool line_add(uint8_t *line, uint64_t mark, const struct li
     return !misses;
 }
 
-static ALWAYS_INLINE bool counters_have(uint8_t *line, uint64_t mark,
-                                        const struct line_rule *rule)
+static ALWAYS_INLINE bool counters_have(const struct body *b, uint8_t *line, uint64_t mark)
 {
     const uint32_t *words = (const void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
     uint32_t misses = 0;
-    for (unsigned i = 0; i < rule->bits; i++) {
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
         uint32_t word = __atomic_load_n(&words[walk.word], __ATOMIC_RELAXED);
         misses += !(word >> counting_shift(walk.factor, i) & COUNTER_MAX);
         walk.word = (walk.word + walk.stride) & (LINE_WORDS - 1);
@@ -70,12 +60,12 @@ static ALWAYS_INLINE void line_tally_end(const struct line_tally *line,
     tally->filled += line->sum.filled;
 }
 
-static ALWAYS_INLINE void line_count(uint8_t *line, uint64_t mark, const struct line_rule *rule,
+static ALWAYS_INLINE void line_count(const struct body *b, uint8_t *line, uint64_t mark,
                                      bool up, bool moves, struct line_tally *tally)
 {
     uint32_t *words = (void *)line;
     struct blocked_walk walk = blocked_walk_start(mark);
-    for (unsigned i = 0; i < rule->bits; i++) {
+    for (unsigned i = 0; i < b->field[LINE_BITS]; i++) {
         uint32_t *at = &words[walk.word];
         unsigned shift = counting_shift(walk.factor, i);
         uint32_t word = __atomic_load_n(at, __ATOMIC_RELAXED);

@@ -111,26 +111,25 @@ static struct keyhash key_of(const struct owned_lines *lines, struct keyhash key
 /* Returns the number of a key's line. */
 static uint64_t line_of(const struct owned_lines *lines, struct keyhash key)
 {
-    return scale64(key_of(lines, key).place, lines->field[PART_LINES]);
+    return scale64(key_of(lines, key).place, lines->body.field[PART_LINES]);
 }
 
 static void add_lines(void *context, size_t from, size_t to)
 {
     struct lines *l = context;
     const struct keyhash *keys = l->keys + from;
-    l->of->loops->add(l->of->body, l->of->field, keys, keys + BATCH_AHEAD, to - from,
-                      l->answer + from);
+    l->of->loops->add(&l->of->body, keys, keys + BATCH_AHEAD, to - from, l->answer + from);
 }
 
 /* Adds a single key: no need to sort. */
 static void add_one_line(struct owners *owners, const struct owned_lines *lines,
                          struct keyhash key, bool *answer)
 {
-    unsigned shift = region_shift(lines->field[PART_LINES]);
+    unsigned shift = region_shift(lines->body.field[PART_LINES]);
     uint8_t *lock = &owners->region[line_of(lines, key) >> shift].lock;
     key = key_of(lines, key);
     lock_take(lock);
-    lines->loops->add(lines->body, lines->field, &key, &key, 1, answer);
+    lines->loops->add(&lines->body, &key, &key, 1, answer);
     lock_release(lock);
 }
 
@@ -140,7 +139,7 @@ static void sort_keys(struct order *o, const struct owned_lines *lines,
     uint64_t place[BATCH_MOST];
     for (size_t i = 0; i < n; i++)
         place[i] = line_of(lines, keys[i]);
-    sort_places(o, place, n, lines->field[PART_LINES]);
+    sort_places(o, place, n, lines->body.field[PART_LINES]);
 }
 
 /* Adds the keys in their order.  Not inlined, so that its arrays and those of the sorting are
@@ -156,8 +155,7 @@ static __attribute__((noinline)) void add_in_order(struct owners *owners, const 
     do /* at least once, or gcc warns that l.keys may have no content */
         l.keys[i] = key_of(lines, keys[o->at[i]]);
     while (++i < n + BATCH_AHEAD);
-    lines->loops->prefetch(lines->body, lines->field, l.keys,
-                           n < BATCH_AHEAD ? n : BATCH_AHEAD);
+    lines->loops->prefetch(&lines->body, l.keys, n < BATCH_AHEAD ? n : BATCH_AHEAD);
     take_turns(owners, o, add_lines, &l);
     for (i = 0; i < n; i++)
         answer[o->at[i]] = l.answer[i];

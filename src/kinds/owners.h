@@ -22,9 +22,8 @@ struct owners {
 /* A body of field[PART_LINES] lines, where each key has one line: the one that its hash,
  * multiplied by 'times', gives. */
 struct owned_lines {
-    const struct loops *loops; /* for one writer */
-    uint8_t *body;
-    const uint64_t *field;
+    const struct loops *loops; /* for one writer, and one line a key */
+    struct body body;
     struct keyhash times;
 };
 

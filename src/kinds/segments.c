@@ -248,8 +248,8 @@ static int attach_bases(perhaps_filter *f)
 {
     struct state *state = f->state;
     uint64_t segments = f->geometry.field[SEGMENTS], at = 0;
-    const uint8_t *depths = f->body + DEPTHS_OFFSET;
-    uint8_t *first = f->body + segments_offset(segments);
+    const uint8_t *depths = f->body.bytes + DEPTHS_OFFSET;
+    uint8_t *first = f->body.bytes + segments_offset(segments);
     for (unsigned base = 0; base < BASES; base++) {
         int error = attach_base(f, base, depths + at, segments - at,
                                 first + at * segment_nbytes(slot_bits_of(f)));
@@ -305,7 +305,7 @@ void segments_clear(perhaps_filter *f, const unsigned depth[BASES])
 {
     struct state *state = f->state;
     uint64_t nbytes = segment_nbytes(slot_bits_of(f)), kept = first_segments(f, depth);
-    uint8_t *segment = f->body + segments_offset(f->geometry.field[SEGMENTS]);
+    uint8_t *segment = f->body.bytes + segments_offset(f->geometry.field[SEGMENTS]);
     release_blocks(f);
     memset(tally_of(f), 0, LINE_NBYTES);
     state->segments = kept ? kept : BASES;
@@ -367,7 +367,7 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
 void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
 {
     struct spot s = segments_look(f, &key);
-    reads_add(reads, f->body, DEPTHS_OFFSET + f->geometry.field[SEGMENTS]);
+    reads_add(reads, f->body.bytes, DEPTHS_OFFSET + f->geometry.field[SEGMENTS]);
     reads_add(reads, s.segment, segment_nbytes(slot_bits_of(f)));
 }
 

@@ -47,7 +47,7 @@ const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *
     uint64_t end = segments_body_nbytes(state->segments, slot_bits_of(f));
     const uint8_t *piece = cursor->bytes;
     if (at < DEPTHS_OFFSET) {
-        piece = f->body;
+        piece = f->body.bytes;
         *nbytes = DEPTHS_OFFSET;
     } else if (at < segments) {
         *nbytes = fill_depths(state, cursor, segments - at);

@@ -41,7 +41,7 @@ static inline uint64_t segments_offset(uint64_t segments)
 
 static inline struct tally *tally_of(const perhaps_filter *f)
 {
-    return (struct tally *)(void *)f->body;
+    return (struct tally *)(void *)f->body.bytes;
 }
 
 #endif

@@ -43,7 +43,7 @@ static perhaps_filter *newest(const perhaps_filter *f)
 
 static struct clock *clock_of(const perhaps_filter *f)
 {
-    return (struct clock *)(void *)f->body;
+    return (struct clock *)(void *)f->body.bytes;
 }
 
 /* ---- Plan ------------------------------------------------------------------------------ */

@@ -141,7 +141,7 @@ int check_begin(perhaps_filter *f)
         return PERHAPS_ERR_MEMORY;
     f->checked->count = count;
     f->guard = &guard;
-    f->loops.contains_one = NULL; /* so that calls for one key go through the guard, too */
+    filter_bind(f);
     return 0;
 }
 

@@ -73,7 +73,7 @@ static int map_bodies(struct reading *r)
                                    .release = release_mapping };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
-        r->made[i]->body = f->mapping.file + r->sections[i].body_offset;
+        r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
     const uint8_t *table = f->mapping.file + h->table_offset;
     bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;

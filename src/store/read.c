@@ -73,7 +73,7 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
     uint64_t end = offset + f->geometry.body_nbytes;
     end = end < at + nbytes ? end : at + nbytes;
     if (from < end)
-        memcpy(f->body + (from - offset), bytes + (from - at), end - from);
+        memcpy(f->body.bytes + (from - offset), bytes + (from - at), end - from);
 }
 
 /* Reads the pages, copies their bytes to the bodies, and computes their checksum table. */
@@ -146,7 +146,7 @@ static int make_section(struct reading *r, uint32_t number)
         return error;
     f->own_counters = s->counters;
     f->read_only = mode == PERHAPS_MODE_READ;
-    f->is_fixed |= f->read_only;
+    filter_bind(f);
     r->made[number] = f;
     if (number == 0)
         return 0;

@@ -1,7 +1,7 @@
 /* each_cpu.h - compiles the file LOOPS once for each instruction set.
  *
- * A .c file defines LOOPS, the name of a file of loops, and includes this one.  In LOOPS,
- * FOR_CPU(name) stands for another name in each instruction set: name_scalar, name_avx2, ...
+ * A .c file defines LOOPS, the path of a file of loops from here, and includes this one.  In
+ * LOOPS, FOR_CPU(name) stands for another name in each instruction set: name_scalar, name_avx2.
  * CPU_HAS_AVX2 and so on are 1 if its instructions may be used.  Then EACH_CPU(ROW) lists
  * ROW(scalar), ROW(avx2), ... in the order of enum cpu, to fill a table.  Pragmas tell the
  * compiler which instructions a function may use, so that no file needs flags of its own. */

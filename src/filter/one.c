@@ -1,0 +1,257 @@
+/* one.c - the calls for one key.
+ *
+ * A call waits for memory, and meanwhile the CPU executes later calls, as far as it can look
+ * ahead: a few hundred instructions.  So the fewer instructions a call takes, the more calls
+ * overlap.  A call is two jumps: perhaps_contains() jumps to the function for the filter's
+ * hash, which hashes the key and jumps to the kind's loop for one key.  Nobody saves a register
+ * on the way.  Whatever else there may be to do (another length, a guard, other writers, no
+ * room) is done by a function of its own that is not inlined. */
+#include "../base/compiler.h"
+#include "counters.h"
+
+/* ---- The long way ------------------------------------------------------------------------ */
+
+int filter_may_change(const perhaps_filter *f)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
+}
+
+int filter_may_add(const perhaps_filter *f)
+{
+    return f->kind->add ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
+}
+
+/* Hashes a key, or notes why it cannot be hashed.  Returns whether it was hashed. */
+static bool hash_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                     struct perhaps_prepared *prepared)
+{
+    struct keyhash hash = { 0 };
+    bool hashed = hasher_one(&f->hasher, key, key_nbytes, &hash);
+    prepared->place = hash.place;
+    prepared->mark = hash.mark;
+    prepared->error = hashed ? 0 : f->hasher.ready ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_SECRET;
+    return hashed;
+}
+
+static ALWAYS_INLINE void store_prepared(struct perhaps_prepared *prepared, struct keyhash hash)
+{
+    *prepared = (struct perhaps_prepared){ .place = hash.place, .mark = hash.mark };
+}
+
+static struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
+{
+    return (struct keyhash){ .place = prepared->place, .mark = prepared->mark };
+}
+
+/* Asks for a key that may not have been hashed.  Without the secret: perhaps.  A key of a length
+ * that the hash refuses was never added. */
+static NOINLINE bool contains_prepared(const perhaps_filter *f,
+                                       const struct perhaps_prepared *prepared)
+{
+    struct keyhash hash = keyhash_of(prepared);
+    bool answer;
+    if (prepared->error)
+        return prepared->error == PERHAPS_ERR_SECRET;
+    if (f->loops.contains_one)
+        return f->loops.contains_one(&f->body, hash);
+    return filter_contains_hashed(f, &hash, &hash, 1, &answer) != 0;
+}
+
+/* Adds a key that may not have been hashed. */
+static NOINLINE int add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared,
+                                 bool unless_present, bool *was_present)
+{
+    struct keyhash hash = keyhash_of(prepared);
+    size_t done;
+    int error = filter_may_add(f);
+    *was_present = false;
+    if (error || prepared->error)
+        return error ? error : prepared->error;
+    return filter_add_keys(f, &hash, &hash, 1, unless_present, was_present, &done);
+}
+
+static NOINLINE bool contains_any(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct perhaps_prepared prepared;
+    hash_any(f, key, key_nbytes, &prepared);
+    return contains_prepared(f, &prepared);
+}
+
+static NOINLINE int add_any(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct perhaps_prepared prepared;
+    bool was_present;
+    hash_any(f, key, key_nbytes, &prepared);
+    return add_prepared(f, &prepared, false, &was_present);
+}
+
+static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                                 struct perhaps_prepared *prepared)
+{
+    if (!hash_any(f, key, key_nbytes, prepared))
+        return;
+    struct keyhash hash = keyhash_of(prepared);
+    f->kind->prefetch(f, &hash, 1);
+}
+
+/* ---- The short way ----------------------------------------------------------------------- */
+
+/* Defines contains_NAME, add_NAME and prepare_NAME.  They hash a key by hash() if it 'fits', and
+ * otherwise jump to the functions of another name. */
+#define CALLS(name, hash, fits, otherwise)                                                     \
+    static NOINLINE bool contains_##name(const perhaps_filter *f, const void *key,             \
+                                         size_t nbytes)                                        \
+    {                                                                                          \
+        if (!(fits))                                                                           \
+            return contains_##otherwise(f, key, nbytes);                                       \
+        return f->loops.contains_one(&f->body, hash(&f->hasher, key, nbytes));                 \
+    }                                                                                          \
+    static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
+    {                                                                                          \
+        struct counters *counters = f->counters;                                               \
+        if (!(fits) || counters->keys >= f->room_until)                                        \
+            return add_##otherwise(f, key, nbytes);                                            \
+        return f->loops.add_one(&f->body, hash(&f->hasher, key, nbytes), counters);            \
+    }                                                                                          \
+    static NOINLINE void prepare_##name(const perhaps_filter *f, const void *key,              \
+                                        size_t nbytes, struct perhaps_prepared *prepared)      \
+    {                                                                                          \
+        if (!(fits)) {                                                                         \
+            prepare_##otherwise(f, key, nbytes, prepared);                                     \
+            return;                                                                            \
+        }                                                                                      \
+        store_prepared(prepared, hash(&f->hasher, key, nbytes));                               \
+        f->loops.prefetch(&f->body, (const void *)prepared, 1);                                \
+    }
+
+/* XXH3 has a function of its own for keys of up to 16 bytes; longer ones take a stack frame. */
+CALLS(strings, hash_xxh3, true, any)
+CALLS(short_strings, hash_xxh3, nbytes <= 16, strings)
+CALLS(integers, hash_xxh3, nbytes == 8, short_strings)
+CALLS(strings_64, hash_xxh3_64, true, any)
+CALLS(short_strings_64, hash_xxh3_64, nbytes <= 16, strings_64)
+CALLS(hashes, hash_none, nbytes == PERHAPS_HASH_NBYTES, any)
+CALLS(hashes_64, hash_none_64, nbytes == sizeof(uint64_t), any)
+
+/* Integers under xxh3-64, the usual case: the loops hash them. */
+
+static bool contains_integers_64(const perhaps_filter *f, const void *key, size_t nbytes)
+{
+    if (nbytes != sizeof(uint64_t))
+        return contains_short_strings_64(f, key, nbytes);
+    return f->loops.contains_integer(&f->body, load64(key));
+}
+
+static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
+{
+    struct counters *counters = f->counters;
+    if (nbytes != sizeof(uint64_t) || counters->keys >= f->room_until)
+        return add_short_strings_64(f, key, nbytes);
+    return f->loops.add_integer(&f->body, load64(key), counters);
+}
+
+static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t nbytes,
+                                struct perhaps_prepared *prepared)
+{
+    if (nbytes != sizeof(uint64_t)) {
+        prepare_short_strings_64(f, key, nbytes, prepared);
+        return;
+    }
+    store_prepared(prepared, hash_xxh3_64(&f->hasher, key, sizeof(uint64_t)));
+    f->loops.prefetch(&f->body, (const void *)prepared, 1);
+}
+
+#define CALLS_ROW(name)                                                                        \
+    {                                                                                          \
+        contains_##name, add_##name, prepare_##name                                            \
+    }
+static const struct calls short_calls[PERHAPS_HASH_COUNT] = {
+    [PERHAPS_HASH_XXH3] = CALLS_ROW(integers),
+    [PERHAPS_HASH_XXH3_64] = CALLS_ROW(integers_64),
+    [PERHAPS_HASH_NONE] = CALLS_ROW(hashes),
+    [PERHAPS_HASH_NONE_64] = CALLS_ROW(hashes_64),
+};
+
+void filter_bind(perhaps_filter *f)
+{
+    const struct calls *calls = &short_calls[f->hasher.id];
+    memcpy(f->body.field, f->geometry.field, sizeof f->body.field);
+    f->body.flip = f->hasher.flip;
+    if (f->kind->bind)
+        f->kind->bind(f);
+    if (f->guard)
+        f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
+    f->calls = (struct calls){ contains_any, add_any, prepare_any };
+    if (!calls->contains)
+        return;
+    f->calls.prepare = calls->prepare;
+    if (f->loops.contains_one)
+        f->calls.contains = calls->contains;
+    if (f->loops.add_one && !f->shared && !f->read_only)
+        f->calls.add = calls->add;
+}
+
+/* ---- The public calls -------------------------------------------------------------------- */
+
+bool perhaps_contains(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    return f->calls.contains(f, key, key_nbytes);
+}
+
+int perhaps_add(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    return f->calls.add(f, key, key_nbytes);
+}
+
+void perhaps_prepare(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                     struct perhaps_prepared *prepared)
+{
+    f->calls.prepare(f, key, key_nbytes, prepared);
+}
+
+bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_prepared *prepared)
+{
+    if (!f->loops.contains_one || prepared->error)
+        return contains_prepared(f, prepared);
+    return f->loops.contains_one(&f->body, keyhash_of(prepared));
+}
+
+/* Returns whether the loop for one key may add now: nobody else writes, and there is room
+ * without a look at the fpr. */
+static inline bool may_add_at_once(const perhaps_filter *f)
+{
+    return f->loops.add_one && !f->shared && !f->read_only && f->counters->keys < f->room_until;
+}
+
+int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
+{
+    bool was_present;
+    if (!may_add_at_once(f) || prepared->error)
+        return add_prepared(f, prepared, false, &was_present);
+    return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+}
+
+/* A kind that stores no copies tells by its count of keys whether it has stored one. */
+int perhaps_add_unless_present_prepared(perhaps_filter *f,
+                                        const struct perhaps_prepared *prepared,
+                                        bool *was_present)
+{
+    bool answer;
+    was_present = was_present ? was_present : &answer;
+    if (f->removes || !may_add_at_once(f) || prepared->error)
+        return add_prepared(f, prepared, true, was_present);
+    uint64_t before = f->counters->keys;
+    int error = f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+    *was_present = f->counters->keys == before;
+    return error;
+}
+
+int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nbytes,
+                               bool *was_present)
+{
+    struct perhaps_prepared prepared;
+    hash_any(f, key, key_nbytes, &prepared);
+    return perhaps_add_unless_present_prepared(f, &prepared, was_present);
+}
