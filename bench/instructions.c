@@ -51,6 +51,26 @@ INLINED int each_key(const struct work *work,
     return sum;
 }
 
+INLINED int each_prepared(const struct work *work,
+                          int (*call)(perhaps_filter *filter,
+                                      const struct perhaps_prepared *prepared))
+{
+    enum { AHEAD = 16 };
+    const struct work w = *work;
+    const char *key = w.keys.packed, *end = key + KEYS * w.keys.key_nbytes;
+    struct perhaps_prepared ring[AHEAD];
+    int sum = 0;
+    for (size_t i = 0; i < AHEAD; i++, key += w.keys.key_nbytes)
+        perhaps_prepare(w.filter, key, w.keys.key_nbytes, &ring[i]);
+    for (size_t i = 0; key < end; i++, key += w.keys.key_nbytes) {
+        sum += call(w.filter, &ring[i % AHEAD]);
+        perhaps_prepare(w.filter, key, w.keys.key_nbytes, &ring[i % AHEAD]);
+    }
+    for (size_t i = 0; i < AHEAD; i++)
+        sum += call(w.filter, &ring[i]);
+    return sum;
+}
+
 /* The compiler must believe that this uses its arguments, and may answer anything. */
 static __attribute__((noinline)) int do_nothing(perhaps_filter *filter, const void *key,
                                                 size_t key_nbytes)
@@ -63,6 +83,11 @@ static __attribute__((noinline)) int do_nothing(perhaps_filter *filter, const vo
 INLINED int ask(perhaps_filter *filter, const void *key, size_t key_nbytes)
 {
     return perhaps_contains(filter, key, key_nbytes);
+}
+
+INLINED int ask_prepared(perhaps_filter *filter, const struct perhaps_prepared *prepared)
+{
+    return perhaps_contains_prepared(filter, prepared);
 }
 
 COUNTED counted_nothing(const struct work *work)
@@ -90,6 +115,16 @@ COUNTED counted_add_many(const struct work *work)
     return perhaps_add_many(work->filter, &work->keys, NULL);
 }
 
+COUNTED counted_ask_prepared(const struct work *work)
+{
+    return each_prepared(work, ask_prepared);
+}
+
+COUNTED counted_add_prepared(const struct work *work)
+{
+    return each_prepared(work, perhaps_add_prepared);
+}
+
 /* ---- The tables -------------------------------------------------------------------------- */
 
 /* Which operations a filter has; PRESENT: the keys that it is asked for are in, not absent. */
@@ -99,9 +134,12 @@ enum {
     ASK_MANY = 4,
     ADD_ONE = 8,
     ADD_MANY = 16,
-    PRESENT = 32,
+    ASK_PREPARED = 32,
+    ADD_PREPARED = 64,
+    PRESENT = 128,
     ASKS = ASK_ONE | ASK_MANY,
     ADDS = ADD_ONE | ADD_MANY,
+    PREPARED = ASK_PREPARED | ADD_PREPARED,
 };
 
 static const struct counted {
@@ -109,13 +147,20 @@ static const struct counted {
     unsigned bit;
     int (*run)(const struct work *work);
 } counted[] = {
-    { "ask-one", NOTHING, counted_nothing },    { "ask-one", ASK_ONE, counted_ask_one },
-    { "ask-many", ASK_MANY, counted_ask_many }, { "add-one", ADD_ONE, counted_add_one },
+    { "ask-one", NOTHING, counted_nothing },
+    { "ask-one", ASK_ONE, counted_ask_one },
+    { "ask-many", ASK_MANY, counted_ask_many },
+    { "add-one", ADD_ONE, counted_add_one },
     { "add-many", ADD_MANY, counted_add_many },
+    { "ask-one", ASK_PREPARED, counted_ask_prepared },
+    { "add-one", ADD_PREPARED, counted_add_prepared },
 };
 
-#define XXH3 PERHAPS_HASH_XXH3
-#define NONE PERHAPS_HASH_NONE
+/* What perhaps_create() takes for these filters, unless it is told a seed; and the others. */
+#define XXH3   PERHAPS_HASH_XXH3_64
+#define WIDE   PERHAPS_HASH_XXH3
+#define NONE   PERHAPS_HASH_NONE
+#define NONE64 PERHAPS_HASH_NONE_64
 
 /* A filter holds KEYS keys when it is asked, and after adds, which begin with an empty one: so
  * it is full, unless its capacity is larger.  The library chooses the geometry; 'field' of it
@@ -134,7 +179,10 @@ static const struct row {
     { "empty-function", NOTHING, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
     { "blocked-1%", ASKS | ADDS, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
     { "blocked-1e-6", ASKS | ADDS, 8, "blocked", KEYS, 1e-6, XXH3, "parts", 2 },
-    { "hashed-already", ASKS | ADDS, 16, "blocked", KEYS, 0.01, NONE, "parts", 1 },
+    { "prepared", PREPARED, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "hash-of-128-bits", ASKS | ADDS, 8, "blocked", KEYS, 0.01, WIDE, "parts", 1 },
+    { "hashed-128-bits", ASKS | ADDS, 16, "blocked", KEYS, 0.01, NONE, "parts", 1 },
+    { "hashed-64-bits", ASKS | ADDS, 8, "blocked", KEYS, 0.01, NONE64, "parts", 1 },
     { "counting-1%", ASKS | ADDS, 8, "counting", KEYS, 0.01, XXH3, "parts", 1 },
     { "cuckoo-half-full", ASKS | ADDS, 8, "cuckoo", 2 * KEYS, 1.5e-4, XXH3, "fingerprint_bits",
       16 },
@@ -184,7 +232,7 @@ static void run(const struct row *row, const struct counted *operation, const ch
     struct key_buffer buffer = key_buffer_open(row->key_nbytes, KEYS);
     struct work work = { .filter = create(row),
                          .answers = allocate_zeroed(KEYS, sizeof(bool)) };
-    bool adds = operation->bit & ADDS, present = row->operations & PRESENT;
+    bool adds = operation->bit & (ADDS | ADD_PREPARED), present = row->operations & PRESENT;
     if (!adds)
         fill(work.filter, row->key_nbytes);
     work.keys = adds || present ? keys_added(&buffer, 0, KEYS) : keys_absent(&buffer, 0, KEYS);
