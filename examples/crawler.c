@@ -1,6 +1,7 @@
 /* crawler.c - a web crawler that keeps a filter of the URLs that it has met, not the URLs.
  * The web is made up: each page links to eight others.
- * Shows: perhaps_add_unless_present(), which asks and adds in one call; what false positives
+ * Shows: perhaps_prepare(), which sends for memory before it is needed;
+ * perhaps_add_unless_present_prepared(), which asks and adds in one call; what false positives
  * cost here: pages that are skipped, although they were never fetched.
  * Run: build/examples/crawler   (returns 0 if none was fetched twice and few were skipped) */
 #include <perhaps.h>
@@ -26,25 +27,35 @@ static uint32_t link_of(uint32_t page, uint32_t link)
     return (uint32_t)((x ^ x >> 32) % PAGES);
 }
 
-/* Puts a page into the frontier unless its URL was perhaps met before. */
-static int meet(struct crawl *crawl, uint32_t page)
+/* Hashes the URL of a page, and sends for the memory where the filter will look for it. */
+static void prepare(const struct crawl *crawl, uint32_t page, struct perhaps_prepared *prepared)
 {
     char url[64];
-    bool met_before;
     int length = snprintf(url, sizeof url, "https://example.org/page/%u.html", page);
-    int error = perhaps_add_unless_present(crawl->met, url, (size_t)length, &met_before);
+    perhaps_prepare(crawl->met, url, (size_t)length, prepared);
+}
+
+/* Puts a page into the frontier unless its URL was perhaps met before. */
+static int meet(struct crawl *crawl, uint32_t page, const struct perhaps_prepared *prepared)
+{
+    bool met_before;
+    int error = perhaps_add_unless_present_prepared(crawl->met, prepared, &met_before);
     if (!error && !met_before)
         crawl->frontier[crawl->nfrontier++] = page;
     return error;
 }
 
-/* "Fetches" a page and follows its links. */
+/* "Fetches" a page and follows its links.  All of them are prepared first, so that the memory
+ * for one comes while others are prepared. */
 static int fetch(struct crawl *crawl, uint32_t page)
 {
+    struct perhaps_prepared prepared[LINKS];
     int error = 0;
     crawl->fetched_twice += crawl->fetches[page]++ > 0;
+    for (uint32_t link = 0; link < LINKS; link++)
+        prepare(crawl, link_of(page, link), &prepared[link]);
     for (uint32_t link = 0; link < LINKS && !error; link++)
-        error = meet(crawl, link_of(page, link));
+        error = meet(crawl, link_of(page, link), &prepared[link]);
     return error;
 }
 
@@ -66,7 +77,9 @@ int main(void)
     int error = perhaps_create(&options, &crawl.met);
     if (error || !crawl.frontier || !crawl.fetches)
         return puts("out of memory"), 1;
-    error = meet(&crawl, 0);
+    struct perhaps_prepared first;
+    prepare(&crawl, 0, &first);
+    error = meet(&crawl, 0, &first);
     for (size_t next = 0; next < crawl.nfrontier && !error; next++)
         error = fetch(&crawl, crawl.frontier[next]);
     unsigned skipped = count_skipped(&crawl);

@@ -1,7 +1,8 @@
-// cplusplus_test.cpp - proves that perhaps.h compiles as C++11 and that its functions link from
-// there.  It fails to build when the header takes something that is C only, and fails with the
+// cplusplus_test.cpp - proves that perhaps.h and perhaps_inline.h compile as C++11 and that the
+// functions link from there.  It fails to build when the header takes something that is C only, and fails with the
 // number of the step when a call returns something wrong.
 #include "perhaps.h"
+#include "perhaps_inline.h"
 
 #include <cstdio>
 #include <memory>
@@ -45,6 +46,9 @@ static int run()
         return 2;
     if (perhaps_contains_many(filter.get(), &keys, nullptr) != names.size())
         return 3;
+    perhaps_view view = perhaps_view_of(filter.get());
+    if (perhaps_view_add_integer(&view, 5) || !perhaps_view_contains_integer(&view, 5))
+        return 6;
     return perhaps_remove(filter.get(), names[0].data(), names[0].size()) == PERHAPS_OK ? 0 : 4;
 }
 

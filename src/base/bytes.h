@@ -54,10 +54,9 @@ static inline uint32_t bits_set32(uint32_t word)
 enum { LINE_NBYTES = 64, LINE_WORDS = 16, WORD_NBITS = 32 };
 
 /* Odd multipliers without structure: 2^64 divided by the golden ratio, and the first digits of
- * pi and of e. */
+ * pi.  (perhaps_inline.h has those of e.) */
 #define ODD_GOLDEN UINT64_C(0x9E3779B97F4A7C15)
 #define ODD_PI     UINT64_C(0x243F6A8885A308D3)
-#define ODD_E      UINT64_C(0xB7E151628AED2A6B)
 
 /* Maps a uniform 64-bit number to 0 .. range-1 and returns it.  'range' may be any number, not
  * only a power of two: the result is the upper half of the product (multiply-shift). */

@@ -3,6 +3,7 @@
 #define XXH3_H
 
 #define XXH_INLINE_ALL
+#include <perhaps_inline.h>
 #include <xxhash.h>
 
 #include "bytes.h"
@@ -17,10 +18,10 @@ static ALWAYS_INLINE struct keyhash xxh3_keyhash(const void *key, size_t nbytes,
     return (struct keyhash){ .place = h.low64, .mark = h.high64 };
 }
 
-/* The hash of 128 bits that stands for a uniform one of 64. */
+/* Returns the hash of 128 bits that stands for a uniform one of 64. */
 static ALWAYS_INLINE struct keyhash keyhash_from_64(uint64_t hash)
 {
-    return (struct keyhash){ .place = hash, .mark = hash * ODD_E };
+    return (struct keyhash){ .place = hash, .mark = perhaps_view_mark(hash) };
 }
 
 static ALWAYS_INLINE struct keyhash xxh3_keyhash_64(const void *key, size_t nbytes,
@@ -37,15 +38,10 @@ static inline uint64_t xxh3_flip(uint64_t seed)
            (seed ^ (uint64_t)__builtin_bswap32((uint32_t)seed) << 32);
 }
 
-/* Does what xxh3_keyhash_64() does for a key of 8 bytes.  The steps are those of XXH3 for 4 to
- * 8 bytes: https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md. */
+/* Does what xxh3_keyhash_64() does for a key of 8 bytes. */
 static ALWAYS_INLINE struct keyhash xxh3_keyhash_64_of_8(uint64_t key, uint64_t flip)
 {
-    const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
-    uint64_t h = (key << 32 | key >> 32) ^ flip;
-    h = (h ^ (h << 49 | h >> 15) ^ (h << 24 | h >> 40)) * prime;
-    h = (h ^ ((h >> 35) + 8)) * prime;
-    return keyhash_from_64(h ^ h >> 28);
+    return keyhash_from_64(perhaps_view_hash(key, flip));
 }
 
 #endif

@@ -6,6 +6,8 @@
  * hash, which hashes the key and jumps to the kind's loop for one key.  Nobody saves a register
  * on the way.  Whatever else there may be to do (another length, a guard, other writers, no
  * room) is done by a function of its own that is not inlined. */
+#include <perhaps_inline.h>
+
 #include "../base/compiler.h"
 #include "counters.h"
 
@@ -45,8 +47,8 @@ static struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
     return (struct keyhash){ .place = prepared->place, .mark = prepared->mark };
 }
 
-/* Asks for a key that may not have been hashed.  Without the secret: perhaps.  A key of a length
- * that the hash refuses was never added. */
+/* Asks for a key that may not have been hashed.  Without the secret: perhaps.  A key of a
+ * length that the hash refuses was never added. */
 static NOINLINE bool contains_prepared(const perhaps_filter *f,
                                        const struct perhaps_prepared *prepared)
 {
@@ -98,8 +100,8 @@ static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_
 
 /* ---- The short way ----------------------------------------------------------------------- */
 
-/* Defines contains_NAME, add_NAME and prepare_NAME.  They hash a key by hash() if it 'fits', and
- * otherwise jump to the functions of another name. */
+/* Defines contains_NAME, add_NAME and prepare_NAME.  They hash a key by hash() if it 'fits',
+ * and otherwise jump to the functions of another name. */
 #define CALLS(name, hash, fits, otherwise)                                                     \
     static NOINLINE bool contains_##name(const perhaps_filter *f, const void *key,             \
                                          size_t nbytes)                                        \
@@ -186,7 +188,8 @@ void filter_bind(perhaps_filter *f)
     f->calls = (struct calls){ contains_any, add_any, prepare_any };
     if (!calls->contains)
         return;
-    f->calls.prepare = calls->prepare;
+    if (f->loops.prefetch)
+        f->calls.prepare = calls->prepare;
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
     if (f->loops.add_one && !f->shared && !f->read_only)
@@ -254,4 +257,27 @@ int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nb
     struct perhaps_prepared prepared;
     hash_any(f, key, key_nbytes, &prepared);
     return perhaps_add_unless_present_prepared(f, &prepared, was_present);
+}
+
+void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)
+{
+    static const enum perhaps_input inputs[PERHAPS_HASH_COUNT] = {
+        [PERHAPS_HASH_XXH3_64] = PERHAPS_INPUT_INTEGER,
+        [PERHAPS_HASH_NONE_64] = PERHAPS_INPUT_HASH64,
+        [PERHAPS_HASH_NONE] = PERHAPS_INPUT_HASH128,
+    };
+    enum perhaps_hash hash = f->hasher.id;
+    bool by_64 = hash == PERHAPS_HASH_XXH3_64 || hash == PERHAPS_HASH_NONE_64;
+    if (version != PERHAPS_VIEW_VERSION || !f->loops.one_line || !f->loops.contains_one ||
+        (!by_64 && hash != PERHAPS_HASH_NONE))
+        return;
+    enum perhaps_input input = inputs[hash];
+    view->nlines[input] = f->body.field[0];
+    view->lines = f->body.bytes;
+    view->rows = f->body.table;
+    view->flip = f->body.flip;
+    if (f->loops.add_one && !f->shared && !f->read_only) {
+        view->keys = &f->counters->keys;
+        view->keys_until[input] = &f->room_until;
+    }
 }

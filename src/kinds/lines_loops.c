@@ -132,7 +132,7 @@ static void several_prefetch(const struct body *b, const struct keyhash *keys, s
 
 #define ONE_LINE_ROW(cpu)                                                                      \
     {                                                                                          \
-        .prefetch = blocked_prefetch, .contains = blocked_contains_##cpu,                      \
+        .one_line = true, .prefetch = blocked_prefetch, .contains = blocked_contains_##cpu,    \
         .add = blocked_add_##cpu, .contains_one = blocked_contains_one_##cpu,                  \
         .contains_integer = blocked_contains_integer_##cpu, .add_one = blocked_add_one_##cpu,  \
         .add_integer = blocked_add_integer_##cpu,                                              \

@@ -1,0 +1,253 @@
+/* perhaps_inline.h - asks and adds without a call, for programs that are compiled against the
+ * library.
+ *
+ *   struct perhaps_view view = perhaps_view_of(filter);
+ *   if (perhaps_view_contains_integer(&view, key)) ...
+ *
+ * A view tells where the parts of a filter lie.  Through it the compiler puts the questions
+ * into the caller's own loop, which takes half of the instructions of a call.  The view of a
+ * filter that has no such way (another kind, hash or CPU, several cache lines a key, shared, a
+ * file that is checked) gives the same answers by calls.  So does everything here unless it is
+ * compiled for AVX2: cc -mavx2 -mbmi2, or -march=x86-64-v3.
+ *
+ * A view stays valid until the filter is freed or another one is merged into it.  It may be
+ * copied.  What may run at the same time is as with the calls. */
+#ifndef PERHAPS_INLINE_H
+#define PERHAPS_INLINE_H
+
+#include "perhaps.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the keys are. */
+enum perhaps_input {
+    PERHAPS_INPUT_INTEGER, /* 8 bytes, to be hashed; the hash of the filter is xxh3-64 */
+    PERHAPS_INPUT_HASH64,  /* ready hashes of 8 bytes: none-64 */
+    PERHAPS_INPUT_HASH128, /* ready hashes of 16 bytes: none */
+    PERHAPS_INPUT_COUNT,
+};
+
+/* Which layout of struct perhaps_view this header knows.  A library that has another one fills
+ * in a view that makes calls. */
+#define PERHAPS_VIEW_VERSION 1
+
+/* Its members belong to the functions below. */
+struct perhaps_view {
+    perhaps_filter *filter;
+    uint64_t nlines[PERHAPS_INPUT_COUNT]; /* 0: keys of this input take the calls */
+    uint8_t *lines;                       /* nlines of 16 words of 32 bits */
+    const uint8_t *rows;                  /* 128 rows of 64 bytes, one for each walk */
+    uint64_t flip;
+    uint64_t *keys; /* how many there are */
+
+    /* With so many keys or more an add is a call: *keys_until[input]. */
+    const uint64_t *keys_until[PERHAPS_INPUT_COUNT];
+};
+
+/* Fills in a view that makes calls, so that it makes fewer.  Leaves it as it is if the filter
+ * has no such way, or if 'version' is not the library's. */
+PERHAPS_API void perhaps_view_fill(perhaps_filter *filter, unsigned version,
+                                   struct perhaps_view *view);
+
+/* Returns the view of a filter. */
+static inline struct perhaps_view perhaps_view_of(perhaps_filter *filter)
+{
+    static uint64_t never;
+    struct perhaps_view view = {
+        filter, { 0, 0, 0 }, NULL, NULL, 0, &never, { &never, &never, &never }
+    };
+    perhaps_view_fill(filter, PERHAPS_VIEW_VERSION, &view);
+    return view;
+}
+
+/* ---- What is inlined --------------------------------------------------------------- */
+
+/* Returns the hash of an integer by XXH3-64.  The steps are those for 4 to 8 bytes:
+ * https://github.com/Cyan4973/xxHash, doc/xxhash_spec.md. */
+static inline uint64_t perhaps_view_hash(uint64_t key, uint64_t flip)
+{
+    const uint64_t prime = UINT64_C(0x9FB21C651E98DF25);
+    uint64_t h = (key << 32 | key >> 32) ^ flip;
+    h = (h ^ (h << 49 | h >> 15) ^ (h << 24 | h >> 40)) * prime;
+    h = (h ^ ((h >> 35) + 8)) * prime;
+    return h ^ h >> 28;
+}
+
+/* Returns the second half of a hash that has only 64 bits.  The number is an odd one without
+ * structure: the first digits of e. */
+static inline uint64_t perhaps_view_mark(uint64_t hash)
+{
+    return hash * UINT64_C(0xB7E151628AED2A6B);
+}
+
+#if defined(__AVX2__)
+
+/* Where a key lies: its line, and for each word of it a constant that gives the key's bit.  The
+ * lowest bit of a constant tells whether the key has a bit in that word. */
+struct perhaps_view_place {
+    __m256i *line;
+    const __m256i *row;  /* the constants */
+    __m256i shift, more; /* by how many bits the bits in the two halves are shifted */
+};
+
+/* From here on the compiler takes what the pointer points to for changed.  So it reads it again
+ * as an operand, which takes fewer instructions than to keep it in a register. */
+#define PERHAPS_VIEW_AGAIN(pointer) __asm__("" : "+r"(pointer))
+
+/* Returns a one in each lane; they stand behind the rows. */
+static inline __m256i perhaps_view_ones(const struct perhaps_view *view)
+{
+    return *(const __m256i *)(const void *)(view->rows + 128 * 64);
+}
+
+static inline struct perhaps_view_place perhaps_view_find(const struct perhaps_view *view,
+                                                          enum perhaps_input input,
+                                                          uint64_t place, uint64_t mark)
+{
+    __extension__ typedef unsigned __int128 product;
+    struct perhaps_view_place p;
+    uint64_t number = (uint64_t)((product)place * view->nlines[input] >> 64);
+    __m256i factor = _mm256_permutevar8x32_epi32(
+        _mm256_castsi128_si256(_mm_cvtsi64_si128((long long)mark)), perhaps_view_ones(view));
+    p.line = (__m256i *)(void *)(view->lines + number * 64);
+    p.row = (const __m256i *)(const void *)(view->rows + ((uint32_t)mark >> 25) * 64);
+    p.shift = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[0], factor), 27);
+    p.more = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[1], factor), 27);
+    PERHAPS_VIEW_AGAIN(p.row);
+    return p;
+}
+
+static inline bool perhaps_view_has(const struct perhaps_view *view, enum perhaps_input input,
+                                    uint64_t place, uint64_t mark)
+{
+    struct perhaps_view_place p = perhaps_view_find(view, input, place, mark);
+    __m256i low = _mm256_andnot_si256(_mm256_srlv_epi32(p.line[0], p.shift), p.row[0]);
+    __m256i high = _mm256_andnot_si256(_mm256_srlv_epi32(p.line[1], p.more), p.row[1]);
+    return _mm256_testz_si256(_mm256_or_si256(low, high), perhaps_view_ones(view));
+}
+
+static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps_input input,
+                                   uint64_t place, uint64_t mark)
+{
+    struct perhaps_view_place p = perhaps_view_find(view, input, place, mark);
+    const __m256i ones = perhaps_view_ones(view);
+    __m256i low = _mm256_sllv_epi32(_mm256_and_si256(p.row[0], ones), p.shift);
+    __m256i high = _mm256_sllv_epi32(_mm256_and_si256(p.row[1], ones), p.more);
+    low = _mm256_or_si256(low, p.line[0]);
+    high = _mm256_or_si256(high, p.line[1]);
+    PERHAPS_VIEW_AGAIN(p.line);
+    __m256i news =
+        _mm256_or_si256(_mm256_xor_si256(low, p.line[0]), _mm256_xor_si256(high, p.line[1]));
+    p.line[0] = low;
+    p.line[1] = high;
+    *view->keys += !_mm256_testz_si256(news, news);
+    return 0;
+}
+
+#else
+
+/* Are never called. */
+static inline bool perhaps_view_has(const struct perhaps_view *view, enum perhaps_input input,
+                                    uint64_t place, uint64_t mark)
+{
+    (void)view, (void)input, (void)place, (void)mark;
+    return true;
+}
+
+static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps_input input,
+                                   uint64_t place, uint64_t mark)
+{
+    (void)view, (void)input, (void)place, (void)mark;
+    return PERHAPS_ERR_UNSUPPORTED;
+}
+
+#endif
+
+/* Ask and add by a call for a key of 8 or 16 bytes.  They are cold and take the key by value,
+ * so that it can stay in registers where no call is made. */
+static __attribute__((noinline, cold, unused)) bool
+perhaps_view_ask_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, size_t nbytes)
+{
+    const uint64_t key[2] = { first, last };
+    return perhaps_contains(filter, key, nbytes);
+}
+
+static __attribute__((noinline, cold, unused)) int
+perhaps_view_add_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, size_t nbytes)
+{
+    const uint64_t key[2] = { first, last };
+    return perhaps_add(filter, key, nbytes);
+}
+
+#if defined(__AVX2__)
+#define PERHAPS_VIEW_CAN_ASK(input) __builtin_expect(view->nlines[input] != 0, 1)
+#define PERHAPS_VIEW_CAN_ADD(input) __builtin_expect(*view->keys < *view->keys_until[input], 1)
+#else
+#define PERHAPS_VIEW_CAN_ASK(input) 0
+#define PERHAPS_VIEW_CAN_ADD(input) 0
+#endif
+
+/* ---- Ask and add ------------------------------------------------------------------- */
+
+/* Do what perhaps_contains() and perhaps_add() do for a key of 8 bytes, which is an integer of
+ * this machine. */
+static inline bool perhaps_view_contains_integer(const struct perhaps_view *view, uint64_t key)
+{
+    uint64_t hash = perhaps_view_hash(key, view->flip);
+    if (!PERHAPS_VIEW_CAN_ASK(PERHAPS_INPUT_INTEGER))
+        return perhaps_view_ask_slowly(view->filter, key, 0, 8);
+    return perhaps_view_has(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
+}
+
+static inline int perhaps_view_add_integer(const struct perhaps_view *view, uint64_t key)
+{
+    uint64_t hash = perhaps_view_hash(key, view->flip);
+    if (!PERHAPS_VIEW_CAN_ADD(PERHAPS_INPUT_INTEGER))
+        return perhaps_view_add_slowly(view->filter, key, 0, 8);
+    return perhaps_view_set(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
+}
+
+/* The same for a ready hash of 8 bytes, in a filter of the hash none-64. */
+static inline bool perhaps_view_contains_hash64(const struct perhaps_view *view, uint64_t hash)
+{
+    if (!PERHAPS_VIEW_CAN_ASK(PERHAPS_INPUT_HASH64))
+        return perhaps_view_ask_slowly(view->filter, hash, 0, 8);
+    return perhaps_view_has(view, PERHAPS_INPUT_HASH64, hash, perhaps_view_mark(hash));
+}
+
+static inline int perhaps_view_add_hash64(const struct perhaps_view *view, uint64_t hash)
+{
+    if (!PERHAPS_VIEW_CAN_ADD(PERHAPS_INPUT_HASH64))
+        return perhaps_view_add_slowly(view->filter, hash, 0, 8);
+    return perhaps_view_set(view, PERHAPS_INPUT_HASH64, hash, perhaps_view_mark(hash));
+}
+
+/* The same for a ready hash of 16 bytes, in a filter of the hash none: its first 8 bytes and
+ * its last. */
+static inline bool perhaps_view_contains_hash128(const struct perhaps_view *view,
+                                                 uint64_t first, uint64_t last)
+{
+    if (!PERHAPS_VIEW_CAN_ASK(PERHAPS_INPUT_HASH128))
+        return perhaps_view_ask_slowly(view->filter, first, last, 16);
+    return perhaps_view_has(view, PERHAPS_INPUT_HASH128, first, last);
+}
+
+static inline int perhaps_view_add_hash128(const struct perhaps_view *view, uint64_t first,
+                                           uint64_t last)
+{
+    if (!PERHAPS_VIEW_CAN_ADD(PERHAPS_INPUT_HASH128))
+        return perhaps_view_add_slowly(view->filter, first, last, 16);
+    return perhaps_view_set(view, PERHAPS_INPUT_HASH128, first, last);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
