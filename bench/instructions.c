@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "instructions.h"
 
 enum { KEYS = 65536 };
 
@@ -23,13 +24,6 @@ static void stop_on(int error)
 }
 
 /* ---- What is counted --------------------------------------------------------------------- */
-
-/* What an operation works with. */
-struct work {
-    perhaps_filter *filter;
-    struct perhaps_keys keys;
-    bool *answers;
-};
 
 /* A function whose instructions are counted: the loop of a caller, and all that it calls.
  * instructions.sh knows these by the beginning of their names, and that perhaps_free() is
@@ -137,9 +131,16 @@ enum {
     ASK_PREPARED = 32,
     ADD_PREPARED = 64,
     PRESENT = 128,
+    ASK_INLINE = 256,
+    ADD_INLINE = 512,
+    ASK_INLINE_HASHED = 1024,
+    ADD_INLINE_HASHED = 2048,
     ASKS = ASK_ONE | ASK_MANY,
     ADDS = ADD_ONE | ADD_MANY,
     PREPARED = ASK_PREPARED | ADD_PREPARED,
+    INLINE = ASK_INLINE | ADD_INLINE,
+    INLINE_HASHED = ASK_INLINE_HASHED | ADD_INLINE_HASHED,
+    ADDING = ADDS | ADD_PREPARED | ADD_INLINE | ADD_INLINE_HASHED,
 };
 
 static const struct counted {
@@ -154,6 +155,10 @@ static const struct counted {
     { "add-many", ADD_MANY, counted_add_many },
     { "ask-one", ASK_PREPARED, counted_ask_prepared },
     { "add-one", ADD_PREPARED, counted_add_prepared },
+    { "ask-one", ASK_INLINE, counted_inline_ask },
+    { "add-one", ADD_INLINE, counted_inline_add },
+    { "ask-one", ASK_INLINE_HASHED, counted_inline_ask_hashed },
+    { "add-one", ADD_INLINE_HASHED, counted_inline_add_hashed },
 };
 
 /* What perhaps_create() takes for these filters, unless it is told a seed; and the others. */
@@ -180,6 +185,8 @@ static const struct row {
     { "blocked-1%", ASKS | ADDS, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
     { "blocked-1e-6", ASKS | ADDS, 8, "blocked", KEYS, 1e-6, XXH3, "parts", 2 },
     { "prepared", PREPARED, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "inline", INLINE, 8, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
+    { "inline-hashed-64-bits", INLINE_HASHED, 8, "blocked", KEYS, 0.01, NONE64, "parts", 1 },
     { "hash-of-128-bits", ASKS | ADDS, 8, "blocked", KEYS, 0.01, WIDE, "parts", 1 },
     { "hashed-128-bits", ASKS | ADDS, 16, "blocked", KEYS, 0.01, NONE, "parts", 1 },
     { "hashed-64-bits", ASKS | ADDS, 8, "blocked", KEYS, 0.01, NONE64, "parts", 1 },
@@ -232,7 +239,7 @@ static void run(const struct row *row, const struct counted *operation, const ch
     struct key_buffer buffer = key_buffer_open(row->key_nbytes, KEYS);
     struct work work = { .filter = create(row),
                          .answers = allocate_zeroed(KEYS, sizeof(bool)) };
-    bool adds = operation->bit & (ADDS | ADD_PREPARED), present = row->operations & PRESENT;
+    bool adds = operation->bit & ADDING, present = row->operations & PRESENT;
     if (!adds)
         fill(work.filter, row->key_nbytes);
     work.keys = adds || present ? keys_added(&buffer, 0, KEYS) : keys_absent(&buffer, 0, KEYS);

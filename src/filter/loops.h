@@ -41,8 +41,8 @@ struct counters {
 /* The loops of one kind for one instruction set.  'contains' and 'add' return how many answers
  * are true.  The _one forms must take few instructions, so that the CPU can overlap the memory
  * accesses of several calls.  The _integer forms are for keys of 8 bytes under the hash
- * xxh3-64: they hash the key, too, by the instructions of this CPU; CONTAINS_INTEGER() and ADD_INTEGER()
- * make them. */
+ * xxh3-64: they hash the key, too, by the instructions of this CPU.  CONTAINS_INTEGER() and
+ * ADD_INTEGER() make them. */
 struct loops {
     bool one_line; /* field[0] lines of 64 bytes, one for each key: perhaps_inline.h */
     void (*prefetch)(const struct body *b, const struct keyhash *keys, size_t n);

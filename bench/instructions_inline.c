@@ -1,0 +1,22 @@
+/* instructions_inline.c - the operations of perhaps-instructions that make no calls. */
+#include "instructions.h"
+
+#include <perhaps_inline.h>
+
+/* Defines an operation: it goes over all keys by a function of a view, which becomes a part of
+ * the loop. */
+#define OPERATION(name, function)                                                              \
+    int name(const struct work *work)                                                          \
+    {                                                                                          \
+        struct perhaps_view view = perhaps_view_of(work->filter);                              \
+        const uint64_t *key = work->keys.packed, *end = key + work->keys.count;                \
+        int sum = 0;                                                                           \
+        for (; key < end; key++)                                                               \
+            sum += function(&view, *key);                                                      \
+        return sum;                                                                            \
+    }
+
+OPERATION(counted_inline_ask, perhaps_view_contains_integer)
+OPERATION(counted_inline_add, perhaps_view_add_integer)
+OPERATION(counted_inline_ask_hashed, perhaps_view_contains_hash64)
+OPERATION(counted_inline_add_hashed, perhaps_view_add_hash64)
