@@ -286,8 +286,9 @@ TEST(test_lines_are_worth_it)
             check_lines("blocked", capacities[c], rates[r]);
             check_lines("counting", capacities[c], rates[r]);
         }
-    for (double capacity = 1e6; capacity < 1e13; capacity *= 10) {
-        struct perhaps_plan usual = plan_of("blocked", capacity, 1e-4, PERHAPS_PREFER_BALANCED);
+    for (uint64_t capacity = 1000000; capacity < UINT64_C(10000000000000); capacity *= 10) {
+        struct perhaps_plan usual =
+            plan_of("blocked", (double)capacity, 1e-4, PERHAPS_PREFER_BALANCED);
         expect(lines_of(&usual) == 1);
     }
 }
