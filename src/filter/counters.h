@@ -56,4 +56,14 @@ static inline size_t reserve_keys(perhaps_filter *f, size_t n, uint64_t margin)
     return 0;
 }
 
+/* Within this many keys of the limit, keys are added to a shared filter one by one.  Otherwise
+ * one could be refused because of room that other threads have reserved and will not need. */
+enum { SHARED_MARGIN = 4 * BATCH_MOST };
+
+/* Counts a key before it is added to a shared filter.  Returns false near the limit. */
+static inline bool reserve_one(perhaps_filter *f)
+{
+    return reserve_keys(f, 1, SHARED_MARGIN) != 0;
+}
+
 #endif

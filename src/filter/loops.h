@@ -26,6 +26,7 @@
 struct body {
     uint8_t *bytes;
     const void *table;                  /* what the kind computed for its loops; or NULL */
+    void *writers;                      /* those of the filter */
     uint64_t flip;                      /* of the hash: struct hasher */
     uint64_t field[PERHAPS_FIELDS_MAX]; /* the geometry, in the order of its field_names */
 };
@@ -60,6 +61,10 @@ struct loops {
      * the failed add.  Returns what perhaps_add() returns. */
     int (*add_one)(const struct body *b, struct keyhash key, struct counters *counters);
     int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
+
+    /* Adds a key while other threads may add, too.  The caller has counted it: takes it off the
+     * count if it was there before.  Returns 0. */
+    int (*add_one_shared)(const struct body *b, struct keyhash key, struct counters *counters);
 };
 
 /* Defines the _integer forms of a kind from its _one forms, which it inlines. */

@@ -98,10 +98,28 @@ static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_
     f->kind->prefetch(f, &hash, 1);
 }
 
+/* The name that the macros below give it for shared filters. */
+static int add_any_shared(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    return add_any(f, key, key_nbytes);
+}
+
 /* ---- The short way ----------------------------------------------------------------------- */
 
-/* Defines contains_NAME, add_NAME and prepare_NAME.  They hash a key by hash() if it 'fits',
- * and otherwise jump to the functions of another name. */
+/* Defines add_NAME, or add_NAME_shared for shared filters.  It hashes a key if it 'fits' and
+ * there is 'room', and adds it by a loop for one key. */
+#define ADD(name, hash, fits, otherwise, add, room)                                            \
+    static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
+    {                                                                                          \
+        if (!(fits))                                                                           \
+            return add_##otherwise(f, key, nbytes);                                            \
+        if (!(room))                                                                           \
+            return add_any(f, key, nbytes);                                                    \
+        return f->loops.add(&f->body, hash(&f->hasher, key, nbytes), f->counters);             \
+    }
+
+/* Defines contains_NAME, add_NAME, add_NAME_shared and prepare_NAME.  They hash a key by hash()
+ * if it 'fits', and otherwise jump to the functions of another name. */
 #define CALLS(name, hash, fits, otherwise)                                                     \
     static NOINLINE bool contains_##name(const perhaps_filter *f, const void *key,             \
                                          size_t nbytes)                                        \
@@ -110,13 +128,8 @@ static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_
             return contains_##otherwise(f, key, nbytes);                                       \
         return f->loops.contains_one(&f->body, hash(&f->hasher, key, nbytes));                 \
     }                                                                                          \
-    static NOINLINE int add_##name(perhaps_filter *f, const void *key, size_t nbytes)          \
-    {                                                                                          \
-        struct counters *counters = f->counters;                                               \
-        if (!(fits) || counters->keys >= f->room_until)                                        \
-            return add_##otherwise(f, key, nbytes);                                            \
-        return f->loops.add_one(&f->body, hash(&f->hasher, key, nbytes), counters);            \
-    }                                                                                          \
+    ADD(name, hash, fits, otherwise, add_one, f->counters->keys < f->room_until)               \
+    ADD(name##_shared, hash, fits, otherwise##_shared, add_one_shared, reserve_one(f))         \
     static NOINLINE void prepare_##name(const perhaps_filter *f, const void *key,              \
                                         size_t nbytes, struct perhaps_prepared *prepared)      \
     {                                                                                          \
@@ -154,6 +167,9 @@ static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
     return f->loops.add_integer(&f->body, load64(key), counters);
 }
 
+ADD(integers_64_shared, hash_xxh3_64, nbytes == sizeof(uint64_t), short_strings_64_shared,
+    add_one_shared, reserve_one(f))
+
 static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t nbytes,
                                 struct perhaps_prepared *prepared)
 {
@@ -165,11 +181,13 @@ static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t
     f->loops.prefetch(&f->body, (const void *)prepared, 1);
 }
 
+/* [0] is for filters of one writer, [1] for shared ones. */
 #define CALLS_ROW(name)                                                                        \
     {                                                                                          \
-        contains_##name, add_##name, prepare_##name                                            \
+        { contains_##name, add_##name, prepare_##name },                                       \
+            { contains_##name, add_##name##_shared, prepare_##name },                          \
     }
-static const struct calls short_calls[PERHAPS_HASH_COUNT] = {
+static const struct calls short_calls[PERHAPS_HASH_COUNT][2] = {
     [PERHAPS_HASH_XXH3] = CALLS_ROW(integers),
     [PERHAPS_HASH_XXH3_64] = CALLS_ROW(integers_64),
     [PERHAPS_HASH_NONE] = CALLS_ROW(hashes),
@@ -178,9 +196,10 @@ static const struct calls short_calls[PERHAPS_HASH_COUNT] = {
 
 void filter_bind(perhaps_filter *f)
 {
-    const struct calls *calls = &short_calls[f->hasher.id];
+    const struct calls *calls = &short_calls[f->hasher.id][f->shared];
     memcpy(f->body.field, f->geometry.field, sizeof f->body.field);
     f->body.flip = f->hasher.flip;
+    f->body.writers = f->writers;
     if (f->kind->bind)
         f->kind->bind(f);
     if (f->guard)
@@ -192,7 +211,7 @@ void filter_bind(perhaps_filter *f)
         f->calls.prepare = calls->prepare;
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
-    if (f->loops.add_one && !f->shared && !f->read_only)
+    if (!f->read_only && (f->shared ? f->loops.add_one_shared : f->loops.add_one))
         f->calls.add = calls->add;
 }
 
@@ -231,6 +250,8 @@ static inline bool may_add_at_once(const perhaps_filter *f)
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
     bool was_present;
+    if (f->shared && f->loops.add_one_shared && !prepared->error && reserve_one(f))
+        return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
     if (!may_add_at_once(f) || prepared->error)
         return add_prepared(f, prepared, false, &was_present);
     return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../base/compiler.h"
 #include "../base/sizing.h"
 #include "bloom.h"
 #include "kinds.h"
@@ -86,8 +87,12 @@ static void bind(perhaps_filter *f)
 {
     f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
     f->body.table = lines_table(f->geometry.field[LINE_BITS]);
-    if (f->shared && !f->writers)
+    if (f->shared && !f->writers) {
         f->loops.add = blocked_add_atomic;
+        f->loops.add_one_shared = NULL;
+    }
+    if (f->writers)
+        owners_divide(f->writers, f->geometry.field[PART_LINES]);
 }
 
 static size_t writers_nbytes(const struct geometry *g)
@@ -95,23 +100,42 @@ static size_t writers_nbytes(const struct geometry *g)
     return g->field[TOGETHER] ? 0 : sizeof(struct owners); /* atomic adds need no owners */
 }
 
-/* Adds keys in several threads.  Treats each part like a filter of its own, one after the
- * other: a key's lines in different parts lie in different regions, which have different
- * locks. */
+/* Lets all lines of n keys wait.  Lines of different parts may have the same lock. */
+static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
+                                    const struct keyhash *keys, size_t n)
+{
+    unsigned shift = w->owners->shift;
+    for (size_t i = 0; i < n; i++) {
+        struct keyhash key = keys[i];
+        for (uint64_t part = 0; part < parts; part++) {
+            uint64_t line = scale64(key.place, lines);
+            struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
+                                   .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
+            waiting_put(w, line >> shift, found);
+            key = blocked_next_part(key);
+        }
+    }
+}
+
+/* Adds a key, which needs no sorting, in several threads. */
+static void add_alone(perhaps_filter *f, struct keyhash key, bool *answer)
+{
+    struct counters counted = { .keys = 1 };
+    f->loops.add_one_shared(&f->body, key, &counted);
+    *answer = !counted.keys;
+}
+
+/* Adds keys in several threads. */
 static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
-    struct owned_lines lines = { .loops = &blocked_loops[0][f->cpu],
-                                 .body = f->body,
-                                 .times = { .place = 1, .mark = 1 } };
-    bool was_there[BATCH_MOST];
-    memset(answer, true, n);
-    for (uint64_t part = 0; part < f->geometry.field[PARTS]; part++) {
-        owners_add_lines(f->writers, &lines, keys, n, was_there);
-        for (size_t i = 0; i < n; i++)
-            answer[i] &= was_there[i];
-        lines.times = blocked_next_part(lines.times);
-        lines.body.bytes += f->geometry.field[PART_LINES] * LINE_NBYTES;
-    }
+    const uint64_t *field = f->geometry.field;
+    struct waiting w;
+    waiting_begin(&w, f, blocked_add_found[f->cpu], n, answer);
+    if (field[PARTS] == 1)
+        put_lines(&w, field[PART_LINES], 1, keys, n);
+    else
+        put_lines(&w, field[PART_LINES], field[PARTS], keys, n);
+    waiting_end(&w);
 }
 
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
@@ -119,7 +143,10 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    add_sorted(f, keys, n, answer);
+    if (n == 1)
+        add_alone(f, *keys, answer);
+    else
+        add_sorted(f, keys, n, answer);
     *done = n;
     return 0;
 }

@@ -145,6 +145,9 @@ static void bind(perhaps_filter *f)
     f->loops = bloom_loops[f->cpu];
     if (f->shared && !f->writers)
         f->loops.add = bloom_add_atomic;
+    /* regions begin at whole bytes, since two threads must not write one byte */
+    if (f->writers)
+        owners_divide(f->writers, round_up(f->geometry.field[NBITS], 8 * REGIONS));
 }
 
 static size_t writers_nbytes(const struct geometry *g)
@@ -153,12 +156,42 @@ static size_t writers_nbytes(const struct geometry *g)
     return sizeof(struct owners);
 }
 
+/* The upper half of a mark is the number of a bit in its byte. */
+static void add_found(const struct body *b, const struct found *found, size_t n, bool *answer)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint8_t *byte = b->bytes + found[i].offset;
+        unsigned mask = 1U << (found[i].mark >> 32);
+        unsigned before = __atomic_load_n(byte, __ATOMIC_RELAXED);
+        __atomic_store_n(byte, (uint8_t)(before | mask), __ATOMIC_RELAXED);
+        answer[found[i].mark & FOUND_INDEX] &= (before & mask) != 0;
+    }
+}
+
+/* Adds keys in several threads. */
+static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    const uint64_t *field = f->geometry.field;
+    struct waiting w;
+    waiting_begin(&w, f, add_found, n, answer);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = keys[i].place;
+        for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
+            uint64_t bit = scale64(place, field[NBITS]);
+            struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 | i };
+            waiting_put(&w, bit >> w.owners->shift, found);
+            place = bloom_next_place(place, keys[i].mark);
+        }
+    }
+    waiting_end(&w);
+}
+
 static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    owners_add_bits(f->writers, f->body.bytes, f->geometry.field, keys, n, answer);
+    add_sorted(f, keys, n, answer);
     *done = n;
     return 0;
 }

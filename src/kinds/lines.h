@@ -13,6 +13,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/filter.h"
+#include "owners.h"
 
 /* ---- Where the marks of a key lie: part of the file format (doc/FORMAT.md) --------------- */
 
@@ -117,6 +118,10 @@ extern const struct loops counting_loops[CPU_COUNT];
 
 /* The adds and removals of counting filters. */
 extern counting_changer *const counting_change[CPU_COUNT];
+
+/* Adds keys to the lines that were found for them.  (No walk depends on the bits of a mark that
+ * are the index of a key.) */
+extern found_adder *const blocked_add_found[CPU_COUNT];
 
 /* Does what add() of the loops does on bodies that other threads or processes write at the same
  * moment.  A bit is set by an atomic operation, and only if it is clear, since such an

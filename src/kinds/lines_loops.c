@@ -1,4 +1,5 @@
 /* lines_loops.c - the loops of blocked and counting filters, for each instruction set. */
+#include "../base/locks.h"
 #include "lines.h"
 
 /* 16 starts by 8 odd strides. */
@@ -136,6 +137,7 @@ static void several_prefetch(const struct body *b, const struct keyhash *keys, s
         .add = blocked_add_##cpu, .contains_one = blocked_contains_one_##cpu,                  \
         .contains_integer = blocked_contains_integer_##cpu, .add_one = blocked_add_one_##cpu,  \
         .add_integer = blocked_add_integer_##cpu,                                              \
+        .add_one_shared = blocked_add_one_shared_##cpu,                                        \
     }
 #define SEVERAL_ROW(cpu)                                                                       \
     {                                                                                          \
@@ -143,9 +145,13 @@ static void several_prefetch(const struct body *b, const struct keyhash *keys, s
         .add = several_add_##cpu, .contains_one = several_contains_one_##cpu,                  \
         .contains_integer = several_contains_integer_##cpu, .add_one = several_add_one_##cpu,  \
         .add_integer = several_add_integer_##cpu,                                              \
+        .add_one_shared = several_add_one_shared_##cpu,                                        \
     }
 const struct loops blocked_loops[2][CPU_COUNT] = { { EACH_CPU(ONE_LINE_ROW) },
                                                    { EACH_CPU(SEVERAL_ROW) } };
+
+#define FOUND_ROW(cpu) add_found_lines_##cpu
+found_adder *const blocked_add_found[CPU_COUNT] = { EACH_CPU(FOUND_ROW) };
 
 #define COUNTING_ROW(cpu)                                                                      \
     {                                                                                          \

@@ -42,6 +42,10 @@
 #define blocked_contains_integer  FOR_CPU(blocked_contains_integer)
 #define blocked_add_one           FOR_CPU(blocked_add_one)
 #define blocked_add_integer       FOR_CPU(blocked_add_integer)
+#define blocked_add_one_shared    FOR_CPU(blocked_add_one_shared)
+#define add_found_lines           FOR_CPU(add_found_lines)
+#define several_add_one_shared    FOR_CPU(several_add_one_shared)
+#define key_add_shared            FOR_CPU(key_add_shared)
 #define several_contains          FOR_CPU(several_contains)
 #define several_add               FOR_CPU(several_add)
 #define several_contains_one      FOR_CPU(several_contains_one)
@@ -259,6 +263,44 @@ static int blocked_add_one(const struct body *b, struct keyhash key, struct coun
 CONTAINS_INTEGER(blocked_contains_integer, blocked_contains_one)
 ADD_INTEGER(blocked_add_integer, blocked_add_one)
 
+/* Adds a key to its lines, one after the other, each under the lock of its region.  The line is
+ * on its way while the CPU takes the lock. */
+static ALWAYS_INLINE int key_add_shared(const struct body *b, struct line_places at,
+                                        struct keyhash key, struct counters *counters)
+{
+    uint8_t *part = b->bytes;
+    bool all = true;
+    prefetch_lines(b->bytes, at, key);
+    for (uint64_t i = 0; i < at.parts; i++) {
+        uint64_t line = scale64(key.place, at.part_lines);
+        uint8_t *lock = owners_lock(b->writers, line);
+        lock_take(lock);
+        all &= line_add(b, part + line * LINE_NBYTES, key.mark);
+        lock_release(lock);
+        part += at.part_lines * LINE_NBYTES;
+        key = blocked_next_part(key);
+    }
+    if (all)
+        __atomic_fetch_sub(&counters->keys, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+
+static int blocked_add_one_shared(const struct body *b, struct keyhash key,
+                                  struct counters *counters)
+{
+    return key_add_shared(b, places_in_one(b), key, counters);
+}
+
+/* Is a found_adder. */
+static void add_found_lines(const struct body *body, const struct found *found, size_t n,
+                            bool *answer)
+{
+    const struct body b = *body;
+    for (size_t i = 0; i < n; i++)
+        answer[found[i].mark & FOUND_INDEX] &=
+            line_add(&b, b.bytes + found[i].offset, found[i].mark);
+}
+
 static size_t several_contains(const struct body *b, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -284,6 +326,12 @@ static int several_add_one(const struct body *b, struct keyhash key, struct coun
 
 CONTAINS_INTEGER(several_contains_integer, several_contains_one)
 ADD_INTEGER(several_add_integer, several_add_one)
+
+static int several_add_one_shared(const struct body *b, struct keyhash key,
+                                  struct counters *counters)
+{
+    return key_add_shared(b, places_in_parts(b), key, counters);
+}
 
 /* ---- Counting --------------------------------------------------------------------------- */
 

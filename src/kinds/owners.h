@@ -2,38 +2,81 @@
  *
  * A body is divided into regions, each with a lock.  A writer sorts a batch of keys by region.
  * Then it adds the keys of one region after the other, and holds the lock of the region
- * meanwhile, so it can write as if it were alone.  So it takes one lock for dozens of keys.  An
- * atomic operation for every bit would make adds three times slower, and a lock for every line
- * would travel between the caches of the cores most of the time. */
+ * meanwhile, so it can write as if it were alone.  So it takes one lock for a dozen keys or
+ * more.  An atomic operation for every bit would make adds three times slower, and a lock for
+ * every line would travel between the caches of the cores most of the time. */
 #ifndef OWNERS_H
 #define OWNERS_H
 
+#include "../base/compiler.h"
 #include "../filter/filter.h"
 
 enum { REGIONS = 32 };
 
 struct owners {
+    unsigned shift;   /* place >> shift is the region of a place */
+    uint8_t room[60]; /* the locks lie in other cache lines */
     struct {
         uint8_t lock;
         uint8_t room[63]; /* the next lock lies in another cache line */
     } region[REGIONS];
 };
 
-/* A body of field[PART_LINES] lines, where each key has one line: the one that its hash,
- * multiplied by 'times', gives. */
-struct owned_lines {
-    const struct loops *loops; /* for one writer, and one line a key */
-    struct body body;
-    struct keyhash times;
+/* Divides a body of so many places (lines, or bits) into regions, each of whole places. */
+void owners_divide(struct owners *owners, uint64_t range);
+
+/* Returns the lock of the region of a place. */
+static inline uint8_t *owners_lock(struct owners *owners, uint64_t place)
+{
+    return &owners->region[place >> owners->shift].lock;
+}
+
+/* What a key sets in one place. */
+struct found {
+    uint64_t offset; /* where in the body its line or byte begins */
+    uint64_t mark; /* what to set there.  Its lowest bits tell which key of the batch it is. */
 };
 
-/* Adds n keys, at most BATCH_MOST.  Sets answer[i] to whether key i was there before. */
-void owners_add_lines(struct owners *owners, const struct owned_lines *lines,
-                      const struct keyhash *keys, size_t n, bool *answer);
+enum { FOUND_INDEX = BATCH_MOST - 1 };
+_Static_assert((BATCH_MOST & FOUND_INDEX) == 0, "a mask for all indices");
 
-/* Does the same for a body of field[NBITS] bits, where each key has field[KEY_BITS] bits
- * anywhere. */
-void owners_add_bits(struct owners *owners, uint8_t *body, const uint64_t *field,
-                     const struct keyhash *keys, size_t n, bool *answer);
+/* Sets all that was found, in its order.  The caller owns the region.  If something was not set
+ * before, the answer for its key becomes false. */
+typedef void found_adder(const struct body *b, const struct found *found, size_t n,
+                         bool *answer);
+
+/* What waits to be set, sorted by region.  512 keys with a line each are 16 a region on the
+ * average; more than WAITING_MOST would make the stack frame larger than 16 KiB. */
+enum { WAITING_MOST = 28 };
+
+struct waiting {
+    struct owners *owners;
+    const struct body *body;
+    found_adder *add;
+    bool *answer;
+    struct found *next[REGIONS]; /* the first free element of found[region] */
+    struct found *end[REGIONS];  /* the end of found[region] */
+    struct found found[REGIONS][WAITING_MOST];
+};
+
+/* Begins a batch of n keys, at most BATCH_MOST: sets all answers to true. */
+void waiting_begin(struct waiting *w, perhaps_filter *f, found_adder *add, size_t n,
+                   bool *answer);
+
+/* Waits for the lock of a region, and adds what waits for it. */
+void waiting_flush(struct waiting *w, uint64_t region);
+
+/* Ends a batch: adds all that waits. */
+void waiting_end(struct waiting *w);
+
+/* Lets something wait for the lock of its region.  If too much waits, it is added now. */
+static ALWAYS_INLINE void waiting_put(struct waiting *w, uint64_t region, struct found found)
+{
+    struct found *at = w->next[region];
+    *at++ = found;
+    w->next[region] = at;
+    if (at == w->end[region])
+        waiting_flush(w, region);
+}
 
 #endif
