@@ -56,7 +56,7 @@ TEST(test_other_bucket)
             uint64_t nbuckets = i < 1000
                                     ? counts[i % (sizeof counts / sizeof *counts)]
                                     : 2 + 2 * (rng_next(&rng) >> (9 + rng_below(&rng, 50)));
-            uint32_t fingerprint = cuckoo_fingerprint(rng_next(&rng), width);
+            uint32_t fingerprint = (uint32_t)cuckoo_fingerprint(rng_next(&rng), width);
             scene("%llu buckets, fingerprint %u", (unsigned long long)nbuckets, fingerprint);
             check_pair(rng_below(&rng, nbuckets), fingerprint, nbuckets);
             check_pair(0, fingerprint, nbuckets);

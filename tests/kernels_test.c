@@ -330,7 +330,37 @@ static void plant(struct trial *t, struct rng *rng)
                 set_bit(t->body.bytes, bit);
         }
     }
+    memcpy(t->noise, t->body.bytes, t->body_nbytes);
     memcpy(t->expected, t->body.bytes, t->body_nbytes);
+}
+
+/* Adds all keys one after the other, and at once, and compares both with the long way, which
+ * goes slot by slot.  Goes on after keys for which there is no room. */
+static void check_cuckoo_add(const struct cuckoo_loops *loops, struct trial *t)
+{
+    struct table table = table_make(t->expected, t->shape.size, t->shape.bits, 0);
+    struct counters counters = { 0 }, wanted = { 0 };
+    for (size_t i = 0; i < t->n; i++) {
+        struct entry e = cuckoo_entry(t->keys[i], t->shape.size, t->shape.bits);
+        bool was_present;
+        int error = table_insert(&table, &e, false, &was_present);
+        wanted.keys += !error;
+        wanted.failed_adds += error != 0;
+        expect(loops->loops.add_one(&t->body, t->keys[i], &counters) == error);
+        expect(!memcmp(&counters, &wanted, sizeof counters));
+        expect(error || cuckoo_has(&t->shape, t->body.bytes, t->keys[i]));
+    }
+    check_body(t);
+    restore_body(t);
+    size_t done, failed = 0;
+    for (size_t at = 0; at < t->n; at += done) {
+        if (loops->add(&t->body, t->keys + at, t->ahead + at, t->n - at, &done)) {
+            done++;
+            failed++;
+        }
+    }
+    expect(failed == wanted.failed_adds);
+    check_body(t);
 }
 
 static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
@@ -338,6 +368,7 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     struct shape *s = &t->shape;
     bool wanted[KEYS] = { 0 };
     s->bits = 4 + (unsigned)rng_below(rng, 29);
+    const struct cuckoo_loops *loops = cuckoo_loops(cpu, s->bits);
     s->size = 2 + 2 * rng_below(rng, rng_below(rng, 2) ? (BODY_MAX - 8) / s->bits - 1 : 8);
     scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);
@@ -347,7 +378,8 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     plant(t, rng);
     for (size_t i = 0; i < t->n; i++)
         wanted[i] = cuckoo_has(s, t->body.bytes, t->keys[i]);
-    check_contains(&cuckoo_loops, t, wanted);
+    check_contains(&loops->loops, t, wanted);
+    check_cuckoo_add(loops, t);
 }
 
 /* ---- Counters ---------------------------------------------------------------------------- */

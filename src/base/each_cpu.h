@@ -4,7 +4,9 @@
  * LOOPS, FOR_CPU(name) stands for another name in each instruction set: name_scalar, name_avx2.
  * CPU_HAS_AVX2 and so on are 1 if its instructions may be used.  Then EACH_CPU(ROW) lists
  * ROW(scalar), ROW(avx2), ... in the order of enum cpu, to fill a table.  Pragmas tell the
- * compiler which instructions a function may use, so that no file needs flags of its own. */
+ * compiler which instructions a function may use, so that no file needs flags of its own.  A .c
+ * file whose loops gain nothing by AVX-512 defines NO_AVX512 as 1; then ROW(avx2) serves that,
+ * too. */
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -23,7 +25,11 @@
 #undef CPU
 
 #if defined(__x86_64__)
+#if NO_AVX512
+#define EACH_CPU(ROW) ROW(scalar), ROW(avx2), ROW(avx2)
+#else
 #define EACH_CPU(ROW) ROW(scalar), ROW(avx2), ROW(avx512)
+#endif
 
 #define CPU avx2
 #undef CPU_HAS_AVX2
@@ -42,6 +48,7 @@
 #endif
 #undef CPU
 
+#if !NO_AVX512
 #define CPU avx512
 #undef CPU_HAS_AVX512
 #define CPU_HAS_AVX512 1
@@ -60,6 +67,7 @@
 #pragma GCC pop_options
 #endif
 #undef CPU
+#endif
 
 #elif defined(__aarch64__)
 #define EACH_CPU(ROW) ROW(scalar), ROW(neon)

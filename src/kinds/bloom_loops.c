@@ -66,7 +66,8 @@ static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *
     return found;
 }
 
-#define LOOPS "../kinds/bloom_loops.h"
+#define NO_AVX512 1 /* nothing here is a vector */
+#define LOOPS     "../kinds/bloom_loops.h"
 #include "../base/each_cpu.h"
 
 #define ROW(cpu)                                                                               \

@@ -2,7 +2,7 @@
  *
  * Invariant: an entry lies in one of its two buckets.  A move writes the new place before it
  * clears the old one, so that readers always find the entry in one of them. */
-#include "buckets.h"
+#include "bucket_pair.h"
 
 #include "../base/locks.h"
 
@@ -248,3 +248,62 @@ bool table_put(const struct table *t, const struct pair *pair, uint32_t entry)
     slot_set(t, to_first ? pair->first : pair->second, to_first ? in_first : in_second, entry);
     return true;
 }
+
+/* ---- Entries of cuckoo filters ----------------------------------------------------------- */
+
+static unsigned bucket_count(const struct table *t, uint64_t bucket, uint32_t entry)
+{
+    unsigned n = 0;
+    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
+        n += table_get(t, bucket, slot) == entry;
+    return n;
+}
+
+unsigned table_copies(const struct table *t, const struct entry *e)
+{
+    return bucket_count(t, e->first, e->fingerprint) +
+           bucket_count(t, e->second, e->fingerprint);
+}
+
+/* Tries again if other threads take the room that it has made. */
+int table_insert(const struct table *t, const struct entry *e, bool unless_present,
+                 bool *was_present)
+{
+    struct pair pair = { .first = e->first, .second = e->second };
+    for (;;) {
+        table_lock(t, e->first, e->second);
+        *was_present = unless_present && table_copies(t, e) > 0;
+        bool done = *was_present || table_put(t, &pair, e->fingerprint);
+        table_unlock(t, e->first, e->second);
+        if (done)
+            return 0;
+        if (!table_make_room(t, &pair))
+            return table_copies(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
+                                                            : PERHAPS_ERR_FULL;
+    }
+}
+
+/* ---- For the loops ----------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+/* 'odd' is 1 for buckets that begin in the middle of a byte. */
+/* clang-format off */
+#define SLOT_BIT(width, odd, i) ((odd) * 4 + (i) * (width))
+#define SLOT_BYTES(width, odd, i) \
+    SLOT_BIT(width, odd, i) / 8,     SLOT_BIT(width, odd, i) / 8 + 1, \
+    SLOT_BIT(width, odd, i) / 8 + 2, \
+    SLOT_BIT(width, odd, i) / 8 + 3, SLOT_BIT(width, odd, i) / 8 + 4, -1, -1, -1
+#define SPREADING(width, odd) { \
+    { SLOT_BYTES(width, odd, 0), SLOT_BYTES(width, odd, 1), \
+      SLOT_BYTES(width, odd, 2), SLOT_BYTES(width, odd, 3) }, \
+    { SLOT_BIT(width, odd, 0) % 8, SLOT_BIT(width, odd, 1) % 8, \
+      SLOT_BIT(width, odd, 2) % 8, SLOT_BIT(width, odd, 3) % 8 } }
+#define OF_WIDTH(width) { SPREADING(width, 0), SPREADING(width, 1) }
+
+const struct spreading spreadings[WIDTH_MAX - NARROW_MAX][2] = {
+    OF_WIDTH(17), OF_WIDTH(18), OF_WIDTH(19), OF_WIDTH(20), OF_WIDTH(21), OF_WIDTH(22),
+    OF_WIDTH(23), OF_WIDTH(24), OF_WIDTH(25), OF_WIDTH(26), OF_WIDTH(27), OF_WIDTH(28),
+    OF_WIDTH(29), OF_WIDTH(30), OF_WIDTH(31), OF_WIDTH(32),
+};
+/* clang-format on */
+#endif

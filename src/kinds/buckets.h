@@ -12,9 +12,9 @@ enum { NBUCKETS, WIDTH }; /* its fields */
 enum { BUCKET_SLOTS = 4, WIDTH_MIN = 4, WIDTH_MAX = 32, NARROW_MAX = 16 };
 
 /* Returns 1 .. 2^width - 1, since 0 stands for an empty slot. */
-static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
+static inline uint64_t cuckoo_fingerprint(uint64_t mark, unsigned width)
 {
-    return (uint32_t)(1 + scale64(mark, (UINT64_C(1) << width) - 1));
+    return 1 + scale64(mark, (UINT64_C(1) << width) - 1);
 }
 
 /* Returns the other bucket of a fingerprint that lies in 'bucket'.  The fingerprint gives the
@@ -22,13 +22,14 @@ static inline uint32_t cuckoo_fingerprint(uint64_t mark, unsigned width)
  * number of buckets.  The sum is odd, so the two always differ.  It must not be linear in the
  * fingerprint: otherwise chains of moves would come back to the same few buckets, and a filter
  * with short fingerprints would be full too early. */
-static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint32_t fingerprint,
+static inline uint64_t cuckoo_other_bucket(uint64_t bucket, uint64_t fingerprint,
                                            uint64_t nbuckets)
 {
     uint64_t mixed = fingerprint * ODD_GOLDEN;
     mixed = (mixed ^ mixed >> 32) * ODD_PI;
     uint64_t sum = 2 * scale64(mixed, nbuckets / 2) + 1;
-    return sum - bucket + (sum < bucket ? nbuckets : 0);
+    int64_t other = (int64_t)(sum - bucket);
+    return (uint64_t)(other < 0 ? other + (int64_t)nbuckets : other);
 }
 
 /* What a key stores: a fingerprint, in one of two buckets. */
@@ -41,10 +42,11 @@ struct entry {
 static ALWAYS_INLINE struct entry cuckoo_entry(struct keyhash key, uint64_t nbuckets,
                                                unsigned width)
 {
-    struct entry e = { .fingerprint = cuckoo_fingerprint(key.mark, width),
-                       .first = scale64(key.place, nbuckets) };
-    e.second = cuckoo_other_bucket(e.first, e.fingerprint, nbuckets);
-    return e;
+    uint64_t fingerprint = cuckoo_fingerprint(key.mark, width);
+    uint64_t first = scale64(key.place, nbuckets);
+    return (struct entry){ .fingerprint = (uint32_t)fingerprint,
+                           .first = first,
+                           .second = cuckoo_other_bucket(first, fingerprint, nbuckets) };
 }
 
 /* Versions tell readers that an entry may have moved.  A writer counts up the version of a pair
@@ -72,13 +74,23 @@ static inline uint64_t cuckoo_load(const uint8_t *at)
 #endif
 }
 
+/* Returns the byte in which a bucket begins.  The compiler cannot know that the product of a
+ * bucket and its size in bits does not wrap; so it is told where one multiplication is
+ * enough. */
+static ALWAYS_INLINE uint64_t bucket_byte(uint64_t bucket, unsigned width)
+{
+    if (__builtin_constant_p(width) && width % 2 == 0)
+        return bucket * (width * BUCKET_SLOTS / 8);
+    return bucket * (BUCKET_SLOTS * width) >> 3;
+}
+
 /* Returns the four slots of a bucket, of up to 16 bits each, in the low bits; the bits above
  * them are anything.  One load is enough: a bucket begins at a multiple of 4 bits, and at one
  * of 8 if it is 64 bits long. */
 static inline uint64_t cuckoo_load_bucket(const uint8_t *body, uint64_t bucket, unsigned width)
 {
     uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    return cuckoo_load(body + (bit >> 3)) >> (bit & 7);
+    return cuckoo_load(body + bucket_byte(bucket, width)) >> (bit & 7);
 }
 
 /* The same for slots of up to 32 bits.  The loads may reach 8 bytes beyond the last bucket; the
@@ -173,7 +185,17 @@ static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
 
 /* ---- The loops of cuckoo filters --------------------------------------------------------- */
 
-extern const struct loops cuckoo_loops; /* its adds are in cuckoo.c */
+/* The loops for one width. */
+struct cuckoo_loops {
+    struct loops loops; /* no 'add', since an add may fail */
+
+    /* Does what add() of the kind does without 'unless_present', if no other thread writes; it
+     * sets no answers, since all are false. */
+    int (*add)(const struct body *b, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, size_t *done);
+};
+
+const struct cuckoo_loops *cuckoo_loops(enum cpu cpu, unsigned width);
 
 /* Does what contains() of the loops does while other threads write.  'versions' are the
  * CUCKOO_VERSIONS versions that the writers count up. */
@@ -230,6 +252,15 @@ bool table_put(const struct table *t, const struct pair *pair, uint32_t entry);
  * thread may then take that slot.  Takes the table's locks itself: the caller holds none.
  * Returns false, and changes nothing, if the search finds no way. */
 bool table_make_room(const struct table *t, const struct pair *pair);
+
+/* Adds an entry of a cuckoo filter; with 'unless_present', only if it is not there yet.  Sets
+ * *was_present to whether it was there; without 'unless_present', to false.  Takes the table's
+ * locks itself.  Returns 0, PERHAPS_ERR_COPIES or PERHAPS_ERR_FULL. */
+int table_insert(const struct table *t, const struct entry *e, bool unless_present,
+                 bool *was_present);
+
+/* Returns how many copies of an entry of a cuckoo filter there are. */
+unsigned table_copies(const struct table *t, const struct entry *e);
 
 /* Returns the other bucket of an entry that lies in 'bucket'; for an empty slot, any bucket. */
 static inline uint64_t table_other(const struct table *t, uint64_t bucket, uint32_t entry)

@@ -164,50 +164,11 @@ static struct entry entry_of(const struct table *t, const struct keyhash *key)
     return cuckoo_entry(*key, t->nbuckets, t->width);
 }
 
-static struct pair pair_of(const struct entry *e)
-{
-    return (struct pair){ .first = e->first, .second = e->second };
-}
-
-static unsigned bucket_count(const struct table *t, uint64_t bucket, uint32_t entry)
-{
-    unsigned n = 0;
-    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++)
-        n += table_get(t, bucket, slot) == entry;
-    return n;
-}
-
-static unsigned copies_of(const struct table *t, const struct entry *e)
-{
-    return bucket_count(t, e->first, e->fingerprint) +
-           bucket_count(t, e->second, e->fingerprint);
-}
-
-/* Adds an entry; with 'unless_present', only if it is not there yet.  Sets *was_present to
- * whether it was there; without 'unless_present', to false.  Returns 0, PERHAPS_ERR_COPIES or
- * PERHAPS_ERR_FULL.  Tries again if other threads take the room that it has made. */
-static int insert(const struct table *t, const struct entry *e, bool unless_present,
-                  bool *was_present)
-{
-    struct pair pair = pair_of(e);
-    for (;;) {
-        table_lock(t, e->first, e->second);
-        *was_present = unless_present && copies_of(t, e) > 0;
-        bool done = *was_present || table_put(t, &pair, e->fingerprint);
-        table_unlock(t, e->first, e->second);
-        if (done)
-            return 0;
-        if (!table_make_room(t, &pair))
-            return copies_of(t, e) >= PERHAPS_COPIES_MAX ? PERHAPS_ERR_COPIES
-                                                         : PERHAPS_ERR_FULL;
-    }
-}
-
 /* ---- Operations ------------------------------------------------------------------------ */
 
 static void bind(perhaps_filter *f)
 {
-    f->loops = cuckoo_loops;
+    f->loops = cuckoo_loops(f->cpu, (unsigned)f->geometry.field[WIDTH])->loops;
     if (f->writers)
         f->loops.contains_one = NULL; /* single keys go through contains() */
 }
@@ -243,10 +204,14 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
                size_t n, bool unless_present, bool *answer, size_t *done)
 {
     struct table t = table_of(f);
+    if (!f->writers && !unless_present) {
+        memset(answer, false, n * sizeof *answer);
+        return cuckoo_loops(f->cpu, t.width)->add(&f->body, keys, ahead, n, done);
+    }
     for (*done = 0; *done < n; ++*done) {
         prefetch_key(&t, &ahead[*done]);
         struct entry e = entry_of(&t, &keys[*done]);
-        int error = insert(&t, &e, unless_present, &answer[*done]);
+        int error = table_insert(&t, &e, unless_present, &answer[*done]);
         if (error)
             return error;
     }
@@ -295,7 +260,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
     do {
         if (version)
             before = __atomic_load_n(version, __ATOMIC_ACQUIRE);
-        copies = copies_of(&t, &e);
+        copies = table_copies(&t, &e);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
     } while (version && __atomic_load_n(version, __ATOMIC_RELAXED) != before);
     return copies;
@@ -315,7 +280,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
             if (f->counters->keys >= f->geometry.key_limit)
                 return PERHAPS_ERR_FULL;
             bool was_present;
-            int error = insert(&to, &e, false, &was_present);
+            int error = table_insert(&to, &e, false, &was_present);
             if (error)
                 return error;
             f->counters->keys++;

@@ -30,40 +30,14 @@ static void elastic_prefetch(struct directory *const *directories, unsigned slot
                              const struct keyhash *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        prefetch_pair(directories, slot_bits, keys[i]);
+        if (slot_bits == NARROW_MAX) /* one line a bucket */
+            prefetch_pair(directories, NARROW_MAX, keys[i]);
+        else
+            prefetch_pair(directories, slot_bits, keys[i]);
 }
 
-#if defined(__x86_64__)
-/* How to spread four slots of 17 to 32 bits to 64 bits each: which bytes each slot lies in (for
- * a byte shuffle; -1 gives a zero), and by how many bits to shift these right.  A bucket begins
- * at a byte or in the middle of one: 'odd' below. */
-struct spreading {
-    int8_t byte[32];
-    uint64_t bit[4];
-};
-
-/* clang-format off */
-#define SLOT_BIT(width, odd, i) ((odd) * 4 + (i) * (width))
-#define SLOT_BYTES(width, odd, i) \
-    SLOT_BIT(width, odd, i) / 8,     SLOT_BIT(width, odd, i) / 8 + 1, \
-    SLOT_BIT(width, odd, i) / 8 + 2, \
-    SLOT_BIT(width, odd, i) / 8 + 3, SLOT_BIT(width, odd, i) / 8 + 4, -1, -1, -1
-#define SPREADING(width, odd) { \
-    { SLOT_BYTES(width, odd, 0), SLOT_BYTES(width, odd, 1), \
-      SLOT_BYTES(width, odd, 2), SLOT_BYTES(width, odd, 3) }, \
-    { SLOT_BIT(width, odd, 0) % 8, SLOT_BIT(width, odd, 1) % 8, \
-      SLOT_BIT(width, odd, 2) % 8, SLOT_BIT(width, odd, 3) % 8 } }
-#define OF_WIDTH(width) { SPREADING(width, 0), SPREADING(width, 1) }
-
-static const struct spreading spreadings[SLOT_MAX - NARROW_MAX][2] = {
-    OF_WIDTH(17), OF_WIDTH(18), OF_WIDTH(19), OF_WIDTH(20), OF_WIDTH(21), OF_WIDTH(22),
-    OF_WIDTH(23), OF_WIDTH(24), OF_WIDTH(25), OF_WIDTH(26), OF_WIDTH(27), OF_WIDTH(28),
-    OF_WIDTH(29), OF_WIDTH(30), OF_WIDTH(31), OF_WIDTH(32),
-};
-/* clang-format on */
-#endif
-
-#define LOOPS "../kinds/elastic_loops.h"
+#define NO_AVX512 1 /* nothing here is wider than a pair of buckets */
+#define LOOPS     "../kinds/elastic_loops.h"
 #include "../base/each_cpu.h"
 
 #define ROW(cpu)                                                                               \

@@ -18,6 +18,8 @@
 #define elastic_contains    FOR_CPU(elastic_contains)
 #endif
 
+#include "wide_slots.h"
+
 /* Spreads four slots of up to 16 bits to 16 bits each. */
 static ALWAYS_INLINE uint64_t spread(uint64_t slots, unsigned width)
 {
@@ -68,14 +70,7 @@ static ALWAYS_INLINE bool narrow_segment_has(const uint8_t *segment, unsigned wi
 static ALWAYS_INLINE __m256i wide_matches(const uint8_t *segment, uint64_t bucket,
                                           unsigned width, __m256i key)
 {
-    uint64_t bit = bucket * (BUCKET_SLOTS * width);
-    const struct spreading *to = &spreadings[width - NARROW_MAX - 1][bit % 8 != 0];
-    const __m256i mask = _mm256_set1_epi64x((1LL << width) - 1);
-    __m256i slots = _mm256_broadcastsi128_si256(
-        _mm_loadu_si128((const __m128i *)(const void *)(segment + (bit >> 3))));
-    slots = _mm256_shuffle_epi8(slots, _mm256_loadu_si256((const __m256i *)to->byte));
-    slots = _mm256_srlv_epi64(slots, _mm256_loadu_si256((const __m256i *)to->bit));
-    __m256i entry = _mm256_and_si256(slots, mask);
+    __m256i entry = wide_slots(segment, bucket, width);
     __m256i lowest = _mm256_and_si256(entry, _mm256_sub_epi64(_mm256_setzero_si256(), entry));
     return _mm256_cmpgt_epi64(_mm256_add_epi64(lowest, lowest), _mm256_xor_si256(entry, key));
 }
@@ -177,12 +172,13 @@ static size_t elastic_contains(struct directory *const *directories, unsigned sl
                                const uint32_t *versions, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, bool *answer)
 {
-    if (slot_bits == NARROW_MAX) /* fastest, since a slot fills its lane; and common */
+    if ((CPU_HAS_AVX2 || CPU_HAS_NEON) &&
+        slot_bits == NARROW_MAX) /* the fastest width, and common */
         return versions
                    ? elastic_contains_at(directories, NARROW_MAX, versions, keys, ahead, n,
                                          answer)
                    : elastic_contains_at(directories, NARROW_MAX, NULL, keys, ahead, n, answer);
-    if (slot_bits < NARROW_MAX)
+    if ((CPU_HAS_AVX2 || CPU_HAS_NEON) && slot_bits < NARROW_MAX)
         return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
     return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
 }

@@ -375,14 +375,9 @@ static size_t counting_changes(const struct body *b, const struct keyhash *keys,
                                const struct keyhash *ahead, size_t n, enum count_change change,
                                bool *answer, struct count_tally *tally)
 {
-    switch (change) { /* each call is inlined with a constant */
-    case COUNT_UP:
+    if (change == COUNT_UP) /* the usual change is inlined with a constant */
         return change_in_parts(b, keys, ahead, n, COUNT_UP, answer, tally);
-    case COUNT_UP_ABSENT:
-        return change_in_parts(b, keys, ahead, n, COUNT_UP_ABSENT, answer, tally);
-    default:
-        return change_in_parts(b, keys, ahead, n, COUNT_DOWN, answer, tally);
-    }
+    return change_in_parts(b, keys, ahead, n, change, answer, tally);
 }
 
 static size_t counting_contains(const struct body *b, const struct keyhash *keys,
