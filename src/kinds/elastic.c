@@ -182,6 +182,14 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
+static void bind(perhaps_filter *f)
+{
+    if (f->writers)
+        return; /* single keys go through contains() */
+    f->loops.contains_one = elastic_loops[f->cpu].contains_one;
+    f->loops.contains_integer = elastic_loops[f->cpu].contains_integer;
+}
+
 static void prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t n)
 {
     elastic_loops[f->cpu].prefetch(segments_directories(f), slot_bits_of(f), keys, n);
@@ -269,7 +277,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
         answer[i] = false;
         if (unless_present && contains(f, &keys[i], &ahead[i], 1, &answer[i]))
             continue;
-        if (!unless_present)
+        if (!unless_present && ahead != keys)
             prefetch(f, &ahead[i], 1);
         int error = insert(f, &keys[i], unless_present && f->shared, &answer[i]);
         if (error)
@@ -342,6 +350,7 @@ const struct filter_kind kind_elastic = {
     .writers_nbytes = segments_writers_nbytes,
     .predict = predict,
     .measure = measure,
+    .bind = bind,
     .prefetch = prefetch,
     .contains = contains,
     .reads = segments_reads,

@@ -42,6 +42,8 @@ static void elastic_prefetch(struct directory *const *directories, unsigned slot
 
 #define ROW(cpu)                                                                               \
     {                                                                                          \
-        .prefetch = elastic_prefetch, .contains = elastic_contains_##cpu                       \
+        .prefetch = elastic_prefetch, .contains = elastic_contains_##cpu,                      \
+        .contains_one = elastic_contains_one_##cpu,                                            \
+        .contains_integer = elastic_contains_integer_##cpu                                     \
     }
 const struct elastic_loops elastic_loops[CPU_COUNT] = { EACH_CPU(ROW) };

@@ -5,17 +5,19 @@
  * each lane of a vector. */
 #ifndef ELASTIC_LOOPS_NAMES
 #define ELASTIC_LOOPS_NAMES
-#define spread              FOR_CPU(spread)
-#define any_lane            FOR_CPU(any_lane)
-#define narrow_segment_has  FOR_CPU(narrow_segment_has)
-#define spread_wide         FOR_CPU(spread_wide)
-#define wide_matches        FOR_CPU(wide_matches)
-#define wide_segment_has    FOR_CPU(wide_segment_has)
-#define segment_has         FOR_CPU(segment_has)
-#define key_is_in_beside    FOR_CPU(key_is_in_beside)
-#define key_is_in           FOR_CPU(key_is_in)
-#define elastic_contains_at FOR_CPU(elastic_contains_at)
-#define elastic_contains    FOR_CPU(elastic_contains)
+#define spread                   FOR_CPU(spread)
+#define any_lane                 FOR_CPU(any_lane)
+#define narrow_segment_has       FOR_CPU(narrow_segment_has)
+#define spread_wide              FOR_CPU(spread_wide)
+#define wide_matches             FOR_CPU(wide_matches)
+#define wide_segment_has         FOR_CPU(wide_segment_has)
+#define segment_has              FOR_CPU(segment_has)
+#define key_is_in_beside         FOR_CPU(key_is_in_beside)
+#define key_is_in                FOR_CPU(key_is_in)
+#define elastic_contains_at      FOR_CPU(elastic_contains_at)
+#define elastic_contains         FOR_CPU(elastic_contains)
+#define elastic_contains_one     FOR_CPU(elastic_contains_one)
+#define elastic_contains_integer FOR_CPU(elastic_contains_integer)
 #endif
 
 #include "wide_slots.h"
@@ -182,3 +184,13 @@ static size_t elastic_contains(struct directory *const *directories, unsigned sl
         return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
     return elastic_contains_at(directories, slot_bits, versions, keys, ahead, n, answer);
 }
+
+static NOINLINE bool elastic_contains_one(const struct body *b, struct keyhash key)
+{
+    unsigned width = (unsigned)b->field[SLOT_BITS];
+    if (width == NARROW_MAX)
+        return key_is_in(b->table, NARROW_MAX, key);
+    return key_is_in(b->table, width, key);
+}
+
+CONTAINS_INTEGER(elastic_contains_integer, elastic_contains_one)

@@ -272,6 +272,7 @@ int segments_attach(perhaps_filter *f)
     state->table = table_make(NULL, SEGMENT_BUCKETS, slot_bits, elastic_field_bits(slot_bits));
     state->table.versions = locks ? locks->version : NULL;
     state->table.search_most = SEGMENT_SEARCH;
+    f->body.table = state->directories;
     return attach_bases(f);
 }
 

@@ -126,6 +126,10 @@ struct elastic_loops {
     size_t (*contains)(struct directory *const *directories, unsigned slot_bits,
                        const uint32_t *versions, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* As in struct loops, if nobody writes meanwhile; the directories are the body's table. */
+    bool (*contains_one)(const struct body *b, struct keyhash key);
+    bool (*contains_integer)(const struct body *b, uint64_t key);
 };
 extern const struct elastic_loops elastic_loops[CPU_COUNT];
 
