@@ -46,8 +46,10 @@ static ALWAYS_INLINE void run_packed(const struct hasher *hasher, const uint8_t 
                                      size_t nbytes, size_t n, struct keyhash *out,
                                      hash_function *hash)
 {
-    for (size_t i = 0; i < n; i++)
-        out[i] = hash(hasher, packed + i * nbytes, nbytes);
+    for (size_t i = 0; i < n; i++) {
+        out[i] = hash(hasher, packed, nbytes);
+        packed = nbytes ? packed + nbytes : packed; /* C does not define NULL + 0 */
+    }
 }
 
 /* The usual lengths get loops of their own, from which the compiler removes the branches of
