@@ -199,17 +199,17 @@ perhaps_view_add_slowly(perhaps_filter *filter, uint64_t first, uint64_t last, s
  * this machine. */
 static inline bool perhaps_view_contains_integer(const struct perhaps_view *view, uint64_t key)
 {
-    uint64_t hash = perhaps_view_hash(key, view->flip);
     if (!PERHAPS_VIEW_CAN_ASK(PERHAPS_INPUT_INTEGER))
         return perhaps_view_ask_slowly(view->filter, key, 0, 8);
+    uint64_t hash = perhaps_view_hash(key, view->flip);
     return perhaps_view_has(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
 }
 
 static inline int perhaps_view_add_integer(const struct perhaps_view *view, uint64_t key)
 {
-    uint64_t hash = perhaps_view_hash(key, view->flip);
     if (!PERHAPS_VIEW_CAN_ADD(PERHAPS_INPUT_INTEGER))
         return perhaps_view_add_slowly(view->filter, key, 0, 8);
+    uint64_t hash = perhaps_view_hash(key, view->flip);
     return perhaps_view_set(view, PERHAPS_INPUT_INTEGER, hash, perhaps_view_mark(hash));
 }
 

@@ -128,6 +128,7 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
 
 /* 'one' says whether the _integer forms inline the _one forms; otherwise they jump to them,
  * which takes two instructions more and saves code. */
+/* NOLINTBEGIN(bugprone-macro-parentheses): an attribute takes none */
 #define LOOPS_AT(name, width, one)                                                             \
     static size_t AT(contains, name)(const struct body *b, const struct keyhash *keys,         \
                                      const struct keyhash *ahead, size_t n, bool *answer)      \
@@ -158,6 +159,7 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
                            .add_one = AT(add_one, name),                                       \
                            .add_integer = AT(add_integer, name) },                             \
                          AT(add, name) }
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #if CPU_HAS_AVX2 || CPU_HAS_NEON
 LOOPS_AT(8, 8, NOINLINE);
