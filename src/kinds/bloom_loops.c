@@ -1,11 +1,16 @@
 /* bloom_loops.c - the loops of classic Bloom filters, for each instruction set. */
 #include "bloom.h"
 
-static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, uint64_t bits,
-                                        struct keyhash key)
+/* Returns the aligned word that holds a bit: bit % 32 of it. */
+static ALWAYS_INLINE uint32_t *word_of(const struct body *b, uint64_t bit)
+{
+    return (uint32_t *)(void *)b->bytes + bit / WORD_NBITS;
+}
+
+static ALWAYS_INLINE void prefetch_bits(const struct body *b, uint64_t bits, struct keyhash key)
 {
     for (uint64_t i = 0; i < bits; i++) {
-        PREFETCH(body + (scale64(key.place, nbits) >> 3));
+        PREFETCH(word_of(b, scale64(key.place, b->field[NBITS])));
         key.place = bloom_next_place(key.place, key.mark);
     }
 }
@@ -13,53 +18,67 @@ static ALWAYS_INLINE void prefetch_bits(const uint8_t *body, uint64_t nbits, uin
 static void bloom_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        prefetch_bits(b->bytes, b->field[NBITS], b->field[KEY_BITS], keys[i]);
+        prefetch_bits(b, b->field[KEY_BITS], keys[i]);
 }
 
-/* Most absent keys fail at one of their first bits.  So only the first two are prefetched for
- * each key, and the others just for the keys of a chunk that pass these two. */
-enum { FIRST_BITS = 2, CHUNK = 64 };
+/* Keys are looked up in chunks.  Most absent keys fail at one of their first bits. */
+enum { CHUNK = 128 };
 
-/* Sets the bit of the mask in a byte.  Returns the mask if the bit was clear before, else 0. */
-typedef unsigned byte_adder(uint8_t *at, unsigned mask);
+/* Of a chunk, the keys whose bits were all set so far. */
+struct passed {
+    uint64_t place[CHUNK];  /* of the last bit that was looked at */
+    uint32_t number[CHUNK]; /* in the chunk */
+};
 
-static ALWAYS_INLINE unsigned byte_add(uint8_t *at, unsigned mask)
+static ALWAYS_INLINE void prefetch_passed(const struct body *b, uint64_t bits,
+                                          const struct keyhash *keys,
+                                          const struct passed *passed, size_t n)
 {
-    unsigned byte = __atomic_load_n(at, __ATOMIC_RELAXED);
-    __atomic_store_n(at, (uint8_t)(byte | mask), __ATOMIC_RELAXED);
-    return ~byte & mask;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t mark = keys[passed->number[i]].mark;
+        prefetch_bits(b, bits,
+                      (struct keyhash){ bloom_next_place(passed->place[i], mark), mark });
+    }
+}
+
+/* Sets the bits of the mask in a word.  Returns the word as it was before. */
+typedef uint32_t word_adder(uint32_t *word, uint32_t mask);
+
+static ALWAYS_INLINE uint32_t word_add(uint32_t *word, uint32_t mask)
+{
+    uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    __atomic_store_n(word, before | mask, __ATOMIC_RELAXED);
+    return before;
 }
 
 /* Looks first, since most bits of a filled body are set already and an atomic operation is
  * expensive. */
-static ALWAYS_INLINE unsigned byte_add_atomic(uint8_t *at, unsigned mask)
+static ALWAYS_INLINE uint32_t word_add_atomic(uint32_t *word, uint32_t mask)
 {
-    if (__atomic_load_n(at, __ATOMIC_RELAXED) & mask)
-        return 0;
-    return ~(unsigned)__atomic_fetch_or(at, (uint8_t)mask, __ATOMIC_RELEASE) & mask;
+    uint32_t before = __atomic_load_n(word, __ATOMIC_RELAXED);
+    return before & mask ? before : __atomic_fetch_or(word, mask, __ATOMIC_RELEASE);
 }
 
 /* Adds a key.  Returns whether all its bits were set before. */
-static ALWAYS_INLINE bool add_key(const struct body *b, struct keyhash key, byte_adder *add)
+static ALWAYS_INLINE bool add_key(const struct body *b, struct keyhash key, word_adder *add)
 {
-    uint8_t *body = b->bytes;
-    uint64_t nbits = b->field[NBITS], bits = b->field[KEY_BITS]; /* add() may write anywhere */
-    unsigned misses = 0;
-    for (uint64_t i = 0; i < bits; i++) {
-        uint64_t bit = scale64(key.place, nbits);
-        misses |= add(&body[bit >> 3], 1U << (bit & 7));
+    const struct body body = *b; /* add() may write anywhere */
+    uint32_t all = 1;
+    for (uint64_t i = 0; i < body.field[KEY_BITS]; i++) {
+        uint64_t bit = scale64(key.place, body.field[NBITS]);
+        all &= add(word_of(&body, bit), UINT32_C(1) << bit % WORD_NBITS) >> bit % WORD_NBITS;
         key.place = bloom_next_place(key.place, key.mark);
     }
-    return !misses;
+    return all;
 }
 
 static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *keys,
                                     const struct keyhash *ahead, size_t n, bool *answer,
-                                    byte_adder *add)
+                                    word_adder *add)
 {
     size_t found = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(b->bytes, b->field[NBITS], b->field[KEY_BITS], ahead[i]);
+        prefetch_bits(b, b->field[KEY_BITS], ahead[i]);
         answer[i] = add_key(b, keys[i], add);
         found += answer[i];
     }
@@ -84,5 +103,5 @@ const struct loops bloom_loops[CPU_COUNT] = { EACH_CPU(ROW) };
 size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return add_all(b, keys, ahead, n, answer, byte_add_atomic);
+    return add_all(b, keys, ahead, n, answer, word_add_atomic);
 }

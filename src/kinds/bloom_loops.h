@@ -3,7 +3,8 @@
  * shifts by a variable. */
 #ifndef BLOOM_LOOPS_NAMES
 #define BLOOM_LOOPS_NAMES
-#define bits_set               FOR_CPU(bits_set)
+#define bit_at                 FOR_CPU(bit_at)
+#define pass                   FOR_CPU(pass)
 #define chunk_contains         FOR_CPU(chunk_contains)
 #define bloom_contains         FOR_CPU(bloom_contains)
 #define bloom_contains_one     FOR_CPU(bloom_contains_one)
@@ -13,44 +14,60 @@
 #define bloom_add_integer      FOR_CPU(bloom_add_integer)
 #endif
 
-/* Returns whether the next 'bits' bits of a key are all set, and moves *key behind them.  Looks
- * at all of them, so that there is no branch to mispredict. */
-static ALWAYS_INLINE bool bits_set(const uint8_t *body, uint64_t nbits, uint64_t bits,
-                                   struct keyhash *key)
+/* Returns the bit at a place: 0 or 1. */
+static ALWAYS_INLINE uint32_t bit_at(const struct body *b, uint64_t place)
 {
-    unsigned all = 1;
-    for (uint64_t b = 0; b < bits; b++) {
-        uint64_t bit = scale64(key->place, nbits);
-        all &= (unsigned)__atomic_load_n(&body[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7);
-        key->place = bloom_next_place(key->place, key->mark);
-    }
-    return all;
+    uint64_t bit = scale64(place, b->field[NBITS]);
+    return __atomic_load_n(word_of(b, bit), __ATOMIC_RELAXED) >> bit % WORD_NBITS & 1;
 }
 
-/* Looks up at most CHUNK keys: first bits of all keys, then the others of those that pass. */
-static inline size_t chunk_contains(const uint8_t *body, uint64_t nbits, uint64_t bits,
-                                    const struct keyhash *keys, const struct keyhash *ahead,
-                                    size_t n, bool *answer)
+/* Looks at the next 'bits' bits of n keys: at all of them, since without a branch to mispredict
+ * the CPU overlaps the memory accesses of many keys.  Keeps the keys that pass, and returns how
+ * many. */
+static ALWAYS_INLINE size_t pass(const struct body *b, uint64_t bits,
+                                 const struct keyhash *keys, struct passed *passed, size_t n)
 {
-    uint64_t first = bits < FIRST_BITS ? bits : FIRST_BITS;
-    struct keyhash passed[CHUNK];
-    size_t number[CHUNK], npassed = 0, found = 0;
+    size_t left = 0;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(body, nbits, first, ahead[i]);
-        struct keyhash key = keys[i];
-        answer[i] = bits_set(body, nbits, first, &key);
-        passed[npassed] = key;
-        number[npassed] = i;
-        npassed += answer[i];
+        uint32_t number = passed->number[i], all = 1;
+        uint64_t place = passed->place[i];
+        for (uint64_t k = 0; k < bits; k++) {
+            place = bloom_next_place(place, keys[number].mark);
+            all &= bit_at(b, place);
+        }
+        passed->place[left] = place;
+        passed->number[left] = number;
+        left += all;
     }
-    for (size_t i = 0; i < npassed; i++)
-        prefetch_bits(body, nbits, bits - first, passed[i]);
-    for (size_t i = 0; i < npassed; i++) {
-        bool all = bits_set(body, nbits, bits - first, &passed[i]);
-        answer[number[i]] = all;
-        found += all;
+    return left;
+}
+
+/* Looks up at most CHUNK keys: at the first bit of each, then, of the keys that pass, at one
+ * more, two more, four more ...; or, as soon as most pass and so are perhaps there, at all. */
+static inline size_t chunk_contains(const struct body *b, const struct keyhash *keys,
+                                    const struct keyhash *ahead, size_t n, bool *answer)
+{
+    struct passed passed;
+    uint64_t bits = b->field[KEY_BITS], next;
+    size_t left = 0;
+    for (size_t i = 0; i < n; i++) {
+        prefetch_bits(b, 1, ahead[i]);
+        passed.place[left] = keys[i].place;
+        passed.number[left] = (uint32_t)i;
+        left += bit_at(b, keys[i].place);
     }
-    return found;
+    for (uint64_t done = 1; done < bits; done += next) {
+        next = bits - done;
+        if (left > n - n / 4)
+            prefetch_passed(b, next, keys, &passed, left);
+        else if (next > done)
+            next = done;
+        left = pass(b, next, keys, &passed, left);
+    }
+    memset(answer, 0, n);
+    for (size_t i = 0; i < left; i++)
+        answer[passed.number[i]] = true;
+    return left;
 }
 
 static size_t bloom_contains(const struct body *b, const struct keyhash *keys,
@@ -58,8 +75,8 @@ static size_t bloom_contains(const struct body *b, const struct keyhash *keys,
 {
     size_t found = 0;
     for (size_t at = 0; at < n; at += CHUNK)
-        found += chunk_contains(b->bytes, b->field[NBITS], b->field[KEY_BITS], keys + at,
-                                ahead + at, n - at < CHUNK ? n - at : CHUNK, answer + at);
+        found += chunk_contains(b, keys + at, ahead + at, n - at < CHUNK ? n - at : CHUNK,
+                                answer + at);
     return found;
 }
 
@@ -68,8 +85,7 @@ static size_t bloom_contains(const struct body *b, const struct keyhash *keys,
 static bool bloom_contains_one(const struct body *b, struct keyhash key)
 {
     for (uint64_t i = 0; i < b->field[KEY_BITS]; i++) {
-        uint64_t bit = scale64(key.place, b->field[NBITS]);
-        if (!(__atomic_load_n(&b->bytes[bit >> 3], __ATOMIC_RELAXED) >> (bit & 7) & 1))
+        if (!bit_at(b, key.place))
             return false;
         key.place = bloom_next_place(key.place, key.mark);
     }
@@ -79,12 +95,12 @@ static bool bloom_contains_one(const struct body *b, struct keyhash key)
 static size_t bloom_add(const struct body *b, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return add_all(b, keys, ahead, n, answer, byte_add);
+    return add_all(b, keys, ahead, n, answer, word_add);
 }
 
 static int bloom_add_one(const struct body *b, struct keyhash key, struct counters *counters)
 {
-    counters->keys += !add_key(b, key, byte_add);
+    counters->keys += !add_key(b, key, word_add);
     return 0;
 }
 
