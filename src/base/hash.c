@@ -15,6 +15,29 @@
 /* hasher_run_all() copies one to the other: hosts are little-endian (bytes.h). */
 _Static_assert(sizeof(struct keyhash) == sizeof(struct perhaps_hashed), "copied as they are");
 
+static ALWAYS_INLINE struct keyhash any(const struct hasher *hasher, const void *key,
+                                        size_t nbytes)
+{
+    return xxh3_any(key, nbytes, hasher->seed);
+}
+
+static ALWAYS_INLINE struct keyhash any_64(const struct hasher *hasher, const void *key,
+                                           size_t nbytes)
+{
+    return xxh3_any_64(key, nbytes, hasher->seed);
+}
+
+NOINLINE struct keyhash hash_xxh3(const struct hasher *hasher, const void *key, size_t nbytes)
+{
+    return any(hasher, key, nbytes);
+}
+
+NOINLINE struct keyhash hash_xxh3_64(const struct hasher *hasher, const void *key,
+                                     size_t nbytes)
+{
+    return any_64(hasher, key, nbytes);
+}
+
 static struct keyhash hash_sip(const struct hasher *hasher, const void *key, size_t nbytes)
 {
     uint8_t out[crypto_shorthash_siphashx24_BYTES];
@@ -32,9 +55,20 @@ static struct keyhash hash_custom(const struct hasher *hasher, const void *key, 
 typedef struct keyhash hash_function(const struct hasher *hasher, const void *key,
                                      size_t nbytes);
 
-/* Hash keys with hash(), each with its own length, or of one length that may be a constant.
- * The compiler inlines them into one loop for each hash, so that no key costs an indirect
- * call. */
+static hash_function *const functions[PERHAPS_HASH_COUNT] = {
+    [PERHAPS_HASH_XXH3] = hash_xxh3,       [PERHAPS_HASH_SIP] = hash_sip,
+    [PERHAPS_HASH_NONE] = hash_none,       [PERHAPS_HASH_CUSTOM] = hash_custom,
+    [PERHAPS_HASH_XXH3_64] = hash_xxh3_64, [PERHAPS_HASH_NONE_64] = hash_none_64,
+};
+
+/* The only length that a hash takes; 0: any. */
+static const uint8_t only_nbytes[PERHAPS_HASH_COUNT] = {
+    [PERHAPS_HASH_NONE] = PERHAPS_HASH_NBYTES,
+    [PERHAPS_HASH_NONE_64] = sizeof(uint64_t),
+};
+
+/* Hash keys by hash(), each with its own length, or of one length that may be a constant.  The
+ * compiler inlines hash() into them, so that no key costs an indirect call. */
 static ALWAYS_INLINE void run_each(const struct hasher *hasher, const struct perhaps_key *key,
                                    size_t n, struct keyhash *out, hash_function *hash)
 {
@@ -52,32 +86,33 @@ static ALWAYS_INLINE void run_packed(const struct hasher *hasher, const uint8_t 
     }
 }
 
-/* The usual lengths get loops of their own, from which the compiler removes the branches of
- * XXH3 that depend on the length. */
 static ALWAYS_INLINE void run(const struct hasher *hasher, const struct perhaps_keys *keys,
                               size_t first, size_t n, struct keyhash *out, hash_function *hash)
 {
-    if (keys->each) {
+    if (keys->each)
         run_each(hasher, keys->each + first, n, out, hash);
-        return;
-    }
-    const uint8_t *packed = keys_packed_at(keys, first);
-    switch (keys->key_nbytes) {
-    case 8:
-        run_packed(hasher, packed, 8, n, out, hash);
-        break;
-    case 16:
-        run_packed(hasher, packed, 16, n, out, hash);
-        break;
-    case 20:
-        run_packed(hasher, packed, 20, n, out, hash);
-        break;
-    case 32:
-        run_packed(hasher, packed, 32, n, out, hash);
-        break;
-    default:
-        run_packed(hasher, packed, keys->key_nbytes, n, out, hash);
-    }
+    else
+        run_packed(hasher, keys_packed_at(keys, first), keys->key_nbytes, n, out, hash);
+}
+
+/* The same for XXH3: the usual lengths get loops of their own, into which the compiler inlines
+ * what of inlined() such a key takes; other keys take a call of hash(). */
+static ALWAYS_INLINE void run_xxh3(const struct hasher *hasher, const struct perhaps_keys *keys,
+                                   size_t first, size_t n, struct keyhash *out,
+                                   hash_function *inlined, hash_function *hash)
+{
+    const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
+    size_t nbytes = keys->each ? 0 : keys->key_nbytes;
+    if (nbytes == 8)
+        run_packed(hasher, packed, 8, n, out, inlined);
+    else if (nbytes == 16)
+        run_packed(hasher, packed, 16, n, out, inlined);
+    else if (nbytes == 20)
+        run_packed(hasher, packed, 20, n, out, inlined);
+    else if (nbytes == 32)
+        run_packed(hasher, packed, 32, n, out, inlined);
+    else
+        run(hasher, keys, first, n, out, hash);
 }
 
 /* Hashes integers by vectors, where it can.  Returns whether it did. */
@@ -111,10 +146,10 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
         return;
     switch (hasher->id) {
     case PERHAPS_HASH_XXH3:
-        run(hasher, keys, first, n, out, hash_xxh3);
+        run_xxh3(hasher, keys, first, n, out, any, hash_xxh3);
         break;
     case PERHAPS_HASH_XXH3_64:
-        run(hasher, keys, first, n, out, hash_xxh3_64);
+        run_xxh3(hasher, keys, first, n, out, any_64, hash_xxh3_64);
         break;
     case PERHAPS_HASH_SIP:
         run(hasher, keys, first, n, out, hash_sip);
@@ -133,21 +168,11 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
 bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
                 struct keyhash *out)
 {
-    size_t only = perhaps_hash_takes(hasher->id);
+    hash_function *hash = functions[hasher->id];
+    size_t only = only_nbytes[hasher->id];
     if (!hasher->ready || (only && key_nbytes != only))
         return false;
-    if (hasher->id == PERHAPS_HASH_XXH3)
-        *out = hash_xxh3(hasher, key, key_nbytes);
-    else if (hasher->id == PERHAPS_HASH_XXH3_64)
-        *out = hash_xxh3_64(hasher, key, key_nbytes);
-    else if (hasher->id == PERHAPS_HASH_SIP)
-        *out = hash_sip(hasher, key, key_nbytes);
-    else if (hasher->id == PERHAPS_HASH_NONE)
-        *out = hash_none(hasher, key, key_nbytes);
-    else if (hasher->id == PERHAPS_HASH_NONE_64)
-        *out = hash_none_64(hasher, key, key_nbytes);
-    else
-        *out = hash_custom(hasher, key, key_nbytes);
+    *out = hash(hasher, key, key_nbytes);
     return true;
 }
 
@@ -245,9 +270,7 @@ bool hasher_equal(const struct hasher *a, const struct hasher *b)
 
 size_t perhaps_hash_takes(enum perhaps_hash hash)
 {
-    return hash == PERHAPS_HASH_NONE      ? PERHAPS_HASH_NBYTES
-           : hash == PERHAPS_HASH_NONE_64 ? sizeof(uint64_t)
-                                          : 0;
+    return (unsigned)hash < PERHAPS_HASH_COUNT ? only_nbytes[hash] : 0;
 }
 
 const char *perhaps_hash_name(enum perhaps_hash hash)

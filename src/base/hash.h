@@ -63,17 +63,28 @@ bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
 
 /* Hash a key by one hash each. */
 
-static ALWAYS_INLINE struct keyhash hash_xxh3(const struct hasher *hasher, const void *key,
-                                              size_t nbytes)
+struct keyhash hash_xxh3(const struct hasher *hasher, const void *key, size_t nbytes);
+struct keyhash hash_xxh3_64(const struct hasher *hasher, const void *key, size_t nbytes);
+
+/* Keys of up to 16 bytes, inlined. */
+static ALWAYS_INLINE struct keyhash hash_xxh3_short(const struct hasher *hasher,
+                                                    const void *key, size_t nbytes)
 {
-    return xxh3_keyhash(key, nbytes, hasher->seed);
+    return xxh3_short(key, nbytes, hasher->seed);
 }
 
-static ALWAYS_INLINE struct keyhash hash_xxh3_64(const struct hasher *hasher, const void *key,
-                                                 size_t nbytes)
+static ALWAYS_INLINE struct keyhash hash_xxh3_short_64(const struct hasher *hasher,
+                                                       const void *key, size_t nbytes)
 {
-    return nbytes == sizeof(uint64_t) ? xxh3_keyhash_64_of_8(load64(key), hasher->flip)
-                                      : xxh3_keyhash_64(key, nbytes, hasher->seed);
+    return xxh3_short_64(key, nbytes, hasher->seed);
+}
+
+/* Keys of 8 bytes. */
+static ALWAYS_INLINE struct keyhash hash_integer_64(const struct hasher *hasher,
+                                                    const void *key, size_t nbytes)
+{
+    (void)nbytes;
+    return xxh3_keyhash_64_of_8(load64(key), hasher->flip);
 }
 
 static ALWAYS_INLINE struct keyhash hash_none(const struct hasher *hasher, const void *key,

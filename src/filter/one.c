@@ -141,12 +141,12 @@ static int add_any_shared(perhaps_filter *f, const void *key, size_t key_nbytes)
         f->loops.prefetch(&f->body, (const void *)prepared, 1);                                \
     }
 
-/* XXH3 has a function of its own for keys of up to 16 bytes; longer ones take a stack frame. */
+/* Longer strings take a function call and a stack frame. */
 CALLS(strings, hash_xxh3, true, any)
-CALLS(short_strings, hash_xxh3, nbytes <= 16, strings)
-CALLS(integers, hash_xxh3, nbytes == 8, short_strings)
+CALLS(short_strings, hash_xxh3_short, nbytes <= 16, strings)
+CALLS(integers, hash_xxh3_short, nbytes == 8, short_strings)
 CALLS(strings_64, hash_xxh3_64, true, any)
-CALLS(short_strings_64, hash_xxh3_64, nbytes <= 16, strings_64)
+CALLS(short_strings_64, hash_xxh3_short_64, nbytes <= 16, strings_64)
 CALLS(hashes, hash_none, nbytes == PERHAPS_HASH_NBYTES, any)
 CALLS(hashes_64, hash_none_64, nbytes == sizeof(uint64_t), any)
 
@@ -167,7 +167,7 @@ static int add_integers_64(perhaps_filter *f, const void *key, size_t nbytes)
     return f->loops.add_integer(&f->body, load64(key), counters);
 }
 
-ADD(integers_64_shared, hash_xxh3_64, nbytes == sizeof(uint64_t), short_strings_64_shared,
+ADD(integers_64_shared, hash_integer_64, nbytes == sizeof(uint64_t), short_strings_64_shared,
     add_one_shared, reserve_one(f))
 
 static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t nbytes,
@@ -177,7 +177,7 @@ static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t
         prepare_short_strings_64(f, key, nbytes, prepared);
         return;
     }
-    store_prepared(prepared, hash_xxh3_64(&f->hasher, key, sizeof(uint64_t)));
+    store_prepared(prepared, hash_integer_64(&f->hasher, key, nbytes));
     f->loops.prefetch(&f->body, (const void *)prepared, 1);
 }
 
