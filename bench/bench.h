@@ -19,7 +19,11 @@ extern "C" {
 
 /* The first three are the columns of the table; only 'grow' measures removals. */
 enum operation { ADD, ASK_ABSENT, ASK_PRESENT, REMOVE, OPERATIONS };
-enum calls { SINGLE, BATCHED, CALLS }; /* one key a call, or a piece of them */
+
+/* One key a call; a piece of them; one key a call, which was prepared PREPARED_AHEAD keys
+ * before. */
+enum calls { SINGLE, BATCHED, PREPARED, CALLS };
+enum { PREPARED_AHEAD = 16 };
 
 /* Keys are timed in pieces, which take a millisecond or two each.  Contender and yardstick take
  * turns, piece by piece, so that a noisy machine is equally noisy for both.  PIECE_KEYS and

@@ -81,8 +81,8 @@ uint64_t contender_capacity(const struct contender *contender, double fpr, doubl
     return (uint64_t)keys;
 }
 
-/* Both forms of a call take a piece of keys: the single form calls the library once a key, the
- * batched form once for all. */
+/* All forms of a call take a piece of keys: the batched form calls the library once for all of
+ * them, the others at least once a key. */
 
 static size_t add_single(void *filter, const struct perhaps_keys *keys)
 {
@@ -114,6 +114,53 @@ static size_t ask_batched(void *filter, const struct perhaps_keys *keys)
 {
     bool present[PIECE_KEYS];
     return perhaps_contains_many(filter, keys, present);
+}
+
+/* Keys on their way: a key is prepared PREPARED_AHEAD keys before the call for it. */
+struct ahead {
+    perhaps_filter *filter;
+    const struct perhaps_keys *keys;
+    struct perhaps_prepared ring[PREPARED_AHEAD];
+};
+
+static void prepare(struct ahead *ahead, size_t number)
+{
+    const struct perhaps_keys *keys = ahead->keys;
+    if (number < keys->count)
+        perhaps_prepare(ahead->filter,
+                        (const uint8_t *)keys->packed + number * keys->key_nbytes,
+                        keys->key_nbytes, &ahead->ring[number % PREPARED_AHEAD]);
+}
+
+static struct ahead begin_ahead(void *filter, const struct perhaps_keys *keys)
+{
+    struct ahead ahead = { .filter = filter, .keys = keys };
+    for (size_t i = 0; i < PREPARED_AHEAD; i++)
+        prepare(&ahead, i);
+    return ahead;
+}
+
+static size_t add_prepared(void *filter, const struct perhaps_keys *keys)
+{
+    struct ahead ahead = begin_ahead(filter, keys);
+    size_t added = 0;
+    for (; added < keys->count; added++) {
+        if (perhaps_add_prepared(filter, &ahead.ring[added % PREPARED_AHEAD]))
+            break;
+        prepare(&ahead, added + PREPARED_AHEAD);
+    }
+    return added;
+}
+
+static size_t ask_prepared(void *filter, const struct perhaps_keys *keys)
+{
+    struct ahead ahead = begin_ahead(filter, keys);
+    size_t found = 0;
+    for (size_t i = 0; i < keys->count; i++) {
+        found += perhaps_contains_prepared(filter, &ahead.ring[i % PREPARED_AHEAD]);
+        prepare(&ahead, i + PREPARED_AHEAD);
+    }
+    return found;
 }
 
 /* There is no single form: removals are only measured in batches. */
@@ -152,8 +199,8 @@ static struct contender contender_of(const struct perhaps_kind *kind)
         .destroy = destroy,
         .clear = clear,
         .tell = tell,
-        .add = { add_single, add_batched },
-        .ask = { ask_single, ask_batched },
+        .add = { add_single, add_batched, add_prepared },
+        .ask = { ask_single, ask_batched, ask_prepared },
         .remove = remove_batched,
     };
 }

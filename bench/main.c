@@ -96,8 +96,8 @@ static const char what_columns[] =
     "filter filter -14s; keys keys 6n; asked fpr 6%; measured fpr_measured 8%; "
     "bits/key bits_per_key 8.2; load load 5%; huge huge 5%; thr threads 3.0; shared shared 6b;";
 
-/* A table has two lines for a row, one for single calls and one for batched ones, with columns
- * of the same names: hence two sets of columns. */
+/* A table has a line for each way to call, with columns of the same names: hence two sets of
+ * columns. */
 static const char speed_columns[] =
     SPEED_COLUMNS("add") SPEED_COLUMNS("absent") SPEED_COLUMNS("present");
 
@@ -106,30 +106,32 @@ static void print_head(void)
     printf("keys: %.0f random bytes, %s\n", settings.key_nbytes.at[0],
            settings.hashed ? "hashed already (hash none)"
                            : "hashed by the filter (xxh3 in the library's)");
-    printf("ns a key: the average over pieces of %zu keys a thread, made just before in its "
-           "cache; of each piece the best of %.0f passes\n"
-           "  add: from empty to full, memory touched before (beyond 256 rounds of pieces: an "
-           "even sample of them, of 8 neighbours the best);\n"
-           "  absent, present: %zu queries a pass and thread, others in each\n"
-           "  single: a call for each key; batched: a call for the piece\n",
-           settings.piece, settings.repeat.at[0], settings.rounds * settings.piece);
+    printf(
+        "ns a key: the average over pieces of %zu keys a thread, made just before in its "
+        "cache; of each piece the best of %.0f passes\n"
+        "  add: from empty to full, memory touched before (beyond 256 rounds of pieces: an "
+        "even sample of them, of 8 neighbours the best);\n"
+        "  absent, present: %zu queries a pass and thread, others in each\n"
+        "  single: a call for each key; batched: a call for the piece; prepared: single, of\n"
+        "  keys that were prepared %d keys before\n",
+        settings.piece, settings.repeat.at[0], settings.rounds * settings.piece,
+        PREPARED_AHEAD);
     printf("bare: random 64-byte lines of as many bytes on huge pages, in turn with the "
            "filter, piece by piece, timed alike,\n"
            "  in as many threads; read beside queries, read and written beside adds; in a "
-           "plain loop beside single calls,\n"
-           "  in a rolling ring of %d prefetches beside batched ones. x: ns / bare\n"
+           "rolling ring of %d prefetches\n"
+           "  beside batched calls, else in a plain loop. x: ns / bare\n"
            "thr: threads at one filter, ns being those of all together; shared: made to be. "
            "huge: share of the filter on\n"
            "  huge pages; load: of slots, in kinds that have them\n\n",
            RING);
     table_head(what_columns);
-    printf(" %-7s", "calls");
+    printf(" %-8s", "calls");
     table_head(speed_columns);
     putchar('\n');
 }
 
-/* Prints the line of single calls and that of batched calls; 'what_columns' stand only in the
- * first. */
+/* Prints a line for each way to call; 'what_columns' stand only in the first. */
 static void print_row(const json_t *row)
 {
     const json_t *problem = json_object_get(row, "problem");
@@ -143,7 +145,7 @@ static void print_row(const json_t *row)
         if (!speeds)
             continue;
         table_row(what_columns, calls == SINGLE ? row : NULL);
-        printf(" %-7s", call_names[calls]);
+        printf(" %-8s", call_names[calls]);
         table_row(speed_columns, speeds);
         putchar('\n');
     }

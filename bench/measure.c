@@ -5,8 +5,8 @@
  * before each.  Every pass repeats the same rounds.  The best time of each round counts, both
  * of the contender and of the yardstick.
  *
- * The answers are checked on the way: every added key must be found, and single and batched
- * calls must answer alike.  A filter that fails this is 'wrong', and the program's exit status
+ * The answers are checked on the way: every added key must be found, and all ways to ask must
+ * answer alike.  A filter that fails this is 'wrong', and the program's exit status
  * says so. */
 #include "report.h"
 
@@ -70,20 +70,30 @@ static const char *finish(struct run *run, bool timed)
     return NULL;
 }
 
+/* Returns how many of the first ways to call the filter can add. */
+static size_t ways_to_add(const struct contender *contender)
+{
+    size_t ways = 0;
+    while (ways < CALLS && contender->add[ways])
+        ways++;
+    return ways;
+}
+
 /* Fills the filter once.  Clearing it first touches all memory, so that no page fault is timed.
- * Single and batched calls take turns.  In the next pass each has the rounds that the other had
- * before, so that after two passes both were timed at every load.  Returns NULL, or what is
+ * The calls of each way take turns.  In the next pass each has rounds that another had before, so
+ * that after a few passes all were timed at every load.  Returns NULL, or what is
  * wrong. */
 static const char *fill(struct run *run, uint64_t pass, bool timed)
 {
     const struct contender *contender = run->contender;
     size_t rounds = rounds_to_fill(run), stride = round_stride(run);
-    size_t ncalls = contender->add[BATCHED] ? 2 : 1, keys = race_keys(&run->race, ADD);
+    size_t ncalls = ways_to_add(contender), keys = race_keys(&run->race, ADD);
+    enum calls fastest = contender->add[BATCHED] ? BATCHED : SINGLE;
     size_t neighbours = stride > 1 ? NEIGHBOURS : 1;
     contender->clear(run->race.filter);
     for (size_t i = 0; i < rounds; i++) {
         bool times = timed && i % stride == 0;
-        enum calls calls = (enum calls)(times ? (i / stride + pass) % ncalls : ncalls - 1);
+        enum calls calls = times ? (enum calls)((i / stride + pass) % ncalls) : fastest;
         struct round round = { ADD, calls, i * keys, run->keys };
         if (race_round(&run->race, &round, times ? &run->timing[calls][ADD] : NULL,
                        i / stride / neighbours) != piece_of(run->keys - round.first, keys))
@@ -104,8 +114,8 @@ static const char *measure_adds(struct run *run)
     uint64_t passes = (uint64_t)run->task->settings->repeat.at[0];
     if (round_stride(run) > 1)
         passes = 1;
-    else if (contender->add[BATCHED])
-        passes *= 2;
+    else
+        passes *= ways_to_add(contender);
     const char *problem = NULL;
     for (uint64_t pass = 0; pass < passes && !problem; pass++)
         problem = fill(run, pass, true);
@@ -132,18 +142,21 @@ static size_t ask(struct run *run, enum operation operation, enum calls calls, u
     return found;
 }
 
-/* Asks by single and by batched calls, with the same keys, and sets *found to how many were
- * found.  Returns NULL, or what is wrong. */
-static const char *ask_both(struct run *run, enum operation operation, uint64_t pass,
-                            size_t *found)
+/* Asks in all ways, with the same keys, and sets *found to how many were found.  Returns NULL,
+ * or what is wrong. */
+static const char *ask_all(struct run *run, enum operation operation, uint64_t pass,
+                           size_t *found)
 {
     *found = ask(run, operation, SINGLE, pass);
     if (*found == SIZE_MAX)
         return "gave no answer";
-    if (!run->contender->ask[BATCHED] || ask(run, operation, BATCHED, pass) == *found)
-        return NULL;
-    run->wrong = true;
-    return "WRONG: single and batched calls differ";
+    for (int calls = SINGLE + 1; calls < CALLS; calls++)
+        if (run->contender->ask[calls] &&
+            ask(run, operation, (enum calls)calls, pass) != *found) {
+            run->wrong = true;
+            return "WRONG: one way to ask has other answers than single calls";
+        }
+    return NULL;
 }
 
 /* Asks for absent and present keys in all passes, and counts false positives.  Returns NULL, or
@@ -154,9 +167,9 @@ static const char *measure_questions(struct run *run)
     uint64_t asked = settings->rounds * race_keys(&run->race, ASK_ABSENT);
     for (uint64_t pass = 0; pass < (uint64_t)settings->repeat.at[0]; pass++) {
         size_t absent, present;
-        const char *problem = ask_both(run, ASK_ABSENT, pass, &absent);
+        const char *problem = ask_all(run, ASK_ABSENT, pass, &absent);
         if (!problem)
-            problem = ask_both(run, ASK_PRESENT, pass, &present);
+            problem = ask_all(run, ASK_PRESENT, pass, &present);
         if (problem)
             return problem;
         run->false_positives += absent;

@@ -192,8 +192,8 @@ touch_all(uint64_t *words, const uint64_t *offsets, size_t count, bool writes, b
     return sum;
 }
 
-/* Touches lines as a filter could at best: in a plain loop beside single calls, in a ring
- * beside batched ones. */
+/* Touches lines as a filter could at best: in a ring beside batched calls, else in a plain
+ * loop. */
 static void bare_timed(struct hand *hand)
 {
     const struct round *round = hand->round;

@@ -6,7 +6,9 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
-const char *const call_names[CALLS] = { [SINGLE] = "single", [BATCHED] = "batched" };
+const char *const call_names[CALLS] = {
+    [SINGLE] = "single", [BATCHED] = "batched", [PREPARED] = "prepared"
+};
 const char *const operation_names[OPERATIONS] = {
     [ADD] = "add", [ASK_ABSENT] = "absent", [ASK_PRESENT] = "present", [REMOVE] = "remove"
 };

@@ -21,25 +21,16 @@ static void bloom_prefetch(const struct body *b, const struct keyhash *keys, siz
         prefetch_bits(b, b->field[KEY_BITS], keys[i]);
 }
 
-/* Keys are looked up in chunks.  Most absent keys fail at one of their first bits. */
-enum { CHUNK = 128 };
+/* Keys are looked up in chunks.  Most absent keys fail at one of their first bits.  All bits of
+ * a key are prefetched at most NEAR keys before: those of more keys would drive each other out
+ * of the cache. */
+enum { CHUNK = 128, NEAR = 16 };
 
 /* Of a chunk, the keys whose bits were all set so far. */
 struct passed {
     uint64_t place[CHUNK];  /* of the last bit that was looked at */
     uint32_t number[CHUNK]; /* in the chunk */
 };
-
-static ALWAYS_INLINE void prefetch_passed(const struct body *b, uint64_t bits,
-                                          const struct keyhash *keys,
-                                          const struct passed *passed, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        uint64_t mark = keys[passed->number[i]].mark;
-        prefetch_bits(b, bits,
-                      (struct keyhash){ bloom_next_place(passed->place[i], mark), mark });
-    }
-}
 
 /* Sets the bits of the mask in a word.  Returns the word as it was before. */
 typedef uint32_t word_adder(uint32_t *word, uint32_t mask);
@@ -76,9 +67,10 @@ static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *
                                     const struct keyhash *ahead, size_t n, bool *answer,
                                     word_adder *add)
 {
-    size_t found = 0;
+    size_t found = 0, near = n < NEAR ? n : NEAR;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(b, b->field[KEY_BITS], ahead[i]);
+        prefetch_bits(b, b->field[KEY_BITS],
+                      i + near < n ? keys[i + near] : ahead[i + near - n]);
         answer[i] = add_key(b, keys[i], add);
         found += answer[i];
     }

@@ -25,10 +25,17 @@ static ALWAYS_INLINE uint32_t bit_at(const struct body *b, uint64_t place)
  * the CPU overlaps the memory accesses of many keys.  Keeps the keys that pass, and returns how
  * many. */
 static ALWAYS_INLINE size_t pass(const struct body *b, uint64_t bits,
-                                 const struct keyhash *keys, struct passed *passed, size_t n)
+                                 const struct keyhash *keys, struct passed *passed, size_t n,
+                                 bool prefetches)
 {
     size_t left = 0;
     for (size_t i = 0; i < n; i++) {
+        if (prefetches && i + NEAR < n) {
+            struct keyhash near = { passed->place[i + NEAR],
+                                    keys[passed->number[i + NEAR]].mark };
+            near.place = bloom_next_place(near.place, near.mark);
+            prefetch_bits(b, bits, near);
+        }
         uint32_t number = passed->number[i], all = 1;
         uint64_t place = passed->place[i];
         for (uint64_t k = 0; k < bits; k++) {
@@ -57,12 +64,13 @@ static inline size_t chunk_contains(const struct body *b, const struct keyhash *
         left += bit_at(b, keys[i].place);
     }
     for (uint64_t done = 1; done < bits; done += next) {
-        next = bits - done;
-        if (left > n - n / 4)
-            prefetch_passed(b, next, keys, &passed, left);
-        else if (next > done)
-            next = done;
-        left = pass(b, next, keys, &passed, left);
+        next = done < bits - done ? done : bits - done;
+        if (left <= n - n / 4) {
+            left = pass(b, next, keys, &passed, left, false);
+        } else {
+            next = bits - done;
+            left = pass(b, next, keys, &passed, left, true);
+        }
     }
     memset(answer, 0, n);
     for (size_t i = 0; i < left; i++)
