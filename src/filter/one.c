@@ -25,16 +25,60 @@ int filter_may_add(const perhaps_filter *f)
     return f->kind->add ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
 }
 
-/* Hashes a key, or notes why it cannot be hashed.  Returns whether it was hashed. */
-static bool hash_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
-                     struct perhaps_prepared *prepared)
+/* Hashes a key.  Returns 0, or why it cannot be hashed. */
+static int hash_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
+                    struct keyhash *hash)
 {
-    struct keyhash hash = { 0 };
-    bool hashed = hasher_one(&f->hasher, key, key_nbytes, &hash);
-    prepared->place = hash.place;
-    prepared->mark = hash.mark;
-    prepared->error = hashed ? 0 : f->hasher.ready ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_SECRET;
-    return hashed;
+    if (hasher_one(&f->hasher, key, key_nbytes, hash))
+        return 0;
+    return f->hasher.ready ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_SECRET;
+}
+
+/* A key on the long way.  The answer lies behind the hash: memset() of an answer may be a
+ * masked vector store, and reads of what it spans wait for it (HACKING.md, "Loops"). */
+struct single {
+    struct keyhash hash;
+    bool answer;
+};
+
+static bool contains_hash(const perhaps_filter *f, const struct keyhash *hash, bool *answer)
+{
+    if (f->loops.contains_one)
+        return f->loops.contains_one(&f->body, *hash);
+    return filter_contains_hashed(f, hash, hash, 1, answer) != 0;
+}
+
+/* Answers for a key that could not be hashed.  Without the secret: perhaps.  A key of a length
+ * that the hash refuses was never added. */
+static bool contains_unhashed(int error)
+{
+    return error == PERHAPS_ERR_SECRET;
+}
+
+/* Adds a key, if 'error' does not say that it could not be hashed. */
+static int add_hash(perhaps_filter *f, const struct keyhash *hash, int error,
+                    bool unless_present, bool *was_present)
+{
+    size_t done;
+    int may = filter_may_add(f);
+    *was_present = false;
+    if (may || error)
+        return may ? may : error;
+    return filter_add_keys(f, hash, hash, 1, unless_present, was_present, &done);
+}
+
+static NOINLINE bool contains_any(const perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct single one;
+    int error = hash_any(f, key, key_nbytes, &one.hash);
+    return error ? contains_unhashed(error) : contains_hash(f, &one.hash, &one.answer);
+}
+
+static NOINLINE int add_any(perhaps_filter *f, const void *key, size_t key_nbytes)
+{
+    struct single one;
+    int error = hash_any(f, key, key_nbytes, &one.hash);
+    return add_hash(f, &one.hash, error, false, &one.answer);
 }
 
 static ALWAYS_INLINE void store_prepared(struct perhaps_prepared *prepared, struct keyhash hash)
@@ -47,55 +91,15 @@ static struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
     return (struct keyhash){ .place = prepared->place, .mark = prepared->mark };
 }
 
-/* Asks for a key that may not have been hashed.  Without the secret: perhaps.  A key of a
- * length that the hash refuses was never added. */
-static NOINLINE bool contains_prepared(const perhaps_filter *f,
-                                       const struct perhaps_prepared *prepared)
-{
-    struct keyhash hash = keyhash_of(prepared);
-    bool answer;
-    if (prepared->error)
-        return prepared->error == PERHAPS_ERR_SECRET;
-    if (f->loops.contains_one)
-        return f->loops.contains_one(&f->body, hash);
-    return filter_contains_hashed(f, &hash, &hash, 1, &answer) != 0;
-}
-
-/* Adds a key that may not have been hashed. */
-static NOINLINE int add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared,
-                                 bool unless_present, bool *was_present)
-{
-    struct keyhash hash = keyhash_of(prepared);
-    size_t done;
-    int error = filter_may_add(f);
-    *was_present = false;
-    if (error || prepared->error)
-        return error ? error : prepared->error;
-    return filter_add_keys(f, &hash, &hash, 1, unless_present, was_present, &done);
-}
-
-static NOINLINE bool contains_any(const perhaps_filter *f, const void *key, size_t key_nbytes)
-{
-    struct perhaps_prepared prepared;
-    hash_any(f, key, key_nbytes, &prepared);
-    return contains_prepared(f, &prepared);
-}
-
-static NOINLINE int add_any(perhaps_filter *f, const void *key, size_t key_nbytes)
-{
-    struct perhaps_prepared prepared;
-    bool was_present;
-    hash_any(f, key, key_nbytes, &prepared);
-    return add_prepared(f, &prepared, false, &was_present);
-}
-
 static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
                                  struct perhaps_prepared *prepared)
 {
-    if (!hash_any(f, key, key_nbytes, prepared))
-        return;
-    struct keyhash hash = keyhash_of(prepared);
-    f->kind->prefetch(f, &hash, 1);
+    struct keyhash hash = { 0 };
+    int error = hash_any(f, key, key_nbytes, &hash);
+    if (!error)
+        f->kind->prefetch(f, &hash, 1);
+    store_prepared(prepared, hash);
+    prepared->error = error;
 }
 
 /* The name that the macros below give it for shared filters. */
@@ -235,9 +239,10 @@ void perhaps_prepare(const perhaps_filter *f, const void *key, size_t key_nbytes
 
 bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    if (!f->loops.contains_one || prepared->error)
-        return contains_prepared(f, prepared);
-    return f->loops.contains_one(&f->body, keyhash_of(prepared));
+    struct single one = { .hash = keyhash_of(prepared) };
+    if (prepared->error)
+        return contains_unhashed(prepared->error);
+    return contains_hash(f, &one.hash, &one.answer);
 }
 
 /* Returns whether the loop for one key may add now: nobody else writes, and there is room
@@ -249,35 +254,41 @@ static inline bool may_add_at_once(const perhaps_filter *f)
 
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    bool was_present;
+    struct single one = { .hash = keyhash_of(prepared) };
     if (f->shared && f->loops.add_one_shared && !prepared->error && reserve_one(f))
-        return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
+        return f->loops.add_one_shared(&f->body, one.hash, f->counters);
     if (!may_add_at_once(f) || prepared->error)
-        return add_prepared(f, prepared, false, &was_present);
-    return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
+        return add_hash(f, &one.hash, prepared->error, false, &one.answer);
+    return f->loops.add_one(&f->body, one.hash, f->counters);
 }
 
 /* A kind that stores no copies tells by its count of keys whether it has stored one. */
+static int add_unless_present(perhaps_filter *f, const struct keyhash *hash, int error,
+                              bool *was_present)
+{
+    if (f->removes || !may_add_at_once(f) || error)
+        return add_hash(f, hash, error, true, was_present);
+    uint64_t before = f->counters->keys;
+    error = f->loops.add_one(&f->body, *hash, f->counters);
+    *was_present = f->counters->keys == before;
+    return error;
+}
+
 int perhaps_add_unless_present_prepared(perhaps_filter *f,
                                         const struct perhaps_prepared *prepared,
                                         bool *was_present)
 {
-    bool answer;
-    was_present = was_present ? was_present : &answer;
-    if (f->removes || !may_add_at_once(f) || prepared->error)
-        return add_prepared(f, prepared, true, was_present);
-    uint64_t before = f->counters->keys;
-    int error = f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
-    *was_present = f->counters->keys == before;
-    return error;
+    struct single one = { .hash = keyhash_of(prepared) };
+    return add_unless_present(f, &one.hash, prepared->error,
+                              was_present ? was_present : &one.answer);
 }
 
 int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nbytes,
                                bool *was_present)
 {
-    struct perhaps_prepared prepared;
-    hash_any(f, key, key_nbytes, &prepared);
-    return perhaps_add_unless_present_prepared(f, &prepared, was_present);
+    struct single one;
+    int error = hash_any(f, key, key_nbytes, &one.hash);
+    return add_unless_present(f, &one.hash, error, was_present ? was_present : &one.answer);
 }
 
 void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)

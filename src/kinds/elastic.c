@@ -277,7 +277,7 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
         answer[i] = false;
         if (unless_present && contains(f, &keys[i], &ahead[i], 1, &answer[i]))
             continue;
-        if (!unless_present && ahead != keys)
+        if (!unless_present)
             prefetch(f, &ahead[i], 1);
         int error = insert(f, &keys[i], unless_present && f->shared, &answer[i]);
         if (error)

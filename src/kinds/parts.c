@@ -65,21 +65,23 @@ void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t 
 size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash *keys,
                      const struct keyhash *ahead, size_t n, bool *answer)
 {
-    bool here[BATCH_MOST];
+    bool here[BATCH_MOST], asked = false;
     size_t found = 0;
-    memset(answer, false, n);
     for (size_t i = count; i > 0 && found < n; i--) {
         const perhaps_filter *part = f->parts.part[i - 1];
         if (!f->removes && !counter_get(&part->counters->keys))
             continue; /* nothing was ever added */
-        if (!part->kind->contains(part, keys, ahead, n, here))
-            continue;
-        found = 0;
-        for (size_t k = 0; k < n; k++) {
+        size_t found_here = part->kind->contains(part, keys, ahead, n, asked ? here : answer);
+        if (!asked)
+            found = found_here;
+        for (size_t k = 0; asked && found_here && k < n; k++) {
+            found += here[k] > answer[k];
             answer[k] |= here[k];
-            found += answer[k];
         }
+        asked = true;
     }
+    if (!asked)
+        memset(answer, false, n);
     return found;
 }
 

@@ -353,7 +353,7 @@ struct spot segments_look(const perhaps_filter *f, const struct keyhash *key)
     unsigned base = elastic_base(key->place);
     uint8_t *entry = find_entry(f, base, key->mark);
     struct spot s = { .table = state->table,
-                      .key = *key,
+                      .mark = key->mark,
                       .segment = directory_segment(entry),
                       .depth = directory_depth(entry),
                       .base = base };
@@ -375,7 +375,7 @@ void segments_reads(const perhaps_filter *f, struct keyhash key, struct reads *r
 /* Returns whether the directory still leads from the key to the segment of the spot. */
 static bool leads_there(const perhaps_filter *f, const struct spot *s)
 {
-    return find_entry(f, s->base, s->key.mark) == s->segment + s->depth;
+    return find_entry(f, s->base, s->mark) == s->segment + s->depth;
 }
 
 uint32_t segments_version(const struct spot *s)
@@ -537,7 +537,7 @@ static void publish(struct directory *directory, const struct spot *s, uint8_t *
 {
     unsigned depth = s->depth + 1;
     uint64_t each = UINT64_C(1) << (directory->depth - depth);
-    uint64_t at = directory_index(s->key.mark, s->depth) * 2 * each;
+    uint64_t at = directory_index(s->mark, s->depth) * 2 * each;
     for (unsigned side = 0; side < 2; side++)
         for (uint64_t i = 0; i < each; i++)
             __atomic_store_n(&directory->entry[at++], half[side] + depth, __ATOMIC_RELEASE);

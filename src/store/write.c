@@ -69,7 +69,7 @@ static int write_read(struct writer *w, const struct content *c)
 /* Writes the bodies of a filter and its parts, each from a multiple of HEADER_NBYTES on. */
 static int write_bodies(struct writer *w, const perhaps_filter *f)
 {
-    static uint8_t zeros[HEADER_NBYTES]; /* not const, so that it takes no room in the library */
+    static uint8_t zeros[HEADER_NBYTES]; /* not const: takes no room in the library */
     uint64_t nbytes = filter_geometry(f).body_nbytes, past = w->npage % HEADER_NBYTES;
     int error = nbytes && past ? write_pages(w, zeros, HEADER_NBYTES - past) : 0;
     struct body_cursor cursor = { 0 };
