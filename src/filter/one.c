@@ -91,6 +91,23 @@ static struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
     return (struct keyhash){ .place = prepared->place, .mark = prepared->mark };
 }
 
+static NOINLINE bool contains_prepared(const perhaps_filter *f,
+                                       const struct perhaps_prepared *prepared)
+{
+    struct single one = { .hash = keyhash_of(prepared) };
+    if (prepared->error)
+        return contains_unhashed(prepared->error);
+    return contains_hash(f, &one.hash, &one.answer);
+}
+
+static NOINLINE int add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared,
+                                 bool unless_present, bool *was_present)
+{
+    struct single one = { .hash = keyhash_of(prepared) };
+    return add_hash(f, &one.hash, prepared->error, unless_present,
+                    was_present ? was_present : &one.answer);
+}
+
 static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
                                  struct perhaps_prepared *prepared)
 {
@@ -239,10 +256,9 @@ void perhaps_prepare(const perhaps_filter *f, const void *key, size_t key_nbytes
 
 bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    struct single one = { .hash = keyhash_of(prepared) };
-    if (prepared->error)
-        return contains_unhashed(prepared->error);
-    return contains_hash(f, &one.hash, &one.answer);
+    if (!f->loops.contains_one || prepared->error)
+        return contains_prepared(f, prepared);
+    return f->loops.contains_one(&f->body, keyhash_of(prepared));
 }
 
 /* Returns whether the loop for one key may add now: nobody else writes, and there is room
@@ -254,23 +270,21 @@ static inline bool may_add_at_once(const perhaps_filter *f)
 
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    struct single one = { .hash = keyhash_of(prepared) };
     if (f->shared && f->loops.add_one_shared && !prepared->error && reserve_one(f))
-        return f->loops.add_one_shared(&f->body, one.hash, f->counters);
+        return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
     if (!may_add_at_once(f) || prepared->error)
-        return add_hash(f, &one.hash, prepared->error, false, &one.answer);
-    return f->loops.add_one(&f->body, one.hash, f->counters);
+        return add_prepared(f, prepared, false, NULL);
+    return f->loops.add_one(&f->body, keyhash_of(prepared), f->counters);
 }
 
-/* A kind that stores no copies tells by its count of keys whether it has stored one. */
-static int add_unless_present(perhaps_filter *f, const struct keyhash *hash, int error,
-                              bool *was_present)
+/* Does what add_one() of the loops does, and tells whether the key was there: a kind that
+ * stores no copies tells this by its count of keys. */
+static int add_and_tell(perhaps_filter *f, struct keyhash hash, bool *was_present)
 {
-    if (f->removes || !may_add_at_once(f) || error)
-        return add_hash(f, hash, error, true, was_present);
     uint64_t before = f->counters->keys;
-    error = f->loops.add_one(&f->body, *hash, f->counters);
-    *was_present = f->counters->keys == before;
+    int error = f->loops.add_one(&f->body, hash, f->counters);
+    if (was_present)
+        *was_present = f->counters->keys == before;
     return error;
 }
 
@@ -278,9 +292,9 @@ int perhaps_add_unless_present_prepared(perhaps_filter *f,
                                         const struct perhaps_prepared *prepared,
                                         bool *was_present)
 {
-    struct single one = { .hash = keyhash_of(prepared) };
-    return add_unless_present(f, &one.hash, prepared->error,
-                              was_present ? was_present : &one.answer);
+    if (f->removes || !may_add_at_once(f) || prepared->error)
+        return add_prepared(f, prepared, true, was_present);
+    return add_and_tell(f, keyhash_of(prepared), was_present);
 }
 
 int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nbytes,
@@ -288,7 +302,9 @@ int perhaps_add_unless_present(perhaps_filter *f, const void *key, size_t key_nb
 {
     struct single one;
     int error = hash_any(f, key, key_nbytes, &one.hash);
-    return add_unless_present(f, &one.hash, error, was_present ? was_present : &one.answer);
+    if (f->removes || !may_add_at_once(f) || error)
+        return add_hash(f, &one.hash, error, true, was_present ? was_present : &one.answer);
+    return add_and_tell(f, one.hash, was_present);
 }
 
 void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view *view)

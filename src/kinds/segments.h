@@ -172,7 +172,7 @@ struct spot {
     struct table table;
     struct pair pair;
     uint32_t entry; /* what a new key would store */
-    uint64_t mark; /* of the key */
+    uint64_t mark;  /* of the key */
     uint8_t *segment;
     unsigned depth;
     unsigned base;
