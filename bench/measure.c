@@ -81,8 +81,7 @@ static size_t ways_to_add(const struct contender *contender)
 
 /* Fills the filter once.  Clearing it first touches all memory, so that no page fault is timed.
  * The ways to call take turns.  In the next pass each has rounds that another had before,
- * so that after a few passes all were timed at every load.  Returns NULL, or what is
- * wrong. */
+ * so that after a few passes all were timed at every load.  Returns NULL, or what is wrong. */
 static const char *fill(struct run *run, uint64_t pass, bool timed)
 {
     const struct contender *contender = run->contender;
