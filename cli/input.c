@@ -226,7 +226,7 @@ uint64_t input_nkeys(const struct input *input)
 static const char *key_problem(const struct input *input, int error)
 {
     if (error == PERHAPS_ERR_ARGUMENT) /* only the size of a key can be wrong */
-        return "not 16 bytes: the filter takes keys that are hashes already";
+        return "not 16 bytes, or 8 under none-64: the filter takes keys that are hashes";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n or with --grow";
     if (error == PERHAPS_ERR_COPIES && !input->settings->counts)

@@ -301,9 +301,9 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
 /* Adds a key.  In kinds that can remove, every add stores one copy, which one removal takes
  * away; many copies of few keys crowd their slots, and may be refused before 'capacity' copies
  * are in.  Returns 0; PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY;
- * PERHAPS_ERR_UNSUPPORTED for kinds that take no single keys; PERHAPS_ERR_ARGUMENT, with the
- * hash 'none', for a key that is not 16 bytes; PERHAPS_ERR_SECRET.  A failed add changes
- * nothing but the count of failed adds: every key that was in is still found. */
+ * PERHAPS_ERR_UNSUPPORTED for kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of
+ * a length that the hash does not take (perhaps_hash_takes()); PERHAPS_ERR_SECRET.  A failed
+ * add changes nothing but the count of failed adds: every key that was in is still found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Adds a key unless it is perhaps there already, and tells in *was_present (may be NULL)

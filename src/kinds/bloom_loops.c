@@ -63,14 +63,16 @@ static ALWAYS_INLINE bool add_key(const struct body *b, struct keyhash key, word
     return all;
 }
 
+/* The last NEAR keys prefetch for the first ones ahead, the others for those NEAR keys later. */
 static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *keys,
                                     const struct keyhash *ahead, size_t n, bool *answer,
                                     word_adder *add)
 {
     size_t found = 0, near = n < NEAR ? n : NEAR;
+    const struct keyhash *later = keys + near;
     for (size_t i = 0; i < n; i++) {
-        prefetch_bits(b, b->field[KEY_BITS],
-                      i + near < n ? keys[i + near] : ahead[i + near - n]);
+        later = i == n - near ? ahead : later;
+        prefetch_bits(b, b->field[KEY_BITS], *later++);
         answer[i] = add_key(b, keys[i], add);
         found += answer[i];
     }

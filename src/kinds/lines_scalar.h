@@ -1,6 +1,7 @@
 /* lines_scalar.h - a line in plain C: the reference that all other instruction sets must equal.
  * lines_loops.h tells what is defined here.  (A loop for each number of bits was at most 4 %
  * faster, and twelve times as large.) */
+
 /* Looks at every bit, so that there is no branch to mispredict.  Thanks to the comparison gcc
  * sets the bit by one instruction (bts), where a shift by a variable takes three: a fifth
  * faster. */
