@@ -63,7 +63,7 @@ static ALWAYS_INLINE bool add_key(const struct body *b, struct keyhash key, word
     return all;
 }
 
-/* The last NEAR keys prefetch for the first ones ahead, the others for those NEAR keys later. */
+/* The last NEAR keys prefetch for the first ones ahead, others for those NEAR keys later. */
 static ALWAYS_INLINE size_t add_all(const struct body *b, const struct keyhash *keys,
                                     const struct keyhash *ahead, size_t n, bool *answer,
                                     word_adder *add)
