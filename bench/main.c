@@ -105,7 +105,7 @@ static void print_head(void)
 {
     printf("keys: %.0f random bytes, %s\n", settings.key_nbytes.at[0],
            settings.hashed ? "hashed already (hash none)"
-                           : "hashed by the filter (xxh3 in the library's)");
+                           : "hashed by the filter (xxh3-64 in the library's)");
     printf(
         "ns a key: the average over pieces of %zu keys a thread, made just before in its "
         "cache; of each piece the best of %.0f passes\n"
