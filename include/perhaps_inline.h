@@ -116,7 +116,9 @@ static inline struct perhaps_view_place perhaps_view_find(const struct perhaps_v
     __m256i factor = _mm256_permutevar8x32_epi32(
         _mm256_castsi128_si256(_mm_cvtsi64_si128((long long)mark)), perhaps_view_ones(view));
     p.line = (__m256i *)(void *)(view->lines + number * 64);
-    p.row = (const __m256i *)(const void *)(view->rows + ((uint32_t)mark >> 25) * 64);
+    uint32_t walk = (uint32_t)mark;
+    walk = (walk >> 19 | walk << 13) & 127 * 64; /* its highest 7 bits, times 64 */
+    p.row = (const __m256i *)(const void *)(view->rows + walk);
     p.shift = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[0], factor), 27);
     p.more = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[1], factor), 27);
     PERHAPS_VIEW_AGAIN(p.row);
@@ -146,7 +148,8 @@ static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps
         _mm256_or_si256(_mm256_xor_si256(low, p.line[0]), _mm256_xor_si256(high, p.line[1]));
     p.line[0] = low;
     p.line[1] = high;
-    *view->keys += !_mm256_testz_si256(news, news);
+    /* "no news" comes as a carry, which takes one instruction to count */
+    *view->keys += !_mm256_testc_si256(_mm256_setzero_si256(), news);
     return 0;
 }
 

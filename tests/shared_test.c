@@ -285,6 +285,66 @@ TEST_EACH(test_rivals, takes_threads)
     check_rivalry(kind, many(20 * 1000), fpr);
 }
 
+/* ---- Company ---------------------------------------------------------------------------- */
+
+struct adder {
+    perhaps_filter *f;
+    struct gate *gate;
+    struct perhaps_keys keys;
+    size_t before; /* how many keys it adds before it waits for the others, two at a time */
+    size_t step;   /* how many it adds in a call afterwards */
+    int error;
+};
+
+static void *add_in_steps(void *context)
+{
+    struct adder *a = context;
+    size_t at = 0, n;
+    for (; at < a->keys.count; at += n) {
+        if (at == a->before)
+            pass_gate(a->gate, 0);
+        n = at < a->before ? 2 : a->step;
+        n = n < a->keys.count - at ? n : a->keys.count - at;
+        struct perhaps_keys some = some_keys(&a->keys, at, n);
+        a->error |= n == 1 ? perhaps_add(a->f, key_at(&some, 0), some.key_nbytes)
+                           : perhaps_add_many(a->f, &some, NULL);
+    }
+    return NULL;
+}
+
+/* A thread that has been the only one for a while goes on adding, in one long call, when others
+ * begin.  The filter is so small that they often write the same lines. */
+static void check_company(const struct perhaps_kind *kind, size_t nkeys)
+{
+    const size_t steps[THREADS] = { nkeys, 1, 2, BLOCK };
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), nkeys, THREADS * nkeys);
+    scoped_filter *f = shared_filter(kind, keys.count, 0.01, test_seed());
+    struct adder adders[THREADS];
+    struct gate gate = { 0 };
+    for (unsigned t = 0; t < THREADS; t++)
+        adders[t] = (struct adder){ .f = f,
+                                    .gate = &gate,
+                                    .keys = some_keys(&keys, t * nkeys, nkeys),
+                                    .before = t == 0 ? 100 : 0,
+                                    .step = steps[t] };
+    run_threads(THREADS, add_in_steps, adders, sizeof *adders);
+    for (unsigned t = 0; t < THREADS; t++)
+        expect_success(adders[t].error);
+    expect_all_found(f, &keys);
+    if (!removes(kind)) {
+        scoped_filter *alone = full_filter(kind, keys.count, 0.01, &keys);
+        expect(perhaps_equal(f, alone));
+    }
+}
+
+TEST_EACH(test_company, takes_threads)
+{
+    for (unsigned round = 0; round < many(100); round++) {
+        scene("%s, round %u", kind->name, round);
+        check_company(kind, 500 + 20 * round);
+    }
+}
+
 /* ---- The last places -------------------------------------------------------------------- */
 
 struct repeater {

@@ -10,21 +10,28 @@
 #include <stdint.h>
 
 /* Takes the lock if it is free, and returns whether it was.  The plain load comes first: while
- * another thread holds the lock, waiting threads only read its cache line. */
+ * another thread holds the lock, waiting threads only read its cache line.  That the exchange
+ * is sequentially consistent is for owners.h; it costs nothing more. */
 static inline bool lock_try(uint8_t *lock)
 {
     return !__atomic_load_n(lock, __ATOMIC_RELAXED) &&
-           !__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE);
+           !__atomic_exchange_n(lock, 1, __ATOMIC_SEQ_CST);
 }
 
-/* Waits until the lock is free and takes it.  The thread that holds it may have lost its CPU,
- * so after PATIENCE tries a waiting thread offers its own. */
-static inline void lock_take(uint8_t *lock)
+/* What a waiting thread does after each try.  The thread that holds the lock may have lost its
+ * CPU, so now and then the waiting one offers its own. */
+static inline void lock_wait(unsigned tries)
 {
     enum { PATIENCE = 1000 };
+    if (tries % PATIENCE == 0)
+        sched_yield();
+}
+
+/* Waits until the lock is free and takes it. */
+static inline void lock_take(uint8_t *lock)
+{
     for (unsigned tries = 1; !lock_try(lock); tries++)
-        if (tries % PATIENCE == 0)
-            sched_yield();
+        lock_wait(tries);
 }
 
 static inline void lock_release(uint8_t *lock)

@@ -86,9 +86,12 @@ static ALWAYS_INLINE void store_prepared(struct perhaps_prepared *prepared, stru
     *prepared = (struct perhaps_prepared){ .place = hash.place, .mark = hash.mark };
 }
 
-static struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
+/* Loads the halves as atomics, since gcc would load both as a vector and take it apart in
+ * memory. */
+static ALWAYS_INLINE struct keyhash keyhash_of(const struct perhaps_prepared *prepared)
 {
-    return (struct keyhash){ .place = prepared->place, .mark = prepared->mark };
+    return (struct keyhash){ .place = __atomic_load_n(&prepared->place, __ATOMIC_RELAXED),
+                             .mark = __atomic_load_n(&prepared->mark, __ATOMIC_RELAXED) };
 }
 
 static NOINLINE bool contains_prepared(const perhaps_filter *f,
@@ -127,6 +130,17 @@ static int add_any_shared(perhaps_filter *f, const void *key, size_t key_nbytes)
 
 /* ---- The short way ----------------------------------------------------------------------- */
 
+/* Stores a hash and prefetches; without a call if the key has one line. */
+static ALWAYS_INLINE void prepare_hash(const perhaps_filter *f, struct keyhash hash,
+                                       struct perhaps_prepared *prepared)
+{
+    store_prepared(prepared, hash);
+    if (f->loops.one_line)
+        PREFETCH(f->body.bytes + scale64(hash.place, f->body.field[0]) * LINE_NBYTES);
+    else
+        f->loops.prefetch(&f->body, (const void *)prepared, 1);
+}
+
 /* Defines add_NAME, or add_NAME_shared for shared filters.  It hashes a key if it 'fits' and
  * there is 'room', and adds it by a loop for one key. */
 #define ADD(name, hash, fits, otherwise, add, room)                                            \
@@ -158,8 +172,7 @@ static int add_any_shared(perhaps_filter *f, const void *key, size_t key_nbytes)
             prepare_##otherwise(f, key, nbytes, prepared);                                     \
             return;                                                                            \
         }                                                                                      \
-        store_prepared(prepared, hash(&f->hasher, key, nbytes));                               \
-        f->loops.prefetch(&f->body, (const void *)prepared, 1);                                \
+        prepare_hash(f, hash(&f->hasher, key, nbytes), prepared);                              \
     }
 
 /* Longer strings take a function call and a stack frame. */
@@ -198,8 +211,7 @@ static void prepare_integers_64(const perhaps_filter *f, const void *key, size_t
         prepare_short_strings_64(f, key, nbytes, prepared);
         return;
     }
-    store_prepared(prepared, hash_integer_64(&f->hasher, key, nbytes));
-    f->loops.prefetch(&f->body, (const void *)prepared, 1);
+    prepare_hash(f, hash_integer_64(&f->hasher, key, nbytes), prepared);
 }
 
 /* [0] is for filters of one writer, [1] for shared ones. */

@@ -104,21 +104,21 @@ static size_t writers_nbytes(const struct geometry *g)
 static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
                                     const struct keyhash *keys, size_t n)
 {
-    unsigned shift = w->owners->shift;
+    const struct owners owners = *w->owners;
     for (size_t i = 0; i < n; i++) {
         struct keyhash key = keys[i];
         for (uint64_t part = 0; part < parts; part++) {
             uint64_t line = scale64(key.place, lines);
             struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
                                    .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
-            waiting_put(w, line >> shift, found);
+            waiting_put(w, owners_region(&owners, line), found);
             key = blocked_next_part(key);
         }
     }
 }
 
 /* Adds a key, which needs no sorting, in several threads. */
-static void add_alone(perhaps_filter *f, struct keyhash key, bool *answer)
+static void add_one(perhaps_filter *f, struct keyhash key, bool *answer)
 {
     struct counters counted = { .keys = 1 };
     f->loops.add_one_shared(&f->body, key, &counted);
@@ -144,8 +144,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
     if (n == 1)
-        add_alone(f, *keys, answer);
-    else
+        add_one(f, *keys, answer);
+    else if (!owners_add_alone(f, keys, n, answer))
         add_sorted(f, keys, n, answer);
     *done = n;
     return 0;

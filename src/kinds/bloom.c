@@ -145,9 +145,8 @@ static void bind(perhaps_filter *f)
     f->loops = bloom_loops[f->cpu];
     if (f->shared && !f->writers)
         f->loops.add = bloom_add_atomic;
-    /* regions begin at whole bytes, since two threads must not write one byte */
-    if (f->writers)
-        owners_divide(f->writers, round_up(f->geometry.field[NBITS], 8 * REGIONS));
+    if (f->writers) /* regions are of whole bytes: two threads must not write one byte */
+        owners_divide(f->writers, f->geometry.body_nbytes);
 }
 
 static size_t writers_nbytes(const struct geometry *g)
@@ -179,7 +178,7 @@ static void add_sorted(perhaps_filter *f, const struct keyhash *keys, size_t n, 
         for (uint64_t k = 0; k < field[KEY_BITS]; k++) {
             uint64_t bit = scale64(place, field[NBITS]);
             struct found found = { .offset = bit / 8, .mark = (bit % 8) << 32 | i };
-            waiting_put(&w, bit >> w.owners->shift, found);
+            waiting_put(&w, owners_region(w.owners, found.offset), found);
             place = bloom_next_place(place, keys[i].mark);
         }
     }
@@ -191,7 +190,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
 {
     if (!f->writers)
         return loops_add(f, keys, ahead, n, unless_present, answer, done);
-    add_sorted(f, keys, n, answer);
+    if (!owners_add_alone(f, keys, n, answer))
+        add_sorted(f, keys, n, answer);
     *done = n;
     return 0;
 }

@@ -1,5 +1,4 @@
 /* lines_loops.c - the loops of blocked and counting filters, for each instruction set. */
-#include "../base/locks.h"
 #include "lines.h"
 
 /* 16 starts by 8 odd strides. */

@@ -273,10 +273,10 @@ static ALWAYS_INLINE int key_add_shared(const struct body *b, struct line_places
     prefetch_lines(b->bytes, at, key);
     for (uint64_t i = 0; i < at.parts; i++) {
         uint64_t line = scale64(key.place, at.part_lines);
-        uint8_t *lock = owners_lock(b->writers, line);
-        lock_take(lock);
+        uint64_t region = owners_region(b->writers, line);
+        owners_take(b->writers, region);
         all &= line_add(b, part + line * LINE_NBYTES, key.mark);
-        lock_release(lock);
+        owners_release(b->writers, region);
         part += at.part_lines * LINE_NBYTES;
         key = blocked_next_part(key);
     }

@@ -3,19 +3,81 @@
 
 #include <string.h>
 
-#include "../base/compiler.h"
-#include "../base/locks.h"
-
 /* How many regions ahead lines are prefetched. */
 enum { FETCH_AHEAD = 3 };
 
-void owners_divide(struct owners *owners, uint64_t range)
+/* After so many batches in a row of one thread it is taken to be alone. */
+enum { ALONE_BATCHES = 16 };
+
+/* No place is in a region of its own if there are fewer places than regions. */
+void owners_divide(struct owners *owners, uint64_t places)
 {
-    unsigned shift = 0;
-    while ((range - 1) >> shift >= REGIONS)
-        shift++;
-    owners->shift = shift;
+    owners->factor = places < REGIONS ? 0 : UINT64_MAX / places * REGIONS;
 }
+
+/* ---- Alone ------------------------------------------------------------------------------- */
+
+/* Notes that this thread begins a batch, and returns whether it seems to be alone.  Threads
+ * that begin at once may lose each other's notes, which only costs them time. */
+static bool seems_alone(struct owners *owners)
+{
+    pthread_t self = pthread_self();
+    unsigned batches = __atomic_load_n(&owners->batches, __ATOMIC_RELAXED);
+    if (!pthread_equal(__atomic_load_n(&owners->latest, __ATOMIC_RELAXED), self)) {
+        __atomic_store_n(&owners->latest, self, __ATOMIC_RELAXED);
+        batches = 0;
+    }
+    if (batches >= ALONE_BATCHES)
+        return true;
+    __atomic_store_n(&owners->batches, batches + 1, __ATOMIC_RELAXED);
+    return false;
+}
+
+/* Takes all regions, if nobody has one. */
+static bool take_all(struct owners *owners)
+{
+    if (!lock_try(&owners->all))
+        return false;
+    for (unsigned i = 0; i < REGIONS; i++)
+        if (__atomic_load_n(&owners->region[i].lock, __ATOMIC_SEQ_CST)) {
+            lock_release(&owners->all);
+            return false;
+        }
+    return true;
+}
+
+/* Adds keys as if nobody else could, in steps: during each, the loop prefetches for the next. */
+static void add_in_order(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                         bool *answer)
+{
+    enum { STEP = 64 };
+    f->loops.prefetch(&f->body, keys, n < STEP ? n : STEP);
+    for (size_t at = 0; at < n; at += STEP) {
+        const struct keyhash *now = keys + at, *ahead = now + STEP;
+        size_t left = n - at, later = left < STEP ? 0 : left - STEP;
+        if (later < STEP) { /* too few for the loop */
+            f->loops.prefetch(&f->body, ahead, later);
+            ahead = now;
+        }
+        f->loops.add(&f->body, now, ahead, left < STEP ? left : STEP, answer + at);
+    }
+}
+
+bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
+{
+    struct owners *owners = f->writers;
+    if (!seems_alone(owners))
+        return false;
+    if (!take_all(owners)) {
+        __atomic_store_n(&owners->batches, 0, __ATOMIC_RELAXED);
+        return false;
+    }
+    add_in_order(f, keys, n, answer);
+    lock_release(&owners->all);
+    return true;
+}
+
+/* ---- Sorted ------------------------------------------------------------------------------ */
 
 void waiting_begin(struct waiting *w, perhaps_filter *f, found_adder *add, size_t n,
                    bool *answer)
@@ -39,21 +101,21 @@ static void add_waiting(struct waiting *w, uint64_t region)
     w->next[region] = found;
 }
 
-void waiting_flush(struct waiting *w, uint64_t region)
-{
-    uint8_t *lock = &w->owners->region[region].lock;
-    lock_take(lock);
-    add_waiting(w, region);
-    lock_release(lock);
-}
-
 /* Prefetches all that adding to a region needs.  The lock probably lies in another core's
  * cache. */
-static ALWAYS_INLINE void fetch_waiting(const struct waiting *w, unsigned region)
+static ALWAYS_INLINE void fetch_waiting(const struct waiting *w, uint64_t region)
 {
     __builtin_prefetch(&w->owners->region[region].lock, 1, 3);
     for (const struct found *at = w->found[region]; at < w->next[region]; at++)
         PREFETCH(w->body->bytes + at->offset);
+}
+
+void waiting_flush(struct waiting *w, uint64_t region)
+{
+    fetch_waiting(w, region);
+    owners_take(w->owners, region);
+    add_waiting(w, region);
+    owners_release(w->owners, region);
 }
 
 /* If another writer holds the lock of a region, the region is left for later. */
@@ -67,14 +129,13 @@ void waiting_end(struct waiting *w)
         fetch_waiting(w, (first + i) % REGIONS);
     for (unsigned i = 0; i < REGIONS; i++) {
         unsigned region = (first + i) % REGIONS;
-        uint8_t *lock = &w->owners->region[region].lock;
         if (i + FETCH_AHEAD < REGIONS)
             fetch_waiting(w, (region + FETCH_AHEAD) % REGIONS);
         if (w->next[region] == w->found[region])
             continue;
-        if (lock_try(lock)) {
+        if (owners_try(w->owners, region)) {
             add_waiting(w, region);
-            lock_release(lock);
+            owners_release(w->owners, region);
         } else {
             pending |= UINT32_C(1) << region;
         }

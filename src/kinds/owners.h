@@ -4,32 +4,74 @@
  * Then it adds the keys of one region after the other, and holds the lock of the region
  * meanwhile, so it can write as if it were alone.  So it takes one lock for a dozen keys or
  * more.  An atomic operation for every bit would make adds three times slower, and a lock for
- * every line would travel between the caches of the cores most of the time. */
+ * every line would travel between the caches of the cores most of the time.
+ *
+ * A thread that has added the last batches without company takes all regions at once, and adds
+ * its next batch without sorting it. */
 #ifndef OWNERS_H
 #define OWNERS_H
 
+#include <pthread.h>
+
+#include "../base/bytes.h"
 #include "../base/compiler.h"
+#include "../base/locks.h"
 #include "../filter/filter.h"
 
 enum { REGIONS = 32 };
 
 struct owners {
-    unsigned shift;   /* place >> shift is the region of a place */
-    uint8_t room[60]; /* the locks lie in other cache lines */
+    uint64_t factor;  /* scale64(place, factor) is the region of a place */
+    pthread_t latest; /* the thread that began the latest batch */
+    unsigned batches; /* how many it began, one after the other; a guess is good enough */
+    uint8_t all;      /* a lock: all regions have one owner */
+    uint8_t room[39]; /* the locks of regions lie in other cache lines */
     struct {
         uint8_t lock;
         uint8_t room[63]; /* the next lock lies in another cache line */
     } region[REGIONS];
 };
 
-/* Divides a body of so many places (lines, or bits) into regions, each of whole places. */
-void owners_divide(struct owners *owners, uint64_t range);
+/* Divides a body of so many places (lines, or bytes) into regions of the same size. */
+void owners_divide(struct owners *owners, uint64_t places);
 
-/* Returns the lock of the region of a place. */
-static inline uint8_t *owners_lock(struct owners *owners, uint64_t place)
+/* Returns the region of a place. */
+static inline uint64_t owners_region(const struct owners *owners, uint64_t place)
 {
-    return &owners->region[place >> owners->shift].lock;
+    return scale64(place, owners->factor);
 }
+
+/* Takes the lock of a region if it is free and nobody has all regions.  Returns whether it did.
+ * Who takes a region looks afterwards whether somebody has all, and who takes all looks
+ * afterwards at each region, both in one total order (__ATOMIC_SEQ_CST).  So at least one of
+ * two sees the other. */
+static inline bool owners_try(struct owners *owners, uint64_t region)
+{
+    uint8_t *lock = &owners->region[region].lock;
+    if (!lock_try(lock))
+        return false;
+    if (LIKELY(!__atomic_load_n(&owners->all, __ATOMIC_SEQ_CST)))
+        return true;
+    lock_release(lock);
+    __atomic_store_n(&owners->batches, 0, __ATOMIC_RELAXED); /* the other one has company */
+    return false;
+}
+
+/* Waits for the lock of a region, and takes it. */
+static inline void owners_take(struct owners *owners, uint64_t region)
+{
+    for (unsigned tries = 1; !owners_try(owners, region); tries++)
+        lock_wait(tries);
+}
+
+static inline void owners_release(struct owners *owners, uint64_t region)
+{
+    lock_release(&owners->region[region].lock);
+}
+
+/* Adds a batch of n keys by add() of the loops, if no other thread seems to be adding.  Returns
+ * false if it did nothing. */
+bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer);
 
 /* What a key sets in one place. */
 struct found {
@@ -59,7 +101,7 @@ struct waiting {
     struct found found[REGIONS][WAITING_MOST];
 };
 
-/* Begins a batch of n keys, at most BATCH_MOST: sets all answers to true. */
+/* Begins to sort a batch of n keys, at most BATCH_MOST: sets all answers to true. */
 void waiting_begin(struct waiting *w, perhaps_filter *f, found_adder *add, size_t n,
                    bool *answer);
 
