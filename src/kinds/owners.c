@@ -46,7 +46,7 @@ static bool take_all(struct owners *owners)
     return true;
 }
 
-/* Adds keys as if nobody else could, in steps: during each, the loop prefetches for the next. */
+/* Adds keys as if nobody else could, in steps: in each, the loop prefetches for the next. */
 static void add_in_order(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                          bool *answer)
 {
