@@ -339,9 +339,9 @@ static void check_company(const struct perhaps_kind *kind, size_t nkeys)
 
 TEST_EACH(test_company, takes_threads)
 {
-    for (unsigned round = 0; round < many(100); round++) {
+    for (unsigned round = 0; round < many(50); round++) {
         scene("%s, round %u", kind->name, round);
-        check_company(kind, 500 + 20 * round);
+        check_company(kind, 500 + 40 * round);
     }
 }
 
