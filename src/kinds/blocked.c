@@ -104,14 +104,14 @@ static size_t writers_nbytes(const struct geometry *g)
 static ALWAYS_INLINE void put_lines(struct waiting *w, uint64_t lines, uint64_t parts,
                                     const struct keyhash *keys, size_t n)
 {
-    const struct owners owners = *w->owners;
+    const struct owners *owners = w->owners;
     for (size_t i = 0; i < n; i++) {
         struct keyhash key = keys[i];
         for (uint64_t part = 0; part < parts; part++) {
             uint64_t line = scale64(key.place, lines);
             struct found found = { .offset = (part * lines + line) * LINE_NBYTES,
                                    .mark = (key.mark & ~(uint64_t)FOUND_INDEX) | i };
-            waiting_put(w, owners_region(&owners, line), found);
+            waiting_put(w, owners_region(owners, line), found);
             key = blocked_next_part(key);
         }
     }

@@ -9,7 +9,7 @@ enum { FETCH_AHEAD = 3 };
 /* After so many batches in a row of one thread it is taken to be alone. */
 enum { ALONE_BATCHES = 16 };
 
-/* No place is in a region of its own if there are fewer places than regions. */
+/* A body of fewer places than regions has a single one. */
 void owners_divide(struct owners *owners, uint64_t places)
 {
     owners->factor = places < REGIONS ? 0 : UINT64_MAX / places * REGIONS;
@@ -53,13 +53,13 @@ static void add_in_order(const perhaps_filter *f, const struct keyhash *keys, si
     enum { STEP = 64 };
     f->loops.prefetch(&f->body, keys, n < STEP ? n : STEP);
     for (size_t at = 0; at < n; at += STEP) {
-        const struct keyhash *now = keys + at, *ahead = now + STEP;
-        size_t left = n - at, later = left < STEP ? 0 : left - STEP;
-        if (later < STEP) { /* too few for the loop */
-            f->loops.prefetch(&f->body, ahead, later);
-            ahead = now;
+        size_t left = n - at, now = left < STEP ? left : STEP;
+        const struct keyhash *ahead = keys + at + now;
+        if (left < now + STEP) { /* too few for the loop */
+            f->loops.prefetch(&f->body, ahead, left - now);
+            ahead = keys + at;
         }
-        f->loops.add(&f->body, now, ahead, left < STEP ? left : STEP, answer + at);
+        f->loops.add(&f->body, keys + at, ahead, now, answer + at);
     }
 }
 

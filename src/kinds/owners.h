@@ -20,15 +20,17 @@
 
 enum { REGIONS = 32 };
 
+/* What is written at different times lies in different cache lines. */
 struct owners {
-    uint64_t factor;  /* scale64(place, factor) is the region of a place */
+    uint64_t factor; /* scale64(place, factor) is the region of a place */
+    uint8_t all;     /* a lock: all regions have one owner */
+    uint8_t room_after_all[55];
     pthread_t latest; /* the thread that began the latest batch */
     unsigned batches; /* how many it began, one after the other; a guess is good enough */
-    uint8_t all;      /* a lock: all regions have one owner */
-    uint8_t room[39]; /* the locks of regions lie in other cache lines */
+    uint8_t room_after_batches[52];
     struct {
         uint8_t lock;
-        uint8_t room[63]; /* the next lock lies in another cache line */
+        uint8_t room[63];
     } region[REGIONS];
 };
 
