@@ -88,22 +88,28 @@ static inline uint64_t perhaps_view_mark(uint64_t hash)
 
 #if defined(__AVX2__)
 
-/* Where a key lies: its line, and for each word of it a constant that gives the key's bit.  The
- * lowest bit of a constant tells whether the key has a bit in that word. */
+/* Where a key lies: its line, and its row, which has for each word of the line a constant that
+ * gives the key's bit.  The lowest bit of a constant tells whether the key has a bit in that
+ * word. */
 struct perhaps_view_place {
-    __m256i *line;
-    const __m256i *row;  /* the constants */
+    uint64_t line, row;  /* how many bytes behind the first line and the first row they begin */
     __m256i shift, more; /* by how many bits the bits in the two halves are shifted */
 };
 
-/* From here on the compiler takes what the pointer points to for changed.  So it reads it again
- * as an operand, which takes fewer instructions than to keep it in a register. */
-#define PERHAPS_VIEW_AGAIN(pointer) __asm__("" : "+r"(pointer))
+/* From here on the compiler takes a number or pointer for changed.  So it reads again what lies
+ * there, as an operand, which takes fewer instructions than to keep it in a register. */
+#define PERHAPS_VIEW_AGAIN(where) __asm__("" : "+r"(where))
+
+/* Returns half a line or half a row. */
+static inline __m256i perhaps_view_half(const uint8_t *half)
+{
+    return *(const __m256i *)(const void *)half;
+}
 
 /* Returns a one in each lane; they stand behind the rows. */
 static inline __m256i perhaps_view_ones(const struct perhaps_view *view)
 {
-    return *(const __m256i *)(const void *)(view->rows + 128 * 64);
+    return perhaps_view_half(view->rows + 128 * 64);
 }
 
 static inline struct perhaps_view_place perhaps_view_find(const struct perhaps_view *view,
@@ -112,15 +118,15 @@ static inline struct perhaps_view_place perhaps_view_find(const struct perhaps_v
 {
     __extension__ typedef unsigned __int128 product;
     struct perhaps_view_place p;
-    uint64_t number = (uint64_t)((product)place * view->nlines[input] >> 64);
+    uint32_t walk = (uint32_t)mark;
     __m256i factor = _mm256_permutevar8x32_epi32(
         _mm256_castsi128_si256(_mm_cvtsi64_si128((long long)mark)), perhaps_view_ones(view));
-    p.line = (__m256i *)(void *)(view->lines + number * 64);
-    uint32_t walk = (uint32_t)mark;
-    walk = (walk >> 19 | walk << 13) & 127 * 64; /* its highest 7 bits, times 64 */
-    p.row = (const __m256i *)(const void *)(view->rows + walk);
-    p.shift = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[0], factor), 27);
-    p.more = _mm256_srli_epi32(_mm256_mullo_epi32(p.row[1], factor), 27);
+    p.line = (uint64_t)((product)place * view->nlines[input] >> 64) * 64;
+    p.row = (walk >> 19 | walk << 13) & 127 * 64; /* the highest 7 bits, times 64 */
+    p.shift = _mm256_mullo_epi32(perhaps_view_half(view->rows + p.row), factor);
+    p.more = _mm256_mullo_epi32(perhaps_view_half(view->rows + p.row + 32), factor);
+    p.shift = _mm256_srli_epi32(p.shift, 27);
+    p.more = _mm256_srli_epi32(p.more, 27);
     PERHAPS_VIEW_AGAIN(p.row);
     return p;
 }
@@ -129,8 +135,10 @@ static inline bool perhaps_view_has(const struct perhaps_view *view, enum perhap
                                     uint64_t place, uint64_t mark)
 {
     struct perhaps_view_place p = perhaps_view_find(view, input, place, mark);
-    __m256i low = _mm256_andnot_si256(_mm256_srlv_epi32(p.line[0], p.shift), p.row[0]);
-    __m256i high = _mm256_andnot_si256(_mm256_srlv_epi32(p.line[1], p.more), p.row[1]);
+    __m256i low = _mm256_srlv_epi32(perhaps_view_half(view->lines + p.line), p.shift);
+    __m256i high = _mm256_srlv_epi32(perhaps_view_half(view->lines + p.line + 32), p.more);
+    low = _mm256_andnot_si256(low, perhaps_view_half(view->rows + p.row));
+    high = _mm256_andnot_si256(high, perhaps_view_half(view->rows + p.row + 32));
     return _mm256_testz_si256(_mm256_or_si256(low, high), perhaps_view_ones(view));
 }
 
@@ -139,15 +147,16 @@ static inline int perhaps_view_set(const struct perhaps_view *view, enum perhaps
 {
     struct perhaps_view_place p = perhaps_view_find(view, input, place, mark);
     const __m256i ones = perhaps_view_ones(view);
-    __m256i low = _mm256_sllv_epi32(_mm256_and_si256(p.row[0], ones), p.shift);
-    __m256i high = _mm256_sllv_epi32(_mm256_and_si256(p.row[1], ones), p.more);
-    low = _mm256_or_si256(low, p.line[0]);
-    high = _mm256_or_si256(high, p.line[1]);
-    PERHAPS_VIEW_AGAIN(p.line);
+    __m256i *line = (__m256i *)(void *)(view->lines + p.line);
+    __m256i low = _mm256_and_si256(perhaps_view_half(view->rows + p.row), ones);
+    __m256i high = _mm256_and_si256(perhaps_view_half(view->rows + p.row + 32), ones);
+    low = _mm256_or_si256(_mm256_sllv_epi32(low, p.shift), line[0]);
+    high = _mm256_or_si256(_mm256_sllv_epi32(high, p.more), line[1]);
+    PERHAPS_VIEW_AGAIN(line);
     __m256i news =
-        _mm256_or_si256(_mm256_xor_si256(low, p.line[0]), _mm256_xor_si256(high, p.line[1]));
-    p.line[0] = low;
-    p.line[1] = high;
+        _mm256_or_si256(_mm256_xor_si256(low, line[0]), _mm256_xor_si256(high, line[1]));
+    line[0] = low;
+    line[1] = high;
     /* "no news" comes as a carry, which takes one instruction to count */
     *view->keys += !_mm256_testc_si256(_mm256_setzero_si256(), news);
     return 0;
