@@ -485,7 +485,8 @@ silent_server_at() {
     pid=$!
     exec 5>slow
     seq 10 >&5
-    until_true "$program" query --any $at/urls <(echo 10)
+    echo 10 >ten # which can be read more than once
+    check "a silent server: has added" until_true "$program" query --any $at/urls ten
     kill -STOP ${PIDS[0]} # its connections stay open
     seq 11 20 >&5
     wait $pid
