@@ -15,6 +15,12 @@ void owners_divide(struct owners *owners, uint64_t places)
     owners->factor = places < REGIONS ? 0 : UINT64_MAX / places * REGIONS;
 }
 
+void owners_wait(struct owners *owners, uint64_t region)
+{
+    for (unsigned tries = 1; !owners_try(owners, region); tries++)
+        lock_wait(tries);
+}
+
 /* ---- Alone ------------------------------------------------------------------------------- */
 
 /* Notes that this thread begins a batch, and returns whether it seems to be alone.  Threads

@@ -59,11 +59,13 @@ static inline bool owners_try(struct owners *owners, uint64_t region)
     return false;
 }
 
-/* Waits for the lock of a region, and takes it. */
+/* Waits for the lock of a region, and takes it.  owners_wait() is for the rare case, and not
+ * inlined. */
+void owners_wait(struct owners *owners, uint64_t region);
 static inline void owners_take(struct owners *owners, uint64_t region)
 {
-    for (unsigned tries = 1; !owners_try(owners, region); tries++)
-        lock_wait(tries);
+    if (!owners_try(owners, region))
+        owners_wait(owners, region);
 }
 
 static inline void owners_release(struct owners *owners, uint64_t region)
