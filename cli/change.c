@@ -39,6 +39,33 @@ static bool add_block(void *context, struct block *block)
     return block_met(block, error);
 }
 
+/* Returns which key of a block has a length that the hash does not take. */
+static size_t find_refused(const struct block *block, size_t takes)
+{
+    size_t i = 0;
+    while (i + 1 < block->count && block->key[i].nbytes == takes)
+        i++;
+    return i;
+}
+
+/* A stage, with a struct change: gives the keys of a block to the builder. */
+static bool add_to_builder(void *context, struct block *block)
+{
+    struct change *change = context;
+    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
+    const struct target *target = change->target;
+    if (block->count == 0)
+        return true;
+    int error = perhaps_builder_add_many(target->builder, &keys);
+    if (error == PERHAPS_ERR_ARGUMENT)
+        block->ndone = find_refused(block, perhaps_hash_takes(target->hashing.chosen.hash));
+    else if (error == PERHAPS_ERR_IO)
+        block->problem = "the temporary file cannot be written: see --tmp and --memory";
+    else if (!error)
+        atomic_fetch_add(&change->nchanged, block->ndone = block->count);
+    return block_met(block, error);
+}
+
 /* Returns which key the error belongs to, since perhaps_remove_many() does not tell: removes
  * the keys one by one.  That changes a filter which will not be saved. */
 static size_t find_error(perhaps_filter *filter, const struct block *block)
@@ -92,7 +119,7 @@ static void settle_part(const struct change *change, const struct input *input,
 static void settle(const struct change *change, const struct input *input,
                    const struct block *last)
 {
-    const struct target *target = change->target;
+    struct target *target = change->target;
     if (target->remote) {
         settle_part(change, input, last);
     } else if (target->in_place) {
@@ -103,7 +130,10 @@ static void settle(const struct change *change, const struct input *input,
             fail("%s: %s%s", target->path, why(unsynced), target->outcome);
     } else {
         if (last->error == PERHAPS_ERR_UNSUPPORTED)
-            fail("%s: its kind cannot remove keys: build it with --removable%s", target->path,
+            fail("%s: %s%s", target->path,
+                 change->block == remove_block
+                     ? "its kind cannot remove keys: build it with --removable"
+                     : "its kind is built once: build it anew from all keys",
                  target->outcome);
         input_settle(input, last, target->outcome);
         target_save(target);
@@ -153,7 +183,7 @@ static void change_filter(struct change *change)
         { .run = block_hash, .context = target->filter },
         { .run = change->block,
           .context = change,
-          .in_order = !target->in_place && !target->remote },
+          .in_order = !target->in_place && !target->remote && !target->builder },
     };
     struct input *input = input_open(target->settings, change->doing, false);
     const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
@@ -196,8 +226,11 @@ void verb_build(const struct settings *settings)
     building.target = target_reserve_output(settings);
     refuse_itself(building.target);
     target_check_replaced(building.target);
-    target_create(building.target, input_size(settings));
-    building.once = wants_once(building.target);
+    target_begin(building.target);
+    if (building.target->builder)
+        building.block = add_to_builder;
+    else
+        building.once = wants_once(building.target);
     change_filter(&building);
 }
 

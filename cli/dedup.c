@@ -394,7 +394,7 @@ static bool print_block(void *context, struct block *block)
  * run leaves.  Servers remember every line at once. */
 static void settle(const struct dedup *dedup, const struct block *last)
 {
-    const struct target *target = dedup->target;
+    struct target *target = dedup->target;
     const bool remote = target->remote, saves = dedup->settings->state && !remote;
     uint64_t nunsure = dedup->nunsure;
     char outcome[160];

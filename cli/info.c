@@ -383,17 +383,13 @@ void verb_plan(const struct settings *settings)
     if (!size.capacity)
         fail("plan: for how many keys? give -n N, or --grow if you do not know");
     request_plan(settings, size, "plan", &options, &plan);
-    json_t *notes =
-        settings->fixed
-            ? json_pack("[s]", "--static changes nothing: no kind makes use of it yet")
-            : NULL;
     print_facts(settings,
-                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}",
-                          "kind", plan.kind, "why", plan.why, "capacity",
-                          (json_int_t)plan.capacity, "fpr_asked", plan.fpr, "fpr_predicted",
-                          plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
-                          "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
-                          plan.bits_per_key, "cheaper", cheaper_of(settings, &options, &plan),
-                          "geometry", fact_geometry(settings, &plan), "notes", notes,
-                          "others_that_can", others_of(settings, &options, &plan)));
+                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o}", "kind",
+                          plan.kind, "why", plan.why, "capacity", (json_int_t)plan.capacity,
+                          "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted,
+                          "fpr_until", fact_until(settings, &plan), "body_bytes",
+                          (json_int_t)plan.body_nbytes, "bits_per_key", plan.bits_per_key,
+                          "cheaper", cheaper_of(settings, &options, &plan), "geometry",
+                          fact_geometry(settings, &plan), "others_that_can",
+                          others_of(settings, &options, &plan)));
 }

@@ -261,7 +261,7 @@ void input_settle(const struct input *input, const struct block *last, const cha
     const char *name = name_of(input->settings->inputs[last->source]);
     if (last->error || last->problem)
         fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone),
-             last->error ? key_problem(input, last->error) : last->problem, outcome);
+             last->problem ? last->problem : key_problem(input, last->error), outcome);
     if (last->holds == BLOCK_PROBLEM && stop_signal())
         fail_interrupted(outcome);
     if (last->holds == BLOCK_PROBLEM)

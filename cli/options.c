@@ -179,6 +179,10 @@ static const struct value_type capacity = {
     "5e9, 10M or 2G",
     1, PERHAPS_CAPACITY_MAX, VALUES_NONE
 };
+static const struct value_type memory = {
+    read_between, "not a size of memory: give a number of bytes from 1M on, such as 512M or 4G",
+    1000000, UINT64_C(1) << 60, VALUES_NONE
+};
 static const struct value_type threads = { read_between,
                                            "not a number of threads: give 1, 2 or more", 1,
                                            1024, VALUES_NONE };
@@ -308,8 +312,14 @@ static const struct option_row rows[] = {
     { 0, SIZED | FILES, "kind", "K", &kind, SLOT(kind), "this kind of filter (see below)" },
     { 0, SIZED | FILES, "base", "K", &kind, SLOT(base),
       "the kind of the layers or generations of the filter" },
-    { 0, PLAN, "static", NULL, &flag, SLOT(fixed),
-      "all keys are known at once: changes nothing yet, since no kind makes use of it" },
+    { 0, BUILD | PLAN, "static", NULL, &flag, SLOT(fixed),
+      "all keys are known at once: fewest bits, no key can be added later; reads pipes without "
+      "-n" },
+    { 0, BUILD, "memory", "SIZE", &memory, SLOT(memory_nbytes),
+      "--static: use so much memory, such as 4G, and the disk beyond [a quarter of the "
+      "machine's]" },
+    { 0, BUILD, "tmp", "DIR", &file, SLOT(tmp),
+      "--static: the folder for what does not fit in memory [$TMPDIR, or /tmp]" },
     { 0, SIZED | FILES, "until", "N", &capacity, SLOT(until),
       "grow, and keep the rate up to N keys (for kinds that must know this number)" },
     { 0, SIZED, "factor", "N", &factor, SLOT(factor),

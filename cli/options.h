@@ -101,6 +101,8 @@ struct settings {
 
     struct key_form form;
     uint64_t threads;
+    uint64_t memory_nbytes; /* for a filter that is built once */
+    const char *tmp;
 
     bool force, in_place, rewrite, once;
     bool removable, counts, fixed, grow; /* what the kind must be able to do */

@@ -41,7 +41,8 @@ bool planned_field(const struct perhaps_plan *plan, const char *name, uint64_t *
 
 bool counts_all(const struct perhaps_plan *plan)
 {
-    return kind_can(plan->base ? plan->base : plan->kind, PERHAPS_CAN_REMOVE);
+    const char *kind = plan->base ? plan->base : plan->kind;
+    return kind_can(kind, PERHAPS_CAN_REMOVE) || kind_can(kind, PERHAPS_CAN_BUILD);
 }
 
 /* Returns the probability that a new key is found to be new when 'keys' keys have come.  It is
@@ -137,6 +138,11 @@ struct size request_size(const struct settings *settings)
     return size;
 }
 
+bool request_is_static(const struct settings *settings)
+{
+    return settings->fixed || (settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD));
+}
+
 bool request_may_grow(const struct settings *settings)
 {
     return !settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW);
@@ -151,7 +157,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
     bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_CAN_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_CAN_REMOVE : 0U) |
                      (settings->counts ? PERHAPS_CAN_COUNT : 0U) |
-                     (settings->fixed ? PERHAPS_CAN_BUILD : 0U) |
+                     (request_is_static(settings) ? PERHAPS_CAN_BUILD : 0U) |
                      (window ? PERHAPS_CAN_FORGET : 0U) |
                      (size.grows && !window ? PERHAPS_CAN_GROW : 0U);
     enum perhaps_preference preference = settings->fast      ? PERHAPS_PREFER_FAST
@@ -194,17 +200,18 @@ static bool heeds(const struct settings *settings, const struct perhaps_plan *pl
            (layers || planned_field(plan, "factor", &value));
 }
 
-/* Plans the kinds in turn until one does all that is asked and reaches the rate, and sets
- * options->kind to it.  Returns 0; or the first error that says more than that a kind cannot do
- * it; or PERHAPS_ERR_UNSUPPORTED. */
-static int choose_kind(const struct settings *settings, struct perhaps_options *options,
-                       struct perhaps_plan *plan)
+/* Plans the kinds with this ability, or without it, in turn until one does all that is asked
+ * and reaches the rate, and sets options->kind to it.  Returns 0; or the first error that says
+ * more than that a kind cannot do it; or PERHAPS_ERR_UNSUPPORTED. */
+static int choose_kind_that(unsigned can_build, const struct settings *settings,
+                            struct perhaps_options *options, struct perhaps_plan *plan)
 {
     const struct perhaps_kind *kind;
     const unsigned forget = options->needs & PERHAPS_CAN_FORGET;
     int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if ((kind->abilities & PERHAPS_CAN_FORGET) != forget)
+        if ((kind->abilities & PERHAPS_CAN_FORGET) != forget ||
+            (kind->abilities & PERHAPS_CAN_BUILD) != can_build)
             continue; /* a kind that forgets is only for --window */
         options->kind = kind->name;
         int met = perhaps_plan_for(options, plan);
@@ -215,6 +222,15 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
     }
     options->kind = NULL;
     return error;
+}
+
+/* Chooses a kind; for --static first of those that are built once. */
+static int choose_kind(const struct settings *settings, struct perhaps_options *options,
+                       struct perhaps_plan *plan)
+{
+    const unsigned build = options->needs & PERHAPS_CAN_BUILD;
+    int error = choose_kind_that(build, settings, options, plan);
+    return error && build ? choose_kind_that(0, settings, options, plan) : error;
 }
 
 /* Ends the program because no filter can be planned.  Names the option that is most likely the

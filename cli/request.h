@@ -24,6 +24,9 @@ struct size {
 /* Returns whether --window is given. */
 bool request_window(const struct settings *settings);
 
+/* Returns whether all keys are there at once: --static, or a kind that is built once. */
+bool request_is_static(const struct settings *settings);
+
 /* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */
 bool request_may_grow(const struct settings *settings);
 

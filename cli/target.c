@@ -58,6 +58,7 @@ void target_close(struct target *target)
         link = &(*link)->next;
     *link = target->next;
     perhaps_free(target->filter);
+    perhaps_builder_free(target->builder);
     remote_close(target->remote);
     unlock(target);
     free(target->outcome);
@@ -279,6 +280,51 @@ void target_create(struct target *target, struct size size)
         fail("%s: %s", target->path, why(error));
 }
 
+/* Draws the progress of the builder. */
+static void show_building(void *context, uint64_t done, uint64_t total)
+{
+    struct target *target = context;
+    const uint64_t hash_nbytes = 8;
+    target->progress.total_nbytes = total * hash_nbytes;
+    progress_show(&target->progress, false, 0, done * hash_nbytes);
+}
+
+static bool is_stopped(void *context)
+{
+    (void)context;
+    return stop_signal() != 0;
+}
+
+void target_begin(struct target *target)
+{
+    const struct settings *settings = target->settings;
+    const struct size any = { CAPACITY_TO_BEGIN_WITH, false };
+    struct size size = { settings->capacity, false };
+    struct perhaps_options options;
+    struct perhaps_plan plan;
+    if (request_is_static(settings))
+        request_plan(settings, size.capacity ? size : any, target->path, &options, &plan);
+    if (!request_is_static(settings) || !kind_can(plan.kind, PERHAPS_CAN_BUILD)) {
+        target_create(target, input_size(settings));
+        return;
+    }
+    const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
+                                               .folder = settings->tmp,
+                                               .threads = (unsigned)input_nthreads(settings),
+                                               .stopped = is_stopped,
+                                               .progress = show_building,
+                                               .context = target };
+    if (settings->tmp && access(settings->tmp, W_OK | X_OK) != 0)
+        fail("--tmp %s: %s%s", settings->tmp, strerror(errno), target->outcome);
+    hashing_choose(&target->hashing, settings);
+    options.capacity = settings->capacity;
+    options.kind = plan.kind;
+    options.hashing = target->hashing.chosen;
+    int error = perhaps_builder_create(&options, &how, &target->builder);
+    if (error)
+        fail("%s: %s", target->path, why(error));
+}
+
 /* ---- Opening one ------------------------------------------------------------------- */
 
 /* Ends the program because the file cannot be opened.  A damaged filter is an answer of verify,
@@ -406,13 +452,36 @@ static bool is_there(const struct target *target, int reason)
                          : !same_file(target->lock, target->path);
 }
 
+/* Builds the filter and saves it, and opens it, for the statistics. */
+static int build_and_save(struct target *target)
+{
+    const struct perhaps_open_options options = { .without_secret = true };
+    int error;
+    progress_start(&target->progress, target->settings, "building", 0);
+    if (target->streams) {
+        error = perhaps_builder_finish(target->builder, &target->filter);
+        if (!error)
+            error = perhaps_save_to(target->filter, STDOUT_FILENO);
+    } else {
+        error = target->fresh ? perhaps_builder_save_new(target->builder, target->path)
+                              : perhaps_builder_save(target->builder, target->path);
+        if (!error)
+            error = perhaps_open(target->path, &options, &target->filter);
+    }
+    int reason = errno;
+    progress_erase();
+    errno = reason;
+    return error;
+}
+
 /* The secret is written first: a filter without its secret would be lost. */
-void target_save(const struct target *target)
+void target_save(struct target *target)
 {
     hashing_keep(&target->hashing);
-    int error = target->streams ? perhaps_save_to(target->filter, STDOUT_FILENO)
-                : target->fresh ? perhaps_save_new(target->filter, target->path)
-                                : perhaps_save(target->filter, target->path);
+    int error = target->builder   ? build_and_save(target)
+                : target->streams ? perhaps_save_to(target->filter, STDOUT_FILENO)
+                : target->fresh   ? perhaps_save_new(target->filter, target->path)
+                                  : perhaps_save(target->filter, target->path);
     int reason = errno;
     if (!error) {
         hashing_tell(&target->hashing);
@@ -420,6 +489,8 @@ void target_save(const struct target *target)
     }
     if (!is_there(target, reason))
         hashing_drop(&target->hashing);
+    if (error == PERHAPS_ERR_STOPPED)
+        fail_interrupted(target->outcome);
     errno = reason;
     if (error == PERHAPS_ERR_IO && reason == EEXIST)
         fail("%s: another process has made it meanwhile: it stays as it is, and has nothing of "

@@ -7,7 +7,10 @@
 #ifndef TARGET_H
 #define TARGET_H
 
+#include <perhaps_build.h>
+
 #include "input.h"
+#include "messages.h"
 #include "remote.h"
 #include "request.h"
 
@@ -16,17 +19,19 @@
  * end of the program gives back the locks. */
 struct target {
     const struct settings *settings;
-    perhaps_filter *filter; /* NULL: it lies on servers, or is not opened yet */
-    struct remote *remote;  /* its connections; NULL: it lies in a file */
-    const char *path;       /* or the address, without a password; for messages */
-    bool in_place;          /* what changes 'filter' changes the file at once */
-    bool streams;           /* it is saved to standard output */
-    bool fresh;             /* there was nothing at 'path', so saving must replace nothing */
+    perhaps_filter *filter;   /* NULL: it lies on servers, or is not opened yet */
+    perhaps_builder *builder; /* makes the filter when it is saved; else NULL */
+    struct remote *remote;    /* its connections; NULL: it lies in a file */
+    const char *path;         /* or the address, without a password; for messages */
+    bool in_place;            /* what changes 'filter' changes the file at once */
+    bool streams;             /* it is saved to standard output */
+    bool fresh;               /* there was nothing at 'path', so saving must replace nothing */
     int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
     char *lock_path; /* of a lock file, while there is none at 'path'; else NULL */
-    struct hashing hashing; /* of a new filter: its secret is written when it is saved */
-    char *outcome;          /* "; F is unchanged": what an error leaves, for its message */
-    struct target *next;    /* in the list of open targets */
+    struct hashing hashing;   /* of a new filter: its secret is written when it is saved */
+    struct progress progress; /* of the builder */
+    char *outcome;            /* "; F is unchanged": what an error leaves, for its message */
+    struct target *next;      /* in the list of open targets */
 };
 
 /* Returns a target without a filter yet.  'path' must stay where it is. */
@@ -79,6 +84,10 @@ struct target *target_reserve_output(const struct settings *settings);
 /* Ends the program if there is a file that is no filter, unless --force is given. */
 void target_check_replaced(const struct target *target);
 
+/* Begins a filter that is built once: the builder takes its keys, whose number need not be
+ * known.  Else does what target_create() does. */
+void target_begin(struct target *target);
+
 /* Makes an empty filter of this size in memory.  Makes a secret, too, if one is asked for and
  * its file does not exist. */
 void target_create(struct target *target, struct size size);
@@ -96,6 +105,6 @@ bool target_takes_in_place(const char *path);
 struct target *target_open_in_place(const struct settings *settings, const char *path);
 
 /* Saves the filter at the place that was reserved, and its secret if that is new. */
-void target_save(const struct target *target);
+void target_save(struct target *target);
 
 #endif

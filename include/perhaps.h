@@ -80,6 +80,8 @@ enum perhaps_error {
     PERHAPS_ERR_DAMAGED = -13,  /* truncated, or a checksum is wrong */
     PERHAPS_ERR_LIMIT = -14,    /* this kind cannot reach that fpr or that size */
     PERHAPS_ERR_LAYERS = -15,   /* a chain has PERHAPS_LAYERS_MAX layers, and all are full */
+    PERHAPS_ERR_VALUES = -16,   /* a key was given to a builder with two different values */
+    PERHAPS_ERR_STOPPED = -75,  /* a function of the caller's wants to stop */
 };
 
 /* Returns one line in English: what is wrong and what to do.  Never NULL, not even for unknown
@@ -97,12 +99,15 @@ enum perhaps_ability {
     PERHAPS_CAN_REMOVE = 1,    /* keys can be removed */
     PERHAPS_CAN_COUNT = 2,     /* tells how often a key was added */
     PERHAPS_CAN_GROW = 4,      /* takes more keys than 'capacity', which need not be known */
-    PERHAPS_CAN_BUILD = 8,     /* as a need: all keys are known at once, and none comes later */
+    PERHAPS_CAN_BUILD = 8,     /* all keys are known at once, and none comes later: see below */
     PERHAPS_CAN_MERGE = 16,    /* two filters can become their union */
     PERHAPS_CAN_SHARE = 32,    /* several processes can add to one mapped file */
     PERHAPS_CAN_FORGET = 64,   /* forgets the oldest keys: a window */
     PERHAPS_CAN_THREADS = 128, /* several threads can add at once: 'shared' */
 };
+
+/* PERHAPS_CAN_BUILD as a need is the caller's promise that no key comes later; any kind will
+ * do.  Kinds that have it take no single keys: perhaps_build.h makes their filters. */
 
 /* What to prefer where the needs leave a choice between memory and speed. */
 enum perhaps_preference {
@@ -203,6 +208,11 @@ struct perhaps_window_options {
     uint64_t time;
 };
 
+struct perhaps_ribbon_options {
+    /* Stores a value of so many bits with each key: 0 to 16.  See perhaps_lookup(). */
+    unsigned value_bits;
+};
+
 /* Room at the end of a struct for later members.  Must be zero: anything else is refused. */
 enum { PERHAPS_RESERVED = 8 };
 
@@ -228,6 +238,7 @@ struct perhaps_options {
     struct perhaps_chain_options chain;
     struct perhaps_elastic_options elastic;
     struct perhaps_window_options window;
+    struct perhaps_ribbon_options ribbon;
     uint64_t reserved[PERHAPS_RESERVED];
 };
 

@@ -1,14 +1,21 @@
 /* perhaps_build.h - filters of keys that are all known before any is asked for.
  *
+ *     struct perhaps_options options = { .fpr = 0.001, .needs = PERHAPS_CAN_BUILD };
  *     perhaps_builder *builder;
- *     perhaps_filter *filter;
- *     int error = perhaps_builder_create(&options, &builder);
+ *     int error = perhaps_builder_create(&options, NULL, &builder);
  *     while (!error && next_keys(&keys))
  *         error = perhaps_builder_add_many(builder, &keys);
  *     if (!error)
- *         error = perhaps_builder_finish(builder, &filter);
+ *         error = perhaps_builder_save(builder, "phones.perhaps");
  *     perhaps_builder_free(builder);
- */
+ *
+ * Kinds that are built once, those with PERHAPS_CAN_BUILD, need all keys together, and take
+ * fewer bits for that.  A builder keeps 8 bytes of each key's hash (16 where the hash has 128
+ * bits): in memory, and what does not fit there in a temporary file without a name.  It makes
+ * filters of the other kinds, too: to these it adds the keys as they come.
+ *
+ * The same keys, options and seed give the same filter, in whatever order the keys come and
+ * however many threads give them. */
 #ifndef PERHAPS_BUILD_H
 #define PERHAPS_BUILD_H
 
@@ -20,23 +27,68 @@ extern "C" {
 
 typedef struct perhaps_builder perhaps_builder;
 
-/* Begins a filter that gets all its keys before it is asked, as perhaps_create() with the need
- * PERHAPS_CAN_BUILD: today any kind that can add.  Errors as perhaps_create(), and *builder is
- * NULL then.  One thread at a time may use a builder. */
+/* How a filter is built.  Zero is the default in every member. */
+struct perhaps_build_options {
+    /* How much memory to use, about, beside the filter that perhaps_builder_finish() returns;
+     * 0: a quarter of the machine's. */
+    uint64_t memory_nbytes;
+
+    const char *folder; /* of the temporary file, copied; NULL: $TMPDIR, or else /tmp */
+    unsigned threads;   /* how many to use at the end; 0: as many as the machine has CPUs */
+
+    /* Are called at the end, by any of the threads, one at a time. */
+    bool (*stopped)(void *context); /* true ends the call with PERHAPS_ERR_STOPPED */
+    void (*progress)(void *context, uint64_t done, uint64_t total); /* in keys */
+    void *context;
+    uint64_t reserved[PERHAPS_RESERVED];
+};
+
+/* Begins a filter that gets all its keys before it is asked.  The needs of the options include
+ * PERHAPS_CAN_BUILD even if they do not say so.  Of kinds that are built once 'capacity' need
+ * not be known and may be 0; from it comes only the choice between a hash of 64 bits and one of
+ * 128.  'how' may be NULL.  A caller's allocator is called by several threads at once.
+ *
+ * Returns 0; or sets *builder to NULL and returns an error of perhaps_create(). */
 PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
+                                       const struct perhaps_build_options *how,
                                        perhaps_builder **builder);
 
 /* Gives the builder keys, in as many calls as one likes.  A key that comes again is added once;
  * where 'needs' has PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT every time stores a copy, as
- * perhaps_add() does.  Returns 0, or an error of perhaps_add(): keys are missing then, and all
- * later calls return the same error; or PERHAPS_ERR_ARGUMENT once the builder is finished. */
+ * perhaps_add() does.  Any number of threads may call it at once if the kind is built once;
+ * otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT for a key of a length that the hash does not
+ * take, having taken none of these keys, or once the builder is finished.  Other errors are
+ * those of perhaps_add(), PERHAPS_ERR_MEMORY, and PERHAPS_ERR_IO (errno) of the temporary file:
+ * keys are missing then, and all later calls return the same error. */
 PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
                                          const struct perhaps_keys *keys);
 
+/* Gives keys with values: value[i], of 'ribbon.value_bits' bits, belongs to key i.  Keys that
+ * perhaps_builder_add_many() adds have the value 0.  Returns what that does; and
+ * PERHAPS_ERR_UNSUPPORTED if no value can be stored, or PERHAPS_ERR_ARGUMENT for one that is too
+ * large, having taken none of these keys. */
+PERHAPS_API int perhaps_builder_add_values(perhaps_builder *builder,
+                                           const struct perhaps_keys *keys,
+                                           const uint32_t *value);
+
 /* Returns 0 and sets *filter to the filter of all keys, after which the builder can only be
- * freed; or sets it to NULL and returns PERHAPS_ERR_ARGUMENT if the builder is finished, or the
- * error because of which keys are missing. */
+ * freed; or sets it to NULL and returns PERHAPS_ERR_ARGUMENT if the builder is finished, the
+ * error because of which keys are missing, PERHAPS_ERR_MEMORY, PERHAPS_ERR_IO (errno) of the
+ * temporary file, PERHAPS_ERR_VALUES if a key came with two values, PERHAPS_ERR_LIMIT if the
+ * kind cannot reach the fpr with so many keys, or PERHAPS_ERR_STOPPED. */
 PERHAPS_API int perhaps_builder_finish(perhaps_builder *builder, perhaps_filter **filter);
+
+/* Do the same, and write the filter to 'path' as perhaps_save() and perhaps_save_new() do, with
+ * their errors.  A kind that is built once is never held in memory as a whole, unless the path
+ * is that of a device or pipe. */
+PERHAPS_API int perhaps_builder_save(perhaps_builder *builder, const char *path);
+PERHAPS_API int perhaps_builder_save_new(perhaps_builder *builder, const char *path);
+
+/* Returns how many keys were given, repeated ones each time.  Nobody may add meanwhile. */
+PERHAPS_API uint64_t perhaps_builder_keys(const perhaps_builder *builder);
+
+/* Returns how many bytes are in the temporary file. */
+PERHAPS_API uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *builder);
 
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
 PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);

@@ -49,7 +49,6 @@ enum perhaps_cluster_error {
     PERHAPS_ERR_REPLICAS = -72,    /* fewer replicas than asked have what was added */
     PERHAPS_ERR_CHANGED = -73,     /* it was deleted and made anew since it was opened */
     PERHAPS_ERR_PROTOCOL = -74,    /* a server gave an answer that makes no sense */
-    PERHAPS_ERR_STOPPED = -75,     /* 'stopped' returned true */
 };
 
 /* Zero is the default in every member but 'url'. */

@@ -45,6 +45,8 @@ const char *perhaps_strerror(int error)
     case PERHAPS_ERR_LAYERS:
         return "the chain has 64 layers, which is the most, and all are full: build a new one "
                "for more keys";
+    case PERHAPS_ERR_VALUES:
+        return "a key was given twice, with different values: give it one";
     case PERHAPS_ERR_ADDRESS:
         return "not the address of a filter on servers: redis://host:port/name";
     case PERHAPS_ERR_UNREACHABLE:

@@ -4,7 +4,6 @@
 #include "support.h"
 
 #include "filter/filter.h"
-#include "perhaps_build.h"
 
 enum { KEYS = 1000 };
 
@@ -18,7 +17,7 @@ static void release_builder(perhaps_builder **builder)
 static perhaps_builder *builder_of(const struct perhaps_options *options)
 {
     perhaps_builder *builder;
-    expect_success(perhaps_builder_create(options, &builder));
+    expect_success(perhaps_builder_create(options, NULL, &builder));
     return builder;
 }
 
@@ -94,12 +93,12 @@ TEST(test_errors)
     perhaps_builder *builder = (perhaps_builder *)&options;
     scoped_filter *f;
     perhaps_filter *none;
-    expect_error(perhaps_builder_create(&options, &builder), PERHAPS_ERR_ARGUMENT);
+    options.kind = "blocked"; /* which must know its capacity */
+    expect_error(perhaps_builder_create(&options, NULL, &builder), PERHAPS_ERR_ARGUMENT);
     expect(!builder);
     options.capacity = 10;
-    options.kind = "blocked";
     options.needs = PERHAPS_CAN_REMOVE;
-    expect_error(perhaps_builder_create(&options, &builder), PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_builder_create(&options, NULL, &builder), PERHAPS_ERR_UNSUPPORTED);
     options.needs = 0;
     builder = builder_of(&options);
     expect_success(perhaps_builder_add_many(builder, &key));
@@ -134,7 +133,7 @@ static int build(const struct perhaps_options *options, const struct perhaps_key
                  perhaps_filter **f)
 {
     scoped_builder *builder;
-    int error = perhaps_builder_create(options, &builder);
+    int error = perhaps_builder_create(options, NULL, &builder);
     *f = NULL;
     if (error) {
         expect(!builder);

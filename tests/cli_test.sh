@@ -118,6 +118,11 @@ test_kinds() {
         writes $'3000\n' query -c f in
         works verify f
         shows "^kind +$kind\$" info f
+        if [ "$kind" = ribbon ]; then # built once: takes no key later
+            ends 2 dedup -q --kind "$kind" -n 3000 in
+            ends 2 add f in
+            continue
+        fi
         run dedup -q --kind "$kind" -n 3000 < <(cat in in)
         check "$kind: dedup: few lines are lost" [ "$(wc -l <out)" -ge 2995 ]
         check "$kind: dedup: none comes twice" [ -z "$(sort out | uniq -d)" ]

@@ -305,8 +305,11 @@ static bool noise_filter(const struct filter_kind *kind, struct rng *rng, perhap
                           .fpr = 0.999 / (double)(1 + rng_below(rng, 1 << 20)) };
     struct hasher hasher;
     struct perhaps_hashing hashing = { .seed = 1 + rng_next(rng) };
-    for (unsigned i = 0; i < kind_field_count(kind); i++)
+    for (unsigned i = 0; i < kind_field_count(kind); i++) {
         g.field[i] = rng_below(rng, UINT64_C(1) << rng_below(rng, 14));
+        if (rng_below(rng, 2)) /* some kinds have whole buckets only */
+            g.field[i] &= ~UINT64_C(127);
+    }
     if (kind_set_geometry(kind, &g) || g.body_nbytes > 1 << 18)
         return false;
     expect_success(hasher_create(&hasher, &hashing));

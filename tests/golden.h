@@ -7,14 +7,20 @@
 
 #include <stdio.h>
 
-#include "perhaps.h"
+#include "perhaps_build.h"
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 
 /* Writes a key such as "golden key 00000042" and a zero behind it. */
 static inline void golden_key(unsigned number, char key[GOLDEN_KEY_NBYTES])
 {
-    snprintf(key, GOLDEN_KEY_NBYTES, "golden key %08u", number);
+    snprintf(key, GOLDEN_KEY_NBYTES, "golden key %08u", number % 100000000);
+}
+
+/* Returns how many keys such a filter has. */
+static inline unsigned golden_count(const struct perhaps_options *options)
+{
+    return options->needs & PERHAPS_CAN_BUILD ? (unsigned)options->capacity : GOLDEN_KEYS;
 }
 
 /* Adds a hundred keys one by one, three units of time apart, and then removes a key that is not
@@ -35,11 +41,37 @@ static inline int golden_fill(perhaps_filter *f)
     return error;
 }
 
+/* Builds a filter of all its keys at once.  Returns 0 or an error of the builder. */
+static inline int golden_build(const struct perhaps_options *options, perhaps_filter **f)
+{
+    perhaps_builder *builder;
+    char key[GOLDEN_KEY_NBYTES];
+    int error = perhaps_builder_create(options, NULL, &builder);
+    for (unsigned i = 0; i < golden_count(options) && !error; i++) {
+        struct perhaps_keys keys = perhaps_keys_packed(key, GOLDEN_KEY_NBYTES - 1, 1);
+        golden_key(i, key);
+        error = perhaps_builder_add_many(builder, &keys);
+    }
+    if (!error)
+        error = perhaps_builder_finish(builder, f);
+    perhaps_builder_free(builder);
+    return error;
+}
+
+/* Makes the filter of these options.  Returns 0 or an error. */
+static inline int golden_filter(const struct perhaps_options *options, perhaps_filter **f)
+{
+    if (options->needs & PERHAPS_CAN_BUILD)
+        return golden_build(options, f);
+    int error = perhaps_create(options, f);
+    return error ? error : golden_fill(*f);
+}
+
 /* Sets the options and the name of the golden file of this index: one for each kind, then a
- * window of chains, a blocked filter with two lines together, and one with a hash of 64 bits.
- * The capacities are so small
- * that kinds that grow have to grow, and windows so large that they rotate twice and forget
- * nothing.  Returns false behind the last. */
+ * window of chains, a blocked filter with two lines together, one with a hash of 64 bits, and a
+ * ribbon filter of two layers.  The capacities are so small that kinds that grow have to grow,
+ * and windows so large that they rotate twice and forget nothing.  Returns false behind the
+ * last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
@@ -47,11 +79,22 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     bool of_chains = !kind && perhaps_kind_at(index - 1);
     bool together = !kind && !of_chains && perhaps_kind_at(index - 2);
     bool of_64 = !kind && !of_chains && !together && perhaps_kind_at(index - 3);
+    bool layered = !kind && !of_chains && !together && !of_64 && perhaps_kind_at(index - 4);
     *options = (struct perhaps_options){ .capacity = 2 * GOLDEN_KEYS,
                                          .fpr = 0.001,
                                          .hashing = { .seed = 42 } };
-    *name = options->kind = kind ? kind->name : of_chains ? "window" : "blocked";
-    if (of_64) {
+    *name = options->kind = kind        ? kind->name
+                            : layered   ? "ribbon"
+                            : of_chains ? "window"
+                                        : "blocked";
+    if (layered) {
+        *name = "ribbon-of-layers";
+        options->capacity = 60 * GOLDEN_KEYS;
+        options->needs = PERHAPS_CAN_BUILD;
+    } else if (kind && kind->abilities & PERHAPS_CAN_BUILD) {
+        options->capacity = GOLDEN_KEYS;
+        options->needs = PERHAPS_CAN_BUILD;
+    } else if (of_64) {
         *name = "blocked-xxh3-64";
         options->hashing.hash = PERHAPS_HASH_XXH3_64;
     } else if (together) {
@@ -67,7 +110,7 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
     } else if (kind && kind->abilities & PERHAPS_CAN_GROW) {
         options->capacity = GOLDEN_KEYS / 5;
     }
-    return kind || of_chains || together || of_64;
+    return kind || of_chains || together || of_64 || layered;
 }
 
 #endif

@@ -19,9 +19,7 @@ int main(int argc, char **argv)
         snprintf(path, sizeof path, "%s/%s.perhaps", argv[1], name);
         if (!access(path, F_OK))
             continue;
-        int error = perhaps_create(&options, &f);
-        if (!error)
-            error = golden_fill(f);
+        int error = golden_filter(&options, &f);
         if (!error)
             error = perhaps_save(f, path);
         if (error) {

@@ -31,7 +31,7 @@ static struct perhaps_options huge_options(const struct perhaps_kind *kind)
  * kinds, so for them only the offsets in the file are tested. */
 static bool has_one_body(const struct perhaps_kind *kind)
 {
-    return !has_parts(kind) && !grows(kind);
+    return any_kind(kind) && !has_parts(kind) && !grows(kind);
 }
 
 static void *allocate_sparse(void *context, size_t nbytes)

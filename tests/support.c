@@ -232,14 +232,24 @@ const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
     return next;
 }
 
-bool any_kind(const struct perhaps_kind *kind)
+bool every_kind(const struct perhaps_kind *kind)
 {
     return kind;
 }
 
+bool is_built(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_CAN_BUILD;
+}
+
+bool any_kind(const struct perhaps_kind *kind)
+{
+    return !is_built(kind);
+}
+
 bool in_registry(const struct perhaps_kind *kind)
 {
-    return kind != &together;
+    return kind != &together && !is_built(kind);
 }
 
 bool removes(const struct perhaps_kind *kind)
@@ -279,7 +289,7 @@ bool has_parts(const struct perhaps_kind *kind)
 
 bool gets_full(const struct perhaps_kind *kind)
 {
-    return !grows(kind) && !forgets(kind);
+    return !grows(kind) && !forgets(kind) && !is_built(kind);
 }
 
 /* Every kind can be built at once, since the caller only promises not to add later. */
@@ -326,6 +336,7 @@ struct perhaps_options options_for(const struct perhaps_kind *kind, uint64_t cap
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = kind->name,
+                                     .needs = is_built(kind) ? PERHAPS_CAN_BUILD : 0U,
                                      .blocked.together = of_lines,
                                      .preference = of_lines ? PERHAPS_PREFER_COMPACT
                                                             : PERHAPS_PREFER_BALANCED,
@@ -355,10 +366,25 @@ perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity
     return make_with(&options);
 }
 
+perhaps_filter *built_filter(const struct perhaps_options *options,
+                             const struct perhaps_keys *keys)
+{
+    perhaps_builder *builder;
+    perhaps_filter *f;
+    expect_success(perhaps_builder_create(options, NULL, &builder));
+    expect_success(perhaps_builder_add_many(builder, keys));
+    expect_success(perhaps_builder_finish(builder, &f));
+    perhaps_builder_free(builder);
+    return f;
+}
+
 perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             const struct perhaps_keys *keys)
 {
-    perhaps_filter *f = make_filter(kind, capacity, fpr, test_seed());
+    struct perhaps_options options = options_for(kind, capacity, fpr, test_seed());
+    if (is_built(kind))
+        return built_filter(&options, keys);
+    perhaps_filter *f = make_with(&options);
     fill(f, keys);
     return f;
 }

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "perhaps_build.h"
 #include "perhaps_layout.h"
 
 /* ---- Expectations ---------------------------------------------------------------------- */
@@ -172,8 +173,10 @@ const struct perhaps_kind *kind_to_test(size_t index);
 const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind));
 
-bool any_kind(const struct perhaps_kind *kind);
-bool in_registry(const struct perhaps_kind *kind); /* not the second 'blocked' */
+bool every_kind(const struct perhaps_kind *kind);
+bool is_built(const struct perhaps_kind *kind);    /* by a builder, from all keys at once */
+bool any_kind(const struct perhaps_kind *kind);    /* that takes keys as they come */
+bool in_registry(const struct perhaps_kind *kind); /* the same, but not the second 'blocked' */
 bool removes(const struct perhaps_kind *kind);
 bool merges(const struct perhaps_kind *kind);
 bool grows(const struct perhaps_kind *kind);          /* takes more keys than 'capacity' */
@@ -214,7 +217,11 @@ perhaps_filter *make_filter(const struct perhaps_kind *kind, uint64_t capacity, 
 perhaps_filter *shared_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                               uint64_t seed);
 
-/* Makes a filter and adds these keys. */
+/* Makes a filter of these keys by a builder. */
+perhaps_filter *built_filter(const struct perhaps_options *options,
+                             const struct perhaps_keys *keys);
+
+/* Makes a filter and adds these keys; or builds one of them. */
 perhaps_filter *full_filter(const struct perhaps_kind *kind, uint64_t capacity, double fpr,
                             const struct perhaps_keys *keys);
 perhaps_filter *clone_of(const perhaps_filter *f);

@@ -10,17 +10,6 @@
 
 /* ---- Create ---------------------------------------------------------------------------- */
 
-/* Returns whether a hash of 64 bits is enough: the false positives by equal hashes, a share of
- * n / 2^64 with n keys, are less than a 65,536th of the asked fpr.  Filters that grow without
- * end are taken for 2^36 keys. */
-static bool hash_of_64_suffices(const struct filter_kind *kind, const struct geometry *g)
-{
-    const double unknown = 0x1p36, share = 0x1p-16;
-    bool grows = kind->grows || kind->composite;
-    double n = fmax((double)g->capacity, grows ? unknown : 0);
-    return n / 0x1p64 <= share * g->fpr;
-}
-
 int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter)
 {
     struct perhaps_hashing hashing = options->hashing;
@@ -30,8 +19,10 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     char why[WHY_NBYTES];
     *filter = NULL;
     int error = plan_choose(options, &kind, &g, why);
+    if (!error && kind->builds)
+        error = PERHAPS_ERR_UNSUPPORTED; /* by a builder */
     if (!error && hashing.hash == PERHAPS_HASH_XXH3 && !hashing.seed &&
-        hash_of_64_suffices(kind, &g))
+        plan_64_suffices(kind, &g))
         hashing.hash = PERHAPS_HASH_XXH3_64;
     if (!error)
         error = hasher_create(&hasher, &hashing);

@@ -1,6 +1,7 @@
 /* kinds.c - the registry: one row for each kind, in order of preference.
  *
- * A plan takes the first kind that meets the needs and reaches the fpr and the size.  All that
+ * A plan takes the first kind that meets the needs and reaches the fpr and the size; with
+ * PERHAPS_CAN_BUILD those that are built once come first.  All that
  * goes over the kinds, such as command line and tests, goes over this table. */
 #include <string.h>
 
@@ -15,6 +16,7 @@ static const struct filter_kind *const kinds[] = {
     &kind_chain,    /* grows, at any fpr */
     &kind_counting, /* counts more than 8 copies */
     &kind_window,   /* forgets */
+    &kind_ribbon,   /* built once: the fewest bits */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

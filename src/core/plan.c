@@ -7,11 +7,13 @@
 #include "../base/bytes.h"
 #include "../base/sizing.h"
 
-/* Returns whether the kind meets the needs.  PERHAPS_CAN_BUILD does not count: with it the
- * caller promises that no key comes later, and a kind that takes later keys will do, too. */
+/* Returns whether the kind meets the needs.  With PERHAPS_CAN_BUILD the caller promises that no
+ * key comes later: a kind that takes later keys will do, too, but without that promise no other
+ * will. */
 static bool meets(const struct filter_kind *kind, unsigned needs)
 {
-    return !(needs & ~(unsigned)PERHAPS_CAN_BUILD & ~kind->about.abilities);
+    const unsigned promise = PERHAPS_CAN_BUILD;
+    return !(needs & ~promise & ~kind->about.abilities) && (needs & promise || !kind->builds);
 }
 
 /* Returns the first kind from *index on that meets the needs, and sets *index to the kind after
@@ -55,17 +57,30 @@ static int plan_kind(const struct perhaps_options *options, const struct filter_
     return error ? error : geometry_plan(kind, options, g, why);
 }
 
-/* Plans the first kind that meets the needs and reaches the fpr and the size. */
-static int plan_any(const struct perhaps_options *options, unsigned needs,
-                    const struct filter_kind **kind, struct geometry *g, char *why)
+/* Plans the first kind that meets the needs and reaches the fpr and the size, of those that are
+ * built once or of the others. */
+static int plan_any_of(const struct perhaps_options *options, unsigned needs, bool built,
+                       const struct filter_kind **kind, struct geometry *g, char *why)
 {
     int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t index = 0; (*kind = next_that_meets(needs, &index));) {
+        if (((*kind)->builds != NULL) != built)
+            continue;
         error = plan_kind(options, *kind, g, why);
         if (error != PERHAPS_ERR_LIMIT)
             break;
     }
     return error;
+}
+
+static int plan_any(const struct perhaps_options *options, unsigned needs,
+                    const struct filter_kind **kind, struct geometry *g, char *why)
+{
+    int error = plan_any_of(options, needs, needs & PERHAPS_CAN_BUILD, kind, g, why);
+    bool others = error == PERHAPS_ERR_UNSUPPORTED || error == PERHAPS_ERR_LIMIT;
+    return needs & PERHAPS_CAN_BUILD && others
+               ? plan_any_of(options, needs, false, kind, g, why)
+               : error;
 }
 
 /* A kind that the options name must meet the needs itself, except those that a composite leaves
@@ -88,6 +103,14 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
     unsigned inherited = (*kind)->composite ? (*kind)->composite->inherits : 0;
     return meets(*kind, needs & ~inherited) ? plan_kind(options, *kind, g, why)
                                             : PERHAPS_ERR_UNSUPPORTED;
+}
+
+bool plan_64_suffices(const struct filter_kind *kind, const struct geometry *g)
+{
+    const double unknown = 0x1p36, share = 0x1p-16;
+    bool grows = kind->grows || kind->composite;
+    double n = fmax((double)g->capacity, grows ? unknown : 0);
+    return n / 0x1p64 <= share * g->fpr;
 }
 
 int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)

@@ -9,6 +9,11 @@
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why);
 
+/* Returns whether a hash of 64 bits is enough: the false positives by equal hashes, a share of
+ * n / 2^64 with n keys, are less than a 65,536th of the asked fpr.  Filters that grow without
+ * end are taken for 2^36 keys. */
+bool plan_64_suffices(const struct filter_kind *kind, const struct geometry *g);
+
 /* Return a kind of the registry, or NULL if it has none with this id, name or index. */
 const struct filter_kind *kind_by_id(uint32_t id);
 const struct filter_kind *kind_by_name(const char *name);

@@ -15,6 +15,7 @@
 #define FILTER_H
 
 #include "../base/hash.h"
+#include "../pile/pile.h"
 #include "loops.h"
 #include <perhaps.h>
 #include <perhaps_layout.h>
@@ -202,6 +203,39 @@ struct places {
     double (*keys_from_load)(const struct geometry *g, double load);
 };
 
+/* All keys of a filter that is made of them at once, and where its body goes. */
+struct building {
+    struct geometry *g;      /* planned for as many keys as there are, or up to a 2000th more */
+    const struct pile *pile; /* the keys as records, which can be taken again and again */
+    uint64_t mark_factor; /* the mark of a record is its place times this; 0: it has a mark */
+    enum cpu cpu;
+    unsigned threads; /* how many to use */
+
+    /* Takes the next bytes of the body.  Returns 0 or an error, which ends the building. */
+    int (*write)(void *context, const uint8_t *bytes, uint64_t nbytes);
+
+    /* Is told how many keys more are dealt with.  Returns 0 or an error, as write(). */
+    int (*progress)(void *context, uint64_t nkeys);
+    void *context;
+    uint64_t keys; /* set by build(): how many different ones there are */
+};
+
+/* Operations of kinds that are built from all keys at once, and then take no more: 'add' is
+ * NULL.  None may be NULL. */
+struct builds {
+    /* Writes the whole body.  May change fields of the geometry of which the size of the body
+     * does not depend.  Returns 0; PERHAPS_ERR_FULL if the keys, which somebody chose, need a
+     * larger body; PERHAPS_ERR_VALUES; or another error. */
+    int (*build)(struct building *b);
+
+    /* Enlarges a planned geometry for such keys.  Returns 0 or PERHAPS_ERR_LIMIT. */
+    int (*enlarge)(struct geometry *g);
+
+    /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there. */
+    void (*look_up)(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                    uint32_t *value, bool *answer);
+};
+
 /* A kind: what it is called and what it does.  The operations check nothing: the public calls
  * check arguments, abilities, read-only bodies and the key limit, and count the keys.  'keys',
  * 'ahead', 'n' and 'answer' are as in loops.h, with n <= BATCH_MOST.  On a shared filter
@@ -293,6 +327,7 @@ struct filter_kind {
     const struct composite *composite;
     const struct forgets *forgets;
     const struct places *places;
+    const struct builds *builds;
 };
 
 /* Batches.  The public calls hash BATCH_STEP keys at a time into a ring, and hand them to the

@@ -21,10 +21,22 @@ struct saving {
     bool fresh; /* fails if the target exists, instead of replacing it */
 };
 
+/* Writes the header once more, over the one that does not know all yet. */
+static int write_header(const perhaps_filter *f, int fd)
+{
+    uint8_t bytes[HEADER_NBYTES];
+    struct header h;
+    container_plan(f, &h);
+    container_encode(f, &h, bytes); /* such a filter has one section */
+    return lseek(fd, 0, SEEK_SET) ? PERHAPS_ERR_IO
+                                  : file_sink(&fd).write(&fd, bytes, sizeof bytes);
+}
+
 static int write_to(const struct saving *s, int fd)
 {
     struct perhaps_sink sink = file_sink(&fd);
-    return content_write(s->content, &sink);
+    int error = content_write(s->content, &sink);
+    return error || !s->content->produce ? error : write_header(s->content->f, fd);
 }
 
 /* A file in the folder of the target, on its way to the target's name. */
@@ -263,6 +275,11 @@ int content_save(const struct content *content, const char *path)
     return save_at(&(struct saving){ .content = content }, path);
 }
 
+int content_save_new(const struct content *content, const char *path)
+{
+    return save_at(&(struct saving){ .content = content, .fresh = true }, path);
+}
+
 int perhaps_save(const perhaps_filter *f, const char *path)
 {
     return content_save(&(struct content){ .f = f }, path);
@@ -270,8 +287,7 @@ int perhaps_save(const perhaps_filter *f, const char *path)
 
 int perhaps_save_new(const perhaps_filter *f, const char *path)
 {
-    struct content content = { .f = f };
-    return save_at(&(struct saving){ .content = &content, .fresh = true }, path);
+    return content_save_new(&(struct content){ .f = f }, path);
 }
 
 int perhaps_save_to(const perhaps_filter *f, int fd)

@@ -31,7 +31,11 @@ struct perhaps_source file_source(int *fd, uint64_t nbytes);
 struct content {
     const perhaps_filter *f;
     perhaps_reader *reader; /* NULL: the filter has its bytes */
-    void *context;          /* for the reader */
+
+    /* If it has no bytes yet: writes the whole body, and completes counters and fields.  The
+     * header that was written before is then not the right one.  NULL: it has them. */
+    int (*produce)(void *context, const struct perhaps_sink *body);
+    void *context; /* for these two */
 };
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
@@ -43,6 +47,7 @@ int content_write(const struct content *content, const struct perhaps_sink *sink
 /* Saves to 'path' as perhaps_save() does.  Returns 0, or an error of perhaps_save() or of the
  * content's reader. */
 int content_save(const struct content *content, const char *path);
+int content_save_new(const struct content *content, const char *path);
 
 /* ---- read.c ---------------------------------------------------------------------------- */
 

@@ -66,6 +66,18 @@ static int write_read(struct writer *w, const struct content *c)
     return error;
 }
 
+static int take_pages(void *writer, const void *bytes, size_t nbytes)
+{
+    return write_pages(writer, bytes, nbytes);
+}
+
+/* Writes a body while it is made. */
+static int write_produced(struct writer *w, const struct content *c)
+{
+    const struct perhaps_sink sink = { .write = take_pages, .context = w };
+    return c->produce(c->context, &sink);
+}
+
 /* Writes the bodies of a filter and its parts, each from a multiple of HEADER_NBYTES on. */
 static int write_bodies(struct writer *w, const perhaps_filter *f)
 {
@@ -84,7 +96,9 @@ static int write_bodies(struct writer *w, const perhaps_filter *f)
 /* Writes the pages and the checksum table. */
 static int write_behind_header(struct writer *w, const struct content *c, uint64_t nbytes)
 {
-    int error = c->reader ? write_read(w, c) : write_bodies(w, c->f);
+    int error = c->reader    ? write_read(w, c)
+                : c->produce ? write_produced(w, c)
+                             : write_bodies(w, c->f);
     if (!error && w->npage)
         error = write_page(w, w->page, w->npage);
     if (error)

@@ -1,0 +1,444 @@
+/* build.c - makes a filter of keys that are all given before the first query.
+ *
+ * For a kind that is built once the hashes of the keys go to a pile.  At the end it is known how
+ * many different keys there are; a filter of exactly that size is planned, and the kind writes
+ * its body from the pile, to memory or to a file. */
+#include <perhaps_build.h>
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/memory.h"
+#include "../core/plan.h"
+#include "../store/store.h"
+
+struct perhaps_builder {
+    struct perhaps_options options;
+    struct perhaps_build_options how;
+    struct perhaps_allocator allocator;
+    struct hasher hasher;
+    const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
+    bool finished;
+    int error; /* the first one: since then keys are missing */
+
+    perhaps_filter *filter; /* with the keys so far */
+    bool stores_copies;
+
+    struct pile pile; /* of their hashes */
+    char *folder;
+    uint64_t done, total; /* for progress() */
+};
+
+/* ---- Begin ----------------------------------------------------------------------------- */
+
+/* Returns whether each add must store a copy: yes if keys will be removed or counted.
+ * Otherwise a key that was dropped, because another key has an equal entry, would be lost when
+ * that other key is removed. */
+static bool wants_copies(unsigned needs)
+{
+    return needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
+}
+
+static void begin_pile(perhaps_builder *b)
+{
+    unsigned values = b->options.ribbon.value_bits > 0;
+    unsigned words =
+        b->hasher.id == PERHAPS_HASH_XXH3_64 || b->hasher.id == PERHAPS_HASH_NONE_64 ? 1 : 2;
+    pile_begin(&b->pile, &(struct pile_options){ .words = words + values,
+                                                 .valued = values,
+                                                 .memory_nbytes = b->how.memory_nbytes,
+                                                 .threads = b->how.threads,
+                                                 .folder = b->folder,
+                                                 .allocator = b->allocator });
+}
+
+/* Sets what the caller left to us. */
+static void choose(struct perhaps_build_options *how)
+{
+    const uint64_t least = (uint64_t)1 << 20;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!how->memory_nbytes)
+        how->memory_nbytes =
+            pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : UINT64_C(1) << 30;
+    if (how->memory_nbytes < least)
+        how->memory_nbytes = least;
+    if (!how->threads)
+        how->threads = cpus > 0 ? (unsigned)cpus : 1;
+}
+
+/* Prepares for a kind that is built once. */
+static int begin_at_once(perhaps_builder *b, const struct geometry *g)
+{
+    struct perhaps_hashing hashing = b->options.hashing;
+    const char *folder = b->how.folder;
+    if (hashing.hash == PERHAPS_HASH_XXH3 && plan_64_suffices(b->kind, g))
+        hashing.hash = PERHAPS_HASH_XXH3_64;
+    int error = hasher_create(&b->hasher, &hashing);
+    if (error)
+        return error;
+    if (folder) {
+        b->folder = allocate(&b->allocator, strlen(folder) + 1);
+        if (!b->folder)
+            return PERHAPS_ERR_MEMORY;
+        memcpy(b->folder, folder, strlen(folder) + 1);
+    }
+    begin_pile(b);
+    return 0;
+}
+
+int perhaps_builder_create(const struct perhaps_options *options,
+                           const struct perhaps_build_options *how, perhaps_builder **builder)
+{
+    const uint64_t unknown = UINT64_C(1) << 36;
+    struct perhaps_allocator allocator = allocator_or_system(options->allocator);
+    struct perhaps_options all = *options;
+    const struct filter_kind *kind = NULL;
+    struct geometry g;
+    char why[WHY_NBYTES];
+    *builder = NULL;
+    if (how && !is_unused(how->reserved))
+        return PERHAPS_ERR_ARGUMENT;
+    all.needs |= PERHAPS_CAN_BUILD;
+    if (!all.capacity)
+        all.capacity = unknown;
+    int error = plan_choose(&all, &kind, &g, why);
+    if (!error && !kind->builds && !options->capacity)
+        error = PERHAPS_ERR_ARGUMENT;
+    perhaps_builder *b = error ? NULL : allocate(&allocator, sizeof *b);
+    if (!b)
+        return error ? error : PERHAPS_ERR_MEMORY;
+    *b = (perhaps_builder){ .options = all,
+                            .how = how ? *how : (struct perhaps_build_options){ 0 },
+                            .allocator = allocator,
+                            .kind = kind->builds ? kind : NULL,
+                            .stores_copies = wants_copies(options->needs) };
+    b->options.allocator = &b->allocator;
+    choose(&b->how);
+    error = b->kind ? begin_at_once(b, &g) : perhaps_create(&all, &b->filter);
+    if (error) {
+        b->kind = NULL; /* there is no pile yet */
+        perhaps_builder_free(b);
+        return error;
+    }
+    *builder = b;
+    return 0;
+}
+
+void perhaps_builder_free(perhaps_builder *b)
+{
+    if (!b)
+        return;
+    perhaps_free(b->filter);
+    if (b->kind)
+        pile_end(&b->pile);
+    if (b->folder)
+        release(&b->allocator, b->folder, strlen(b->folder) + 1);
+    struct perhaps_allocator allocator = b->allocator;
+    release(&allocator, b, sizeof *b);
+}
+
+/* ---- Keys ------------------------------------------------------------------------------ */
+
+/* Adds keys to the pile, with their values if there are any. */
+static int pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value)
+{
+    const unsigned words = b->pile.options.words;
+    struct keyhash hash[BATCH_STEP];
+    uint64_t records[BATCH_STEP * RECORD_WORDS_MOST];
+    int error = 0;
+    if (hasher_accepts(&b->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
+        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
+        hasher_run(&b->hasher, keys, at, n, hash);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t *record = records + i * words;
+            record[0] = hash[i].place;
+            if (words - b->pile.options.valued > 1)
+                record[1] = hash[i].mark;
+            if (b->pile.options.valued)
+                record[words - 1] = value ? value[at + i] : 0;
+        }
+        error = pile_add(&b->pile, records, n);
+    }
+    return error;
+}
+
+static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value)
+{
+    if (b->finished)
+        return PERHAPS_ERR_ARGUMENT;
+    if (b->kind)
+        return pile_keys(b, keys, value);
+    if (!b->error)
+        b->error = b->stores_copies
+                       ? perhaps_add_many(b->filter, keys, NULL)
+                       : perhaps_add_unless_present_many(b->filter, keys, NULL, NULL);
+    return b->error;
+}
+
+int perhaps_builder_add_many(perhaps_builder *b, const struct perhaps_keys *keys)
+{
+    return add_keys(b, keys, NULL);
+}
+
+int perhaps_builder_add_values(perhaps_builder *b, const struct perhaps_keys *keys,
+                               const uint32_t *value)
+{
+    unsigned bits = b->options.ribbon.value_bits;
+    if (!b->kind || !bits)
+        return PERHAPS_ERR_UNSUPPORTED;
+    for (size_t i = 0; i < keys->count; i++)
+        if (value[i] >> bits)
+            return PERHAPS_ERR_ARGUMENT;
+    return add_keys(b, keys, value);
+}
+
+uint64_t perhaps_builder_keys(const perhaps_builder *b)
+{
+    return b->kind ? b->pile.nrecords : b->filter ? b->filter->counters->keys : 0;
+}
+
+uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
+{
+    return b->kind ? b->pile.spilled_nbytes : 0;
+}
+
+/* ---- How many different keys ----------------------------------------------------------- */
+
+/* Counts the different keys of some parts of the pile: task i takes part i * 'each'. */
+struct counting {
+    const struct pile *pile;
+    unsigned each;
+    uint64_t keys, unique;
+};
+
+static int take_part(void *context, void *hand, uint64_t task)
+{
+    const struct counting *counting = context;
+    unsigned part = (unsigned)task * counting->each;
+    return pile_take(counting->pile, part, part + 1, hand);
+}
+
+static int count_part(void *context, void *hand, uint64_t task)
+{
+    struct counting *counting = context;
+    const struct taken *taken = hand;
+    unsigned part = (unsigned)task * counting->each;
+    counting->unique += taken->n;
+    counting->keys += pile_size(counting->pile, part, part + 1);
+    return 0;
+}
+
+static int count(perhaps_builder *b, struct counting *counting)
+{
+    enum { THREADS_MOST = 64 };
+    struct taken taken[THREADS_MOST] = { 0 };
+    void *hands[THREADS_MOST];
+    unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
+    const struct tasks tasks = { .ntasks = PILE_PARTS / counting->each,
+                                 .context = counting,
+                                 .work = take_part,
+                                 .deliver = count_part };
+    for (unsigned i = 0; i < nhands; i++)
+        hands[i] = &taken[i];
+    int error = crew_run(&tasks, hands, nhands);
+    for (unsigned i = 0; i < nhands; i++)
+        taken_release(&taken[i], &b->allocator);
+    return error;
+}
+
+/* Sets *keys to how many different keys there are.  Counts them where they are few; of many it
+ * looks at a 64th, and takes all for different if less than a 2000th of these is repeated. */
+static int count_keys(perhaps_builder *b, uint64_t *keys)
+{
+    const uint64_t few = 1 << 20;
+    struct counting sample = { .pile = &b->pile, .each = 64 },
+                    all = { .pile = &b->pile, .each = 1 };
+    int error = b->pile.nrecords > few ? count(b, &sample) : 0;
+    bool differ = sample.keys && (sample.keys - sample.unique) * 2000 < sample.keys;
+    if (!error && !differ)
+        error = count(b, &all);
+    *keys = differ ? b->pile.nrecords : all.unique;
+    return error;
+}
+
+/* ---- The body -------------------------------------------------------------------------- */
+
+static int tell(void *context, uint64_t nkeys)
+{
+    perhaps_builder *b = context;
+    const struct perhaps_build_options *how = &b->how;
+    b->done += nkeys;
+    if (how->progress)
+        how->progress(how->context, b->done < b->total ? b->done : b->total, b->total);
+    return how->stopped && how->stopped(how->context) ? PERHAPS_ERR_STOPPED : 0;
+}
+
+/* Where the bytes of a body go, behind those that are there. */
+struct output {
+    perhaps_builder *b;
+    perhaps_filter *f;
+    const struct perhaps_sink *sink; /* NULL: to the body of the filter */
+    uint64_t nbytes;
+};
+
+static int output_write(void *context, const uint8_t *bytes, uint64_t nbytes)
+{
+    struct output *output = context;
+    uint64_t at = output->nbytes;
+    output->nbytes += nbytes;
+    if (output->sink)
+        return output->sink->write(output->sink->context, bytes, (size_t)nbytes);
+    memcpy(output->f->body.bytes + at, bytes, nbytes);
+    return 0;
+}
+
+static int output_progress(void *context, uint64_t nkeys)
+{
+    return tell(((struct output *)context)->b, nkeys);
+}
+
+/* Writes the body, and completes the filter, which was made for it. */
+static int build_body(struct output *output)
+{
+    perhaps_builder *b = output->b;
+    perhaps_filter *f = output->f;
+    bool by_64 = b->pile.options.words - b->pile.options.valued == 1;
+    struct building building = { .g = &f->geometry,
+                                 .pile = &b->pile,
+                                 .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
+                                 .cpu = f->cpu,
+                                 .threads = b->how.threads,
+                                 .write = output_write,
+                                 .progress = output_progress,
+                                 .context = output };
+    b->done = 0;
+    int error = b->kind->builds->build(&building);
+    f->counters->keys = building.keys;
+    filter_bind(f);
+    return error;
+}
+
+/* Makes a filter for the keys of the pile, and calls put() to build it.  Crafted keys may need a
+ * larger one. */
+static int build_filter(perhaps_builder *b, bool with_body,
+                        int (*put)(void *context, perhaps_filter *f), void *context,
+                        perhaps_filter **filter)
+{
+    enum { TRIES = 40 };
+    struct geometry g = { .fpr = b->options.fpr };
+    char why[WHY_NBYTES];
+    int error = pile_settle(&b->pile);
+    *filter = NULL;
+    if (!error)
+        error = count_keys(b, &b->total);
+    g.capacity = b->total ? b->total : 1;
+    if (!error)
+        error = geometry_plan(b->kind, &b->options, &g, why);
+    for (int i = 0; !error && i < TRIES; i++) {
+        error = filter_make(b->kind, &g, &b->hasher, &b->allocator, with_body, false, filter);
+        if (!error)
+            error = put(context, *filter);
+        if (!error)
+            return 0;
+        perhaps_free(*filter);
+        *filter = NULL;
+        if (error == PERHAPS_ERR_FULL)
+            error = b->kind->builds->enlarge(&g);
+    }
+    return error ? error : PERHAPS_ERR_FULL;
+}
+
+static int put_in_memory(void *context, perhaps_filter *f)
+{
+    struct output output = { .b = context, .f = f };
+    return build_body(&output);
+}
+
+/* Ends the adding.  Returns 0, or why there will be no filter. */
+static int finish(perhaps_builder *b)
+{
+    if (b->finished)
+        return PERHAPS_ERR_ARGUMENT;
+    if (b->error)
+        return b->error;
+    b->finished = true;
+    return 0;
+}
+
+int perhaps_builder_finish(perhaps_builder *b, perhaps_filter **filter)
+{
+    *filter = NULL;
+    int error = finish(b);
+    if (error)
+        return error;
+    if (b->kind)
+        return build_filter(b, true, put_in_memory, b, filter);
+    *filter = b->filter;
+    b->filter = NULL;
+    return 0;
+}
+
+/* ---- The file -------------------------------------------------------------------------- */
+
+/* A filter on its way to a file. */
+struct saving {
+    perhaps_builder *b;
+    const char *path;
+    bool fresh;
+};
+
+static int produce(void *context, const struct perhaps_sink *sink)
+{
+    struct output *output = context;
+    output->sink = sink;
+    output->nbytes = 0;
+    return build_body(output);
+}
+
+static int put_in_file(void *context, perhaps_filter *f)
+{
+    const struct saving *saving = context;
+    struct output output = { .b = saving->b, .f = f };
+    const struct content content = { .f = f, .produce = produce, .context = &output };
+    return saving->fresh ? content_save_new(&content, saving->path)
+                         : content_save(&content, saving->path);
+}
+
+/* Returns whether the header can be written last: there is no file, or a regular one. */
+static bool can_seek(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) || S_ISREG(st.st_mode);
+}
+
+static int save(perhaps_builder *b, const char *path, bool fresh)
+{
+    struct saving saving = { .b = b, .path = path, .fresh = fresh };
+    perhaps_filter *filter = NULL;
+    int error;
+    if (b->kind && can_seek(path)) {
+        error = finish(b);
+        if (!error)
+            error = build_filter(b, false, put_in_file, &saving, &filter);
+    } else {
+        error = perhaps_builder_finish(b, &filter);
+        if (!error)
+            error = fresh ? perhaps_save_new(filter, path) : perhaps_save(filter, path);
+    }
+    perhaps_free(filter);
+    return error;
+}
+
+int perhaps_builder_save(perhaps_builder *b, const char *path)
+{
+    return save(b, path, false);
+}
+
+int perhaps_builder_save_new(perhaps_builder *b, const char *path)
+{
+    return save(b, path, true);
+}

@@ -1,0 +1,373 @@
+/* pile.c - records on their way from the keys to a kind, in memory and in a temporary file. */
+#define _GNU_SOURCE 1
+#include "pile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../base/memory.h"
+
+/* The stage begins small, so that few keys take little memory. */
+#define STAGE_NBYTES_LEAST ((uint64_t)64 << 10)
+
+/* Of the memory that a pile may use the runs that stay in memory get at most this share.  The
+ * stages get as much: one for all threads, and two for each while it makes a run of one. */
+enum { KEPT_SHARE = 4, STAGE_SHARE = 8 };
+
+#define INDEX_NBYTES ((2 * PILE_PARTS + 1) * sizeof(uint32_t))
+
+static uint64_t record_nbytes(const struct pile *p)
+{
+    return p->options.words * sizeof(uint64_t);
+}
+
+void pile_begin(struct pile *p, const struct pile_options *options)
+{
+    *p = (struct pile){ .options = *options, .fd = -1 };
+    pthread_mutex_init(&p->lock, NULL);
+}
+
+/* Notes the first error, under the lock.  Returns it. */
+static int note(struct pile *p, int error)
+{
+    if (error && !p->error) {
+        p->error = error;
+        p->reason = errno;
+    }
+    if (p->error)
+        errno = p->reason;
+    return p->error;
+}
+
+/* ---- The temporary file ---------------------------------------------------------------- */
+
+/* Opens a file without a name, under the lock.  Where the file system has none, one with a name
+ * loses it at once. */
+static int open_file(struct pile *p)
+{
+    const char *folder = p->options.folder;
+    char path[4096];
+    if (p->fd >= 0)
+        return 0;
+    if (!folder)
+        folder = getenv("TMPDIR");
+    if (!folder || !*folder)
+        folder = "/tmp";
+    p->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+    if (p->fd >= 0)
+        return 0;
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+        return PERHAPS_ERR_IO;
+    int n = snprintf(path, sizeof path, "%s/perhaps.XXXXXX", folder);
+    if (n < 0 || (size_t)n >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return PERHAPS_ERR_IO;
+    }
+    p->fd = mkostemp(path, O_CLOEXEC);
+    return p->fd < 0 || unlink(path) ? PERHAPS_ERR_IO : 0;
+}
+
+static int write_all(int fd, const void *bytes, uint64_t nbytes, uint64_t offset)
+{
+    const uint8_t *at = bytes;
+    while (nbytes) {
+        ssize_t n = pwrite(fd, at, nbytes < 1 << 30 ? nbytes : 1 << 30, (off_t)offset);
+        if (n < 0 && errno != EINTR)
+            return PERHAPS_ERR_IO;
+        uint64_t done = n < 0 ? 0 : (uint64_t)n;
+        at += done;
+        nbytes -= done;
+        offset += done;
+    }
+    return 0;
+}
+
+static int read_all(int fd, void *bytes, uint64_t nbytes, uint64_t offset)
+{
+    uint8_t *at = bytes;
+    while (nbytes) {
+        ssize_t n = pread(fd, at, nbytes, (off_t)offset);
+        if (n == 0)
+            errno = EIO;
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return PERHAPS_ERR_IO;
+        uint64_t done = n < 0 ? 0 : (uint64_t)n;
+        at += done;
+        nbytes -= done;
+        offset += done;
+    }
+    return 0;
+}
+
+/* Returns where in a run a part begins, in bytes. */
+static uint64_t part_offset(const struct pile *p, const struct run *run, unsigned part)
+{
+    return run->first[part] * record_nbytes(p);
+}
+
+static uint32_t checksum(const uint8_t *bytes, uint64_t nbytes)
+{
+    return (uint32_t)XXH3_64bits(bytes, nbytes);
+}
+
+/* Moves a run to the file. */
+static int spill(struct pile *p, struct run *run)
+{
+    const uint8_t *bytes = (const uint8_t *)run->records;
+    for (unsigned part = 0; part < PILE_PARTS; part++) {
+        uint64_t from = part_offset(p, run, part), to = part_offset(p, run, part + 1);
+        run->check[part] = checksum(bytes + from, to - from);
+    }
+    int error = write_all(p->fd, bytes, run->nbytes, run->offset);
+    release(&p->options.allocator, run->records, run->nbytes);
+    run->records = NULL;
+    return error;
+}
+
+/* ---- Records to runs ------------------------------------------------------------------- */
+
+/* Moves the records of a stage to a new run, sorted by part. */
+static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
+                      const struct run *run)
+{
+    const unsigned words = p->options.words;
+    uint32_t *first = run->first;
+    for (uint64_t i = 0; i < n; i++)
+        first[(stage[i * words] >> (64 - PILE_BITS)) + 1]++;
+    for (unsigned part = 0; part < PILE_PARTS; part++)
+        first[part + 1] += first[part];
+    for (uint64_t i = 0; i < n; i++) { /* moves the beginning of each part to its end */
+        uint64_t number = first[stage[i * words] >> (64 - PILE_BITS)]++;
+        for (unsigned w = 0; w < words; w++)
+            run->records[number * words + w] = stage[i * words + w];
+    }
+    memmove(first + 1, first, PILE_PARTS * sizeof *first);
+    first[0] = 0;
+}
+
+/* Enters a run, under the lock.  Decides whether it goes to the file, and where. */
+static int enter(struct pile *p, struct run *run, bool *spills)
+{
+    if (p->nruns == p->runs_room) {
+        size_t room = p->runs_room ? 2 * p->runs_room : 16;
+        struct run *runs = allocate(&p->options.allocator, room * sizeof *runs);
+        if (!runs)
+            return PERHAPS_ERR_MEMORY;
+        if (p->nruns)
+            memcpy(runs, p->runs, p->nruns * sizeof *runs);
+        release(&p->options.allocator, p->runs, p->runs_room * sizeof *runs);
+        p->runs = runs;
+        p->runs_room = room;
+    }
+    *spills = p->kept_nbytes + run->nbytes > p->options.memory_nbytes / KEPT_SHARE;
+    if (*spills && open_file(p))
+        return PERHAPS_ERR_IO;
+    if (*spills) {
+        run->offset = p->spilled_nbytes;
+        p->spilled_nbytes += run->nbytes;
+    } else {
+        p->kept_nbytes += run->nbytes;
+    }
+    return 0;
+}
+
+/* Makes a run of a stage, and releases the stage.  The lock is not taken. */
+static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
+{
+    const struct perhaps_allocator *allocator = &p->options.allocator;
+    struct run run = { .nbytes = n * record_nbytes(p) };
+    bool spills;
+    run.records = allocate(allocator, run.nbytes);
+    run.first = allocate(allocator, INDEX_NBYTES);
+    int error = run.records && run.first ? 0 : PERHAPS_ERR_MEMORY;
+    if (!error) {
+        run.check = run.first + PILE_PARTS + 1;
+        partition(p, stage, n, &run);
+    }
+    release(allocator, stage, room * record_nbytes(p));
+    pthread_mutex_lock(&p->lock);
+    if (!error)
+        error = enter(p, &run, &spills);
+    pthread_mutex_unlock(&p->lock);
+    if (!error && spills)
+        error = spill(p, &run);
+    int reason = errno;
+    pthread_mutex_lock(&p->lock);
+    if (!error)
+        p->runs[p->nruns++] = run;
+    errno = reason;
+    error = note(p, error);
+    pthread_mutex_unlock(&p->lock);
+    if (error) {
+        release(allocator, run.records, run.nbytes);
+        release(allocator, run.first, INDEX_NBYTES);
+    }
+    return error;
+}
+
+/* Takes a new, empty stage, under the lock: twice as large as the last one. */
+static int begin_stage(struct pile *p)
+{
+    uint64_t most =
+        p->options.memory_nbytes / (STAGE_SHARE * p->options.threads) / record_nbytes(p);
+    uint64_t room = p->stage_room ? 2 * p->stage_room : STAGE_NBYTES_LEAST / record_nbytes(p);
+    most = most < UINT32_MAX ? most : UINT32_MAX;
+    if (room > most && most > STAGE_NBYTES_LEAST / record_nbytes(p))
+        room = most;
+    else if (room > most)
+        room = STAGE_NBYTES_LEAST / record_nbytes(p);
+    p->stage = allocate(&p->options.allocator, room * record_nbytes(p));
+    p->nstage = 0;
+    p->stage_room = room;
+    return p->stage ? 0 : PERHAPS_ERR_MEMORY;
+}
+
+/* Copies records to the stage, under the lock, as many as there is room for.  Returns how many
+ * it copied, or 0 after an error. */
+static size_t copy_to_stage(struct pile *p, const uint64_t *records, size_t n)
+{
+    if (p->error || (!p->stage && note(p, begin_stage(p))))
+        return 0;
+    uint64_t room = p->stage_room - p->nstage;
+    size_t copied = n < room ? n : (size_t)room;
+    memcpy(p->stage + p->nstage * p->options.words, records, copied * record_nbytes(p));
+    p->nstage += copied;
+    p->nrecords += copied;
+    return copied;
+}
+
+int pile_add(struct pile *p, const uint64_t *records, size_t n)
+{
+    int error = 0;
+    while (n && !error) {
+        pthread_mutex_lock(&p->lock);
+        size_t copied = copy_to_stage(p, records, n);
+        uint64_t *full = p->stage && p->nstage == p->stage_room ? p->stage : NULL;
+        uint64_t nfull = p->nstage, room = p->stage_room;
+        if (full)
+            p->stage = NULL;
+        error = note(p, 0);
+        pthread_mutex_unlock(&p->lock);
+        if (full)
+            error = make_run(p, full, nfull, room);
+        records += copied * p->options.words;
+        n -= copied;
+    }
+    return error;
+}
+
+int pile_settle(struct pile *p)
+{
+    uint64_t *stage = p->stage;
+    p->stage = NULL;
+    if (p->error || !stage)
+        return note(p, 0);
+    return make_run(p, stage, p->nstage, p->stage_room);
+}
+
+void pile_end(struct pile *p)
+{
+    const struct perhaps_allocator *allocator = &p->options.allocator;
+    for (size_t i = 0; i < p->nruns; i++) {
+        release(allocator, p->runs[i].records, p->runs[i].nbytes);
+        release(allocator, p->runs[i].first, INDEX_NBYTES);
+    }
+    release(allocator, p->runs, p->runs_room * sizeof *p->runs);
+    release(allocator, p->stage, p->stage_room * record_nbytes(p));
+    if (p->fd >= 0)
+        close(p->fd);
+    pthread_mutex_destroy(&p->lock);
+}
+
+/* ---- Runs to sorted records ------------------------------------------------------------ */
+
+uint64_t pile_size(const struct pile *p, unsigned first, unsigned last)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < p->nruns; i++)
+        n += p->runs[i].first[last] - p->runs[i].first[first];
+    return n;
+}
+
+uint64_t pile_largest(const struct pile *p, unsigned each)
+{
+    uint64_t largest = 0;
+    for (unsigned part = 0; part < PILE_PARTS; part += each) {
+        uint64_t n = pile_size(p, part, part + each);
+        largest = n > largest ? n : largest;
+    }
+    return largest;
+}
+
+/* Copies the records of a part from all runs to 'to'. */
+static int gather(const struct pile *p, unsigned part, uint8_t *to)
+{
+    int error = 0;
+    for (size_t i = 0; i < p->nruns && !error; i++) {
+        const struct run *run = &p->runs[i];
+        uint64_t from = part_offset(p, run, part), n = part_offset(p, run, part + 1) - from;
+        if (run->records) {
+            memcpy(to, (const uint8_t *)run->records + from, n);
+        } else if (n) {
+            error = read_all(p->fd, to, n, run->offset + from);
+            if (!error && checksum(to, n) != run->check[part]) {
+                errno = EIO;
+                error = PERHAPS_ERR_IO;
+            }
+        }
+        to += n;
+    }
+    return error;
+}
+
+/* Makes room for at least so many bytes, and keeps nothing of what was there. */
+static bool make_room(uint64_t **room, uint64_t *room_nbytes, uint64_t nbytes,
+                      const struct perhaps_allocator *allocator)
+{
+    if (*room_nbytes >= nbytes && *room)
+        return true;
+    release(allocator, *room, *room_nbytes);
+    *room_nbytes = nbytes + nbytes / 64 + 64;
+    *room = allocate(allocator, *room_nbytes);
+    return *room;
+}
+
+int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken *taken)
+{
+    const struct perhaps_allocator *allocator = &p->options.allocator;
+    uint64_t most = 0, nbytes = pile_size(p, first, last) * record_nbytes(p);
+    bool clash = false;
+    int error = 0;
+    for (unsigned part = first; part < last; part++) {
+        uint64_t n = pile_size(p, part, part + 1);
+        most = n > most ? n : most;
+    }
+    taken->n = 0;
+    if (!make_room(&taken->records, &taken->room_nbytes, nbytes, allocator) ||
+        !make_room(&taken->scratch, &taken->scratch_nbytes, most * record_nbytes(p), allocator))
+        return PERHAPS_ERR_MEMORY;
+    for (unsigned part = first; part < last && !error; part++) {
+        uint64_t *records = taken->records + taken->n * p->options.words;
+        uint64_t n = pile_size(p, part, part + 1);
+        error = gather(p, part, (uint8_t *)records);
+        if (error)
+            break;
+        records_sort(records, taken->scratch, n, p->options.words, 63 - PILE_BITS);
+        taken->n += records_unique(records, n, p->options.words, p->options.valued, &clash);
+    }
+    return error ? error : clash ? PERHAPS_ERR_VALUES : 0;
+}
+
+void taken_release(struct taken *taken, const struct perhaps_allocator *allocator)
+{
+    release(allocator, taken->records, taken->room_nbytes);
+    release(allocator, taken->scratch, taken->scratch_nbytes);
+    *taken = (struct taken){ 0 };
+}

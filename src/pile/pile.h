@@ -1,0 +1,126 @@
+/* pile.h - the hashed keys of a filter that is built from all of them at once.
+ *
+ * A pile takes records from any number of threads, in any order, and later gives them back
+ * sorted: the records of one part of the hash space at a time.  What does not fit in its memory
+ * goes to a temporary file, which has no name and so is gone when the process is.
+ *
+ *     records -> stage -> run: sorted by part       in memory, or in the file
+ *                         run
+ *                         run ...      -> a part: its pieces of all runs, sorted
+ */
+#ifndef PILE_H
+#define PILE_H
+
+#include <pthread.h>
+
+#include <perhaps.h>
+
+/* A part is the records whose places have the same PILE_BITS highest bits. */
+enum { PILE_BITS = 12, PILE_PARTS = 1 << PILE_BITS };
+
+/* A record consists of words of 64 bits: a place, by which the records are sorted; of hashes of
+ * 128 bits also the mark; and, if keys have values, a value. */
+enum { RECORD_WORDS_MOST = 3 };
+
+struct pile_options {
+    unsigned words;         /* of a record */
+    bool valued;            /* whether the last one is a value */
+    uint64_t memory_nbytes; /* what a pile and those who take from it use together, about */
+    unsigned threads;       /* how many may add at once */
+    const char *folder;     /* of the temporary file; NULL: $TMPDIR, or else /tmp */
+    struct perhaps_allocator allocator; /* is called by several threads at once */
+};
+
+/* Records that were partitioned together. */
+struct run {
+    uint64_t *records; /* NULL: they are in the file */
+    uint64_t nbytes;
+    uint64_t offset; /* in the file */
+    uint32_t *first; /* of each part the number of its first record; PILE_PARTS + 1 numbers */
+    uint32_t *check; /* of each part, in the file: half of a checksum */
+};
+
+struct pile {
+    struct pile_options options;
+    uint64_t nrecords;
+    uint64_t spilled_nbytes; /* how many bytes are in the file */
+
+    pthread_mutex_t lock; /* of all that follows, as long as records are added */
+    uint64_t *stage;      /* records that are in no run yet */
+    uint64_t nstage, stage_room;
+    struct run *runs;
+    size_t nruns, runs_room;
+    uint64_t kept_nbytes; /* of runs in memory */
+    int fd;               /* of the temporary file; negative: there is none */
+    int error, reason;    /* the first error, and its errno */
+};
+
+/* Begins an empty pile, which takes no memory yet. */
+void pile_begin(struct pile *pile, const struct pile_options *options);
+
+/* Adds n records.  Any number of threads may do so at once.  Returns 0, PERHAPS_ERR_MEMORY, or
+ * PERHAPS_ERR_IO (errno); after an error records are missing, and every call returns it. */
+int pile_add(struct pile *pile, const uint64_t *records, size_t n);
+
+/* Ends the adding: from now on records may be taken.  Errors are those of pile_add(). */
+int pile_settle(struct pile *pile);
+
+/* Records that were taken, and the memory for them, which is used again.  Begins as { 0 }. */
+struct taken {
+    uint64_t *records;
+    uint64_t n;
+    uint64_t room_nbytes;
+    uint64_t *scratch;
+    uint64_t scratch_nbytes;
+};
+
+/* Takes the records of parts first .. last-1, sorted by all their words, each of them once.
+ * Any number of threads may do so at once, also again and again for one part.  Returns 0,
+ * PERHAPS_ERR_MEMORY, PERHAPS_ERR_IO (errno; a page of the file is damaged: EIO), or
+ * PERHAPS_ERR_VALUES for records that differ in nothing but the value. */
+int pile_take(const struct pile *pile, unsigned first, unsigned last, struct taken *taken);
+
+/* Returns how many records these parts have, repeated ones counted as often as they came. */
+uint64_t pile_size(const struct pile *pile, unsigned first, unsigned last);
+
+/* Returns the largest number of records that 'each' parts in a row have, from a multiple of
+ * 'each' on. */
+uint64_t pile_largest(const struct pile *pile, unsigned each);
+
+void taken_release(struct taken *taken, const struct perhaps_allocator *allocator);
+
+/* Releases the records and closes the file. */
+void pile_end(struct pile *pile);
+
+/* ---- sort.c ---------------------------------------------------------------------------- */
+
+/* Sorts n records by all their words.  'highest' is the number of the highest bit of the first
+ * word in which they may differ.  Uses scratch of the same size. */
+void records_sort(uint64_t *records, uint64_t *scratch, uint64_t n, unsigned words,
+                  unsigned highest);
+
+/* Drops all but one of equal records.  Returns how many stay.  With 'valued' sets *clash if two
+ * records differ only in the last word. */
+uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valued,
+                        bool *clash);
+
+/* ---- crew.c ---------------------------------------------------------------------------- */
+
+/* Tasks 0 .. ntasks-1, done by several threads, each of which has a hand: memory of its own. */
+struct tasks {
+    uint64_t ntasks;
+    void *context;
+
+    /* Does a task.  Several threads do this at once. */
+    int (*work)(void *context, void *hand, uint64_t task);
+
+    /* Takes the result of a task from the hand: in the order of the tasks, one at a time.  NULL:
+     * nothing is to be done. */
+    int (*deliver)(void *context, void *hand, uint64_t task);
+};
+
+/* Does all tasks with one thread for each hand, of which the caller is one.  Returns 0, or the
+ * first error of a task, with its errno: then some tasks have not been done. */
+int crew_run(const struct tasks *tasks, void *const *hands, unsigned nhands);
+
+#endif
