@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <perhaps_build.h>
+
 #include "bench.h"
 
 /* ---- Kinds of the library ---------------------------------------------------------------- */
@@ -16,6 +18,7 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
     return (struct perhaps_options){ .capacity = capacity,
                                      .fpr = fpr,
                                      .kind = self->name,
+                                     .needs = self->finish ? PERHAPS_CAN_BUILD : 0U,
                                      .window.keys = self->forgets ? capacity : 0 };
 }
 
@@ -205,6 +208,115 @@ static struct contender contender_of(const struct perhaps_kind *kind)
     };
 }
 
+/* ---- Kinds that are built once ----------------------------------------------------------- */
+
+/* A filter before and after it is built. */
+struct built {
+    const struct contender *contender;
+    struct task task;
+    perhaps_builder *builder; /* takes the keys; NULL: 'filter' has them */
+    perhaps_filter *filter;
+};
+
+/* The threads of a task ask, but one thread builds, so that its time compares with others'. */
+static const char *begin_built(struct built *built)
+{
+    struct perhaps_options options =
+        options_of(built->contender, built->task.capacity, built->task.fpr);
+    const struct perhaps_build_options how = { .threads = 1 };
+    options.hashing.hash =
+        built->task.settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3_64;
+    options.hashing.seed = 1;
+    int error = perhaps_builder_create(&options, &how, &built->builder);
+    return error ? perhaps_strerror(error) : NULL;
+}
+
+static const char *create_built(const struct contender *self, const struct task *task,
+                                void **filter)
+{
+    struct built *built = allocate_zeroed(1, sizeof *built);
+    built->contender = self;
+    built->task = *task;
+    *filter = built;
+    return begin_built(built);
+}
+
+static void release_built(struct built *built)
+{
+    perhaps_builder_free(built->builder);
+    perhaps_free(built->filter);
+    built->builder = NULL;
+    built->filter = NULL;
+}
+
+static void destroy_built(void *filter)
+{
+    release_built(filter);
+    free(filter);
+}
+
+static void clear_built(void *filter)
+{
+    release_built(filter);
+    begin_built(filter);
+}
+
+static void tell_built(const void *filter, struct facts *facts)
+{
+    const struct built *built = filter;
+    struct perhaps_options options =
+        options_of(built->contender, built->task.capacity, built->task.fpr);
+    struct perhaps_plan plan;
+    if (built->filter)
+        tell(built->filter, facts);
+    else if (!perhaps_plan_for(&options, &plan))
+        *facts = (struct facts){ .nbytes = plan.body_nbytes };
+}
+
+static size_t add_built(void *filter, const struct perhaps_keys *keys)
+{
+    return perhaps_builder_add_many(((struct built *)filter)->builder, keys) ? 0 : keys->count;
+}
+
+static bool finish_built(void *filter)
+{
+    struct built *built = filter;
+    int error = perhaps_builder_finish(built->builder, &built->filter);
+    perhaps_builder_free(built->builder);
+    built->builder = NULL;
+    return !error;
+}
+
+static size_t ask_built_single(void *filter, const struct perhaps_keys *keys)
+{
+    return ask_single(((struct built *)filter)->filter, keys);
+}
+
+static size_t ask_built_batched(void *filter, const struct perhaps_keys *keys)
+{
+    return ask_batched(((struct built *)filter)->filter, keys);
+}
+
+static size_t ask_built_prepared(void *filter, const struct perhaps_keys *keys)
+{
+    return ask_prepared(((struct built *)filter)->filter, keys);
+}
+
+static struct contender contender_built(const struct perhaps_kind *kind)
+{
+    return (struct contender){
+        .name = kind->name,
+        .can_threads = true,
+        .create = create_built,
+        .destroy = destroy_built,
+        .clear = clear_built,
+        .tell = tell_built,
+        .finish = finish_built,
+        .add = { add_built }, /* in batches, but the time to build belongs to no call */
+        .ask = { ask_built_single, ask_built_batched, ask_built_prepared },
+    };
+}
+
 /* ---- libbloom (github.com/jvirkki/libbloom): a classic Bloom filter in C ----------------- */
 
 /* Without the library it is still listed, and the table says what is missing. */
@@ -296,7 +408,8 @@ size_t contenders_list(struct contender list[CONTENDERS_MAX])
     const struct perhaps_kind *kind;
     size_t count = 0;
     while (count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(count)))
-        list[count++] = contender_of(kind);
+        list[count++] = kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind)
+                                                            : contender_of(kind);
     list[count++] = libbloom;
     count += peer_rocksdb(list + count);
     return count + peer_processes(list + count);
