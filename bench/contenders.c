@@ -408,8 +408,8 @@ size_t contenders_list(struct contender list[CONTENDERS_MAX])
     const struct perhaps_kind *kind;
     size_t count = 0;
     while (count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(count)))
-        list[count++] = kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind)
-                                                            : contender_of(kind);
+        list[count++] =
+            kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind) : contender_of(kind);
     list[count++] = libbloom;
     count += peer_rocksdb(list + count);
     return count + peer_processes(list + count);

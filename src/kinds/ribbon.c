@@ -2,7 +2,7 @@
  * Succinct Retrieval and Approximate Membership using Ribbon, SEA 2022).
  *
  *   body = the blocks of each layer | the blocks of the last layer | thresholds | zeros
- *   block = 64 slots as 'row_bits' columns: word c has bit c of each slot
+ *   block = 64 slots as columns: word c has bit c of each slot
  *
  * A key is an equation: the XOR of some of 64 adjacent slots is its fingerprint.  The slots are
  * a solution of all equations, found when all keys are known.  Where a bucket of 128 slots has
@@ -45,20 +45,22 @@ static double predict(const struct geometry *g, double keys)
     return rate((double)(g->field[ROW_BITS] - g->field[VALUE_BITS]), keys);
 }
 
-/* Chooses the slots of each layer.  A layer has 4 % fewer slots than keys, and then bumps 4 % of
- * them, and those in the last bucket of each region. */
+/* Chooses the slots of each layer.  A layer has 4 % fewer slots than keys; .17 % of its slots
+ * stay empty, and the keys that found none are those of the next layer. */
 static void plan_layers(struct geometry *g)
 {
+    const uint64_t large = 8 * RIBBON_STRIPE;
     uint64_t keys = g->capacity, layer = 0;
     double spread = 0; /* how many more the last layer may get */
     for (; keys > LAST_KEYS_MOST && layer < RIBBON_LAYERS_MOST; layer++) {
         uint64_t slots = keys / 26 * 25 + keys % 26 * 25 / 26;
-        uint64_t unit = RIBBON_BUCKET;
-        while (slots / 2 / unit >= 4096)
+        uint64_t unit = slots < large ? RIBBON_BUCKET : RIBBON_STRIPE;
+        while (slots / 2 / unit >= 512)
             unit *= 2;
         slots = slots / unit * unit;
         g->field[SLOTS + layer] = slots;
-        keys = keys / 25 + ((keys / (slots / RIBBON_BUCKET) + 1) << ribbon_region_bits(slots));
+        uint64_t lost = (keys / (slots / RIBBON_BUCKET) + 1) << ribbon_region_bits(slots);
+        keys = keys - slots + slots / 600 + lost;
         spread = 12 * sqrt((double)keys);
     }
     uint64_t slots = keys + keys / 8 + (uint64_t)spread + RIBBON_WINDOW;
@@ -128,29 +130,36 @@ static void bind(perhaps_filter *f)
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
     field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
-    bool narrow = field[ROW_BITS] - field[VALUE_BITS] <= 8;
+    bool narrow = field[ROW_BITS] <= RIBBON_GROUP;
     f->loops = (narrow ? ribbon_loops_narrow : ribbon_loops_wide)[f->cpu];
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
-    const uint64_t *field = f->body.field, block_nbytes = field[ROW_BITS] * sizeof(uint64_t);
+    const uint64_t *field = f->body.field, row_bits = field[ROW_BITS];
     const uint8_t *blocks = f->body.bytes, *thresholds = blocks + field[THRESHOLDS_AT];
-    uint64_t start = 0;
+    uint64_t start = 0, slots = 0;
     bool bumped = true;
     for (unsigned i = 0; bumped && i < RIBBON_LAYERS_MOST && field[SLOTS + i]; i++) {
-        start = scale64(key.place, field[SLOTS + i]);
+        blocks += slots / 8 * row_bits;
+        slots = field[SLOTS + i];
+        start = scale64(key.place, slots);
         bumped = ribbon_is_bumped(thresholds, start);
         reads_add(r, thresholds + start / RIBBON_BUCKET / 4, 1);
-        if (bumped) {
-            key = ribbon_bumped(key);
-            blocks += field[SLOTS + i] / RIBBON_WINDOW * block_nbytes;
-            thresholds += ribbon_thresholds_nbytes(field[SLOTS + i]);
-        }
+        thresholds += ribbon_thresholds_nbytes(slots);
+        key = bumped ? ribbon_bumped(key) : key;
     }
-    if (bumped)
-        start = ribbon_last_start(key, field[SALT], field[LAST_SLOTS]);
-    reads_add(r, blocks + start / RIBBON_WINDOW * block_nbytes, 2 * block_nbytes);
+    if (bumped) {
+        blocks += slots / 8 * row_bits;
+        slots = field[LAST_SLOTS];
+        start = ribbon_last_start(key, field[SALT], slots);
+    }
+    for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
+        for (uint64_t next = 0; next < 2; next++)
+            reads_add(r,
+                      blocks + ribbon_words_at(start / RIBBON_WINDOW + next, first,
+                                               ribbon_stripe(slots), row_bits),
+                      RIBBON_GROUP * sizeof(uint64_t));
 }
 
 /* The layer that gets more keys than planned is the last one. */

@@ -30,6 +30,27 @@ static ALWAYS_INLINE unsigned ribbon_threshold(unsigned number)
     return RIBBON_THRESHOLDS >> 8 * number & 0xff;
 }
 
+/* A row of more than 8 bits is divided into groups of 8 columns, since a key that is absent is
+ * usually known from the first one.  In a stripe of slots the words of the first group lie
+ * together, then those of the second one, and so on. */
+enum { RIBBON_GROUP = 8, RIBBON_STRIPE = 1024 };
+
+/* Returns of how many slots, as a power of 2, a stripe of a layer is. */
+static inline unsigned ribbon_stripe(uint64_t slots)
+{
+    return slots % RIBBON_STRIPE == 0 ? 10 : slots % RIBBON_BUCKET == 0 ? 7 : 6;
+}
+
+/* Returns where in a layer a block has the words of the columns from 'first' on, in bytes. */
+static ALWAYS_INLINE uint64_t ribbon_words_at(uint64_t block, unsigned first, unsigned stripe,
+                                              uint64_t row_bits)
+{
+    uint64_t slot = block * RIBBON_WINDOW, columns = row_bits - first;
+    uint64_t within = slot & ((UINT64_C(1) << stripe) - 1);
+    columns = columns < RIBBON_GROUP ? columns : RIBBON_GROUP;
+    return (((slot >> stripe) * row_bits + first) << (stripe - 3)) + within / 8 * columns;
+}
+
 /* Returns how many bytes the thresholds of a layer take, 4 of them each. */
 static inline uint64_t ribbon_thresholds_nbytes(uint64_t slots)
 {
@@ -75,7 +96,7 @@ static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fin
 
 /* ---- ribbon_loops.c ---------------------------------------------------------------------- */
 
-/* The first are for fingerprints of up to 8 bits. */
+/* The first are for rows of one group. */
 extern const struct loops ribbon_loops_narrow[CPU_COUNT], ribbon_loops_wide[CPU_COUNT];
 
 /* Looks up n keys in all layers and sets row[i] to what the slots of key i add up to: of a key
@@ -92,6 +113,7 @@ struct ribbon_matrix {
     uint64_t *coefficients; /* of each slot; 0: no equation begins there */
     uint32_t *row;
     uint64_t slots;
+    unsigned stripe;
 };
 
 /* The keys of a layer, as they lie in the records of a pile. */
@@ -128,7 +150,7 @@ struct ribbon_solver {
      * it. */
     bool (*enter_one)(const struct ribbon_matrix *matrix, uint64_t slot, struct equation e);
 
-    /* Writes the blocks of slots that solve the equations: 'row_bits' words each. */
+    /* Writes the slots that solve the equations. */
     void (*solve)(const struct ribbon_matrix *matrix, unsigned row_bits, uint8_t *blocks);
 };
 extern const struct ribbon_solver ribbon_solvers[CPU_COUNT];

@@ -42,7 +42,7 @@ unsigned ribbon_region_bits(uint64_t slots)
 {
     const uint64_t least = 1 << 19;
     unsigned bits = 0;
-    while (slots >> (bits + 1) >= least && slots % (RIBBON_BUCKET << (bits + 1)) == 0)
+    while (slots >> (bits + 1) >= least && slots % (RIBBON_STRIPE << (bits + 1)) == 0)
         bits++;
     return bits;
 }
@@ -59,10 +59,11 @@ static uint64_t inverse(uint64_t odd)
 
 /* ---- Memory ---------------------------------------------------------------------------- */
 
-static bool matrix_begin(struct ribbon_matrix *m, uint64_t slots,
+static bool matrix_begin(struct ribbon_matrix *m, uint64_t slots, unsigned stripe,
                          const struct perhaps_allocator *allocator)
 {
     m->slots = slots;
+    m->stripe = stripe;
     m->coefficients = allocate(allocator, slots * sizeof *m->coefficients);
     m->row = allocate(allocator, slots * sizeof *m->row);
     return m->coefficients && m->row;
@@ -97,7 +98,8 @@ static bool hand_begin(struct hand *hand, const struct layer *layer,
         blocks_nbytes(slots * layer->regions_each, layer->b->g->field[ROW_BITS]);
     hand->blocks = allocate(allocator, hand->blocks_nbytes);
     hand->threshold = allocate(allocator, task_buckets(layer));
-    return matrix_begin(&hand->matrix, slots, allocator) && hand->blocks && hand->threshold;
+    bool begun = matrix_begin(&hand->matrix, slots, ribbon_stripe(layer->slots), allocator);
+    return begun && hand->blocks && hand->threshold;
 }
 
 static void hand_end(struct hand *hand, const struct layer *layer,
@@ -258,8 +260,9 @@ static int build_last(struct building *b, struct ribbon_keys *keys)
     uint64_t nbytes = blocks_nbytes(field[LAST_SLOTS], field[ROW_BITS]);
     struct ribbon_matrix m;
     uint8_t *blocks = allocate(allocator, nbytes);
-    int error =
-        matrix_begin(&m, field[LAST_SLOTS], allocator) && blocks ? 0 : PERHAPS_ERR_MEMORY;
+    bool begun =
+        matrix_begin(&m, field[LAST_SLOTS], ribbon_stripe(field[LAST_SLOTS]), allocator);
+    int error = begun && blocks ? 0 : PERHAPS_ERR_MEMORY;
     while (!error && !enter_last(b, &m, keys, salt))
         if (++salt == SALTS || keys->n > m.slots)
             error = PERHAPS_ERR_FULL;

@@ -2,16 +2,18 @@
  * it. */
 #ifndef RIBBON_LOOPS_NAMES
 #define RIBBON_LOOPS_NAMES
-#define add_up_8                       FOR_CPU(add_up_8)
+#define add_up_group                   FOR_CPU(add_up_group)
 #define add_up                         FOR_CPU(add_up)
-#define note_match_narrow              FOR_CPU(note_match_narrow)
-#define note_match_wide                FOR_CPU(note_match_wide)
-#define note_row                       FOR_CPU(note_row)
-#define pass_layer                     FOR_CPU(pass_layer)
-#define pass_layers                    FOR_CPU(pass_layers)
+#define add_up_all                     FOR_CPU(add_up_all)
+#define begins_right                   FOR_CPU(begins_right)
+#define is_right                       FOR_CPU(is_right)
+#define pass_first                     FOR_CPU(pass_first)
+#define pass_found                     FOR_CPU(pass_found)
+#define find_layer                     FOR_CPU(find_layer)
+#define pass_bumped                    FOR_CPU(pass_bumped)
+#define contains_all                   FOR_CPU(contains_all)
 #define contains_bumped                FOR_CPU(contains_bumped)
 #define contains_key                   FOR_CPU(contains_key)
-#define count_matches                  FOR_CPU(count_matches)
 #define ribbon_contains_narrow         FOR_CPU(ribbon_contains_narrow)
 #define ribbon_contains_wide           FOR_CPU(ribbon_contains_wide)
 #define ribbon_contains_one_narrow     FOR_CPU(ribbon_contains_one_narrow)
@@ -21,16 +23,16 @@
 #define ribbon_rows                    FOR_CPU(ribbon_rows)
 #endif
 
-/* Returns what the slots of a key add up to in 8 columns.  'words' are those of the key's first
- * block from the first of these columns on; the bits of further columns may be anything. */
-static ALWAYS_INLINE uint32_t add_up_8(const struct spot *spot, const uint64_t *words,
-                                       uint64_t row_bits, unsigned n)
+/* Returns what the slots of a key add up to in a group of n columns; the bits of further
+ * columns may be anything. */
+static ALWAYS_INLINE uint32_t add_up_group(const struct spot *spot, const uint64_t *words,
+                                           const uint64_t *next_block, unsigned n)
 {
 #if CPU_HAS_AVX2
     (void)n;
     const __m256i low = _mm256_set1_epi64x((long long)spot->low);
     const __m256i high = _mm256_set1_epi64x((long long)spot->high);
-    const __m256i *here = (const void *)words, *next = (const void *)(words + row_bits);
+    const __m256i *here = (const void *)words, *next = (const void *)next_block;
     __m256i a = _mm256_xor_si256(_mm256_and_si256(_mm256_loadu_si256(here), low),
                                  _mm256_and_si256(_mm256_loadu_si256(next), high));
     __m256i b = _mm256_xor_si256(_mm256_and_si256(_mm256_loadu_si256(here + 1), low),
@@ -48,166 +50,194 @@ static ALWAYS_INLINE uint32_t add_up_8(const struct spot *spot, const uint64_t *
 #else
     uint32_t sum = 0;
     for (unsigned c = 0; c < n; c++)
-        sum |= (uint32_t)__builtin_parityll((words[c] & spot->low) ^
-                                            (words[row_bits + c] & spot->high))
-               << c;
+        sum |=
+            (uint32_t)__builtin_parityll((words[c] & spot->low) ^ (next_block[c] & spot->high))
+            << c;
     return sum;
 #endif
 }
 
-/* Returns what the slots of a key add up to in the first n columns. */
-static ALWAYS_INLINE uint32_t add_up(const struct spot *spot, uint64_t row_bits, unsigned n)
+/* Returns what the slots of a key add up to in the group of columns from 'first' on, of which
+ * the first 'bits' of all columns are wanted. */
+static ALWAYS_INLINE uint32_t add_up(const struct body *b, const struct layer *layer,
+                                     const struct spot *spot, unsigned first, unsigned bits,
+                                     bool wide)
 {
+    unsigned n = bits - first < RIBBON_GROUP ? bits - first : RIBBON_GROUP;
+    uint32_t sum = add_up_group(spot, words_of(b, layer, spot->block, first, wide),
+                                next_words(b, layer, spot->block, first, wide), n);
+    return sum & ((1U << n) - 1);
+}
+
+/* Returns the sum of the first 'bits' columns. */
+static ALWAYS_INLINE uint32_t add_up_all(const struct body *b, const struct layer *layer,
+                                         const struct spot *spot, unsigned bits)
+{
+    bool wide = b->field[ROW_BITS] > RIBBON_GROUP;
     uint32_t sum = 0;
-    for (unsigned c = 0; c < n; c += 8)
-        sum |= add_up_8(spot, spot->words + c, row_bits, n - c < 8 ? n - c : 8) << c;
-    return sum & (uint32_t)((UINT64_C(1) << n) - 1);
+    for (unsigned first = 0; first < bits; first += RIBBON_GROUP)
+        sum |= add_up(b, layer, spot, first, bits, wide) << first;
+    return sum;
 }
 
-/* What is done with a key whose place was found: 'number' is its own among all keys. */
-typedef void note(const struct body *b, const struct spot *spot, size_t number, void *out);
-
-/* Note whether the slots of a key add up to its fingerprint.  Most absent keys differ in the
- * first 8 columns. */
-static ALWAYS_INLINE void note_match_narrow(const struct body *b, const struct spot *spot,
-                                            size_t number, void *out)
+/* Returns whether the first group of a key adds up to its fingerprint. */
+static ALWAYS_INLINE bool begins_right(const struct body *b, const struct layer *layer,
+                                       const struct spot *spot, bool wide)
 {
-    uint64_t row_bits = b->field[ROW_BITS];
-    unsigned bits = (unsigned)(row_bits - b->field[VALUE_BITS]);
-    uint32_t sum = add_up_8(spot, spot->words, row_bits, bits);
-    ((bool *)out)[number] = !((sum ^ spot->row) & ((1U << bits) - 1));
+    unsigned bits = fingerprint_bits(b), n = bits < RIBBON_GROUP ? bits : RIBBON_GROUP;
+    return add_up(b, layer, spot, 0, bits, wide) == (spot->row & ((1U << n) - 1));
 }
 
-static ALWAYS_INLINE void note_match_wide(const struct body *b, const struct spot *spot,
-                                          size_t number, void *out)
+static ALWAYS_INLINE bool is_right(const struct body *b, const struct layer *layer,
+                                   const struct spot *spot, bool wide)
 {
-    uint64_t row_bits = b->field[ROW_BITS];
-    unsigned bits = (unsigned)(row_bits - b->field[VALUE_BITS]);
-    bool match = (uint8_t)add_up_8(spot, spot->words, row_bits, 8) == (uint8_t)spot->row;
-    if (match)
-        match = add_up(spot, row_bits, bits) == spot->row;
-    ((bool *)out)[number] = match;
+    unsigned bits = fingerprint_bits(b);
+    return begins_right(b, layer, spot, wide) &&
+           (!wide || bits <= RIBBON_GROUP || add_up_all(b, layer, spot, bits) == spot->row);
 }
 
-static ALWAYS_INLINE void note_row(const struct body *b, const struct spot *spot, size_t number,
-                                   void *out)
-{
-    uint64_t row_bits = b->field[ROW_BITS];
-    ((uint32_t *)out)[number] = add_up(spot, row_bits, (unsigned)row_bits);
-}
-
-/* Looks up n keys in a layer, of which key i has the number number[i].  Writes those that are
- * bumped, with their numbers, to 'rest', which may be 'keys', and returns how many. */
-static ALWAYS_INLINE size_t pass_layer(const struct body *b, const struct layer *layer,
+/* Looks up n keys in the first layer, as far as it does not bump them: sets answer[i], and lists
+ * those that may be in it, and those that it bumps.  Returns how many it bumps. */
+static ALWAYS_INLINE size_t pass_first(const struct body *b, const struct layer *layer,
                                        const struct keyhash *keys, const struct keyhash *ahead,
-                                       size_t n, const uint16_t *number, struct keyhash *rest,
-                                       uint16_t *rest_number, note *take, void *out)
+                                       size_t n, bool *answer, uint16_t *found, size_t *nfound,
+                                       uint16_t *bumped, bool wide)
 {
-    size_t left = 0;
+    size_t nbumped = 0;
+    *nfound = 0;
     for (size_t i = 0; i < n; i++) {
-        struct keyhash key = keys[i];
-        uint16_t own = number ? number[i] : (uint16_t)i;
-        uint64_t start = scale64(key.place, layer->slots);
-        if (ahead)
-            prefetch_key(b, layer, ahead[i]);
-        struct spot spot = spot_of(b, layer, start, key.mark);
-        take(b, &spot, own, out);
-        rest[left] = ribbon_bumped(key);
-        rest_number[left] = own;
-        left += ribbon_is_bumped(layer->thresholds, start);
+        uint64_t start = scale64(keys[i].place, layer->slots);
+        prefetch_key(b, layer, ahead[i], wide);
+        if (ribbon_is_bumped(layer->thresholds, start)) {
+            bumped[nbumped++] = (uint16_t)i;
+            continue;
+        }
+        struct spot spot = spot_of(b, start, keys[i].mark);
+        answer[i] = begins_right(b, layer, &spot, wide);
+        found[*nfound] = (uint16_t)i;
+        *nfound += answer[i];
     }
-    return left;
+    return nbumped;
 }
 
-/* Looks up n keys in all layers.  What a key that is bumped seemed to be is overwritten. */
-static ALWAYS_INLINE void pass_layers(const struct body *b, const struct keyhash *keys,
-                                      const struct keyhash *ahead, size_t n, note *take,
-                                      void *out)
+/* Looks at the other groups of the keys whose first one is right. */
+static ALWAYS_INLINE void pass_found(const struct body *b, const struct layer *layer,
+                                     const struct keyhash *keys, const uint16_t *found,
+                                     size_t nfound, bool *answer)
 {
-    struct keyhash rest[BATCH_MOST];
-    uint16_t number[BATCH_MOST];
-    struct layer layer = first_layer(b);
-    size_t left = n;
-    if (layer.slots)
-        left = pass_layer(b, &layer, keys, ahead, n, NULL, rest, number, take, out);
-    for (size_t i = 0; !layer.slots && i < n; i++) {
-        rest[i] = keys[i];
-        number[i] = (uint16_t)i;
-    }
-    while (left && layer.slots && (layer = next_layer(b, &layer)).slots) {
-        for (size_t i = 0; i < left; i++)
-            prefetch_key(b, &layer, rest[i]);
-        left = pass_layer(b, &layer, rest, NULL, left, number, rest, number, take, out);
-    }
-    for (size_t i = 0; i < left; i++)
-        prefetch_start(b, &layer, last_start(b, rest[i]));
-    for (size_t i = 0; i < left; i++) {
-        struct spot spot = spot_of(b, &layer, last_start(b, rest[i]), rest[i].mark);
-        take(b, &spot, number[i], out);
+    unsigned bits = fingerprint_bits(b);
+    for (size_t i = 0; i < nfound; i++)
+        for (unsigned first = RIBBON_GROUP; first < bits; first += RIBBON_GROUP)
+            prefetch_start(b, layer, scale64(keys[found[i]].place, layer->slots), first, true);
+    for (size_t i = 0; i < nfound; i++) {
+        const struct keyhash *key = &keys[found[i]];
+        struct spot spot = spot_of(b, scale64(key->place, layer->slots), key->mark);
+        answer[found[i]] = add_up_all(b, layer, &spot, bits) == spot.row;
     }
 }
 
-/* Returns how many of n answers are true. */
-static ALWAYS_INLINE size_t count_matches(const bool *answer, size_t n)
+/* Finds the layer that does not bump a key: sets *layer, which is any layer at first, and the
+ * key's hash there.  Returns the slot at which it begins. */
+static ALWAYS_INLINE uint64_t find_layer(const struct body *b, struct layer *layer,
+                                         struct keyhash *key)
 {
-    size_t found = 0;
+    for (;;) {
+        uint64_t start = start_of(b, layer, *key);
+        if (!layer->bumps || !ribbon_is_bumped(layer->thresholds, start))
+            return start;
+        *key = ribbon_bumped(*key);
+        *layer = next_layer(b, layer);
+    }
+}
+
+/* Looks up keys that the first layer bumps.  They are few, and hardly any is bumped again. */
+static ALWAYS_INLINE void pass_bumped(const struct body *b, const struct layer *second,
+                                      const struct keyhash *keys, const uint16_t *bumped,
+                                      size_t nbumped, bool *answer, bool wide)
+{
+    for (size_t i = 0; i < nbumped; i++)
+        prefetch_key(b, second, ribbon_bumped(keys[bumped[i]]), wide);
+    for (size_t i = 0; i < nbumped; i++) {
+        struct keyhash key = ribbon_bumped(keys[bumped[i]]);
+        struct layer layer = *second;
+        struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+        answer[bumped[i]] = is_right(b, &layer, &spot, wide);
+    }
+}
+
+static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyhash *keys,
+                                         const struct keyhash *ahead, size_t n, bool *answer,
+                                         bool wide)
+{
+    uint16_t found[BATCH_MOST], bumped[BATCH_MOST];
+    const struct layer first = first_layer(b);
+    size_t nfound, nbumped, count = 0;
+    if (first.bumps) {
+        nbumped = pass_first(b, &first, keys, ahead, n, answer, found, &nfound, bumped, wide);
+        if (wide)
+            pass_found(b, &first, keys, found, nfound, answer);
+        const struct layer second = next_layer(b, &first);
+        pass_bumped(b, &second, keys, bumped, nbumped, answer, wide);
+    }
+    for (size_t i = 0; !first.bumps && i < n; i++) {
+        struct spot spot = spot_of(b, start_of(b, &first, keys[i]), keys[i].mark);
+        answer[i] = is_right(b, &first, &spot, wide);
+    }
     for (size_t i = 0; i < n; i++)
-        found += answer[i];
-    return found;
+        count += answer[i];
+    return count;
 }
 
 static size_t ribbon_contains_narrow(const struct body *b, const struct keyhash *keys,
                                      const struct keyhash *ahead, size_t n, bool *answer)
 {
-    pass_layers(b, keys, ahead, n, note_match_narrow, answer);
-    return count_matches(answer, n);
+    return contains_all(b, keys, ahead, n, answer, false);
 }
 
 static size_t ribbon_contains_wide(const struct body *b, const struct keyhash *keys,
                                    const struct keyhash *ahead, size_t n, bool *answer)
 {
-    pass_layers(b, keys, ahead, n, note_match_wide, answer);
-    return count_matches(answer, n);
+    return contains_all(b, keys, ahead, n, answer, true);
 }
 
 static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t n,
                         uint32_t *row)
 {
-    pass_layers(b, keys, NULL, n, note_row, row);
+    for (size_t i = 0; i < n; i++) {
+        struct layer layer = first_layer(b);
+        struct keyhash key = keys[i];
+        struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+        row[i] = add_up_all(b, &layer, &spot, (unsigned)b->field[ROW_BITS]);
+    }
 }
 
-/* Looks up a key that is bumped from the first layer, or for which there is none. */
+/* Looks up a key in any layer. */
 static NOINLINE bool contains_bumped(const struct body *b, struct keyhash key)
 {
-    bool answer;
-    if (b->field[ROW_BITS] - b->field[VALUE_BITS] <= 8)
-        pass_layers(b, &key, NULL, 1, note_match_narrow, &answer);
-    else
-        pass_layers(b, &key, NULL, 1, note_match_wide, &answer);
-    return answer;
+    struct layer layer = first_layer(b);
+    struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+    return is_right(b, &layer, &spot, b->field[ROW_BITS] > RIBBON_GROUP);
 }
 
 /* Looks up one key, which usually is in the first layer. */
-static ALWAYS_INLINE bool contains_key(const struct body *b, struct keyhash key, note *take)
+static ALWAYS_INLINE bool contains_key(const struct body *b, struct keyhash key, bool wide)
 {
     const struct layer layer = first_layer(b);
     uint64_t start = scale64(key.place, layer.slots);
-    bool answer;
-    if (ribbon_is_bumped(layer.thresholds, start) || !layer.slots)
+    if (ribbon_is_bumped(layer.thresholds, start) || !layer.bumps)
         return contains_bumped(b, key);
-    struct spot spot = spot_of(b, &layer, start, key.mark);
-    take(b, &spot, 0, &answer);
-    return answer;
+    struct spot spot = spot_of(b, start, key.mark);
+    return is_right(b, &layer, &spot, wide);
 }
 
 static bool ribbon_contains_one_narrow(const struct body *b, struct keyhash key)
 {
-    return contains_key(b, key, note_match_narrow);
+    return contains_key(b, key, false);
 }
 
 static bool ribbon_contains_one_wide(const struct body *b, struct keyhash key)
 {
-    return contains_key(b, key, note_match_wide);
+    return contains_key(b, key, true);
 }
 
 CONTAINS_INTEGER(ribbon_contains_integer_narrow, ribbon_contains_one_narrow)

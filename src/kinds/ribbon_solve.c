@@ -10,9 +10,6 @@ enum { ALL_BUMPED = 3 };
 #define REDUNDANT     (UINT64_MAX - 1)
 #define CONTRADICTORY UINT64_MAX
 
-/* How many columns are solved at once: so many fit in registers. */
-enum { COLUMNS = 8 };
-
 #define NO_AVX512 1
 #define LOOPS     "../kinds/ribbon_solve.h"
 #include "../base/each_cpu.h"

@@ -78,13 +78,13 @@ static bool ribbon_enter_one(const struct ribbon_matrix *m, uint64_t slot, struc
     return reduce(m, slot, e) != CONTRADICTORY;
 }
 
-/* Solves some columns: bits of the slots.  Goes through the slots from the last one to the
- * first; 'column' holds those 64 slots that an equation at the present one touches.  A slot at
- * which no equation begins is 0. */
+/* Solves a group of columns.  Goes through the slots from the last one to the first; 'column'
+ * holds those 64 slots that an equation at the present one touches.  A slot at which no equation
+ * begins is 0. */
 static ALWAYS_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned first,
                                         unsigned n, unsigned row_bits, uint8_t *blocks)
 {
-    uint64_t column[COLUMNS] = { 0 };
+    uint64_t column[RIBBON_GROUP] = { 0 };
     for (uint64_t block = m->slots / RIBBON_WINDOW; block-- > 0;) {
         for (uint64_t slot = (block + 1) * RIBBON_WINDOW; slot-- > block * RIBBON_WINDOW;) {
             uint64_t coefficients = m->coefficients[slot];
@@ -95,7 +95,7 @@ static ALWAYS_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned 
                     ((uint64_t)__builtin_parityll(column[c] & coefficients) ^ row >> c) & 1;
             }
         }
-        memcpy(blocks + (block * row_bits + first) * sizeof *column, column,
+        memcpy(blocks + ribbon_words_at(block, first, m->stripe, row_bits), column,
                n * sizeof *column);
     }
 }
@@ -103,8 +103,8 @@ static ALWAYS_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned 
 static void ribbon_solve(const struct ribbon_matrix *m, unsigned row_bits, uint8_t *blocks)
 {
     unsigned done = 0;
-    for (; done + COLUMNS <= row_bits; done += COLUMNS)
-        solve_columns(m, done, COLUMNS, row_bits, blocks);
+    for (; done + RIBBON_GROUP <= row_bits; done += RIBBON_GROUP)
+        solve_columns(m, done, RIBBON_GROUP, row_bits, blocks);
     if (done < row_bits)
         solve_columns(m, done, row_bits - done, row_bits, blocks);
 }
