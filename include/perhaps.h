@@ -213,6 +213,12 @@ struct perhaps_ribbon_options {
     unsigned value_bits;
 };
 
+struct perhaps_against_options {
+    /* About how many keys perhaps_builder_add_others() will give: the bits of a key are chosen
+     * for this number. */
+    uint64_t others;
+};
+
 /* Room at the end of a struct for later members.  Must be zero: anything else is refused. */
 enum { PERHAPS_RESERVED = 8 };
 
@@ -239,6 +245,7 @@ struct perhaps_options {
     struct perhaps_elastic_options elastic;
     struct perhaps_window_options window;
     struct perhaps_ribbon_options ribbon;
+    struct perhaps_against_options against;
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
@@ -328,6 +335,15 @@ PERHAPS_API int perhaps_add_unless_present(perhaps_filter *filter, const void *k
  * Always true for a filter that was opened without its secret. */
 PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
                                   size_t key_nbytes);
+
+/* Sets *value to the value that was stored with a key (perhaps_builder_add_values()); 'value' may
+ * not be NULL.  Returns 0; PERHAPS_ERR_NOT_FOUND for a key that was certainly not given;
+ * PERHAPS_ERR_UNSUPPORTED for a filter without values; PERHAPS_ERR_DAMAGED for a filter that was
+ * opened with 'check', if the value lies on a damaged page; or PERHAPS_ERR_ARGUMENT or
+ * PERHAPS_ERR_SECRET as perhaps_add().  Of a key that was given the value is always right; any
+ * other key gets a random one with the probability fpr, and otherwise PERHAPS_ERR_NOT_FOUND. */
+PERHAPS_API int perhaps_lookup(const perhaps_filter *filter, const void *key, size_t key_nbytes,
+                               uint32_t *value);
 
 /* Removes one copy of a key that was added.  If its entry cannot be told from another key's (a
  * chain finds it in several layers; a counter is saturated) the entry stays, so that no key is
@@ -460,6 +476,13 @@ PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,
  * returns an error of perhaps_count() that one of the keys met. */
 PERHAPS_API int perhaps_count_many(const perhaps_filter *filter,
                                    const struct perhaps_keys *keys, uint64_t *counts);
+
+/* Sets value[i] and present[i] for key i: present[i] is false where perhaps_lookup() returns
+ * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Returns 0; or an error of perhaps_lookup() that
+ * one of the keys met, and then sets all to 0 and false. */
+PERHAPS_API int perhaps_lookup_many(const perhaps_filter *filter,
+                                    const struct perhaps_keys *keys, uint32_t *value,
+                                    bool *present);
 
 /* ---- Windows: forgetting --------------------------------------------------------------- */
 

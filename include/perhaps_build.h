@@ -71,6 +71,15 @@ PERHAPS_API int perhaps_builder_add_values(perhaps_builder *builder,
                                            const struct perhaps_keys *keys,
                                            const uint32_t *value);
 
+/* Gives keys that are not listed, for the kind "against": the filter will say of each of them,
+ * unless it is also listed, that it is certainly not there.  All listed keys must have been given
+ * before by perhaps_builder_add_many().  The first call builds a part of the filter from these,
+ * which takes its time.  Any number of threads may call it at once.  Returns 0;
+ * PERHAPS_ERR_UNSUPPORTED for other kinds; or an error of perhaps_builder_add_many() or
+ * perhaps_builder_finish(), after which the builder can only be freed. */
+PERHAPS_API int perhaps_builder_add_others(perhaps_builder *builder,
+                                           const struct perhaps_keys *keys);
+
 /* Returns 0 and sets *filter to the filter of all keys, after which the builder can only be
  * freed; or sets it to NULL and returns PERHAPS_ERR_ARGUMENT if the builder is finished, the
  * error because of which keys are missing, PERHAPS_ERR_MEMORY, PERHAPS_ERR_IO (errno) of the

@@ -3,32 +3,13 @@
  * For a kind that is built once the hashes of the keys go to a pile.  At the end it is known how
  * many different keys there are; a filter of exactly that size is planned, and the kind writes
  * its body from the pile, to memory or to a file. */
-#include <perhaps_build.h>
+#include "builder.h"
 
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "../base/memory.h"
-#include "../core/plan.h"
-#include "../store/store.h"
-
-struct perhaps_builder {
-    struct perhaps_options options;
-    struct perhaps_build_options how;
-    struct perhaps_allocator allocator;
-    struct hasher hasher;
-    const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
-    bool finished;
-    int error; /* the first one: since then keys are missing */
-
-    perhaps_filter *filter; /* with the keys so far */
-    bool stores_copies;
-
-    struct pile pile; /* of their hashes */
-    char *folder;
-    uint64_t done, total; /* for progress() */
-};
 
 /* ---- Begin ----------------------------------------------------------------------------- */
 
@@ -42,7 +23,7 @@ static bool wants_copies(unsigned needs)
 
 static void begin_pile(perhaps_builder *b)
 {
-    unsigned values = b->options.ribbon.value_bits > 0;
+    bool values = b->options.ribbon.value_bits > 0 && !b->kind->composite;
     unsigned words =
         b->hasher.id == PERHAPS_HASH_XXH3_64 || b->hasher.id == PERHAPS_HASH_NONE_64 ? 1 : 2;
     pile_begin(&b->pile, &(struct pile_options){ .words = words + values,
@@ -73,7 +54,10 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
 {
     struct perhaps_hashing hashing = b->options.hashing;
     const char *folder = b->how.folder;
-    if (hashing.hash == PERHAPS_HASH_XXH3 && plan_64_suffices(b->kind, g))
+    struct geometry likely = *g;
+    if (!b->knows_capacity)
+        likely.capacity = UINT64_C(1) << 36;
+    if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) && plan_64_suffices(b->kind, &likely))
         hashing.hash = PERHAPS_HASH_XXH3_64;
     int error = hasher_create(&b->hasher, &hashing);
     if (error)
@@ -85,13 +69,14 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
         memcpy(b->folder, folder, strlen(folder) + 1);
     }
     begin_pile(b);
+    if (has_others(b))
+        against_begin(b);
     return 0;
 }
 
 int perhaps_builder_create(const struct perhaps_options *options,
                            const struct perhaps_build_options *how, perhaps_builder **builder)
 {
-    const uint64_t unknown = UINT64_C(1) << 36;
     struct perhaps_allocator allocator = allocator_or_system(options->allocator);
     struct perhaps_options all = *options;
     const struct filter_kind *kind = NULL;
@@ -102,7 +87,7 @@ int perhaps_builder_create(const struct perhaps_options *options,
         return PERHAPS_ERR_ARGUMENT;
     all.needs |= PERHAPS_CAN_BUILD;
     if (!all.capacity)
-        all.capacity = unknown;
+        all.capacity = 1;
     int error = plan_choose(&all, &kind, &g, why);
     if (!error && !kind->builds && !options->capacity)
         error = PERHAPS_ERR_ARGUMENT;
@@ -113,6 +98,7 @@ int perhaps_builder_create(const struct perhaps_options *options,
                             .how = how ? *how : (struct perhaps_build_options){ 0 },
                             .allocator = allocator,
                             .kind = kind->builds ? kind : NULL,
+                            .knows_capacity = options->capacity > 0,
                             .stores_copies = wants_copies(options->needs) };
     b->options.allocator = &b->allocator;
     choose(&b->how);
@@ -131,6 +117,8 @@ void perhaps_builder_free(perhaps_builder *b)
     if (!b)
         return;
     perhaps_free(b->filter);
+    if (has_others(b))
+        against_end(b);
     if (b->kind)
         pile_end(&b->pile);
     if (b->folder)
@@ -141,10 +129,10 @@ void perhaps_builder_free(perhaps_builder *b)
 
 /* ---- Keys ------------------------------------------------------------------------------ */
 
-/* Adds keys to the pile, with their values if there are any. */
-static int pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value)
+int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
+                      const uint32_t *value)
 {
-    const unsigned words = b->pile.options.words;
+    const unsigned words = pile->options.words;
     struct keyhash hash[BATCH_STEP];
     uint64_t records[BATCH_STEP * RECORD_WORDS_MOST];
     int error = 0;
@@ -156,12 +144,12 @@ static int pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const 
         for (size_t i = 0; i < n; i++) {
             uint64_t *record = records + i * words;
             record[0] = hash[i].place;
-            if (words - b->pile.options.valued > 1)
+            if (words - pile->options.valued > 1)
                 record[1] = hash[i].mark;
-            if (b->pile.options.valued)
+            if (pile->options.valued)
                 record[words - 1] = value ? value[at + i] : 0;
         }
-        error = pile_add(&b->pile, records, n);
+        error = pile_add(pile, records, n);
     }
     return error;
 }
@@ -171,7 +159,8 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
     if (b->kind)
-        return pile_keys(b, keys, value);
+        return b->first ? PERHAPS_ERR_ARGUMENT
+                        : builder_pile_keys(b, &b->pile, keys, value);
     if (!b->error)
         b->error = b->stores_copies
                        ? perhaps_add_many(b->filter, keys, NULL)
@@ -208,27 +197,28 @@ uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
 
 /* ---- How many different keys ----------------------------------------------------------- */
 
-/* Counts the different keys of some parts of the pile: task i takes part i * 'each'. */
+/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from number
+ * i * 'each' on. */
 struct counting {
     const struct pile *pile;
-    unsigned each;
+    unsigned each, parts;
     uint64_t keys, unique;
 };
 
-static int take_part(void *context, void *hand, uint64_t task)
+static int take_parts(void *context, void *hand, uint64_t task)
 {
     const struct counting *counting = context;
     unsigned part = (unsigned)task * counting->each;
-    return pile_take(counting->pile, part, part + 1, hand);
+    return pile_take(counting->pile, part, part + counting->parts, hand);
 }
 
-static int count_part(void *context, void *hand, uint64_t task)
+static int count_parts(void *context, void *hand, uint64_t task)
 {
     struct counting *counting = context;
     const struct taken *taken = hand;
     unsigned part = (unsigned)task * counting->each;
     counting->unique += taken->n;
-    counting->keys += pile_size(counting->pile, part, part + 1);
+    counting->keys += pile_size(counting->pile, part, part + counting->parts);
     return 0;
 }
 
@@ -236,12 +226,12 @@ static int count(perhaps_builder *b, struct counting *counting)
 {
     enum { THREADS_MOST = 64 };
     struct taken taken[THREADS_MOST] = { 0 };
-    void *hands[THREADS_MOST];
+    void *hands[THREADS_MOST] = { NULL };
     unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
     const struct tasks tasks = { .ntasks = PILE_PARTS / counting->each,
                                  .context = counting,
-                                 .work = take_part,
-                                 .deliver = count_part };
+                                 .work = take_parts,
+                                 .deliver = count_parts };
     for (unsigned i = 0; i < nhands; i++)
         hands[i] = &taken[i];
     int error = crew_run(&tasks, hands, nhands);
@@ -250,18 +240,21 @@ static int count(perhaps_builder *b, struct counting *counting)
     return error;
 }
 
-/* Sets *keys to how many different keys there are.  Counts them where they are few; of many it
- * looks at a 64th, and takes all for different if less than a 2000th of these is repeated. */
-static int count_keys(perhaps_builder *b, uint64_t *keys)
+/* Counts them where they are few; of many it looks at a 64th, and takes all for different if less
+ * than a 2000th of these is repeated. */
+int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
 {
-    const uint64_t few = 1 << 20;
-    struct counting sample = { .pile = &b->pile, .each = 64 },
-                    all = { .pile = &b->pile, .each = 1 };
-    int error = b->pile.nrecords > few ? count(b, &sample) : 0;
+    const uint64_t few = 1 << 20, task = 1 << 16; /* keys */
+    struct counting sample = { .pile = pile, .each = 64, .parts = 1 };
+    struct counting all = { .pile = pile, .each = PILE_PARTS };
+    while (all.each > 1 && pile->nrecords / (PILE_PARTS / all.each) > task)
+        all.each /= 2;
+    all.parts = all.each;
+    int error = pile->nrecords > few ? count(b, &sample) : 0;
     bool differ = sample.keys && (sample.keys - sample.unique) * 2000 < sample.keys;
     if (!error && !differ)
         error = count(b, &all);
-    *keys = differ ? b->pile.nrecords : all.unique;
+    *keys = differ ? pile->nrecords : all.unique;
     return error;
 }
 
@@ -302,13 +295,14 @@ static int output_progress(void *context, uint64_t nkeys)
 }
 
 /* Writes the body, and completes the filter, which was made for it. */
-static int build_body(struct output *output)
+static int build_body(struct output *output, struct plan *plan)
 {
     perhaps_builder *b = output->b;
     perhaps_filter *f = output->f;
-    bool by_64 = b->pile.options.words - b->pile.options.valued == 1;
+    bool by_64 = plan->pile->options.words - plan->pile->options.valued == 1;
     struct building building = { .g = &f->geometry,
-                                 .pile = &b->pile,
+                                 .pile = plan->pile,
+                                 .flips = plan->flips,
                                  .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
                                  .cpu = f->cpu,
                                  .threads = b->how.threads,
@@ -316,46 +310,58 @@ static int build_body(struct output *output)
                                  .progress = output_progress,
                                  .context = output };
     b->done = 0;
-    int error = b->kind->builds->build(&building);
+    b->total = plan->g.capacity;
+    int error = plan->kind->builds->build(&building);
     f->counters->keys = building.keys;
     filter_bind(f);
     return error;
 }
 
-/* Makes a filter for the keys of the pile, and calls put() to build it.  Crafted keys may need a
- * larger one. */
-static int build_filter(perhaps_builder *b, bool with_body,
-                        int (*put)(void *context, perhaps_filter *f), void *context,
-                        perhaps_filter **filter)
+int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
+                 int (*put)(void *context, perhaps_filter *f, struct plan *plan), void *context,
+                 perhaps_filter **filter)
 {
-    enum { TRIES = 40 };
-    struct geometry g = { .fpr = b->options.fpr };
-    char why[WHY_NBYTES];
-    int error = pile_settle(&b->pile);
-    *filter = NULL;
-    if (!error)
-        error = count_keys(b, &b->total);
-    g.capacity = b->total ? b->total : 1;
-    if (!error)
-        error = geometry_plan(b->kind, &b->options, &g, why);
+    enum { TRIES = 10 };
+    int error = 0;
     for (int i = 0; !error && i < TRIES; i++) {
-        error = filter_make(b->kind, &g, &b->hasher, &b->allocator, with_body, false, filter);
+        error = filter_make(plan->kind, &plan->g, &b->hasher, &b->allocator, with_body, false,
+                            filter);
         if (!error)
-            error = put(context, *filter);
+            error = put(context, *filter, plan);
         if (!error)
             return 0;
+        if (*filter)
+            plan->g = (*filter)->geometry;
         perhaps_free(*filter);
         *filter = NULL;
         if (error == PERHAPS_ERR_FULL)
-            error = b->kind->builds->enlarge(&g);
+            error = plan->kind->builds->enlarge(&plan->g);
     }
     return error ? error : PERHAPS_ERR_FULL;
 }
 
-static int put_in_memory(void *context, perhaps_filter *f)
+int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan)
 {
     struct output output = { .b = context, .f = f };
-    return build_body(&output);
+    return build_body(&output, plan);
+}
+
+/* Plans a filter for the keys of the pile, and makes it. */
+static int build_filter(perhaps_builder *b, bool with_body,
+                        int (*put)(void *context, perhaps_filter *f, struct plan *plan),
+                        void *context, perhaps_filter **filter)
+{
+    struct plan plan = { .kind = b->kind, .pile = &b->pile, .g.fpr = b->options.fpr };
+    char why[WHY_NBYTES];
+    int error = pile_settle(&b->pile);
+    *filter = NULL;
+    if (!error)
+        error = builder_count(b, &b->pile, &plan.g.capacity);
+    if (!plan.g.capacity)
+        plan.g.capacity = 1;
+    if (!error)
+        error = geometry_plan(b->kind, &b->options, &plan.g, why);
+    return error ? error : builder_make(b, &plan, with_body, put, context, filter);
 }
 
 /* Ends the adding.  Returns 0, or why there will be no filter. */
@@ -375,8 +381,10 @@ int perhaps_builder_finish(perhaps_builder *b, perhaps_filter **filter)
     int error = finish(b);
     if (error)
         return error;
+    if (has_others(b))
+        return against_finish(b, filter);
     if (b->kind)
-        return build_filter(b, true, put_in_memory, b, filter);
+        return build_filter(b, true, builder_put_in_memory, b, filter);
     *filter = b->filter;
     b->filter = NULL;
     return 0;
@@ -391,19 +399,24 @@ struct saving {
     bool fresh;
 };
 
+/* The body of a filter on its way to a file. */
+struct produced {
+    struct output output;
+    struct plan *plan;
+};
+
 static int produce(void *context, const struct perhaps_sink *sink)
 {
-    struct output *output = context;
-    output->sink = sink;
-    output->nbytes = 0;
-    return build_body(output);
+    struct produced *produced = context;
+    produced->output.sink = sink;
+    return build_body(&produced->output, produced->plan);
 }
 
-static int put_in_file(void *context, perhaps_filter *f)
+static int put_in_file(void *context, perhaps_filter *f, struct plan *plan)
 {
     const struct saving *saving = context;
-    struct output output = { .b = saving->b, .f = f };
-    const struct content content = { .f = f, .produce = produce, .context = &output };
+    struct produced produced = { .output = { .b = saving->b, .f = f }, .plan = plan };
+    const struct content content = { .f = f, .produce = produce, .context = &produced };
     return saving->fresh ? content_save_new(&content, saving->path)
                          : content_save(&content, saving->path);
 }
@@ -420,7 +433,7 @@ static int save(perhaps_builder *b, const char *path, bool fresh)
     struct saving saving = { .b = b, .path = path, .fresh = fresh };
     perhaps_filter *filter = NULL;
     int error;
-    if (b->kind && can_seek(path)) {
+    if (b->kind && !has_others(b) && can_seek(path)) {
         error = finish(b);
         if (!error)
             error = build_filter(b, false, put_in_file, &saving, &filter);

@@ -248,6 +248,75 @@ int perhaps_count_many(const perhaps_filter *f, const struct perhaps_keys *keys,
     return error;
 }
 
+/* ---- Look up --------------------------------------------------------------------------- */
+
+/* Returns 0 if this filter has values, or the error of a call that asks for one. */
+static int may_look_up(const perhaps_filter *f)
+{
+    if (!f->kind->builds || !f->kind->builds->has_values ||
+        !f->kind->builds->has_values(&f->geometry))
+        return PERHAPS_ERR_UNSUPPORTED;
+    return f->hasher.ready ? 0 : PERHAPS_ERR_SECRET;
+}
+
+/* Looks up hashed keys.  Returns PERHAPS_ERR_DAMAGED if one lies on a damaged page. */
+static int look_up_hashed(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                          uint32_t *value, bool *present)
+{
+    for (size_t i = 0; f->guard && i < n; i++)
+        if (!f->guard->is_sound(f, &keys[i]))
+            return PERHAPS_ERR_DAMAGED;
+    f->kind->builds->look_up(f, keys, n, value, present);
+    for (size_t i = 0; i < n; i++)
+        value[i] = present[i] ? value[i] : 0;
+    return 0;
+}
+
+int perhaps_lookup(const perhaps_filter *f, const void *key, size_t key_nbytes, uint32_t *value)
+{
+    struct keyhash hash;
+    bool present;
+    int error = may_look_up(f);
+    *value = 0;
+    if (!error && !hasher_one(&f->hasher, key, key_nbytes, &hash))
+        error = PERHAPS_ERR_ARGUMENT;
+    if (!error)
+        error = look_up_hashed(f, &hash, 1, value, &present);
+    return error ? error : present ? 0 : PERHAPS_ERR_NOT_FOUND;
+}
+
+static int look_up_all(const perhaps_filter *f, const struct perhaps_keys *keys,
+                       uint32_t *value, bool *present)
+{
+    struct keyhash ring[BATCH_RING];
+    int error = may_look_up(f);
+    if (!error && hasher_accepts(&f->hasher, keys) < keys->count)
+        error = PERHAPS_ERR_ARGUMENT;
+    if (error)
+        return error;
+    struct batch b = batch_begin(f, keys, keys->count, ring);
+    while (b.done < b.count && !error) {
+        const struct keyhash *now, *ahead;
+        size_t n = batch_next(&b, &now, &ahead);
+        if (ahead != now)
+            f->kind->prefetch(f, ahead, n);
+        error = look_up_hashed(f, now, n, value + b.done, present + b.done);
+        b.done += n;
+    }
+    return error;
+}
+
+int perhaps_lookup_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                        uint32_t *value, bool *present)
+{
+    int error = look_up_all(f, keys, value, present);
+    for (size_t i = 0; error && i < keys->count; i++) {
+        value[i] = 0;
+        present[i] = false;
+    }
+    return error;
+}
+
 /* ---- Remove ---------------------------------------------------------------------------- */
 
 int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,

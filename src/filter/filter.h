@@ -208,6 +208,7 @@ struct building {
     struct geometry *g;      /* planned for as many keys as there are, or up to a 2000th more */
     const struct pile *pile; /* the keys as records, which can be taken again and again */
     uint64_t mark_factor; /* the mark of a record is its place times this; 0: it has a mark */
+    bool flips; /* the value of a record, 0 or 1, is added to its equation, and not stored */
     enum cpu cpu;
     unsigned threads; /* how many to use */
 
@@ -221,7 +222,7 @@ struct building {
 };
 
 /* Operations of kinds that are built from all keys at once, and then take no more: 'add' is
- * NULL.  None may be NULL. */
+ * NULL.  All are NULL for a composite, whose parts the builder makes. */
 struct builds {
     /* Writes the whole body.  May change fields of the geometry of which the size of the body
      * does not depend.  Returns 0; PERHAPS_ERR_FULL if the keys, which somebody chose, need a
@@ -230,6 +231,9 @@ struct builds {
 
     /* Enlarges a planned geometry for such keys.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*enlarge)(struct geometry *g);
+
+    /* Returns whether each key of such a filter has a value. */
+    bool (*has_values)(const struct geometry *g);
 
     /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there. */
     void (*look_up)(const perhaps_filter *f, const struct keyhash *keys, size_t n,

@@ -152,7 +152,7 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     if (bumped) {
         blocks += slots / 8 * row_bits;
         slots = field[LAST_SLOTS];
-        start = ribbon_last_start(key, field[SALT], slots);
+        start = ribbon_last_start(ribbon_last(key, field[SALT]), slots);
     }
     for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
         for (uint64_t next = 0; next < 2; next++)
@@ -175,15 +175,18 @@ static void look_up(const perhaps_filter *f, const struct keyhash *keys, size_t 
                     uint32_t *value, bool *answer)
 {
     unsigned bits = (unsigned)(f->geometry.field[ROW_BITS] - f->geometry.field[VALUE_BITS]);
-    ribbon_look_ups[f->cpu](&f->body, keys, n, value);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t fingerprint = ribbon_equation(keys[i].mark, bits).row;
-        answer[i] = (value[i] & (uint32_t)((UINT64_C(1) << bits) - 1)) == fingerprint;
+    ribbon_look_ups[f->cpu](&f->body, keys, n, value, answer);
+    for (size_t i = 0; i < n; i++)
         value[i] = (uint32_t)((uint64_t)value[i] >> bits);
-    }
+}
+
+static bool has_values(const struct geometry *g)
+{
+    return g->field[VALUE_BITS] > 0;
 }
 
 static const struct builds builds = { .build = ribbon_build,
+                                      .has_values = has_values,
                                       .enlarge = enlarge,
                                       .look_up = look_up };
 

@@ -72,13 +72,21 @@ static ALWAYS_INLINE struct keyhash ribbon_bumped(struct keyhash key)
     return key;
 }
 
-/* Returns where a key begins in the layer that bumps none. */
-static inline uint64_t ribbon_last_start(struct keyhash key, uint64_t salt, uint64_t slots)
+/* Returns the hash with which a key goes to the layer that bumps none.  Even keys whose hashes
+ * somebody chose get independent equations there, with one salt or another. */
+static inline struct keyhash ribbon_last(struct keyhash key, uint64_t salt)
 {
     uint64_t x = key.place + salt * ODD_PI;
-    x = (x ^ x >> 32) * ODD_PI;
+    x = (x ^ x >> 32) * ODD_PI ^ key.mark;
     x = (x ^ x >> 29) * ODD_GOLDEN;
-    return scale64(x ^ x >> 32, slots - RIBBON_WINDOW + 1);
+    x ^= x >> 32;
+    return (struct keyhash){ .place = x, .mark = (x ^ x >> 31) * ODD_PI };
+}
+
+/* Returns the slot of that layer at which a key with such a hash begins. */
+static inline uint64_t ribbon_last_start(struct keyhash key, uint64_t slots)
+{
+    return scale64(key.place, slots - RIBBON_WINDOW + 1);
 }
 
 /* A key's equation: the XOR of those slots, from its start on, whose bit is set in
@@ -99,10 +107,10 @@ static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fin
 /* The first are for rows of one group. */
 extern const struct loops ribbon_loops_narrow[CPU_COUNT], ribbon_loops_wide[CPU_COUNT];
 
-/* Looks up n keys in all layers and sets row[i] to what the slots of key i add up to: of a key
- * that was given to the builder its fingerprint and its value. */
+/* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and answer[i]
+ * to whether that begins with the key's fingerprint. */
 typedef void ribbon_look_up(const struct body *b, const struct keyhash *keys, size_t n,
-                            uint32_t *row);
+                            uint32_t *row, bool *answer);
 extern ribbon_look_up *const ribbon_look_ups[CPU_COUNT];
 
 /* ---- ribbon_solve.c ---------------------------------------------------------------------- */
@@ -124,17 +132,27 @@ struct ribbon_keys {
     uint64_t mark_factor; /* the mark is the place times this; 0: it is in the record */
     unsigned value_bits;  /* of the value, which then is the last word */
     unsigned fingerprint_bits;
+    bool flips; /* the last word, 0 or 1, is added to the fingerprint */
 };
 
-/* Returns the equation of key i. */
-static ALWAYS_INLINE struct equation ribbon_equation_of(const struct ribbon_keys *keys,
-                                                        uint64_t i)
+/* Returns the hash of key i. */
+static ALWAYS_INLINE struct keyhash ribbon_hash_of(const struct ribbon_keys *keys, uint64_t i)
 {
     const uint64_t *record = keys->records + i * keys->words;
     uint64_t mark = keys->mark_factor ? *record * keys->mark_factor : record[1];
+    return (struct keyhash){ .place = *record, .mark = mark };
+}
+
+/* Returns the equation of key i, whose mark is this. */
+static ALWAYS_INLINE struct equation ribbon_equation_of(const struct ribbon_keys *keys,
+                                                        uint64_t i, uint64_t mark)
+{
     struct equation e = ribbon_equation(mark, keys->fingerprint_bits);
+    uint32_t value = (uint32_t)keys->records[(i + 1) * keys->words - 1];
     if (keys->value_bits)
-        e.row |= (uint32_t)record[keys->words - 1] << keys->fingerprint_bits;
+        e.row |= value << keys->fingerprint_bits;
+    if (keys->flips)
+        e.row ^= value;
     return e;
 }
 

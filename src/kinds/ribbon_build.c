@@ -240,18 +240,19 @@ static int build_layer(struct layer *layer)
 static bool enter_last(const struct building *b, const struct ribbon_matrix *m,
                        const struct ribbon_keys *keys, uint64_t salt)
 {
+    const struct ribbon_solver *solver = &ribbon_solvers[b->cpu];
     memset(m->coefficients, 0, m->slots * sizeof *m->coefficients);
     for (uint64_t i = 0; i < keys->n; i++) {
-        struct keyhash key = { .place = keys->records[i * keys->words] };
-        uint64_t slot = ribbon_last_start(key, salt, m->slots);
-        if (!ribbon_solvers[b->cpu].enter_one(m, slot, ribbon_equation_of(keys, i)))
+        struct keyhash key = ribbon_last(ribbon_hash_of(keys, i), salt);
+        uint64_t slot = ribbon_last_start(key, m->slots);
+        if (!solver->enter_one(m, slot, ribbon_equation_of(keys, i, key.mark)))
             return false;
     }
     return true;
 }
 
-/* Solves the layer that bumps no key, with the first salt for which that is possible.  Returns
- * PERHAPS_ERR_FULL if there is none. */
+/* Solves the layer that bumps no key, with the first salt for which that is possible.  If there
+ * is none returns PERHAPS_ERR_FULL, and sets the field to the slots that will do. */
 static int build_last(struct building *b, struct ribbon_keys *keys)
 {
     enum { SALTS = 64 };
@@ -263,9 +264,13 @@ static int build_last(struct building *b, struct ribbon_keys *keys)
     bool begun =
         matrix_begin(&m, field[LAST_SLOTS], ribbon_stripe(field[LAST_SLOTS]), allocator);
     int error = begun && blocks ? 0 : PERHAPS_ERR_MEMORY;
+    if (!error && keys->n > m.slots)
+        error = PERHAPS_ERR_FULL;
     while (!error && !enter_last(b, &m, keys, salt))
-        if (++salt == SALTS || keys->n > m.slots)
+        if (++salt == SALTS)
             error = PERHAPS_ERR_FULL;
+    if (error == PERHAPS_ERR_FULL && keys->n + keys->n / 8 > m.slots)
+        field[LAST_SLOTS] = round_up(keys->n + keys->n / 8, RIBBON_WINDOW);
     if (!error) {
         field[SALT] = salt;
         ribbon_solvers[b->cpu].solve(&m, (unsigned)field[ROW_BITS], blocks);
@@ -339,6 +344,7 @@ int ribbon_build(struct building *b)
     uint64_t *field = b->g->field, slots = field[LAST_SLOTS];
     struct ribbon r = { .b = b,
                         .form = { .words = b->pile->options.words,
+                                  .flips = b->flips,
                                   .mark_factor = b->mark_factor,
                                   .value_bits = (unsigned)field[VALUE_BITS],
                                   .fingerprint_bits =

@@ -40,12 +40,15 @@ static ALWAYS_INLINE struct layer next_layer(const struct body *b, const struct 
                     layer->thresholds + ribbon_thresholds_nbytes(layer->slots));
 }
 
-/* Returns the slot at which a key begins. */
+/* Returns the slot at which a key begins.  In the last layer it has another hash, which *key
+ * then is. */
 static ALWAYS_INLINE uint64_t start_of(const struct body *b, const struct layer *layer,
-                                       struct keyhash key)
+                                       struct keyhash *key)
 {
-    return layer->bumps ? scale64(key.place, layer->slots)
-                        : ribbon_last_start(key, b->field[SALT], layer->slots);
+    if (LIKELY(layer->bumps))
+        return scale64(key->place, layer->slots);
+    *key = ribbon_last(*key, b->field[SALT]);
+    return ribbon_last_start(*key, layer->slots);
 }
 
 static ALWAYS_INLINE unsigned fingerprint_bits(const struct body *b)
@@ -104,7 +107,7 @@ static ALWAYS_INLINE void prefetch_start(const struct body *b, const struct laye
 static ALWAYS_INLINE void prefetch_key(const struct body *b, const struct layer *layer,
                                        struct keyhash key, bool wide)
 {
-    uint64_t start = start_of(b, layer, key);
+    uint64_t start = start_of(b, layer, &key);
     if (layer->bumps)
         PREFETCH(layer->thresholds + start / RIBBON_BUCKET / 4);
     prefetch_start(b, layer, start, 0, wide);

@@ -142,7 +142,7 @@ static ALWAYS_INLINE uint64_t find_layer(const struct body *b, struct layer *lay
                                          struct keyhash *key)
 {
     for (;;) {
-        uint64_t start = start_of(b, layer, *key);
+        uint64_t start = start_of(b, layer, key);
         if (!layer->bumps || !ribbon_is_bumped(layer->thresholds, start))
             return start;
         *key = ribbon_bumped(*key);
@@ -160,7 +160,8 @@ static ALWAYS_INLINE void pass_bumped(const struct body *b, const struct layer *
     for (size_t i = 0; i < nbumped; i++) {
         struct keyhash key = ribbon_bumped(keys[bumped[i]]);
         struct layer layer = *second;
-        struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+        uint64_t start = find_layer(b, &layer, &key);
+        struct spot spot = spot_of(b, start, key.mark);
         answer[bumped[i]] = is_right(b, &layer, &spot, wide);
     }
 }
@@ -180,7 +181,9 @@ static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyh
         pass_bumped(b, &second, keys, bumped, nbumped, answer, wide);
     }
     for (size_t i = 0; !first.bumps && i < n; i++) {
-        struct spot spot = spot_of(b, start_of(b, &first, keys[i]), keys[i].mark);
+        struct keyhash key = keys[i];
+        uint64_t start = start_of(b, &first, &key);
+        struct spot spot = spot_of(b, start, key.mark);
         answer[i] = is_right(b, &first, &spot, wide);
     }
     for (size_t i = 0; i < n; i++)
@@ -201,13 +204,16 @@ static size_t ribbon_contains_wide(const struct body *b, const struct keyhash *k
 }
 
 static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t n,
-                        uint32_t *row)
+                        uint32_t *row, bool *answer)
 {
+    const uint32_t fingerprint = (uint32_t)((UINT64_C(1) << fingerprint_bits(b)) - 1);
     for (size_t i = 0; i < n; i++) {
         struct layer layer = first_layer(b);
         struct keyhash key = keys[i];
-        struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+        uint64_t start = find_layer(b, &layer, &key);
+        struct spot spot = spot_of(b, start, key.mark);
         row[i] = add_up_all(b, &layer, &spot, (unsigned)b->field[ROW_BITS]);
+        answer[i] = (row[i] & fingerprint) == spot.row;
     }
 }
 
@@ -215,7 +221,8 @@ static void ribbon_rows(const struct body *b, const struct keyhash *keys, size_t
 static NOINLINE bool contains_bumped(const struct body *b, struct keyhash key)
 {
     struct layer layer = first_layer(b);
-    struct spot spot = spot_of(b, find_layer(b, &layer, &key), key.mark);
+    uint64_t start = find_layer(b, &layer, &key);
+    struct spot spot = spot_of(b, start, key.mark);
     return is_right(b, &layer, &spot, b->field[ROW_BITS] > RIBBON_GROUP);
 }
 

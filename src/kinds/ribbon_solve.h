@@ -43,8 +43,9 @@ static ALWAYS_INLINE uint8_t enter_bucket(const struct ribbon_matrix *m,
     if (to - from > BUCKET_KEYS_MOST)
         return ALL_BUMPED;
     for (uint64_t i = to; i-- > from && !threshold;) {
-        uint64_t slot = scale64(keys->records[i * keys->words], slots) - first;
-        entered[n++] = reduce(m, slot, ribbon_equation_of(keys, i));
+        struct keyhash key = ribbon_hash_of(keys, i);
+        uint64_t slot = scale64(key.place, slots) - first;
+        entered[n++] = reduce(m, slot, ribbon_equation_of(keys, i, key.mark));
         if (entered[n - 1] == CONTRADICTORY)
             while (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
                 threshold++;

@@ -362,7 +362,7 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
         records_sort(records, taken->scratch, n, p->options.words, 63 - PILE_BITS);
         taken->n += records_unique(records, n, p->options.words, p->options.valued, &clash);
     }
-    return error ? error : clash ? PERHAPS_ERR_VALUES : 0;
+    return error ? error : clash && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
 }
 
 void taken_release(struct taken *taken, const struct perhaps_allocator *allocator)

@@ -25,6 +25,7 @@ enum { RECORD_WORDS_MOST = 3 };
 struct pile_options {
     unsigned words;         /* of a record */
     bool valued;            /* whether the last one is a value */
+    bool first_wins;        /* of records that differ in the value alone the least one stays */
     uint64_t memory_nbytes; /* what a pile and those who take from it use together, about */
     unsigned threads;       /* how many may add at once */
     const char *folder;     /* of the temporary file; NULL: $TMPDIR, or else /tmp */
@@ -99,7 +100,8 @@ void pile_end(struct pile *pile);
 void records_sort(uint64_t *records, uint64_t *scratch, uint64_t n, unsigned words,
                   unsigned highest);
 
-/* Drops all but one of equal records.  Returns how many stay.  With 'valued' sets *clash if two
+/* Drops all but the first of equal records.  Returns how many stay.  With 'valued', records that
+ * differ only in the last word are equal, too; sets *clash if two
  * records differ only in the last word. */
 uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valued,
                         bool *clash);

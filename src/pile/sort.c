@@ -122,9 +122,10 @@ uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valu
         unsigned same = 0;
         while (same < words && last[same] == next[same])
             same++;
-        if (same == words)
+        if (same >= words - valued) {
+            *clash |= same < words;
             continue;
-        *clash |= valued && same == words - 1;
+        }
         if (kept < i)
             memcpy(records + kept * words, next, words * sizeof *next);
         kept++;

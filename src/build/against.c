@@ -1,0 +1,154 @@
+/* against.c - builds filters that are exact where the other side is known.
+ *
+ * When the first of the others comes, all listed keys are there, and the first part is built
+ * from them.  It is asked for each of the others; those that it takes for listed go to a pile.
+ * At the end the second part is built from that pile and the listed keys. */
+#include "../kinds/against.h"
+
+#include "../base/memory.h"
+#include "builder.h"
+
+void against_begin(perhaps_builder *b)
+{
+    struct pile_options options = b->pile.options;
+    options.words++;
+    options.valued = options.first_wins = true;
+    pthread_mutex_init(&b->lock, NULL);
+    pile_begin(&b->others, &options);
+}
+
+void against_end(perhaps_builder *b)
+{
+    perhaps_free(b->first);
+    pile_end(&b->others);
+    pthread_mutex_destroy(&b->lock);
+}
+
+/* Plans a part of 'keys' keys with 'bits' bits each, and builds it. */
+static int build_part(perhaps_builder *b, const struct pile *pile, uint64_t keys, unsigned bits,
+                      bool flips, perhaps_filter **part)
+{
+    const double slack = 1.25; /* for equal hashes, which the rate of a part counts, too */
+    struct perhaps_options options = b->options;
+    struct plan plan = { .kind = kind_by_name("ribbon"), .pile = pile, .flips = flips };
+    char why[WHY_NBYTES];
+    plan.g.capacity = keys ? keys : 1;
+    plan.g.fpr = slack / (double)(UINT64_C(1) << bits);
+    options.ribbon.value_bits = 0;
+    int error = geometry_plan(plan.kind, &options, &plan.g, why);
+    return error ? error
+                 : builder_make(b, &plan, true, builder_put_in_memory, b, part);
+}
+
+/* Builds the first part, if it is not there yet.  Under the lock. */
+static int need_first(perhaps_builder *b)
+{
+    uint64_t listed;
+    if (b->error || b->first)
+        return b->error;
+    int error = pile_settle(&b->pile);
+    if (!error)
+        error = builder_count(b, &b->pile, &listed);
+    if (!error)
+        error = build_part(b, &b->pile, listed,
+                           against_row_bits(listed ? listed : 1, b->options.against.others,
+                                            b->options.fpr),
+                           false, &b->first);
+    return b->error = error;
+}
+
+/* Puts hashed keys that the first part has on the pile. */
+static int pile_wrong(perhaps_builder *b, const struct keyhash *hash, size_t n)
+{
+    const unsigned words = b->others.options.words;
+    const perhaps_filter *first = b->first;
+    uint64_t records[BATCH_STEP * RECORD_WORDS_MOST];
+    bool listed[BATCH_STEP];
+    size_t nwrong = 0;
+    first->kind->prefetch(first, hash, n);
+    first->kind->contains(first, hash, hash, n, listed);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *record = records + nwrong * words;
+        record[0] = hash[i].place;
+        if (words > 2)
+            record[1] = hash[i].mark;
+        record[words - 1] = 1;
+        nwrong += listed[i];
+    }
+    return pile_add(&b->others, records, nwrong);
+}
+
+int perhaps_builder_add_others(perhaps_builder *b, const struct perhaps_keys *keys)
+{
+    struct keyhash hash[BATCH_STEP];
+    if (!has_others(b))
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (b->finished || hasher_accepts(&b->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    pthread_mutex_lock(&b->lock);
+    int error = need_first(b);
+    b->nothers += keys->count;
+    pthread_mutex_unlock(&b->lock);
+    for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
+        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
+        hasher_run(&b->hasher, keys, at, n, hash);
+        error = pile_wrong(b, hash, n);
+    }
+    return error;
+}
+
+/* Puts the listed keys beside the others, with the value 0.  A key of both lists is listed. */
+static int pile_listed(perhaps_builder *b)
+{
+    enum { EACH = 16 };
+    const unsigned words = b->pile.options.words;
+    struct taken taken = { 0 };
+    int error = 0;
+    for (unsigned part = 0; part < PILE_PARTS && !error; part += EACH) {
+        error = pile_take(&b->pile, part, part + EACH, &taken);
+        for (uint64_t i = 0; i < taken.n && !error; i++) {
+            uint64_t record[RECORD_WORDS_MOST] = { taken.records[i * words] };
+            if (words > 1)
+                record[1] = taken.records[i * words + 1];
+            record[words] = 0;
+            error = pile_add(&b->others, record, 1);
+        }
+    }
+    taken_release(&taken, &b->allocator);
+    return error ? error : pile_settle(&b->others);
+}
+
+int against_finish(perhaps_builder *b, perhaps_filter **filter)
+{
+    struct geometry g = { .fpr = b->options.fpr, .base = kind_by_name("ribbon") };
+    perhaps_filter *second = NULL;
+    uint64_t keys;
+    char why[WHY_NBYTES];
+    *filter = NULL;
+    int error = need_first(b);
+    if (!error)
+        error = pile_listed(b);
+    if (!error)
+        error = builder_count(b, &b->others, &keys);
+    if (!error)
+        error = build_part(b, &b->others, keys, 1, true, &second);
+    if (error)
+        return error;
+    struct perhaps_options options = b->options;
+    options.against.others = b->nothers;
+    g.capacity = b->first->geometry.capacity;
+    error = geometry_plan(b->kind, &options, &g, why);
+    if (!error)
+        error = filter_make(b->kind, &g, &b->hasher, &b->allocator, true, false, filter);
+    if (error) {
+        perhaps_free(second);
+        return error;
+    }
+    perhaps_filter *f = *filter;
+    f->parts.part[0] = b->first;
+    f->parts.part[1] = second;
+    f->parts.count = 2;
+    f->counters->keys = b->first->counters->keys;
+    b->first = NULL;
+    return filter_attach(f);
+}

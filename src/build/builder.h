@@ -1,0 +1,76 @@
+/* builder.h - a builder, for the files of this folder. */
+#ifndef BUILDER_H
+#define BUILDER_H
+
+#include <perhaps_build.h>
+#include <pthread.h>
+
+#include "../core/plan.h"
+#include "../store/store.h"
+
+struct perhaps_builder {
+    struct perhaps_options options;
+    struct perhaps_build_options how;
+    struct perhaps_allocator allocator;
+    struct hasher hasher;
+    const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
+    bool knows_capacity; /* the caller told how many keys there will be */
+    bool finished;
+    int error; /* the first one: since then keys are missing */
+
+    perhaps_filter *filter; /* with the keys so far */
+    bool stores_copies;
+
+    struct pile pile; /* of their hashes */
+    char *folder;
+    uint64_t done, total; /* for progress() */
+
+    /* For a kind that is exact against others. */
+    pthread_mutex_t lock;
+    perhaps_filter *first; /* part of all listed keys; NULL: not built yet */
+    struct pile others;    /* those that the first part takes for listed; a value of 1 */
+    uint64_t nothers;
+};
+
+/* Returns whether the kind has two parts, the second of which is built against other keys. */
+static inline bool has_others(const perhaps_builder *b)
+{
+    return b->kind && b->kind->composite;
+}
+
+/* ---- build.c --------------------------------------------------------------------------- */
+
+/* Hashes keys and puts them on a pile, with their values if it takes any; 'value' NULL: 0. */
+int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
+                      const uint32_t *value);
+
+/* Sets *keys to how many different keys a settled pile has, or to up to a 2000th more. */
+int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys);
+
+/* What is built: of which pile, and how. */
+struct plan {
+    const struct filter_kind *kind;
+    const struct pile *pile;
+    struct geometry g;
+    bool flips; /* the value of a record is added to its row */
+};
+
+/* Makes a filter by calling put() to build it, again and again if crafted keys need a larger
+ * one.  Returns 0 or an error. */
+int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
+                 int (*put)(void *context, perhaps_filter *f, struct plan *plan), void *context,
+                 perhaps_filter **filter);
+
+/* A put() that builds the filter in memory; 'context' is the builder. */
+int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
+
+/* ---- against.c ------------------------------------------------------------------------- */
+
+/* Begins the pile of the others; releases it, and the first part. */
+void against_begin(perhaps_builder *b);
+void against_end(perhaps_builder *b);
+
+/* Makes the filter of both lists. */
+int against_finish(perhaps_builder *b, perhaps_filter **filter);
+
+#endif
