@@ -11,6 +11,7 @@
 #include "messages.h"
 #include "numbers.h"
 #include "request.h"
+#include "static.h"
 #include "target.h"
 
 /* What the verb does, for its stages and its report.  Lives on the stack of the verb. */
@@ -36,33 +37,6 @@ static bool add_block(void *context, struct block *block)
                                                                &block->ndone)
                              : perhaps_add_many(filter, &keys, &block->ndone);
     atomic_fetch_add(&change->nchanged, block->ndone);
-    return block_met(block, error);
-}
-
-/* Returns which key of a block has a length that the hash does not take. */
-static size_t find_refused(const struct block *block, size_t takes)
-{
-    size_t i = 0;
-    while (i + 1 < block->count && block->key[i].nbytes == takes)
-        i++;
-    return i;
-}
-
-/* A stage, with a struct change: gives the keys of a block to the builder. */
-static bool add_to_builder(void *context, struct block *block)
-{
-    struct change *change = context;
-    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
-    const struct target *target = change->target;
-    if (block->count == 0)
-        return true;
-    int error = perhaps_builder_add_many(target->builder, &keys);
-    if (error == PERHAPS_ERR_ARGUMENT)
-        block->ndone = find_refused(block, perhaps_hash_takes(target->hashing.chosen.hash));
-    else if (error == PERHAPS_ERR_IO)
-        block->problem = "the temporary file cannot be written: see --tmp and --memory";
-    else if (!error)
-        atomic_fetch_add(&change->nchanged, block->ndone = block->count);
     return block_met(block, error);
 }
 
@@ -136,6 +110,8 @@ static void settle(const struct change *change, const struct input *input,
                      : "its kind is built once: build it anew from all keys",
                  target->outcome);
         input_settle(input, last, target->outcome);
+        if (target->settings->against)
+            static_add_others(target);
         target_save(target);
     }
 }
@@ -179,14 +155,19 @@ static void change_filter(struct change *change)
 {
     const struct target *target = change->target;
     bool hashes = change->block == add_block;
+    const struct stage to_builder = { .run = static_add, .context = change->target };
     const struct stage stages[] = {
         { .run = block_hash, .context = target->filter },
         { .run = change->block,
           .context = change,
-          .in_order = !target->in_place && !target->remote && !target->builder },
+          .in_order = !target->in_place && !target->remote },
     };
     struct input *input = input_open(target->settings, change->doing, false);
-    const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
+    const struct block *last = target->builder
+                                   ? input_run(input, &to_builder, 1)
+                                   : input_run(input, stages + !hashes, 1 + hashes);
+    if (target->builder)
+        change->nchanged = input_nkeys(input);
     settle(change, input, last);
     report(change, input_nkeys(input), input_nskipped(input));
     input_close(input);
@@ -226,10 +207,8 @@ void verb_build(const struct settings *settings)
     building.target = target_reserve_output(settings);
     refuse_itself(building.target);
     target_check_replaced(building.target);
-    target_begin(building.target);
-    if (building.target->builder)
-        building.block = add_to_builder;
-    else
+    target_begin(building.target, static_count_others(settings));
+    if (!building.target->builder)
         building.once = wants_once(building.target);
     change_filter(&building);
 }

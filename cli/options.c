@@ -30,6 +30,7 @@
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
 
+#define VALUE_BITS      8 /* if --value-bits is not given */
 #define FACTOR_MAX      8 /* as perhaps.h says */
 #define GENERATIONS_MAX 64
 
@@ -183,6 +184,8 @@ static const struct value_type memory = {
     read_between, "not a size of memory: give a number of bytes from 1M on, such as 512M or 4G",
     1000000, UINT64_C(1) << 60, VALUES_NONE
 };
+static const struct value_type value_bits = { read_between, "not a number of bits: give 1 to 16",
+                                              1, 16, VALUES_NONE };
 static const struct value_type threads = { read_between,
                                            "not a number of threads: give 1, 2 or more", 1,
                                            1024, VALUES_NONE };
@@ -315,6 +318,15 @@ static const struct option_row rows[] = {
     { 0, BUILD | PLAN, "static", NULL, &flag, SLOT(fixed),
       "all keys are known at once: fewest bits, no key can be added later; reads pipes without "
       "-n" },
+    { 0, BUILD, "against", "FILE", &file, SLOT(against),
+      "built once: no error on the keys of FILE, which are not in F (those that are in both "
+      "are)" },
+    { 0, BUILD | PLAN, "against-count", "M", &capacity, SLOT(against_count),
+      "about how many keys FILE has [counted first, if it can be read twice]" },
+    { 0, BUILD, "value-field", "N", &field, SLOT(value_field),
+      "built once: store the number in the N-th field with each key; query --label prints it" },
+    { 0, BUILD | PLAN, "value-bits", "B", &value_bits, SLOT(value_bits),
+      "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &memory, SLOT(memory_nbytes),
       "--static: use so much memory, such as 4G, and the disk beyond [a quarter of the "
       "machine's]" },
@@ -450,6 +462,12 @@ static void check_together(const struct settings *s)
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
         { newline, "--key: holds a newline, where keys end: give -0 too" },
+        { (s->against || s->against_count) && (s->value_field || s->value_bits),
+          "--against: stores no values: leave out --value-field" },
+        { (s->against || s->against_count) && s->kind && strcmp(s->kind, "against") != 0,
+          "--against: is a kind of its own: leave out --kind" },
+        { s->verb->bit == BUILD && s->value_bits && !s->value_field,
+          "--value-bits: of which values? give --value-field too" },
         { s->any && s->label, "--any: prints nothing: leave out --label" },
         { s->any && s->count, "--any: prints nothing: leave out -c" },
     };
@@ -540,6 +558,12 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     if (settings->help || settings->help_all)
         return;
     check_together(settings);
+    if (!settings->kind)
+        settings->kind = settings->against || settings->against_count ? "against"
+                         : settings->value_field || settings->value_bits ? "ribbon"
+                                                                        : NULL;
+    if (settings->value_field && !settings->value_bits)
+        settings->value_bits = VALUE_BITS;
     if (!settings->form.delimiter)
         settings->form.delimiter = '\t';
     settings->form.end = settings->null ? '\0' : '\n';

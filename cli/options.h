@@ -64,6 +64,9 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 #define FPR       0.01 /* if -p is not given */
 #define FPR_DEDUP 1e-6 /* the same for dedup, where each false positive loses a line */
 
+/* The same for --against: keys that are in neither list are not thought of. */
+#define FPR_AGAINST 0.5
+
 /* The values of an option that may be given several times. */
 #define WORDS_MOST 256
 struct words {
@@ -103,6 +106,9 @@ struct settings {
     uint64_t threads;
     uint64_t memory_nbytes; /* for a filter that is built once */
     const char *tmp;
+    const char *against;                  /* a file of keys that are not in the filter */
+    uint64_t against_count;               /* about how many these are */
+    uint64_t value_field, value_bits;     /* the first field is 1 */
 
     bool force, in_place, rewrite, once;
     bool removable, counts, fixed, grow; /* what the kind must be able to do */

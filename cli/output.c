@@ -134,6 +134,20 @@ bool output_numbers(struct block *block)
     return true;
 }
 
+bool output_values(struct block *block, const uint32_t *value)
+{
+    enum { VALUE_NBYTES = 10 + 1 }; /* 2^32 - 1 and a tab */
+    char *to = make_room(block, VALUE_NBYTES);
+    if (!to)
+        return false;
+    for (size_t i = 0; i < block->ndone; i++) {
+        to += block->answer[i] ? sprintf(to, "%ju\t", (uintmax_t)value[i]) : sprintf(to, "no\t");
+        to = append(to, block->record[i].bytes, block->record[i].nbytes + 1);
+    }
+    block->output_nbytes = (size_t)(to - block->output);
+    return true;
+}
+
 bool output_write(struct output *output, const struct block *block)
 {
     const char *bytes = block->output;

@@ -28,6 +28,10 @@ bool output_names(struct block *block, const char *const *name, size_t nnames,
  * is no memory. */
 bool output_numbers(struct block *block);
 
+/* Makes the first 'ndone' records the output.  Before each stand its value, or "no" where the
+ * answer is false, and a tab.  Returns false if there is no memory. */
+bool output_values(struct block *block, const uint32_t *value);
+
 /* Writes the output of the block.  Returns false if that fails, or failed before. */
 bool output_write(struct output *output, const struct block *block);
 

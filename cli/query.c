@@ -23,6 +23,7 @@ struct query {
     struct input *input;
     struct output output;
     uint64_t nselected; /* keys that query prints; for count those that are there */
+    bool values;        /* --label prints the values of the keys */
 };
 
 /* Asks one filter about the keys of a block. */
@@ -70,12 +71,30 @@ static bool label(const struct query *query, struct block *block)
     return block_met(block, ok ? 0 : PERHAPS_ERR_MEMORY);
 }
 
+/* Looks up the values of the keys of a block, and makes the output for --label: each line behind
+ * its value or "no". */
+static bool label_values(const struct query *query, struct block *block)
+{
+    struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
+    uint32_t *value = room_for(&block->room[FOR_VERB], block->count, sizeof *value);
+    int error = value ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block->answer)
+                      : PERHAPS_ERR_MEMORY;
+    if (!error && !output_values(block, value))
+        error = PERHAPS_ERR_MEMORY;
+    for (size_t i = 0; !error && i < block->count; i++)
+        block->nselected += block->answer[i];
+    return block_met(block, error);
+}
+
 /* A stage, with a struct query: asks about the keys of a block and makes its output. */
 static bool ask_block(void *context, struct block *block)
 {
     struct query *query = context;
     const struct settings *s = query->settings;
     size_t npresent = 0;
+    block->nselected = 0;
+    if (query->values)
+        return label_values(query, block);
     if (query->ntargets == 1 ? !ask_one(query, query->target[0], block, &npresent)
                              : !ask_several(query, block, &npresent))
         return false;
@@ -194,6 +213,13 @@ static void check_counts(const struct target *target)
         fail("%s: its kind cannot count: build it with --count", target->path);
 }
 
+static bool has_values(const struct target *target)
+{
+    uint32_t value;
+    return target->filter &&
+           perhaps_lookup(target->filter, "", 0, &value) != PERHAPS_ERR_UNSUPPORTED;
+}
+
 /* Opens the filters, takes the keys through the stages, and reports. */
 static void run_query(struct query *query)
 {
@@ -207,6 +233,7 @@ static void run_query(struct query *query)
             check_counts(target);
         query->target[query->ntargets] = target;
     }
+    query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);
     query->input = input_open(s, "asking", !s->count);
     settle(query, input_run(query->input, stages, 2));
     report(query);

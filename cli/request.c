@@ -153,6 +153,7 @@ bool request_may_grow(const struct settings *settings)
 struct perhaps_options request_options(const struct settings *settings, struct size size)
 {
     bool window = request_window(settings);
+    bool against = settings->against || settings->against_count;
     bool layers_count = settings->counts && !settings->base && (size.grows || window);
     bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_CAN_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_CAN_REMOVE : 0U) |
@@ -167,12 +168,15 @@ struct perhaps_options request_options(const struct settings *settings, struct s
         .capacity = size.capacity,
         .fpr = settings->fpr > 0              ? settings->fpr
                : settings->verb->bit == DEDUP ? FPR_DEDUP
+               : against                      ? FPR_AGAINST
                                               : FPR,
         .needs = needs,
         .kind = settings->kind,
         .base = layers_count ? counts_on : settings->base,
         .chain.factor = (unsigned)settings->factor,
         .elastic.fpr_until = settings->until,
+        .against.others = settings->against_count,
+        .ribbon.value_bits = (unsigned)settings->value_bits,
         .window = untold ? (struct perhaps_window_options){ .keys = size.capacity }
                          : settings->window,
         .preference = preference,

@@ -295,7 +295,7 @@ static bool is_stopped(void *context)
     return stop_signal() != 0;
 }
 
-void target_begin(struct target *target)
+void target_begin(struct target *target, uint64_t others)
 {
     const struct settings *settings = target->settings;
     const struct size any = { CAPACITY_TO_BEGIN_WITH, false };
@@ -318,6 +318,7 @@ void target_begin(struct target *target)
         fail("--tmp %s: %s%s", settings->tmp, strerror(errno), target->outcome);
     hashing_choose(&target->hashing, settings);
     options.capacity = settings->capacity;
+    options.against.others = others;
     options.kind = plan.kind;
     options.hashing = target->hashing.chosen;
     int error = perhaps_builder_create(&options, &how, &target->builder);

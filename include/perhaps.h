@@ -215,7 +215,7 @@ struct perhaps_ribbon_options {
 
 struct perhaps_against_options {
     /* About how many keys perhaps_builder_add_others() will give: the bits of a key are chosen
-     * for this number. */
+     * for this number.  0: 100 to each key. */
     uint64_t others;
 };
 

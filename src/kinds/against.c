@@ -18,14 +18,16 @@
 #include "kinds.h"
 #include "parts.h"
 
-static const char *const field_names[] = { "base", "others", NULL };
+static const char *const field_names[] = { "base", "others", "row_bits", NULL };
 
 /* With r bits the first part takes others / 2^r of the others for listed, and each of them takes
  * a bit of the second one.  A bit more halves their number: it is worth its room as long as they
  * are more than twice as many as the listed keys. */
 unsigned against_row_bits(uint64_t listed, uint64_t others, double fpr)
 {
-    double least = ceil(log2((double)others / (double)listed)) - 1;
+    const uint64_t usual = 100; /* to each key */
+    double ratio = others ? (double)others / (double)listed : (double)usual;
+    double least = ceil(log2(ratio)) - 1;
     double asked = ceil(-log2(fpr)) - 1; /* the second part halves the rate */
     return (unsigned)fmin(fmax(fmax(asked, least), 1), 31);
 }
@@ -39,6 +41,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     g->field[AGAINST_BASE] = kind_ribbon.id;
     g->field[AGAINST_OTHERS] = others;
     unsigned bits = against_row_bits(g->capacity, others, g->fpr);
+    g->field[AGAINST_ROW_BITS] = bits;
     double listed = (double)g->capacity, wrong = (double)others * exp2(-(double)bits);
     if (exp2(-(double)bits) / 2 > g->fpr || g->capacity > UINT64_C(1) << 40)
         return PERHAPS_ERR_LIMIT;
@@ -52,7 +55,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
 
 static int set_geometry(struct geometry *g)
 {
-    if (g->base != &kind_ribbon)
+    if (g->base != &kind_ribbon || g->field[AGAINST_ROW_BITS] > 32)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = LINE_NBYTES;
     g->key_limit = g->capacity;
@@ -62,7 +65,7 @@ static int set_geometry(struct geometry *g)
 static double predict(const struct geometry *g, double keys)
 {
     (void)keys;
-    return exp2(-(double)against_row_bits(g->capacity, g->field[AGAINST_OTHERS], g->fpr) - 1);
+    return exp2(-(double)g->field[AGAINST_ROW_BITS] - 1);
 }
 
 static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)

@@ -1,0 +1,18 @@
+/* static.h - filters that are built once: their keys, values and others on the way to the
+ * builder. */
+#ifndef STATIC_H
+#define STATIC_H
+
+#include "target.h"
+
+/* A stage, with a struct target: gives the keys of a block to the builder, with the values of
+ * --value-field.  Needs no order. */
+bool static_add(void *target, struct block *block);
+
+/* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
+uint64_t static_count_others(const struct settings *settings);
+
+/* Gives the keys of --against to the builder, or ends the program. */
+void static_add_others(const struct target *target);
+
+#endif
