@@ -200,8 +200,8 @@ static void build(const struct challenge *c, const struct way *way, struct resul
 /* Asks the questions of a file in a new process.  Returns how many are perhaps on record. */
 static uint64_t ask(const struct challenge *c, const char *questions, double *seconds)
 {
-    char *const argv[] = { (char *)c->perhaps, "query", "-c", (char *)c->file,
-                           (char *)questions, NULL };
+    char *const argv[] = { (char *)c->perhaps, "query",           "-c",
+                           (char *)c->file,    (char *)questions, NULL };
     char answer[64] = "";
     int pipes[2];
     if (pipe2(pipes, O_CLOEXEC))
@@ -274,14 +274,16 @@ static void print_head(const struct challenge *c)
 {
     struct utsname system;
     uname(&system);
-    printf("%ju numbers of 11 digits through a pipe, rate %s; then 100,000 questions, half of them "
+    printf("%ju numbers of 11 digits through a pipe, rate %s; then 100,000 questions, half of "
+           "them "
            "on record\n",
            (uintmax_t)c->n, c->fpr);
     printf("%ld CPUs, %.0f GB of memory, %s %s, perhaps %s\n\n", sysconf(_SC_NPROCESSORS_ONLN),
-           (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9, system.sysname,
-           system.release, perhaps_version());
-    printf("way           built       speed   peak memory      file   bits/key   lost   strangers "
-           " questions  for\n");
+           (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1e9,
+           system.sysname, system.release, perhaps_version());
+    printf(
+        "way           built       speed   peak memory      file   bits/key   lost   strangers "
+        " questions  for\n");
     fflush(stdout);
 }
 

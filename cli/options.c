@@ -184,8 +184,9 @@ static const struct value_type memory = {
     read_between, "not a size of memory: give a number of bytes from 1M on, such as 512M or 4G",
     1000000, UINT64_C(1) << 60, VALUES_NONE
 };
-static const struct value_type value_bits = { read_between, "not a number of bits: give 1 to 16",
-                                              1, 16, VALUES_NONE };
+static const struct value_type value_bits = { read_between,
+                                              "not a number of bits: give 1 to 16", 1, 16,
+                                              VALUES_NONE };
 static const struct value_type threads = { read_between,
                                            "not a number of threads: give 1, 2 or more", 1,
                                            1024, VALUES_NONE };
@@ -559,9 +560,9 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
         return;
     check_together(settings);
     if (!settings->kind)
-        settings->kind = settings->against || settings->against_count ? "against"
+        settings->kind = settings->against || settings->against_count    ? "against"
                          : settings->value_field || settings->value_bits ? "ribbon"
-                                                                        : NULL;
+                                                                         : NULL;
     if (settings->value_field && !settings->value_bits)
         settings->value_bits = VALUE_BITS;
     if (!settings->form.delimiter)

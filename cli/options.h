@@ -106,9 +106,9 @@ struct settings {
     uint64_t threads;
     uint64_t memory_nbytes; /* for a filter that is built once */
     const char *tmp;
-    const char *against;                  /* a file of keys that are not in the filter */
-    uint64_t against_count;               /* about how many these are */
-    uint64_t value_field, value_bits;     /* the first field is 1 */
+    const char *against;              /* a file of keys that are not in the filter */
+    uint64_t against_count;           /* about how many these are */
+    uint64_t value_field, value_bits; /* the first field is 1 */
 
     bool force, in_place, rewrite, once;
     bool removable, counts, fixed, grow; /* what the kind must be able to do */

@@ -141,7 +141,8 @@ bool output_values(struct block *block, const uint32_t *value)
     if (!to)
         return false;
     for (size_t i = 0; i < block->ndone; i++) {
-        to += block->answer[i] ? sprintf(to, "%ju\t", (uintmax_t)value[i]) : sprintf(to, "no\t");
+        to +=
+            block->answer[i] ? sprintf(to, "%ju\t", (uintmax_t)value[i]) : sprintf(to, "no\t");
         to = append(to, block->record[i].bytes, block->record[i].nbytes + 1);
     }
     block->output_nbytes = (size_t)(to - block->output);

@@ -77,8 +77,9 @@ static bool label_values(const struct query *query, struct block *block)
 {
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     uint32_t *value = room_for(&block->room[FOR_VERB], block->count, sizeof *value);
-    int error = value ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block->answer)
-                      : PERHAPS_ERR_MEMORY;
+    int error = value
+                    ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block->answer)
+                    : PERHAPS_ERR_MEMORY;
     if (!error && !output_values(block, value))
         error = PERHAPS_ERR_MEMORY;
     for (size_t i = 0; !error && i < block->count; i++)

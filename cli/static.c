@@ -74,7 +74,8 @@ bool static_add(void *context, struct block *block)
     if (!settings->value_field)
         return met(target, block, perhaps_builder_add_many(target->builder, &keys));
     const uint32_t *value = read_values(settings, block);
-    return value && met(target, block, perhaps_builder_add_values(target->builder, &keys, value));
+    return value &&
+           met(target, block, perhaps_builder_add_values(target->builder, &keys, value));
 }
 
 static bool add_others(void *context, struct block *block)
@@ -103,7 +104,8 @@ uint64_t static_count_others(const struct settings *settings)
     if (!settings->against || settings->against_count)
         return settings->against_count;
     struct size size = input_size(&others);
-    return size.grows ? 0 : (size.capacity - 1000) / 5 * 4; /* without the room for later keys */
+    return size.grows ? 0
+                      : (size.capacity - 1000) / 5 * 4; /* without the room for later keys */
 }
 
 void static_add_others(const struct target *target)

@@ -238,7 +238,8 @@ TEST(test_values)
         struct perhaps_options options = ribbon(0.01);
         options.ribbon.value_bits = bits;
         scene("values of %u bits", bits);
-        scoped_keys keys = make_keys(TEXT_KEYS, 9, 0, KEYS), others = make_keys(TEXT_KEYS, 9, KEYS, KEYS);
+        scoped_keys keys = make_keys(TEXT_KEYS, 9, 0, KEYS),
+                    others = make_keys(TEXT_KEYS, 9, KEYS, KEYS);
         scoped_builder *builder = begin(&options, NULL);
         for (size_t i = 0; i < KEYS; i++)
             value[i] = value_of(i, bits);
@@ -251,7 +252,8 @@ TEST(test_values)
             uint32_t single;
             expect(present[i] && value[i] == value_of(i, bits));
             expect_success(perhaps_lookup(f, key_at(&keys, i), keys.key_nbytes, &single));
-            expect(single == value[i] && perhaps_contains(f, key_at(&keys, i), keys.key_nbytes));
+            expect(single == value[i] &&
+                   perhaps_contains(f, key_at(&keys, i), keys.key_nbytes));
         }
         expect_success(perhaps_lookup_many(f, &others, value, present));
         unsigned found = 0;

@@ -36,8 +36,7 @@ static int build_part(perhaps_builder *b, const struct pile *pile, uint64_t keys
     plan.g.fpr = slack / (double)(UINT64_C(1) << bits);
     options.ribbon.value_bits = 0;
     int error = geometry_plan(plan.kind, &options, &plan.g, why);
-    return error ? error
-                 : builder_make(b, &plan, true, builder_put_in_memory, b, part);
+    return error ? error : builder_make(b, &plan, true, builder_put_in_memory, b, part);
 }
 
 /* Builds the first part, if it is not there yet.  Under the lock. */
@@ -50,10 +49,10 @@ static int need_first(perhaps_builder *b)
     if (!error)
         error = builder_count(b, &b->pile, &listed);
     if (!error)
-        error = build_part(b, &b->pile, listed,
-                           against_row_bits(listed ? listed : 1, b->options.against.others,
-                                            b->options.fpr),
-                           false, &b->first);
+        error = build_part(
+            b, &b->pile, listed,
+            against_row_bits(listed ? listed : 1, b->options.against.others, b->options.fpr),
+            false, &b->first);
     return b->error = error;
 }
 

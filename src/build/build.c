@@ -57,7 +57,8 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
     struct geometry likely = *g;
     if (!b->knows_capacity)
         likely.capacity = UINT64_C(1) << 36;
-    if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) && plan_64_suffices(b->kind, &likely))
+    if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) &&
+        plan_64_suffices(b->kind, &likely))
         hashing.hash = PERHAPS_HASH_XXH3_64;
     int error = hasher_create(&b->hasher, &hashing);
     if (error)
@@ -159,8 +160,7 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
     if (b->kind)
-        return b->first ? PERHAPS_ERR_ARGUMENT
-                        : builder_pile_keys(b, &b->pile, keys, value);
+        return b->first ? PERHAPS_ERR_ARGUMENT : builder_pile_keys(b, &b->pile, keys, value);
     if (!b->error)
         b->error = b->stores_copies
                        ? perhaps_add_many(b->filter, keys, NULL)

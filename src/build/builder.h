@@ -14,7 +14,7 @@ struct perhaps_builder {
     struct perhaps_allocator allocator;
     struct hasher hasher;
     const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
-    bool knows_capacity; /* the caller told how many keys there will be */
+    bool knows_capacity;            /* the caller told how many keys there will be */
     bool finished;
     int error; /* the first one: since then keys are missing */
 

@@ -46,10 +46,11 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     if (exp2(-(double)bits) / 2 > g->fpr || g->capacity > UINT64_C(1) << 40)
         return PERHAPS_ERR_LIMIT;
     g->extra_nbytes = (uint64_t)((listed * (bits + 1) + wrong) * 1.005 / 8);
-    snprintf(why, WHY_NBYTES,
-             "no error on both sides: %u bits a key, and 1 bit for each key and each of the others "
-             "that look like one",
-             bits);
+    snprintf(
+        why, WHY_NBYTES,
+        "no error on both sides: %u bits a key, and 1 bit for each key and each of the others "
+        "that look like one",
+        bits);
     return 0;
 }
 
@@ -119,7 +120,8 @@ static const struct builds builds = { 0 }; /* the builder makes the parts */
 
 const struct filter_kind kind_against = {
     .about = { .name = "against",
-               .summary = "built once: no error on the keys of a second list, which are not in it",
+               .summary =
+                   "built once: no error on the keys of a second list, which are not in it",
                .abilities = PERHAPS_CAN_BUILD },
     .id = 11,
     .composite = &composite,

@@ -185,10 +185,9 @@ static bool has_values(const struct geometry *g)
     return g->field[VALUE_BITS] > 0;
 }
 
-static const struct builds builds = { .build = ribbon_build,
-                                      .has_values = has_values,
-                                      .enlarge = enlarge,
-                                      .look_up = look_up };
+static const struct builds builds = {
+    .build = ribbon_build, .has_values = has_values, .enlarge = enlarge, .look_up = look_up
+};
 
 const struct filter_kind kind_ribbon = {
     .about = { .name = "ribbon",

@@ -2,81 +2,165 @@
  * includes it.  The text is the same for all, but some count and shift bits faster. */
 #ifndef RIBBON_SOLVE_NAMES
 #define RIBBON_SOLVE_NAMES
-#define reduce           FOR_CPU(reduce)
-#define enter_bucket     FOR_CPU(enter_bucket)
+#define begin_key        FOR_CPU(begin_key)
+#define begin_bucket     FOR_CPU(begin_bucket)
+#define take_out         FOR_CPU(take_out)
+#define end_key          FOR_CPU(end_key)
+#define step             FOR_CPU(step)
+#define run_lanes        FOR_CPU(run_lanes)
 #define ribbon_enter     FOR_CPU(ribbon_enter)
 #define ribbon_enter_one FOR_CPU(ribbon_enter_one)
 #define solve_columns    FOR_CPU(solve_columns)
 #define ribbon_solve     FOR_CPU(ribbon_solve)
 #endif
 
-/* Adds to an equation those that begin where it begins, until it begins at a slot of its own.
- * Returns that slot; REDUNDANT if nothing is left of it; or CONTRADICTORY. */
-static ALWAYS_INLINE uint64_t reduce(const struct ribbon_matrix *m, uint64_t slot,
-                                     struct equation e)
+/* Begins with the key before the present one. */
+static ALWAYS_INLINE void begin_key(const struct region *r, struct lane *lane)
+{
+    struct keyhash key = ribbon_hash_of(r->keys, --lane->key);
+    lane->slot = scale64(key.place, r->slots) - r->first;
+    lane->equation = ribbon_equation_of(r->keys, lane->key, key.mark);
+}
+
+/* Begins with the next bucket that has keys, but not too many.  Returns false if the lane has no
+ * further one. */
+static bool begin_bucket(const struct region *r, struct lane *lane)
+{
+    for (; lane->bucket < lane->buckets_end; lane->bucket++) {
+        uint64_t end = r->first + (lane->bucket + 1) * RIBBON_BUCKET, to = lane->to;
+        while (to < r->keys->n &&
+               scale64(r->keys->records[to * r->keys->words], r->slots) < end)
+            to++;
+        lane->from = lane->to;
+        lane->key = lane->to = to;
+        lane->nentered = 0;
+        r->threshold[lane->bucket] = to - lane->from > BUCKET_KEYS_MOST ? ALL_BUMPED : 0;
+        if (to > lane->from && !r->threshold[lane->bucket]) {
+            begin_key(r, lane);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes the keys that were entered last out again: those that begin below the threshold.  None
+ * that came later has met them. */
+static void take_out(const struct region *r, const struct lane *lane, unsigned threshold)
+{
+    for (size_t n = lane->nentered; n-- > 0;) {
+        uint64_t number = lane->to - 1 - n; /* of the key */
+        uint64_t slot = scale64(r->keys->records[number * r->keys->words], r->slots) - r->first;
+        if (slot % RIBBON_BUCKET < threshold && lane->entered[n] != REDUNDANT)
+            r->matrix->coefficients[lane->entered[n]] = 0;
+    }
+}
+
+/* Deals with what became of a key: 'at' is its slot, or REDUNDANT, CONTRADICTORY or OUTSIDE.
+ * Begins with the next one.  Returns false if the lane has none. */
+static bool end_key(const struct region *r, struct lane *lane, uint32_t at)
+{
+    unsigned threshold = 0;
+    if (at < CONTRADICTORY) {
+        lane->entered[lane->nentered++] = at;
+        if (lane->key > lane->from) {
+            begin_key(r, lane);
+            return true;
+        }
+    } else if (at == OUTSIDE) { /* the whole bucket comes later */
+        take_out(r, lane, RIBBON_BUCKET);
+        lane->to = lane->from;
+        return false;
+    } else {
+        struct keyhash key = ribbon_hash_of(r->keys, lane->key);
+        uint64_t slot = scale64(key.place, r->slots) - r->first;
+        while (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
+            threshold++;
+        take_out(r, lane, ribbon_threshold(threshold));
+    }
+    r->threshold[lane->bucket++] = (uint8_t)threshold;
+    return begin_bucket(r, lane);
+}
+
+/* Adds to the equation of a lane the one that begins where it begins, if there is one; otherwise
+ * it is entered there.  Returns false if the lane has no further key. */
+static ALWAYS_INLINE bool step(const struct region *r, struct lane *lane)
+{
+    const struct ribbon_matrix *m = r->matrix;
+    uint64_t there = m->coefficients[lane->slot];
+    if (there) {
+        uint64_t left = lane->equation.coefficients ^ there;
+        lane->equation.row ^= m->row[lane->slot];
+        if (!left)
+            return end_key(r, lane, lane->equation.row ? CONTRADICTORY : REDUNDANT);
+        unsigned gone = (unsigned)__builtin_ctzll(left);
+        lane->slot += gone;
+        lane->equation.coefficients = left >> gone;
+        return lane->slot < lane->slots_end || end_key(r, lane, OUTSIDE);
+    }
+    m->coefficients[lane->slot] = lane->equation.coefficients;
+    m->row[lane->slot] = lane->equation.row;
+    return end_key(r, lane, (uint32_t)lane->slot);
+}
+
+/* Runs lanes until none has a further key: one step of each in turn, so that the CPU does the
+ * steps of one while those of another wait for each other. */
+static void run_lanes(const struct region *r, struct lane *lanes, size_t n)
+{
+    struct lane *active[LANES];
+    size_t nactive = 0;
+    for (size_t i = 0; i < n; i++)
+        if (begin_bucket(r, &lanes[i]))
+            active[nactive++] = &lanes[i];
+    while (nactive == LANES)
+        for (size_t i = 0; i < LANES; i++)
+            if (!step(r, active[i])) {
+                active[i] = active[--nactive];
+                break;
+            }
+    for (size_t i = 0; i < nactive; i++)
+        while (step(r, active[i]))
+            ;
+}
+
+/* Enters the keys of a region.  Lanes have an equal share of the buckets each, and touch only the
+ * slots of these.  A lane that would have to go further stops; when all have stopped, what is
+ * left of each is entered, one after the other.  The last bucket bumps all its keys. */
+static void ribbon_enter(const struct ribbon_matrix *m, const struct ribbon_keys *keys,
+                         uint64_t first, uint64_t slots, uint8_t *threshold)
+{
+    const struct region r = { m, keys, first, slots, threshold };
+    uint64_t nbuckets = m->slots / RIBBON_BUCKET;
+    uint32_t nlanes = nbuckets > LANES_BUCKETS_LEAST ? LANES : 1;
+    struct lane lanes[LANES];
+    threshold[nbuckets - 1] = ALL_BUMPED;
+    for (uint32_t i = 0; i < nlanes; i++) {
+        uint64_t from = (nbuckets - 1) * i / nlanes, end = (nbuckets - 1) * (i + 1) / nlanes;
+        lanes[i].bucket = from;
+        lanes[i].buckets_end = end;
+        lanes[i].slots_end = i + 1 < nlanes ? end * RIBBON_BUCKET : m->slots;
+        lanes[i].to = keys_below(keys, first + from * RIBBON_BUCKET, slots);
+    }
+    run_lanes(&r, lanes, nlanes);
+    for (uint32_t i = 0; i < nlanes; i++) {
+        lanes[i].slots_end = m->slots;
+        run_lanes(&r, &lanes[i], 1);
+    }
+}
+
+static bool ribbon_enter_one(const struct ribbon_matrix *m, uint64_t slot, struct equation e)
 {
     for (uint64_t there; (there = m->coefficients[slot]);) {
         e.coefficients ^= there;
         e.row ^= m->row[slot];
         if (!e.coefficients)
-            return e.row ? CONTRADICTORY : REDUNDANT;
+            return !e.row;
         unsigned gone = (unsigned)__builtin_ctzll(e.coefficients);
         slot += gone;
         e.coefficients >>= gone;
     }
     m->coefficients[slot] = e.coefficients;
     m->row[slot] = e.row;
-    return slot;
-}
-
-/* Enters the keys from..to-1 of one bucket, the last one first.  The first key that contradicts
- * the others is bumped, and with it all keys of the bucket that begin below the least threshold
- * beyond it: those that were entered already come out again.  Returns the number of the
- * threshold. */
-static ALWAYS_INLINE uint8_t enter_bucket(const struct ribbon_matrix *m,
-                                          const struct ribbon_keys *keys, uint64_t from,
-                                          uint64_t to, uint64_t first, uint64_t slots)
-{
-    uint64_t entered[BUCKET_KEYS_MOST];
-    size_t n = 0;
-    uint8_t threshold = 0;
-    if (to - from > BUCKET_KEYS_MOST)
-        return ALL_BUMPED;
-    for (uint64_t i = to; i-- > from && !threshold;) {
-        struct keyhash key = ribbon_hash_of(keys, i);
-        uint64_t slot = scale64(key.place, slots) - first;
-        entered[n++] = reduce(m, slot, ribbon_equation_of(keys, i, key.mark));
-        if (entered[n - 1] == CONTRADICTORY)
-            while (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
-                threshold++;
-    }
-    for (uint64_t i = to - n; threshold && i < to; i++) {
-        uint64_t slot = scale64(keys->records[i * keys->words], slots) - first;
-        if (slot % RIBBON_BUCKET >= ribbon_threshold(threshold))
-            break;
-        uint64_t at = entered[to - 1 - i];
-        if (at < REDUNDANT)
-            m->coefficients[at] = 0;
-    }
-    return threshold;
-}
-
-static void ribbon_enter(const struct ribbon_matrix *m, const struct ribbon_keys *keys,
-                         uint64_t first, uint64_t slots, uint8_t *threshold)
-{
-    uint64_t to = 0, nbuckets = m->slots / RIBBON_BUCKET;
-    for (uint64_t bucket = 0; bucket + 1 < nbuckets; bucket++) {
-        uint64_t from = to, end = first + (bucket + 1) * RIBBON_BUCKET;
-        while (to < keys->n && scale64(keys->records[to * keys->words], slots) < end)
-            to++;
-        threshold[bucket] = enter_bucket(m, keys, from, to, first, slots);
-    }
-    threshold[nbuckets - 1] = ALL_BUMPED;
-}
-
-static bool ribbon_enter_one(const struct ribbon_matrix *m, uint64_t slot, struct equation e)
-{
-    return reduce(m, slot, e) != CONTRADICTORY;
+    return true;
 }
 
 /* Solves a group of columns.  Goes through the slots from the last one to the first; 'column'
