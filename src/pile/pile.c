@@ -117,18 +117,15 @@ static uint32_t checksum(const uint8_t *bytes, uint64_t nbytes)
     return (uint32_t)XXH3_64bits(bytes, nbytes);
 }
 
-/* Moves a run to the file. */
-static int spill(struct pile *p, struct run *run)
+/* Writes a run to the file. */
+static int spill(const struct pile *p, const struct run *run)
 {
     const uint8_t *bytes = (const uint8_t *)run->records;
     for (unsigned part = 0; part < PILE_PARTS; part++) {
         uint64_t from = part_offset(p, run, part), to = part_offset(p, run, part + 1);
         run->check[part] = checksum(bytes + from, to - from);
     }
-    int error = write_all(p->fd, bytes, run->nbytes, run->offset);
-    release(&p->options.allocator, run->records, run->nbytes);
-    run->records = NULL;
-    return error;
+    return write_all(p->fd, bytes, run->nbytes, run->offset);
 }
 
 /* ---- Records to runs ------------------------------------------------------------------- */
@@ -178,26 +175,69 @@ static int enter(struct pile *p, struct run *run, bool *spills)
     return 0;
 }
 
-/* Makes a run of a stage, and releases the stage.  The lock is not taken. */
+/* Returns of how many records the stages are that are as large as they get. */
+static uint64_t full_room(const struct pile *p)
+{
+    uint64_t room = p->options.memory_nbytes / (STAGE_SHARE * p->options.threads);
+    room = room > STAGE_NBYTES_LEAST ? room : STAGE_NBYTES_LEAST;
+    room /= record_nbytes(p);
+    return room < UINT32_MAX ? room : UINT32_MAX;
+}
+
+/* Take and give back room for records.  What is of the full size is used again: the system has
+ * no new pages to clear then. */
+static uint64_t *take_room(struct pile *p, uint64_t room)
+{
+    uint64_t *records = NULL;
+    pthread_mutex_lock(&p->lock);
+    if (room == full_room(p) && p->nspare)
+        records = p->spare[--p->nspare];
+    pthread_mutex_unlock(&p->lock);
+    return records ? records : allocate(&p->options.allocator, room * record_nbytes(p));
+}
+
+static void give_room(struct pile *p, uint64_t *records, uint64_t room)
+{
+    pthread_mutex_lock(&p->lock);
+    bool keeps = records && room == full_room(p) && p->nspare < PILE_SPARES;
+    if (keeps)
+        p->spare[p->nspare++] = records;
+    pthread_mutex_unlock(&p->lock);
+    if (!keeps)
+        release(&p->options.allocator, records, room * record_nbytes(p));
+}
+
+static void release_spares(struct pile *p)
+{
+    while (p->nspare)
+        release(&p->options.allocator, p->spare[--p->nspare], full_room(p) * record_nbytes(p));
+}
+
+/* Makes a run of a stage with n records, and gives the stage back.  The lock is not taken. */
 static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
 {
     const struct perhaps_allocator *allocator = &p->options.allocator;
     struct run run = { .nbytes = n * record_nbytes(p) };
     bool spills;
-    run.records = allocate(allocator, run.nbytes);
+    run.records = take_room(p, n);
     run.first = allocate(allocator, INDEX_NBYTES);
     int error = run.records && run.first ? 0 : PERHAPS_ERR_MEMORY;
     if (!error) {
         run.check = run.first + PILE_PARTS + 1;
         partition(p, stage, n, &run);
     }
-    release(allocator, stage, room * record_nbytes(p));
+    give_room(p, stage, room);
     pthread_mutex_lock(&p->lock);
     if (!error)
         error = enter(p, &run, &spills);
     pthread_mutex_unlock(&p->lock);
-    if (!error && spills)
+    if (!error && spills) {
         error = spill(p, &run);
+        int reason = errno;
+        give_room(p, run.records, n);
+        run.records = NULL;
+        errno = reason;
+    }
     int reason = errno;
     pthread_mutex_lock(&p->lock);
     if (!error)
@@ -212,21 +252,19 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     return error;
 }
 
-/* Takes a new, empty stage, under the lock: twice as large as the last one. */
+/* Takes a new, empty stage: twice as large as the last one, up to the full size. */
 static int begin_stage(struct pile *p)
 {
-    uint64_t most =
-        p->options.memory_nbytes / (STAGE_SHARE * p->options.threads) / record_nbytes(p);
-    uint64_t room = p->stage_room ? 2 * p->stage_room : STAGE_NBYTES_LEAST / record_nbytes(p);
-    most = most < UINT32_MAX ? most : UINT32_MAX;
-    if (room > most && most > STAGE_NBYTES_LEAST / record_nbytes(p))
-        room = most;
-    else if (room > most)
-        room = STAGE_NBYTES_LEAST / record_nbytes(p);
-    p->stage = allocate(&p->options.allocator, room * record_nbytes(p));
+    uint64_t full = full_room(p), room = 2 * p->stage_room;
+    room = room ? room : STAGE_NBYTES_LEAST / record_nbytes(p);
+    room = room < full ? room : full;
+    uint64_t *stage = room == full && p->nspare
+                          ? p->spare[--p->nspare]
+                          : allocate(&p->options.allocator, room * record_nbytes(p));
+    p->stage = stage;
     p->nstage = 0;
     p->stage_room = room;
-    return p->stage ? 0 : PERHAPS_ERR_MEMORY;
+    return stage ? 0 : PERHAPS_ERR_MEMORY;
 }
 
 /* Copies records to the stage, under the lock, as many as there is room for.  Returns how many
@@ -266,10 +304,12 @@ int pile_add(struct pile *p, const uint64_t *records, size_t n)
 int pile_settle(struct pile *p)
 {
     uint64_t *stage = p->stage;
-    p->stage = NULL;
     if (p->error || !stage)
         return note(p, 0);
-    return make_run(p, stage, p->nstage, p->stage_room);
+    p->stage = NULL;
+    int error = make_run(p, stage, p->nstage, p->stage_room);
+    release_spares(p);
+    return error;
 }
 
 void pile_end(struct pile *p)
@@ -281,6 +321,7 @@ void pile_end(struct pile *p)
     }
     release(allocator, p->runs, p->runs_room * sizeof *p->runs);
     release(allocator, p->stage, p->stage_room * record_nbytes(p));
+    release_spares(p);
     if (p->fd >= 0)
         close(p->fd);
     pthread_mutex_destroy(&p->lock);

@@ -22,6 +22,8 @@ enum { PILE_BITS = 12, PILE_PARTS = 1 << PILE_BITS };
  * 128 bits also the mark; and, if keys have values, a value. */
 enum { RECORD_WORDS_MOST = 3 };
 
+enum { PILE_SPARES = 8 };
+
 struct pile_options {
     unsigned words;         /* of a record */
     bool valued;            /* whether the last one is a value */
@@ -49,6 +51,8 @@ struct pile {
     pthread_mutex_t lock; /* of all that follows, as long as records are added */
     uint64_t *stage;      /* records that are in no run yet */
     uint64_t nstage, stage_room;
+    uint64_t *spare[PILE_SPARES]; /* stages of the full size that are not in use */
+    unsigned nspare;
     struct run *runs;
     size_t nruns, runs_room;
     uint64_t kept_nbytes; /* of runs in memory */
