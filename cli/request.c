@@ -140,7 +140,8 @@ struct size request_size(const struct settings *settings)
 
 bool request_is_static(const struct settings *settings)
 {
-    return settings->fixed || (settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD));
+    bool named = settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD);
+    return settings->verb->bit & (BUILD | PLAN) && (settings->fixed || named);
 }
 
 bool request_may_grow(const struct settings *settings)
@@ -253,6 +254,10 @@ static _Noreturn void fail_plan(const struct settings *settings,
         fail("--base %s: no filter with all that is asked can be made of it: leave it out, or "
              "leave out an option such as --removable, --count or --grow",
              settings->base);
+    if (unsupported && kind && kind_can(kind, PERHAPS_CAN_BUILD))
+        fail("--kind %s: is built once, from all keys: make it with 'perhaps build', without "
+             "--removable, --count or --grow",
+             kind);
     if (unsupported && kind)
         fail("--kind %s: cannot do all that is asked: leave it out, or leave out an option "
              "such as --removable, --count or --grow",

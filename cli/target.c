@@ -299,7 +299,7 @@ void target_begin(struct target *target, uint64_t others)
 {
     const struct settings *settings = target->settings;
     const struct size any = { CAPACITY_TO_BEGIN_WITH, false };
-    struct size size = { settings->capacity, false };
+    struct size size = request_size(settings);
     struct perhaps_options options;
     struct perhaps_plan plan;
     if (request_is_static(settings))
