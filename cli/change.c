@@ -186,6 +186,7 @@ static void change_filter(struct change *change)
           .in_order = !target->in_place && !target->remote && !target->builder },
     };
     struct input *input = input_open(target->settings, change->doing, false);
+    target_limit_keys(target, input);
     const struct block *last = input_run(input, stages + !hashes, 1 + hashes);
     settle(change, input, last);
     report(change, input_nkeys(input), input_nskipped(input));

@@ -99,12 +99,43 @@ static void check_text(const char *text, size_t nbytes)
 TEST(test_text)
 {
     static const char *const texts[] = {
-        "", "0", "00", "007", "7", "+7", "++7", "+", "-1", "-", " 1", "1 ", "1\n", "0x10", "1.0", "1e3",
-        "12345678", "123456789", "13000000000", "+13000000000", "013000000000", "1300000000a",
-        "1234567/", "1234567:", "/2345678", ":2345678", "1234567890123456", "12345678901234567",
-        "18446744073709551615", "18446744073709551616", "18446744073709551625",
-        "+18446744073709551615", "99999999999999999999", "018446744073709551615",
-        "184467440737095516150", "999999999999999999999", "\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8",
+        "",
+        "0",
+        "00",
+        "007",
+        "7",
+        "+7",
+        "++7",
+        "+",
+        "-1",
+        "-",
+        " 1",
+        "1 ",
+        "1\n",
+        "0x10",
+        "1.0",
+        "1e3",
+        "12345678",
+        "123456789",
+        "13000000000",
+        "+13000000000",
+        "013000000000",
+        "1300000000a",
+        "1234567/",
+        "1234567:",
+        "/2345678",
+        ":2345678",
+        "1234567890123456",
+        "12345678901234567",
+        "18446744073709551615",
+        "18446744073709551616",
+        "18446744073709551625",
+        "+18446744073709551615",
+        "99999999999999999999",
+        "018446744073709551615",
+        "184467440737095516150",
+        "999999999999999999999",
+        "\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8",
     };
     struct rng rng = rng_for("text");
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -153,9 +184,8 @@ TEST(test_no_keys)
         expect_error(perhaps_remove(f, none[i], strlen(none[i])), PERHAPS_ERR_ARGUMENT);
         expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_ARGUMENT);
         expect_error(perhaps_remove_many(f, &keys, NULL, &removed), PERHAPS_ERR_ARGUMENT);
-        expect_error(
-            perhaps_add_unless_present(f, none[i], strlen(none[i]), &was_present),
-            PERHAPS_ERR_ARGUMENT);
+        expect_error(perhaps_add_unless_present(f, none[i], strlen(none[i]), &was_present),
+                     PERHAPS_ERR_ARGUMENT);
         perhaps_prepare(f, none[i], strlen(none[i]), &prepared);
         expect(!perhaps_contains_prepared(f, &prepared));
         expect_error(perhaps_add_prepared(f, &prepared), PERHAPS_ERR_ARGUMENT);
@@ -187,8 +217,8 @@ static bool is_inside(const struct model *m, uint64_t n)
 /* Returns a number of the range, at its ends, just outside, or anywhere. */
 static uint64_t some_number(struct rng *rng, const struct model *m)
 {
-    const uint64_t ends[] = { m->low, m->high, m->low - 1, m->high + 1, 0, UINT64_MAX,
-                              m->low + 64, m->low ^ UINT64_C(1) << 63 };
+    const uint64_t ends[] = { m->low, m->high,    m->low - 1,  m->high + 1,
+                              0,      UINT64_MAX, m->low + 64, m->low ^ UINT64_C(1) << 63 };
     if (rng_below(rng, 8) == 0)
         return ends[rng_below(rng, sizeof ends / sizeof *ends)];
     return m->low + rng_below(rng, m->high - m->low + 1);
@@ -305,8 +335,7 @@ TEST(test_batches)
         scoped_filter *f = make_range(1000, 100000, bad % 2);
         struct perhaps_keys keys = perhaps_keys_each(each, COUNT);
         size_t done, removed, least = bad < COUNT ? bad : COUNT;
-        expect_error(perhaps_add_many(f, &keys, &done),
-                     bad < COUNT ? PERHAPS_ERR_ARGUMENT : 0);
+        expect_error(perhaps_add_many(f, &keys, &done), bad < COUNT ? PERHAPS_ERR_ARGUMENT : 0);
         expect(done == least && keys_of(f) == least);
         expect(perhaps_contains_many(f, &keys, answer) == least);
         for (size_t i = 0; i < COUNT; i++)
@@ -442,7 +471,8 @@ TEST(test_hash_of_its_own)
     struct perhaps_options other = { .capacity = 10, .fpr = 0.1 };
     perhaps_layout *layout;
     scoped_filter *f = make_with(&o);
-    expect(!strcmp(stats_of(f).hash, "integer") && perhaps_hash_takes(PERHAPS_HASH_INTEGER) == 0);
+    expect(!strcmp(stats_of(f).hash, "integer") &&
+           perhaps_hash_takes(PERHAPS_HASH_INTEGER) == 0);
     expect_error(perhaps_layout_of(f, &layout), PERHAPS_ERR_UNSUPPORTED);
     for (unsigned hash = 0; hash < PERHAPS_HASH_COUNT; hash++) {
         bool fits = hash == PERHAPS_HASH_XXH3 || hash == PERHAPS_HASH_INTEGER;
@@ -453,7 +483,8 @@ TEST(test_hash_of_its_own)
         expect_error(create_with(other, PERHAPS_HASH_INTEGER), PERHAPS_ERR_ARGUMENT);
         other.base = "bitmap";
         other.bitmap = o.bitmap;
-        expect_error(create_with(other, PERHAPS_HASH_XXH3), has_parts(kind) ? PERHAPS_ERR_ARGUMENT : 0);
+        expect_error(create_with(other, PERHAPS_HASH_XXH3),
+                     has_parts(kind) ? PERHAPS_ERR_ARGUMENT : 0);
     }
     other = (struct perhaps_options){ .capacity = 10, .fpr = 0.1 };
     other.hashing.hash = PERHAPS_HASH_INTEGER;
@@ -629,9 +660,15 @@ TEST(test_hostile_fields)
     expect_success(open_range(&file, 5, 5, 1));
     const struct {
         uint64_t low, high, capacity;
-    } bad[] = { { 1511, 1000, 512 },  { 1000, 1511, 511 },          { 1000, 1511, 0 },
-                { 1000, 1512, 513 },  { 0, UINT64_MAX, 512 },       { 0, UINT64_MAX, 0 },
-                { 0, 0, 1 },          { 0, UINT64_C(1) << 48, 512 }, { 1, 0, 0 },
+    } bad[] = { { 1511, 1000, 512 },
+                { 1000, 1511, 511 },
+                { 1000, 1511, 0 },
+                { 1000, 1512, 513 },
+                { 0, UINT64_MAX, 512 },
+                { 0, UINT64_MAX, 0 },
+                { 0, 0, 1 },
+                { 0, UINT64_C(1) << 48, 512 },
+                { 1, 0, 0 },
                 { 1, UINT64_C(1) << 48, UINT64_C(1) << 48 } };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_error(open_range(&file, bad[i].low, bad[i].high, bad[i].capacity),
