@@ -218,8 +218,9 @@ static int choose_kind_that(unsigned can_build, const struct settings *settings,
     int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if ((kind->abilities & PERHAPS_CAN_FORGET) != forget ||
-            (kind->abilities & PERHAPS_CAN_BUILD) != can_build)
-            continue; /* a kind that forgets is only for --window */
+            (kind->abilities & PERHAPS_CAN_BUILD) != can_build ||
+            strcmp(kind->name, KIND_OF_INTEGERS) == 0)
+            continue; /* a kind that forgets is only for --window, one only for --integers */
         options->kind = kind->name;
         int met = perhaps_plan_for(options, plan);
         if (!met && heeds(settings, plan))

@@ -453,7 +453,7 @@ static inline struct perhaps_keys perhaps_keys_slice(const struct perhaps_keys *
 
 /* Hashes keys as the filter does: so that other threads can hash what one thread adds, or that
  * one hash serves for several filters.  Returns 0; PERHAPS_ERR_SECRET; or PERHAPS_ERR_ARGUMENT
- * for a length that the hash does not take, having hashed nothing. */
+ * for a key that the hash does not take, having hashed nothing. */
 PERHAPS_API int perhaps_hash_many(const perhaps_filter *filter, const struct perhaps_keys *keys,
                                   struct perhaps_hashed *hashed);
 
