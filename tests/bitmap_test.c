@@ -474,6 +474,7 @@ TEST(test_hash_of_its_own)
     expect(!strcmp(stats_of(f).hash, "integer") &&
            perhaps_hash_takes(PERHAPS_HASH_INTEGER) == 0);
     expect_error(perhaps_layout_of(f, &layout), PERHAPS_ERR_UNSUPPORTED);
+    expect_error(perhaps_layout_create(&o, &layout), PERHAPS_ERR_UNSUPPORTED);
     for (unsigned hash = 0; hash < PERHAPS_HASH_COUNT; hash++) {
         bool fits = hash == PERHAPS_HASH_XXH3 || hash == PERHAPS_HASH_INTEGER;
         expect_error(create_with(o, (enum perhaps_hash)hash), fits ? 0 : PERHAPS_ERR_ARGUMENT);

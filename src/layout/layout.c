@@ -51,6 +51,8 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     struct hasher hasher;
     char why[WHY_NBYTES];
     *layout = NULL;
+    if (plan_is_exact(options))
+        return PERHAPS_ERR_UNSUPPORTED;
     blocked.kind = "blocked";
     blocked.base = NULL;
     blocked.needs &= ~(unsigned)PERHAPS_CAN_GROW;
