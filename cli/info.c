@@ -378,8 +378,8 @@ static json_t *cheaper_of(const struct settings *settings,
                         cheaper.bits_per_key, more.s);
 }
 
-/* Returns the smallest filter that holds as many keys with errors, of those that take later keys
- * or of those that are built once; NULL if all are larger than the one of integers. */
+/* Returns the smallest filter that holds as many keys with errors, of those that take later
+ * keys or of those that are built once; NULL if all are larger than the one of integers. */
 static const char *smaller_than(const struct settings *settings, uint64_t nbytes,
                                 const struct perhaps_options *options,
                                 struct perhaps_plan *smallest)
@@ -402,9 +402,9 @@ static const char *smaller_than(const struct settings *settings, uint64_t nbytes
     return how;
 }
 
-/* Returns what to know about a bit for each integer of a range when there are so many keys: what
- * a key takes, and what would take less.  NULL without --integers, or if nobody told how many keys
- * there are. */
+/* Returns what to know about a bit for each integer of a range when there are so many keys:
+ * what a key takes, and what would take less.  NULL without --integers, or if nobody told how
+ * many keys there are. */
 static json_t *notes_of_integers(const struct settings *settings,
                                  const struct perhaps_options *options,
                                  const struct perhaps_plan *plan)

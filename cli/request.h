@@ -24,8 +24,8 @@ struct size {
 /* Returns whether --window is given. */
 bool request_window(const struct settings *settings);
 
-/* Returns whether all keys are there at once: --static, or a kind that is built once.  A bit for
- * each integer is as small as keys come. */
+/* Returns whether all keys are there at once: --static, or a kind that is built once.  A bit
+ * for each integer is as small as keys come. */
 bool request_is_static(const struct settings *settings);
 
 /* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */

@@ -42,8 +42,8 @@
  * PERHAPS_MODE_LIVE at once.  All of them then add to the same mapped file, while any number
  * of others have it open read-only (see perhaps_open()).
  *
- * Keys are any bytes, of any length from 0 on.  Those of a bitmap, which is exact, are integers:
- * see PERHAPS_HASH_INTEGER. */
+ * Keys are any bytes, of any length from 0 on.  Those of a bitmap, which is exact, are
+ * integers: see PERHAPS_HASH_INTEGER. */
 #ifndef PERHAPS_H
 #define PERHAPS_H
 
@@ -134,11 +134,12 @@ enum perhaps_hash {
     PERHAPS_HASH_XXH3_64, /* XXH3 of 64 bits */
     PERHAPS_HASH_NONE_64, /* keys are 8 bytes and are already uniform hashes */
 
-    /* Keys are integers, and none is hashed: of the kind bitmap, which has no other hash and takes
-     * this one for the default, and of no other kind.  A key is decimal text: digits without
-     * leading zeros, before which one '+' may stand, of a number below 2^64.  Any other text,
-     * "007", " 7" or "-7", is no key.  A program that has integers makes struct perhaps_hashed
-     * of them: the first 8 bytes are the integer, little-endian, and the others zero. */
+    /* Keys are integers, and none is hashed: of the kind bitmap, which has no other hash and
+     * takes this one for the default, and of no other kind.  A key is decimal text: digits
+     * without leading zeros, before which one '+' may stand, of a number below 2^64.  Any other
+     * text, "007", " 7" or "-7", is no key.  A program that has integers makes struct
+     * perhaps_hashed of them: the first 8 bytes are the integer, little-endian, and the others
+     * zero. */
     PERHAPS_HASH_INTEGER,
     PERHAPS_HASH_COUNT,
 };
@@ -222,8 +223,8 @@ struct perhaps_ribbon_options {
 };
 
 /* The integers from low to high, at most 2^48 of them, each of which takes a bit: 1.25 GB for
- * 10^10.  There is no error, so 'fpr' may be 0, and 'capacity', which may be 0, too, is taken for
- * all of the range.  If high is not 0 and the options name no kind, the kind is bitmap. */
+ * 10^10.  There is no error, so 'fpr' may be 0, and 'capacity', which may be 0, too, is taken
+ * for all of the range.  If high is not 0 and the options name no kind, the kind is bitmap. */
 struct perhaps_bitmap_options {
     uint64_t low, high; /* 0 <= low <= high, and 1 <= high */
 };
@@ -327,11 +328,12 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
 
 /* Adds a key.  In kinds that can remove, every add stores one copy, which one removal takes
  * away; many copies of few keys crowd their slots, and may be refused before 'capacity' copies
- * are in.  (A bitmap stores no copies: it holds a key or does not.)  Returns 0; PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY;
- * PERHAPS_ERR_UNSUPPORTED for kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of
- * a length that the hash does not take (perhaps_hash_takes()), or one that is no integer or
- * outside of the range of a bitmap; PERHAPS_ERR_SECRET.  A failed
- * add changes nothing but the count of failed adds: every key that was in is still found. */
+ * are in.  (A bitmap stores no copies: it holds a key or does not.)  Returns 0;
+ * PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_UNSUPPORTED for
+ * kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
+ * not take (perhaps_hash_takes()), or one that is no integer or outside of the range of a
+ * bitmap; PERHAPS_ERR_SECRET.  A failed add changes nothing but the count of failed adds: every
+ * key that was in is still found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Adds a key unless it is perhaps there already, and tells in *was_present (may be NULL)

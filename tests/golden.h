@@ -15,8 +15,8 @@ enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 /* The first of the integers that are keys of a bitmap. */
 #define GOLDEN_LOW UINT64_C(1000000000000000000)
 
-/* Writes a key such as "golden key 00000042", or for a bitmap an integer of as many digits, and a
- * zero behind it. */
+/* Writes a key such as "golden key 00000042", or for a bitmap an integer of as many digits, and
+ * a zero behind it. */
 static inline void golden_key(const struct perhaps_options *options, unsigned number,
                               char key[GOLDEN_KEY_NBYTES])
 {

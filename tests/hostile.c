@@ -136,8 +136,8 @@ static void merge_some(perhaps_filter *f, const perhaps_filter *other)
     perhaps_free(before);
 }
 
-/* Adds integers of the range of a bitmap, and aborts unless they are there until they are removed
- * again. */
+/* Adds integers of the range of a bitmap, and aborts unless they are there until they are
+ * removed again. */
 static void exercise_integers(perhaps_filter *f, uint64_t seed)
 {
     const uint64_t low = f->geometry.field[0], range = f->geometry.field[1] - low + 1;

@@ -18,8 +18,8 @@ static inline bool decimal_are_digits(uint64_t digits)
     return !(((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080));
 }
 
-/* Returns the number that 8 digits make: joins neighbours to pairs, these to fours, and these to
- * the eight. */
+/* Returns the number that 8 digits make: joins neighbours to pairs, these to fours, and these
+ * to the eight. */
 static inline uint64_t decimal_of_digits(uint64_t digits)
 {
     digits = (digits * 10 + (digits >> 8)) & UINT64_C(0x00ff00ff00ff00ff);
@@ -37,8 +37,8 @@ static inline bool decimal_read_medium(const char *text, size_t nbytes, uint64_t
     return decimal_are_digits(first) && decimal_are_digits(last);
 }
 
-/* Reads digits one after the other.  Returns false if one is none, or if the number does not fit
- * into 64 bits. */
+/* Reads digits one after the other.  Returns false if one is none, or if the number does not
+ * fit into 64 bits. */
 static inline bool decimal_read_digits(const char *text, size_t nbytes, uint64_t *value)
 {
     uint64_t n = 0;

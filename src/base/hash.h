@@ -46,8 +46,8 @@ static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, siz
     return keys->key_nbytes ? packed + index * keys->key_nbytes : packed;
 }
 
-/* Returns how many keys there are before the first one that this hash refuses: for its length, or
- * because it is no integer. */
+/* Returns how many keys there are before the first one that this hash refuses: for its length,
+ * or because it is no integer. */
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
 
 /* Hashes keys first .. first+n-1, which hasher_accepts() has counted. */
@@ -105,8 +105,8 @@ static ALWAYS_INLINE struct keyhash hash_none_64(const struct hasher *hasher, co
     return keyhash_from_64(load64(key));
 }
 
-/* The hash of an integer is the integer itself.  Of anything else it is one with a mark, which no
- * integer has. */
+/* The hash of an integer is the integer itself.  Of anything else it is one with a mark, which
+ * no integer has. */
 static ALWAYS_INLINE struct keyhash hash_decimal(const struct hasher *hasher, const void *key,
                                                  size_t nbytes)
 {

@@ -108,8 +108,8 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
     return n;
 }
 
-/* Returns how many keys there are before the first one that has no hash.  Of an exact kind every
- * key has one: the kind itself refuses what is no integer, so that no key is read twice. */
+/* Returns how many keys there are before the first one that has no hash.  Of an exact kind
+ * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
 static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
 {
     return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);

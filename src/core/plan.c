@@ -16,8 +16,8 @@ static bool meets(const struct filter_kind *kind, unsigned needs)
     return !(needs & ~promise & ~kind->about.abilities) && (needs & promise || !kind->builds);
 }
 
-/* Returns the first kind from *index on that meets the needs and is exact or not, and sets *index
- * to the kind after it; returns NULL if there is none. */
+/* Returns the first kind from *index on that meets the needs and is exact or not, and sets
+ * *index to the kind after it; returns NULL if there is none. */
 static const struct filter_kind *next_that_meets(unsigned needs, bool exact, size_t *index)
 {
     const struct filter_kind *kind;

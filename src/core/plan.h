@@ -13,8 +13,8 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
  * integers.  Then capacity and fpr may be 0. */
 bool plan_is_exact(const struct perhaps_options *options);
 
-/* Chooses the hash of a filter where the caller left it open, or where the kind has only one: of
- * integers, which no other kind has.  Returns 0 or PERHAPS_ERR_ARGUMENT. */
+/* Chooses the hash of a filter where the caller left it open, or where the kind has only one:
+ * of integers, which no other kind has.  Returns 0 or PERHAPS_ERR_ARGUMENT. */
 int plan_hash(const struct filter_kind *kind, const struct geometry *g,
               struct perhaps_hashing *hashing);
 

@@ -318,9 +318,9 @@ struct filter_kind {
     /* Returns the size of f->writers, which is zeroed.  NULL: writers need nothing. */
     size_t (*writers_nbytes)(const struct geometry *g);
 
-    /* Whether each key is an integer with a bit of its own: the hash is PERHAPS_HASH_INTEGER, and
-     * the fpr may be 0.  contains() is also asked about hashes that are no integer (they have a
-     * mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
+    /* Whether each key is an integer with a bit of its own: the hash is PERHAPS_HASH_INTEGER,
+     * and the fpr may be 0.  contains() is also asked about hashes that are no integer (they
+     * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
     bool exact;
 
     /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */

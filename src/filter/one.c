@@ -48,8 +48,8 @@ static bool contains_hash(const perhaps_filter *f, const struct keyhash *hash, b
     return filter_contains_hashed(f, hash, hash, 1, answer) != 0;
 }
 
-/* Answers for a key that could not be hashed.  Without the secret: perhaps.  A key that the hash
- * refuses, for its length or because it is no integer, was never added. */
+/* Answers for a key that could not be hashed.  Without the secret: perhaps.  A key that the
+ * hash refuses, for its length or because it is no integer, was never added. */
 static bool contains_unhashed(int error)
 {
     return error == PERHAPS_ERR_SECRET;

@@ -3,11 +3,12 @@
  *   body = a bit for each integer from 'low' to 'high', in their order, bit i being bit i mod 8
  *          of byte i / 8, and zeros up to a whole line
  *
- * No key is hashed: the place of a key is the integer itself.  Hashes that are no integer have a
- * mark.  They, and integers outside of the range, are certainly not there and cannot be added.
+ * No key is hashed: the place of a key is the integer itself.  Hashes that are no integer have
+ * a mark.  They, and integers outside of the range, are certainly not there and cannot be
+ * added.
  * Limits: 2^48 integers.
- * Invariant: the bit of an integer is set if and only if it was added and not removed since.  The
- * number of keys is the number of bits set. */
+ * Invariant: the bit of an integer is set if and only if it was added and not removed since.
+ * The number of keys is the number of bits set. */
 #include <math.h>
 #include <stdio.h>
 
@@ -115,8 +116,8 @@ static ALWAYS_INLINE bool clear(struct spot spot)
     return before >> spot.bit & 1;
 }
 
-/* The same while other threads or processes write.  They look first, since an atomic operation is
- * expensive and a key may often be added again. */
+/* The same while other threads or processes write.  They look first, since an atomic operation
+ * is expensive and a key may often be added again. */
 static ALWAYS_INLINE bool set_atomic(struct spot spot)
 {
     uint64_t mask = UINT64_C(1) << spot.bit;
@@ -245,8 +246,8 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
         reads_add(r, (const uint8_t *)spot.cell, sizeof *spot.cell);
 }
 
-/* Returns how many of the first 'nbits' bits are set.  A file from an enemy may have more behind
- * them. */
+/* Returns how many of the first 'nbits' bits are set.  A file from an enemy may have more
+ * behind them. */
 static uint64_t count_bits(const uint8_t *bytes, uint64_t nbits)
 {
     uint64_t set = 0, whole = nbits / CELL_NBITS, rest = nbits % CELL_NBITS;
