@@ -401,15 +401,27 @@ size_t peer_rocksdb(struct contender *list)
 }
 #endif
 
+/* Returns whether keys may be any bytes: a kind of integers is not planned without a range. */
+static bool takes_any_key(const struct perhaps_kind *kind)
+{
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 0.01,
+                                       .kind = kind->name,
+                                       .needs = kind->abilities & PERHAPS_CAN_BUILD };
+    struct perhaps_plan plan;
+    return perhaps_plan_for(&options, &plan) == 0;
+}
+
 /* Keeps room for all peers, even if the registry has more kinds than fit. */
 size_t contenders_list(struct contender list[CONTENDERS_MAX])
 {
     enum { PEERS_MOST = 8 };
     const struct perhaps_kind *kind;
     size_t count = 0;
-    while (count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(count)))
-        list[count++] =
-            kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind) : contender_of(kind);
+    for (size_t i = 0; count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(i)); i++)
+        if (takes_any_key(kind))
+            list[count++] = kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind)
+                                                                : contender_of(kind);
     list[count++] = libbloom;
     count += peer_rocksdb(list + count);
     return count + peer_processes(list + count);

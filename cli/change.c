@@ -163,6 +163,7 @@ static void change_filter(struct change *change)
           .in_order = !target->in_place && !target->remote },
     };
     struct input *input = input_open(target->settings, change->doing, false);
+    target_limit_keys(target, input);
     const struct block *last = target->builder ? input_run(input, &to_builder, 1)
                                                : input_run(input, stages + !hashes, 1 + hashes);
     if (target->builder)

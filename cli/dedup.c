@@ -7,7 +7,8 @@
  * Where the lines are remembered:
  *
  *     --state redis://...                     a filter on servers
- *     --state, --window, --hash, --key-file   one filter, to which one thread at a time adds
+ *     --state, --window, --hash, --key-file,  one filter, to which one thread at a time adds
+ *       --integers
  *     else                                    shards: filters to which several threads add */
 #include <errno.h>
 #include <math.h>
@@ -245,7 +246,9 @@ static bool differs(const char *asked, const char *is)
 static void tell_ignored(const struct settings *s, const struct perhaps_stats *state)
 {
     const struct perhaps_plan *plan = &state->plan;
-    uint64_t factor;
+    uint64_t factor, low = 0, high = 0;
+    planned_field(plan, "low", &low);
+    planned_field(plan, "high", &high);
     bool has_factor = planned_field(plan, "factor", &factor);
     bool grows = kind_can(plan->kind, PERHAPS_CAN_GROW) || plan->fpr_until == UINT64_MAX;
     const struct {
@@ -256,6 +259,8 @@ static void tell_ignored(const struct settings *s, const struct perhaps_stats *s
         { "-p", s->fpr > 0 && s->fpr != plan->fpr },
         { "--kind", differs(s->kind, plan->kind) },
         { "--base", differs(s->base, plan->base) },
+        { "--integers",
+          s->integers.high && (s->integers.low != low || s->integers.high != high) },
         { "--grow", s->grow && !grows },
         { "--until", s->until && s->until != plan->fpr_until },
         { "--factor", s->factor && !(has_factor && s->factor == factor) },
@@ -298,7 +303,7 @@ static void open_filters(struct dedup *dedup)
         return;
     }
     struct size size = input_size(s);
-    if (!s->state && !s->hash && !s->key_file && !request_window(s)) {
+    if (!s->state && !s->hash && !s->key_file && !request_window(s) && !s->integers.high) {
         make_shards(dedup, size);
         return;
     }
@@ -435,7 +440,7 @@ static void report(const struct dedup *dedup)
               "%s, %s new, %s repeated; %s new lines may have been taken "
               "for old; %s%s%s%s, %s%s%s",
               counted(dedup->nlines, "line").s, grouped(dedup->nnew).s, grouped(nrepeated).s,
-              expectation(found.expected_losses).s,
+              found.fpr > 0 ? expectation(found.expected_losses).s : "no",
               found.doubtful ? grouped(found.doubtful).s : "",
               found.doubtful ? " old ones for new, since connections broke; " : "",
               scaled((double)found.memory_nbytes, "B").s,
@@ -464,6 +469,7 @@ void verb_dedup(const struct settings *settings)
     stages[n++] = (struct stage){ .run = keep_block, .context = &dedup };
     stages[n++] = (struct stage){ .run = print_block, .context = &dedup, .in_order = true };
     dedup.input = input_open(settings, "reading", !settings->count);
+    target_limit_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));
     report(&dedup);
     input_close(dedup.input);

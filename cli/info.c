@@ -23,7 +23,10 @@ static json_t *fact_field(const struct settings *settings, const struct perhaps_
     const uint64_t value = plan->field[i];
     if (plan->base && strcmp(name, "base") == 0)
         return json_string(plan->base);
-    if (settings->json)
+    if (value > INT64_MAX)
+        return json_sprintf("%ju",
+                            (uintmax_t)value); /* only an integer of a range is so large */
+    if (settings->json || strcmp(name, "low") == 0)
         return json_integer((json_int_t)value);
     if (value == 0)
         return NULL;
@@ -375,6 +378,63 @@ static json_t *cheaper_of(const struct settings *settings,
                         cheaper.bits_per_key, more.s);
 }
 
+/* Returns the smallest filter that holds as many keys with errors, of those that take later
+ * keys or of those that are built once; NULL if all are larger than the one of integers. */
+static const char *smaller_than(const struct settings *settings, uint64_t nbytes,
+                                const struct perhaps_options *options,
+                                struct perhaps_plan *smallest)
+{
+    struct perhaps_options other = *options;
+    const char *how = NULL;
+    other.kind = NULL;
+    other.bitmap = (struct perhaps_bitmap_options){ 0 };
+    if (!(settings->fpr > 0))
+        other.fpr = FPR;
+    for (unsigned built = 0; built < 2; built++) {
+        struct perhaps_plan plan;
+        other.needs |= built ? PERHAPS_CAN_BUILD : 0U;
+        if (perhaps_plan_for(&other, &plan) != 0 || plan.body_nbytes >= nbytes)
+            continue;
+        nbytes = plan.body_nbytes;
+        *smallest = plan;
+        how = built && kind_can(plan.kind, PERHAPS_CAN_BUILD) ? " with --static" : "";
+    }
+    return how;
+}
+
+/* Returns what to know about a bit for each integer of a range when there are so many keys:
+ * what a key takes, and what would take less.  NULL without --integers, or if nobody told how
+ * many keys there are. */
+static json_t *notes_of_integers(const struct settings *settings,
+                                 const struct perhaps_options *options,
+                                 const struct perhaps_plan *plan)
+{
+    const uint64_t keys = settings->capacity, sorted_nbytes = 8 * keys;
+    struct perhaps_plan smaller;
+    if (!settings->integers.high || !keys)
+        return NULL;
+    json_t *notes = json_array();
+    json_array_append_new(
+        notes,
+        json_sprintf("no false positives; for %s it takes %s", counted(keys, "key").s,
+                     scaled(8.0 * (double)plan->body_nbytes / (double)keys, " bits a key").s));
+    const char *how = smaller_than(settings, plan->body_nbytes, options, &smaller);
+    if (how)
+        json_array_append_new(
+            notes,
+            json_sprintf("without --integers, at a rate of %s, it would take %s, %s "
+                         "(%s%s)",
+                         share(smaller.fpr).s, scaled((double)smaller.body_nbytes, "B").s,
+                         scaled(smaller.bits_per_key, " bits a key").s, smaller.kind, how));
+    if (sorted_nbytes < plan->body_nbytes)
+        json_array_append_new(
+            notes,
+            json_sprintf("a sorted list of the integers, 8 bytes each, is exact, too, and "
+                         "takes %s",
+                         scaled((double)sorted_nbytes, "B").s));
+    return notes;
+}
+
 void verb_plan(const struct settings *settings)
 {
     struct perhaps_options options;
@@ -384,12 +444,13 @@ void verb_plan(const struct settings *settings)
         fail("plan: for how many keys? give -n N, or --grow if you do not know");
     request_plan(settings, size, "plan", &options, &plan);
     print_facts(settings,
-                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o}", "kind",
-                          plan.kind, "why", plan.why, "capacity", (json_int_t)plan.capacity,
-                          "fpr_asked", plan.fpr, "fpr_predicted", plan.fpr_predicted,
-                          "fpr_until", fact_until(settings, &plan), "body_bytes",
-                          (json_int_t)plan.body_nbytes, "bits_per_key", plan.bits_per_key,
-                          "cheaper", cheaper_of(settings, &options, &plan), "geometry",
-                          fact_geometry(settings, &plan), "others_that_can",
+                json_pack("{s:s, s:s, s:I, s:f, s:f, s:o, s:I, s:f, s:o*, s:o, s:o*, s:o}",
+                          "kind", plan.kind, "why", plan.why, "capacity",
+                          (json_int_t)plan.capacity, "fpr_asked", plan.fpr, "fpr_predicted",
+                          plan.fpr_predicted, "fpr_until", fact_until(settings, &plan),
+                          "body_bytes", (json_int_t)plan.body_nbytes, "bits_per_key",
+                          plan.bits_per_key, "cheaper", cheaper_of(settings, &options, &plan),
+                          "geometry", fact_geometry(settings, &plan), "notes",
+                          notes_of_integers(settings, &options, &plan), "others_that_can",
                           others_of(settings, &options, &plan)));
 }

@@ -7,6 +7,7 @@
 #include "input.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
@@ -39,6 +40,7 @@ struct input {
     size_t source;   /* the path that the last of them was from */
     uint64_t nlines; /* how many of its lines were counted */
     uint64_t nskipped;
+    struct perhaps_bitmap_options integers; /* that the filter takes; high 0: other keys */
     struct place {
         size_t source;
         uint64_t line;
@@ -256,9 +258,45 @@ static void settle_skipped(const struct input *input, const char *outcome)
                  nskipped == 1 ? "" : ", and so on");
 }
 
+void input_expect_integers(struct input *input, uint64_t low, uint64_t high)
+{
+    input->integers = (struct perhaps_bitmap_options){ low, high };
+}
+
+/* Returns whether the key is an integer, or would be one but for its size. */
+static bool is_integer(const struct perhaps_key *key)
+{
+    const char *text = key->bytes;
+    size_t at = key->nbytes > 0 && *text == '+', first = at;
+    while (at < key->nbytes && isdigit((unsigned char)text[at]))
+        at++;
+    return at == key->nbytes && at > first && (text[first] != '0' || at == first + 1);
+}
+
+/* Ends the program because the filter takes integers of a range, and this key is none. */
+static _Noreturn void fail_integer(const struct input *input, const struct perhaps_key *key,
+                                   const char *place, const char *outcome)
+{
+    const struct perhaps_bitmap_options *range = &input->integers;
+    const size_t most = 40;
+    if (is_integer(key))
+        fail("%s: %.*s%s: not in the range %ju-%ju of the filter%s", place,
+             (int)(key->nbytes < most ? key->nbytes : most), (const char *)key->bytes,
+             key->nbytes < most ? "" : "...", (uintmax_t)range->low, (uintmax_t)range->high,
+             outcome);
+    fail("%s: not an integer: the filter takes digits, without leading zeros or anything else, "
+         "of the range %ju-%ju%s",
+         place, (uintmax_t)range->low, (uintmax_t)range->high, outcome);
+}
+
 void input_settle(const struct input *input, const struct block *last, const char *outcome)
 {
     const char *name = name_of(input->settings->inputs[last->source]);
+    if (last->error == PERHAPS_ERR_ARGUMENT && input->integers.high) {
+        char place[1024];
+        snprintf(place, sizeof place, "%s:%ju", name, (uintmax_t)block_line(last, last->ndone));
+        fail_integer(input, &last->key[last->ndone], place, outcome);
+    }
     if (last->error || last->problem)
         fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone),
              last->problem ? last->problem : key_problem(input, last->error), outcome);

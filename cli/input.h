@@ -53,6 +53,10 @@ struct input;
  * input_close(). */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
+/* Tells that the filter takes integers from 'low' to 'high' only, for the message about a key
+ * that it refuses. */
+void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
+
 /* Reads all inputs, splits them into records and keys, and moves these through the stages, with
  * the threads that -j asks for.  A block may hold no key at all.  Returns the last block, which
  * holds the end of the inputs, or what a stage returned false for, or a problem: see

@@ -44,9 +44,9 @@ static const char *read_digits(const char *text, uint64_t *digits, long *power)
             point = true;
             continue;
         }
-        if (*digits > (UINT64_MAX - 9) / 10)
+        if (__builtin_mul_overflow(*digits, 10, digits) ||
+            __builtin_add_overflow(*digits, (uint64_t)(*text - '0'), digits))
             return NULL;
-        *digits = *digits * 10 + (uint64_t)(*text - '0');
         *power -= point;
         some = true;
     }

@@ -116,6 +116,24 @@ static const char *read_window(const struct value_type *type, const char *value,
     return NULL;
 }
 
+/* Reads the first and the last integer of a range, each as read_number() does. */
+static const char *read_range(const struct value_type *type, const char *value, void *slot)
+{
+    struct perhaps_bitmap_options range;
+    char low[64];
+    const char *dash = strchr(value, '-');
+    size_t length = dash ? (size_t)(dash - value) : sizeof low;
+    if (length >= sizeof low)
+        return type->problem;
+    memcpy(low, value, length);
+    low[length] = '\0';
+    if (!read_number(low, &range.low) || !read_number(dash + 1, &range.high) ||
+        range.high == 0 || range.low > range.high || range.high - range.low >= type->most)
+        return type->problem;
+    *(struct perhaps_bitmap_options *)slot = range;
+    return NULL;
+}
+
 static const char *read_fpr(const struct value_type *type, const char *value, void *slot)
 {
     double fpr;
@@ -218,6 +236,11 @@ static const struct value_type window = {
     "number of keys, such as 10M-keys",
     1, PERHAPS_CAPACITY_MAX, VALUES_NONE
 };
+static const struct value_type range = { read_range,
+                                         "not a range: give its first and its last integer, "
+                                         "such as 13000000000-19999999999; at most "
+                                         "2^48 integers",
+                                         0, PERHAPS_CAPACITY_MAX, VALUES_NONE };
 static const struct value_type rate = {
     read_fpr, "not a rate: give a number from 1e-15 to below 1, such as 0.001, 1e-6 or 0.1%", 0,
     0, VALUES_NONE
@@ -248,6 +271,9 @@ static const struct option_row rows[] = {
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
     { 0, DEDUP, "state", "F", &file, SLOT(state),
       "remember the lines in F from run to run; a file F is made if missing, and grows" },
+    { 0, SIZED | FILES, "integers", "LOW-HIGH", &range, SLOT(integers),
+      "the keys are integers from LOW to HIGH: a bit for each of them, and no error; -n and -p "
+      "are not needed" },
     { 0, DEDUP | PLAN | FILES, "window", "W", &window, SLOT(window),
       "forget the oldest lines: those older than 24h (ms, s, m, h, d, w), or all but the last "
       "10M-keys" },
@@ -440,6 +466,8 @@ static void take_value(const struct option_row *row, struct settings *settings)
 static void check_together(const struct settings *s)
 {
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
+    const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
+    const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
         newline |= !s->null && strchr(s->keys.word[i], '\n');
@@ -448,6 +476,17 @@ static void check_together(const struct settings *s)
         const char *message;
     } rules[] = {
         { s->fast && s->compact, "--fast: excludes --compact: leave out one" },
+        { bitmap && !integers,
+          "--kind " KIND_OF_INTEGERS ": of which integers? give --integers LOW-HIGH" },
+        { s->kind && integers && !bitmap,
+          "--integers: is only for --kind " KIND_OF_INTEGERS ": leave out --kind" },
+        { s->hash && !hashed && !integers,
+          "--hash integer: is only for integers of a range: give --integers LOW-HIGH" },
+        { integers && (hashed || s->seed || s->key_file),
+          "--integers: integers are not hashed: leave out --hash, --seed and --key-file" },
+        { integers && has_window, "--integers: what is a bit cannot age: leave out --window" },
+        { integers && s->capacity > s->integers.high - s->integers.low + 1,
+          "-n: the range of --integers has fewer integers: leave out -n" },
         { s->in_place && s->rewrite, "--in-place: excludes --rewrite: leave out one" },
         { s->once && s->counts, "--once: leaves nothing to count: leave out --count" },
         { s->form.delimiter && !has_fields && !s->time_field,

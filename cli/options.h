@@ -97,7 +97,8 @@ struct settings {
     uint64_t partitions;                  /* of a filter on servers */
     struct perhaps_window_options window; /* its times are in milliseconds */
     uint64_t generations;
-    uint64_t time_field; /* the first field is 1 */
+    struct perhaps_bitmap_options integers; /* high 0: keys are not integers of a range */
+    uint64_t time_field;                    /* the first field is 1 */
     const char *hash;
     const char *key_file;
     uint64_t seed;
@@ -124,6 +125,9 @@ struct settings {
  * changes.  Ends the program if an option or operand is wrong, or if two of them exclude each
  * other. */
 void options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
+
+/* The kind that --integers makes. */
+#define KIND_OF_INTEGERS "bitmap"
 
 struct value_type;
 

@@ -1,7 +1,7 @@
 /* request.c - turns the options of the command line into what the library takes.
  *
  * A kind is chosen by what it must be able to do, so that the verbs need not know the kinds.
- * Only --count names one: see counts_on. */
+ * Only --count and --integers name one: see counts_on and KIND_OF_INTEGERS. */
 #include "request.h"
 
 #include <errno.h>
@@ -131,6 +131,8 @@ struct size request_size(const struct settings *settings)
     bool lasting = settings->state && !settings->capacity && request_may_grow(settings);
     bool grows = settings->grow || settings->until || settings->factor || lasting;
     struct size size = { settings->capacity, grows };
+    if (!size.capacity && settings->integers.high)
+        size.capacity = settings->integers.high - settings->integers.low + 1;
     if (!size.capacity)
         size.capacity = settings->window.keys;
     if (!size.capacity && (size.grows || settings->window.time))
@@ -141,12 +143,14 @@ struct size request_size(const struct settings *settings)
 bool request_is_static(const struct settings *settings)
 {
     bool named = settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD);
-    return settings->verb->bit & (BUILD | PLAN) && (settings->fixed || named);
+    return settings->verb->bit & (BUILD | PLAN) && !settings->integers.high &&
+           (settings->fixed || named);
 }
 
 bool request_may_grow(const struct settings *settings)
 {
-    return !settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW);
+    return !settings->integers.high &&
+           (!settings->kind || kind_can(settings->kind, PERHAPS_CAN_GROW));
 }
 
 /* A window need not be a kind that grows, since its generations grow.  If --kind names a kind
@@ -156,6 +160,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
     bool window = request_window(settings);
     bool against = settings->against || settings->against_count;
     bool layers_count = settings->counts && !settings->base && (size.grows || window);
+    const bool integers = settings->integers.high;
     bool untold = !window && settings->kind && kind_can(settings->kind, PERHAPS_CAN_FORGET);
     unsigned needs = (settings->removable ? PERHAPS_CAN_REMOVE : 0U) |
                      (settings->counts ? PERHAPS_CAN_COUNT : 0U) |
@@ -168,11 +173,12 @@ struct perhaps_options request_options(const struct settings *settings, struct s
     return (struct perhaps_options){
         .capacity = size.capacity,
         .fpr = settings->fpr > 0              ? settings->fpr
+               : integers                     ? 0
                : settings->verb->bit == DEDUP ? FPR_DEDUP
                : against                      ? FPR_AGAINST
                                               : FPR,
         .needs = needs,
-        .kind = settings->kind,
+        .kind = integers ? KIND_OF_INTEGERS : settings->kind,
         .base = layers_count ? counts_on : settings->base,
         .chain.factor = (unsigned)settings->factor,
         .elastic.fpr_until = settings->until,
@@ -182,6 +188,7 @@ struct perhaps_options request_options(const struct settings *settings, struct s
                          : settings->window,
         .preference = preference,
         .blocked.together = settings->together,
+        .bitmap = settings->integers,
     };
 }
 
@@ -216,8 +223,9 @@ static int choose_kind_that(unsigned can_build, const struct settings *settings,
     int error = PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
         if ((kind->abilities & PERHAPS_CAN_FORGET) != forget ||
-            (kind->abilities & PERHAPS_CAN_BUILD) != can_build)
-            continue; /* a kind that forgets is only for --window */
+            (kind->abilities & PERHAPS_CAN_BUILD) != can_build ||
+            strcmp(kind->name, KIND_OF_INTEGERS) == 0)
+            continue; /* a kind that forgets is only for --window, one only for --integers */
         options->kind = kind->name;
         int met = perhaps_plan_for(options, plan);
         if (!met && heeds(settings, plan))
@@ -246,6 +254,9 @@ static _Noreturn void fail_plan(const struct settings *settings,
 {
     const char *kind = settings->kind;
     bool unsupported = error == PERHAPS_ERR_UNSUPPORTED;
+    if (unsupported && settings->integers.high)
+        fail("--integers: such a filter cannot count, and it cannot grow: leave out --count, "
+             "--grow, --until and --factor");
     if (kind && request_window(settings) && !kind_can(kind, PERHAPS_CAN_FORGET))
         fail("--kind %s: cannot forget: leave it out, and say with --base what the window is "
              "made of",
@@ -280,11 +291,11 @@ void request_plan(const struct settings *settings, struct size size, const char 
 {
     *options = request_options(settings, size);
     int error =
-        settings->kind ? perhaps_plan_for(options, plan) : choose_kind(settings, options, plan);
+        options->kind ? perhaps_plan_for(options, plan) : choose_kind(settings, options, plan);
     if (error)
         fail_plan(settings, options, name, error);
     if (!heeds(settings, plan))
-        fail("--kind %s: is not made of %s", settings->kind,
+        fail("--kind %s: is not made of %s", options->kind,
              settings->base       ? "other filters: leave out --base"
              : settings->together ? "lines of bits: leave out --together"
                                   : "layers: leave out --factor");

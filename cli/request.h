@@ -2,7 +2,7 @@
  * and the plan of a filter that is to be made, and its hash.
  *
  * It stands between the verbs and perhaps_create(), and is also where the verbs ask what a kind
- * can do, since the command line names no kind but one (see request.c). */
+ * can do, since the command line names no kind but two (see request.c). */
 #ifndef REQUEST_H
 #define REQUEST_H
 
@@ -24,7 +24,8 @@ struct size {
 /* Returns whether --window is given. */
 bool request_window(const struct settings *settings);
 
-/* Returns whether all keys are there at once: --static, or a kind that is built once. */
+/* Returns whether all keys are there at once: --static, or a kind that is built once.  A bit
+ * for each integer is as small as keys come. */
 bool request_is_static(const struct settings *settings);
 
 /* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */

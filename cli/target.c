@@ -539,6 +539,18 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
     return true;
 }
 
+void target_limit_keys(const struct target *target, struct input *input)
+{
+    struct perhaps_stats stats;
+    uint64_t low, high;
+    if (!target->filter)
+        return;
+    perhaps_stats_of(target->filter, &stats);
+    if (strcmp(stats.plan.kind, KIND_OF_INTEGERS) == 0 &&
+        planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))
+        input_expect_integers(input, low, high);
+}
+
 void target_settle(const struct target *target, const struct input *input,
                    const struct block *last, const char *outcome)
 {

@@ -62,6 +62,9 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
 void target_stats(const struct target *target, struct perhaps_stats *stats,
                   struct perhaps_cluster_stats *servers, const char *outcome);
 
+/* Tells the input which keys the filter takes, if these are integers. */
+void target_limit_keys(const struct target *target, struct input *input);
+
 /* Does what input_settle() does, for stages that ask the target or add to it: an error may be
  * due to the servers instead of the input. */
 void target_settle(const struct target *target, const struct input *input,

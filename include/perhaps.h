@@ -42,7 +42,8 @@
  * PERHAPS_MODE_LIVE at once.  All of them then add to the same mapped file, while any number
  * of others have it open read-only (see perhaps_open()).
  *
- * Keys are any bytes, of any length from 0 on. */
+ * Keys are any bytes, of any length from 0 on.  Those of a bitmap, which is exact, are
+ * integers: see PERHAPS_HASH_INTEGER. */
 #ifndef PERHAPS_H
 #define PERHAPS_H
 
@@ -132,14 +133,22 @@ enum perhaps_hash {
     PERHAPS_HASH_CUSTOM,  /* the caller's function */
     PERHAPS_HASH_XXH3_64, /* XXH3 of 64 bits */
     PERHAPS_HASH_NONE_64, /* keys are 8 bytes and are already uniform hashes */
+
+    /* Keys are integers, and none is hashed: of the kind bitmap, which has no other hash and
+     * takes this one for the default, and of no other kind.  A key is decimal text: digits
+     * without leading zeros, before which one '+' may stand, of a number below 2^64.  Any other
+     * text, "007", " 7" or "-7", is no key.  A program that has integers makes struct
+     * perhaps_hashed of them: the first 8 bytes are the integer, little-endian, and the others
+     * zero. */
+    PERHAPS_HASH_INTEGER,
     PERHAPS_HASH_COUNT,
 };
 
 /* With a hash of 64 bits, n keys make n / 2^64 more false positives: keys with equal hashes.
  * That is 5e-8 for 10^12 keys. */
 
-/* "xxh3", "sip", "none", "custom", "xxh3-64" or "none-64"; NULL for a number that is no
- * hash. */
+/* "xxh3", "sip", "none", "custom", "xxh3-64", "none-64" or "integer"; NULL for a number that is
+ * no hash. */
 PERHAPS_API const char *perhaps_hash_name(enum perhaps_hash hash);
 
 /* Returns the only length of keys that the hash takes, in bytes, or 0 if it takes any. */
@@ -219,10 +228,17 @@ struct perhaps_against_options {
     uint64_t others;
 };
 
+/* The integers from low to high, at most 2^48 of them, each of which takes a bit: 1.25 GB for
+ * 10^10.  There is no error, so 'fpr' may be 0, and 'capacity', which may be 0, too, is taken
+ * for all of the range.  If high is not 0 and the options name no kind, the kind is bitmap. */
+struct perhaps_bitmap_options {
+    uint64_t low, high; /* 0 <= low <= high, and 1 <= high */
+};
+
 /* Room at the end of a struct for later members.  Must be zero: anything else is refused. */
 enum { PERHAPS_RESERVED = 8 };
 
-/* Zero is the default in every member but 'capacity' and 'fpr'. */
+/* Zero is the default in every member but 'capacity' and 'fpr'; for a bitmap in these, too. */
 struct perhaps_options {
     /* How many different keys it must hold: 1 to PERHAPS_CAPACITY_MAX.  Kinds that grow: at the
      * beginning; window: all that it remembers. */
@@ -246,6 +262,7 @@ struct perhaps_options {
     struct perhaps_window_options window;
     struct perhaps_ribbon_options ribbon;
     struct perhaps_against_options against;
+    struct perhaps_bitmap_options bitmap;
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
@@ -318,10 +335,12 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
 
 /* Adds a key.  In kinds that can remove, every add stores one copy, which one removal takes
  * away; many copies of few keys crowd their slots, and may be refused before 'capacity' copies
- * are in.  Returns 0; PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY;
- * PERHAPS_ERR_UNSUPPORTED for kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of
- * a length that the hash does not take (perhaps_hash_takes()); PERHAPS_ERR_SECRET.  A failed
- * add changes nothing but the count of failed adds: every key that was in is still found. */
+ * are in.  (A bitmap stores no copies: it holds a key or does not.)  Returns 0;
+ * PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_UNSUPPORTED for
+ * kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
+ * not take (perhaps_hash_takes()), or one that is no integer or outside of the range of a
+ * bitmap; PERHAPS_ERR_SECRET.  A failed add changes nothing but the count of failed adds: every
+ * key that was in is still found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Adds a key unless it is perhaps there already, and tells in *was_present (may be NULL)
@@ -332,6 +351,8 @@ PERHAPS_API int perhaps_add_unless_present(perhaps_filter *filter, const void *k
                                            size_t key_nbytes, bool *was_present);
 
 /* Returns false if the key was certainly not added (or was removed), true if perhaps it was.
+ * False for a key that could not be added: of a length that the hash does not take, no integer,
+ * or outside of the range of a bitmap.
  * Always true for a filter that was opened without its secret. */
 PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
                                   size_t key_nbytes);
@@ -349,7 +370,8 @@ PERHAPS_API int perhaps_lookup(const perhaps_filter *filter, const void *key, si
  * chain finds it in several layers; a counter is saturated) the entry stays, so that no key is
  * lost, and counts as stale (perhaps_stats_of()).  Returns 0; PERHAPS_ERR_NOT_FOUND, having
  * changed nothing but the count of unmatched removals; PERHAPS_ERR_UNSUPPORTED;
- * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_SECRET as in perhaps_add().
+ * PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_SECRET as in perhaps_add(), but
+ * an integer outside of the range of a bitmap is not found.
  *
  * Remove only keys that were added: any other key shares, with the probability fpr, the entry
  * of a key that was, which is then lost.  Where removals cannot be trusted ask for a low fpr:
@@ -426,7 +448,7 @@ static inline struct perhaps_keys perhaps_keys_packed(const void *packed, size_t
     return keys;
 }
 
-/* Keys that perhaps_hash_many() has hashed. */
+/* Keys that perhaps_hash_many() has hashed; or integers for a bitmap. */
 static inline struct perhaps_keys perhaps_keys_hashed(const struct perhaps_hashed *hashed,
                                                       size_t count)
 {
@@ -449,7 +471,7 @@ static inline struct perhaps_keys perhaps_keys_slice(const struct perhaps_keys *
 
 /* Hashes keys as the filter does: so that other threads can hash what one thread adds, or that
  * one hash serves for several filters.  Returns 0; PERHAPS_ERR_SECRET; or PERHAPS_ERR_ARGUMENT
- * for a length that the hash does not take, having hashed nothing. */
+ * for a key that the hash does not take, having hashed nothing. */
 PERHAPS_API int perhaps_hash_many(const perhaps_filter *filter, const struct perhaps_keys *keys,
                                   struct perhaps_hashed *hashed);
 

@@ -28,7 +28,8 @@ struct perhaps_description {
 };
 
 /* Plans a layout and makes it.  The kind is always 'blocked' and 'together' is always set,
- * whatever the options say; a key has one line where one line reaches the fpr.  The call
+ * whatever the options say, but a bitmap, for which it would be no substitute, is refused with
+ * PERHAPS_ERR_UNSUPPORTED; a key has one line where one line reaches the fpr.  The call
  * ignores PERHAPS_CAN_GROW in the needs: to grow, the caller makes one layout for each layer
  * (perhaps_layer_options()).  Returns 0 and sets *layout, to be released with
  * perhaps_layout_free(); or sets it to NULL and returns an error of perhaps_create(). */

@@ -14,7 +14,8 @@ const char *perhaps_strerror(int error)
         return "no error";
     case PERHAPS_ERR_ARGUMENT:
         return "a value is out of range (0 < fpr < 1, capacity at least 1, a known kind, "
-               "keys of 16 bytes under the hash 'none', of 8 under 'none-64')";
+               "keys of 16 bytes under the hash 'none', of 8 under 'none-64', integers of its "
+               "range in a bitmap)";
     case PERHAPS_ERR_UNSUPPORTED:
         return "this kind of filter cannot do that: plan one that can";
     case PERHAPS_ERR_MEMORY:

@@ -459,6 +459,74 @@ test_plan() {
     works plan --grow --static
 }
 
+# A bit for each integer of a range makes no error.
+test_integers() {
+    local low=13000000000 range
+    seq $low 3 13000030000 >in
+    seq $low 13000030000 >all
+    works build --integers $low-19999999999 -o big in
+    shows "^low +13,000,000,000\$" info big
+    check "info: the range" tells "^kind +bitmap\$" "^high +19,999,999,999\$" "^body bytes +875,000,000 " \
+        "^hash +integer\$" "^keys +10,001\$" "^fpr asked +0\$" "^fpr now +0\$"
+    rm big
+    works build --integers $low-13000030000 -o f in
+    matches in query f all
+    shows "^low +0\$" plan --integers 0-9
+    shows '"high":"18446744073709551615"' plan --json --integers 18446744073709551600-18446744073709551615
+    works remove f in
+    writes '' query f all
+    works add f in
+    matches in query f all
+    writes $'perhaps\t13000000003\nno\t13000000004\nno\t5\nno\tabc\nno\t\nperhaps\t+13000000003\n' \
+        query --label f < <(printf '%s\n' 13000000003 13000000004 5 abc '' +13000000003)
+    works verify f
+
+    # what is no key is named, and changes nothing
+    printf '13000000001\n12\n' >bad
+    keeps f refuses "bad:2: 12: not in the range $low-13000030000 of the filter; f is unchanged" add --rewrite f bad
+    printf '13000000001\n+99999999999999999999\n' >bad
+    keeps f refuses "bad:2: +99999999999999999999: not in the range" add --rewrite f bad
+    printf '007\n' >bad
+    keeps f refuses "bad:1: not an integer" add f bad
+    keeps f refuses "bad:1: not an integer" remove f bad
+    refuses "bad:1: not an integer" dedup --integers 0-9 bad
+    refuses "g was not made" build --static --integers 0-9 -o g bad
+    reports "1 was not in it" remove f --key 12
+
+    # other verbs
+    writes $'3\n1\n' dedup -q --integers 0-9 < <(printf '3\n3\n+1\n1\n' | tr -d +)
+    writes $'1\n2\n' dedup -q --integers 0-9 --state s < <(printf '1\n2\n1\n')
+    writes $'3\n' dedup -q --state s < <(printf '1\n3\n')
+    reports "ignored: --integers" dedup --integers 0-8 --state s < <(:)
+    works create --integers 1-100 c
+    works add c --key 5
+    cp c d
+    works add d --key 6
+    works merge -o e c d
+    shows "^keys +2\$" info e
+    writes $'7\n' query -c f < <(seq $low 13000000020)
+
+    # plans
+    shows "^why +exact: " plan --integers 0-10G
+    shows "^notes +no false positives; for 5,000,000,000 keys it takes 1.40 bits" \
+        plan --integers 13000000000-19999999999 -n 5G
+    check "plan: nothing takes less" not tells "^notes +without --integers" "^notes +a sorted"
+    shows "^notes +without --integers, at a rate of 1 %, .*ribbon with --static" plan --integers 0-10G -n 1000
+    check "plan: a list takes less" tells "^notes +a sorted list .* 8.00 kB\$"
+    refuses "give --integers LOW-HIGH" plan --kind bitmap -n 10
+    refuses "give --integers LOW-HIGH" dedup --hash integer -n 10 in
+    refuses "leave out --kind" plan --kind blocked --integers 1-9
+    refuses "leave out -n" plan -n 10 --integers 1-9
+    refuses "leave out --window" plan --window 24h --integers 1-9
+    refuses "are not hashed" build --hash sip --key-file k --integers 1-9 -o g in
+    refuses "cannot grow" plan --grow --integers 1-9
+    refuses "cannot count" plan --count --integers 1-9
+    refuses "leave out --base" plan --base blocked --integers 1-9
+    for range in 9-1 0-0 5 5- -5 a-b 1-2-3 0-18446744073709551615 0-300T; do
+        refuses "not a range" plan --integers=$range
+    done
+}
+
 test_info() {
     seq 50000 >in
     run build --factor 2 -n 1000 -o f in

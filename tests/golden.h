@@ -6,15 +6,22 @@
 #define GOLDEN_H
 
 #include <stdio.h>
+#include <string.h>
 
 #include "perhaps_build.h"
 
 enum { GOLDEN_KEYS = 100, GOLDEN_KEY_NBYTES = 20 };
 
-/* Writes a key such as "golden key 00000042" and a zero behind it. */
-static inline void golden_key(unsigned number, char key[GOLDEN_KEY_NBYTES])
+/* The first of the integers that are keys of a bitmap. */
+#define GOLDEN_LOW UINT64_C(1000000000000000000)
+
+/* Writes a key such as "golden key 00000042", or for a bitmap an integer of as many digits, and
+ * a zero behind it. */
+static inline void golden_key(const struct perhaps_options *options, unsigned number,
+                              char key[GOLDEN_KEY_NBYTES])
 {
-    snprintf(key, GOLDEN_KEY_NBYTES, "golden key %08u", number % 100000000);
+    const char *format = options->bitmap.high ? "10000000000%08u" : "golden key %08u";
+    snprintf(key, GOLDEN_KEY_NBYTES, format, number % 100000000);
 }
 
 /* Returns how many keys such a filter has. */
@@ -26,16 +33,16 @@ static inline unsigned golden_count(const struct perhaps_options *options)
 /* Adds a hundred keys one by one, three units of time apart, and then removes a key that is not
  * there: kinds with removals count that, so this counter in the file is not 0.  Returns 0 or
  * the error of an add. */
-static inline int golden_fill(perhaps_filter *f)
+static inline int golden_fill(const struct perhaps_options *options, perhaps_filter *f)
 {
     char key[GOLDEN_KEY_NBYTES];
     int error = 0;
     for (unsigned i = 0; i < GOLDEN_KEYS && !error; i++) {
-        golden_key(i, key);
+        golden_key(options, i, key);
         perhaps_advance(f, 3 * i);
         error = perhaps_add(f, key, GOLDEN_KEY_NBYTES - 1);
     }
-    golden_key(GOLDEN_KEYS, key);
+    golden_key(options, GOLDEN_KEYS, key);
     if (!error && !perhaps_contains(f, key, GOLDEN_KEY_NBYTES - 1))
         perhaps_remove(f, key, GOLDEN_KEY_NBYTES - 1);
     return error;
@@ -49,7 +56,7 @@ static inline int golden_build(const struct perhaps_options *options, perhaps_fi
     int error = perhaps_builder_create(options, NULL, &builder);
     for (unsigned i = 0; i < golden_count(options) && !error; i++) {
         struct perhaps_keys keys = perhaps_keys_packed(key, GOLDEN_KEY_NBYTES - 1, 1);
-        golden_key(i, key);
+        golden_key(options, i, key);
         error = perhaps_builder_add_many(builder, &keys);
     }
     if (!error)
@@ -64,7 +71,7 @@ static inline int golden_filter(const struct perhaps_options *options, perhaps_f
     if (options->needs & PERHAPS_CAN_BUILD)
         return golden_build(options, f);
     int error = perhaps_create(options, f);
-    return error ? error : golden_fill(*f);
+    return error ? error : golden_fill(options, *f);
 }
 
 /* Sets the options and the name of the golden file of this index: one for each kind, then a
@@ -91,6 +98,10 @@ static inline bool golden_options(size_t index, struct perhaps_options *options,
         *name = "ribbon-of-layers";
         options->capacity = 60 * GOLDEN_KEYS;
         options->needs = PERHAPS_CAN_BUILD;
+    } else if (kind && !strcmp(kind->name, "bitmap")) {
+        options->fpr = 0;
+        options->bitmap.low = GOLDEN_LOW;
+        options->bitmap.high = GOLDEN_LOW + 2 * GOLDEN_KEYS - 1;
     } else if (kind && kind->abilities & PERHAPS_CAN_BUILD) {
         options->capacity = GOLDEN_KEYS;
         options->needs = PERHAPS_CAN_BUILD;

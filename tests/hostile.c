@@ -136,6 +136,22 @@ static void merge_some(perhaps_filter *f, const perhaps_filter *other)
     perhaps_free(before);
 }
 
+/* Adds integers of the range of a bitmap, and aborts unless they are there until they are
+ * removed again. */
+static void exercise_integers(perhaps_filter *f, uint64_t seed)
+{
+    const uint64_t low = f->geometry.field[0], range = f->geometry.field[1] - low + 1;
+    struct perhaps_hashed hashed[KEYS] = { 0 };
+    struct perhaps_keys keys = perhaps_keys_hashed(hashed, KEYS);
+    size_t removed;
+    for (uint64_t i = 0; i < KEYS; i++)
+        put64(hashed[i].bytes, low + XXH3_64bits_withSeed(&i, sizeof i, seed) % range);
+    must(!perhaps_add_many(f, &keys, NULL));
+    must(perhaps_contains_many(f, &keys, NULL) == KEYS);
+    must(!perhaps_remove_many(f, &keys, NULL, &removed) && removed > 0);
+    must(perhaps_contains_many(f, &keys, NULL) == 0);
+}
+
 void exercise(const perhaps_filter *filter, uint64_t seed)
 {
     uint8_t bytes[KEYS * KEY_NBYTES];
@@ -156,6 +172,8 @@ void exercise(const perhaps_filter *filter, uint64_t seed)
     merge_some(f, filter);
     must(!perhaps_clear(f));
     add_some(f, &keys);
+    if (f->kind->exact)
+        exercise_integers(f, seed);
     inspect(f);
     perhaps_free(f);
 }

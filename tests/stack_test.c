@@ -205,8 +205,9 @@ TEST(test_every_kind)
 {
     const double rates[] = { 1e-2, 1e-6 };
     struct job job = { .keys = make_keys(TEXT_KEYS, 1, 0, KEYS), .path = temp_path("deep") };
-    for (size_t i = 0; (job.kind = kind_to_test(i)); i++)
+    EACH_KIND(kind, every_kind)
         for (unsigned way = 0; way < 4; way++) {
+            job.kind = kind;
             job.options = options_for(job.kind, KEYS / 2, rates[way / 2], 7);
             job.options.shared = way % 2 && takes_threads(job.kind);
             expect_shallow(&job);

@@ -225,11 +225,16 @@ const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
     size_t i = 0;
     while (kind && kind_to_test(i++) != kind)
         ;
-    while ((next = kind_to_test(i++)) && !which(next))
+    while ((next = kind_to_test(i++)) && (!takes_any_key(next) || !which(next)))
         ;
     if (next)
         scene("%s", next->name);
     return next;
+}
+
+bool takes_any_key(const struct perhaps_kind *kind)
+{
+    return !kind_by_name(kind->name)->exact;
 }
 
 bool every_kind(const struct perhaps_kind *kind)
@@ -289,7 +294,7 @@ bool has_parts(const struct perhaps_kind *kind)
 
 bool gets_full(const struct perhaps_kind *kind)
 {
-    return !grows(kind) && !forgets(kind) && !is_built(kind);
+    return !grows(kind) && !forgets(kind) && !is_built(kind) && takes_any_key(kind);
 }
 
 /* Every kind can be built at once, since the caller only promises not to add later. */

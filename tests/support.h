@@ -168,8 +168,11 @@ struct perhaps_keys some_keys(const struct perhaps_keys *keys, size_t first, siz
  * recognises it and asks for several lines together, so every test tries this layout, too. */
 const struct perhaps_kind *kind_to_test(size_t index);
 
-/* Returns the next kind behind this one, or behind NULL the first, with which(kind); NULL if
- * there is none.  Sets the scene to its name. */
+/* Returns whether keys may be any bytes: not those of a bitmap, which has a test of its own. */
+bool takes_any_key(const struct perhaps_kind *kind);
+
+/* Returns the next kind behind this one, or behind NULL the first, that takes any key and with
+ * which(kind); NULL if there is none.  Sets the scene to its name. */
 const struct perhaps_kind *next_kind(const struct perhaps_kind *kind,
                                      bool (*which)(const struct perhaps_kind *kind));
 

@@ -59,6 +59,7 @@ static hash_function *const functions[PERHAPS_HASH_COUNT] = {
     [PERHAPS_HASH_XXH3] = hash_xxh3,       [PERHAPS_HASH_SIP] = hash_sip,
     [PERHAPS_HASH_NONE] = hash_none,       [PERHAPS_HASH_CUSTOM] = hash_custom,
     [PERHAPS_HASH_XXH3_64] = hash_xxh3_64, [PERHAPS_HASH_NONE_64] = hash_none_64,
+    [PERHAPS_HASH_INTEGER] = hash_decimal,
 };
 
 /* The only length that a hash takes; 0: any. */
@@ -160,6 +161,9 @@ void hasher_run(const struct hasher *hasher, const struct perhaps_keys *keys, si
     case PERHAPS_HASH_NONE_64:
         run(hasher, keys, first, n, out, hash_none_64);
         break;
+    case PERHAPS_HASH_INTEGER:
+        run(hasher, keys, first, n, out, hash_decimal);
+        break;
     default:
         run(hasher, keys, first, n, out, hash_custom);
     }
@@ -173,13 +177,32 @@ bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
     if (!hasher->ready || (only && key_nbytes != only))
         return false;
     *out = hash(hasher, key, key_nbytes);
-    return true;
+    return hasher->id != PERHAPS_HASH_INTEGER || !out->mark;
+}
+
+/* Returns how many keys there are before the first one that is no integer. */
+static size_t count_integers(const struct perhaps_keys *keys)
+{
+    size_t n = 0;
+    uint64_t value;
+    if (keys->each)
+        while (n < keys->count &&
+               decimal_read(keys->each[n].bytes, keys->each[n].nbytes, &value))
+            n++;
+    else
+        while (n < keys->count &&
+               decimal_read(keys_packed_at(keys, n), keys->key_nbytes, &value))
+            n++;
+    return n;
 }
 
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys)
 {
     size_t only = perhaps_hash_takes(hasher->id), n = 0;
-    if (!only || (!keys->each && keys->hashed))
+    bool hashed = !keys->each && keys->hashed;
+    if (hasher->id == PERHAPS_HASH_INTEGER && !hashed)
+        return count_integers(keys);
+    if (!only || hashed)
         return keys->count;
     if (!keys->each)
         return keys->key_nbytes == only ? keys->count : 0;
@@ -276,6 +299,7 @@ size_t perhaps_hash_takes(enum perhaps_hash hash)
 const char *perhaps_hash_name(enum perhaps_hash hash)
 {
     static const char *const names[PERHAPS_HASH_COUNT] = { "xxh3",   "sip",     "none",
-                                                           "custom", "xxh3-64", "none-64" };
+                                                           "custom", "xxh3-64", "none-64",
+                                                           "integer" };
     return (unsigned)hash < PERHAPS_HASH_COUNT ? names[hash] : NULL;
 }

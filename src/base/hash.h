@@ -5,6 +5,7 @@
 #define HASH_H
 
 #include "cpu.h"
+#include "decimal.h"
 #include "keyhash.h"
 #include "xxh3.h"
 #include <perhaps.h>
@@ -45,7 +46,8 @@ static inline const uint8_t *keys_packed_at(const struct perhaps_keys *keys, siz
     return keys->key_nbytes ? packed + index * keys->key_nbytes : packed;
 }
 
-/* Returns how many keys there are before the first one with a length that this hash refuses. */
+/* Returns how many keys there are before the first one that this hash refuses: for its length,
+ * or because it is no integer. */
 size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *keys);
 
 /* Hashes keys first .. first+n-1, which hasher_accepts() has counted. */
@@ -57,7 +59,7 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
                    struct perhaps_hashed *hashed);
 
 /* Hashes one key.  Returns false if the secret or function is missing, or if the hash does not
- * take the length. */
+ * take the key. */
 bool hasher_one(const struct hasher *hasher, const void *key, size_t key_nbytes,
                 struct keyhash *out);
 
@@ -101,6 +103,18 @@ static ALWAYS_INLINE struct keyhash hash_none_64(const struct hasher *hasher, co
     (void)hasher;
     (void)nbytes;
     return keyhash_from_64(load64(key));
+}
+
+/* The hash of an integer is the integer itself.  Of anything else it is one with a mark, which
+ * no integer has. */
+static ALWAYS_INLINE struct keyhash hash_decimal(const struct hasher *hasher, const void *key,
+                                                 size_t nbytes)
+{
+    uint64_t value = 0;
+    (void)hasher;
+    if (decimal_read(key, nbytes, &value))
+        return (struct keyhash){ .place = value };
+    return (struct keyhash){ .mark = 1 };
 }
 
 /* Hashes n keys of 8 bytes each, one after the other in memory. */

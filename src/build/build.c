@@ -60,7 +60,9 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
     if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) &&
         plan_64_suffices(b->kind, &likely))
         hashing.hash = PERHAPS_HASH_XXH3_64;
-    int error = hasher_create(&b->hasher, &hashing);
+    int error = plan_hash(b->kind, g, &hashing);
+    if (!error)
+        error = hasher_create(&b->hasher, &hashing);
     if (error)
         return error;
     if (folder) {
@@ -87,10 +89,10 @@ int perhaps_builder_create(const struct perhaps_options *options,
     if (how && !is_unused(how->reserved))
         return PERHAPS_ERR_ARGUMENT;
     all.needs |= PERHAPS_CAN_BUILD;
-    if (!all.capacity)
+    if (!all.capacity && !plan_is_exact(&all))
         all.capacity = 1;
     int error = plan_choose(&all, &kind, &g, why);
-    if (!error && !kind->builds && !options->capacity)
+    if (!error && !kind->builds && !kind->exact && !options->capacity)
         error = PERHAPS_ERR_ARGUMENT;
     perhaps_builder *b = error ? NULL : allocate(&allocator, sizeof *b);
     if (!b)

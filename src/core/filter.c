@@ -21,9 +21,8 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     int error = plan_choose(options, &kind, &g, why);
     if (!error && kind->builds)
         error = PERHAPS_ERR_UNSUPPORTED; /* by a builder */
-    if (!error && hashing.hash == PERHAPS_HASH_XXH3 && !hashing.seed &&
-        plan_64_suffices(kind, &g))
-        hashing.hash = PERHAPS_HASH_XXH3_64;
+    if (!error)
+        error = plan_hash(kind, &g, &hashing);
     if (!error)
         error = hasher_create(&hasher, &hashing);
     if (error)
@@ -109,9 +108,16 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
     return n;
 }
 
+/* Returns how many keys there are before the first one that has no hash.  Of an exact kind
+ * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
+static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);
+}
+
 /* ---- Add ------------------------------------------------------------------------------- */
 
-/* Adds keys up to the first that fails, or that has a length which the hash refuses. */
+/* Adds keys up to the first that fails, or that the hash refuses. */
 static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unless_present,
                     bool *was_present, size_t *done)
 {
@@ -123,7 +129,7 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     int error = filter_may_add(f);
     if (error)
         return error;
-    size_t count = hasher_accepts(&f->hasher, keys);
+    size_t count = count_hashable(f, keys);
     struct batch b = f->writers && f->kind->sorts_shared
                          ? batch_begin_sorted(f, keys, count, ring)
                          : batch_begin(f, keys, count, ring);
@@ -153,7 +159,7 @@ int perhaps_add_unless_present_many(perhaps_filter *filter, const struct perhaps
 /* ---- Ask ------------------------------------------------------------------------------- */
 
 /* Asks for each key alone, where a batch cannot hash the keys: the secret is missing, or the
- * hash refuses the length of a key. */
+ * hash refuses a key. */
 static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_keys *keys,
                                   bool *present)
 {
@@ -174,7 +180,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     bool scratch[BATCH_STEP];
     struct keyhash ring[BATCH_RING];
     size_t found = 0;
-    if (!f->hasher.ready || hasher_accepts(&f->hasher, keys) < keys->count)
+    if (!f->hasher.ready || count_hashable(f, keys) < keys->count)
         return contains_one_by_one(f, keys, present);
     struct batch b = batch_begin(f, keys, keys->count, ring);
     while (b.done < b.count) {

@@ -18,6 +18,7 @@ static const struct filter_kind *const kinds[] = {
     &kind_window,   /* forgets */
     &kind_ribbon,   /* built once: the fewest bits */
     &kind_against,  /* built once: exact where the other side is known */
+    &kind_bitmap,   /* integers of a range: no error */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

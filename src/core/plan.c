@@ -16,13 +16,13 @@ static bool meets(const struct filter_kind *kind, unsigned needs)
     return !(needs & ~promise & ~kind->about.abilities) && (needs & promise || !kind->builds);
 }
 
-/* Returns the first kind from *index on that meets the needs, and sets *index to the kind after
- * it; returns NULL if there is none. */
-static const struct filter_kind *next_that_meets(unsigned needs, size_t *index)
+/* Returns the first kind from *index on that meets the needs and is exact or not, and sets
+ * *index to the kind after it; returns NULL if there is none. */
+static const struct filter_kind *next_that_meets(unsigned needs, bool exact, size_t *index)
 {
     const struct filter_kind *kind;
     while ((kind = kind_by_index((*index)++)))
-        if (meets(kind, needs))
+        if (kind->exact == exact && meets(kind, needs))
             return kind;
     return NULL;
 }
@@ -30,7 +30,7 @@ static const struct filter_kind *next_that_meets(unsigned needs, size_t *index)
 static const struct filter_kind *first_that_meets(unsigned needs)
 {
     size_t index = 0;
-    return next_that_meets(needs, &index);
+    return next_that_meets(needs, false, &index);
 }
 
 /* Sets *base to the kind of a composite's parts: the one that the options name, or the first
@@ -63,7 +63,7 @@ static int plan_any_of(const struct perhaps_options *options, unsigned needs, bo
                        const struct filter_kind **kind, struct geometry *g, char *why)
 {
     int error = PERHAPS_ERR_UNSUPPORTED;
-    for (size_t index = 0; (*kind = next_that_meets(needs, &index));) {
+    for (size_t index = 0; (*kind = next_that_meets(needs, plan_is_exact(options), &index));) {
         if (((*kind)->builds != NULL) != built)
             continue;
         error = plan_kind(options, *kind, g, why);
@@ -83,6 +83,19 @@ static int plan_any(const struct perhaps_options *options, unsigned needs,
                : error;
 }
 
+bool plan_is_exact(const struct perhaps_options *options)
+{
+    const struct filter_kind *named = options->kind ? kind_by_name(options->kind) : NULL;
+    return options->kind ? named && named->exact : options->bitmap.high > 0;
+}
+
+static bool is_in_range(const struct perhaps_options *options)
+{
+    bool exact = plan_is_exact(options);
+    return sizing_in_range(exact && !options->capacity ? 1 : options->capacity,
+                           exact && options->fpr == 0 ? PERHAPS_FPR_MIN : options->fpr);
+}
+
 /* A kind that the options name must meet the needs itself, except those that a composite leaves
  * to its base: plan_base() checks these. */
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
@@ -91,7 +104,7 @@ int plan_choose(const struct perhaps_options *options, const struct filter_kind 
     const unsigned known = PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT | PERHAPS_CAN_GROW |
                            PERHAPS_CAN_BUILD | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE |
                            PERHAPS_CAN_FORGET | PERHAPS_CAN_THREADS;
-    if (!sizing_in_range(options->capacity, options->fpr) || (options->needs & ~known) ||
+    if (!is_in_range(options) || (options->needs & ~known) ||
         (unsigned)options->preference > PERHAPS_PREFER_COMPACT || !is_unused(options->reserved))
         return PERHAPS_ERR_ARGUMENT;
     unsigned needs = options->needs | (options->shared ? PERHAPS_CAN_THREADS : 0U);
@@ -111,6 +124,16 @@ bool plan_64_suffices(const struct filter_kind *kind, const struct geometry *g)
     bool grows = kind->grows || kind->composite;
     double n = fmax((double)g->capacity, grows ? unknown : 0);
     return n / 0x1p64 <= share * g->fpr;
+}
+
+int plan_hash(const struct filter_kind *kind, const struct geometry *g,
+              struct perhaps_hashing *hashing)
+{
+    if (kind->exact && hashing->hash == PERHAPS_HASH_XXH3)
+        hashing->hash = PERHAPS_HASH_INTEGER;
+    else if (hashing->hash == PERHAPS_HASH_XXH3 && !hashing->seed && plan_64_suffices(kind, g))
+        hashing->hash = PERHAPS_HASH_XXH3_64;
+    return kind->exact == (hashing->hash == PERHAPS_HASH_INTEGER) ? 0 : PERHAPS_ERR_ARGUMENT;
 }
 
 int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)
@@ -143,6 +166,8 @@ bool perhaps_plan_cheaper(const struct perhaps_options *options, struct perhaps_
     struct perhaps_plan tried;
     if (perhaps_plan_for(options, plan))
         return false;
+    if (plan_is_exact(options))
+        return false; /* its size does not depend on the rate */
     double less = 0.99 * plan->bits_per_key;
     for (int percent = 95; percent >= 10; percent -= 5) {
         stricter.fpr = short_fpr(options->fpr * percent / 100);

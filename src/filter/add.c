@@ -139,7 +139,8 @@ int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct 
     int error = filter_add_hashed(f, keys, ahead, n, unless_present, answer, done);
     if (error) {
         answer[*done] = false;
-        counter_add(f, &f->counters->failed_adds, 1);
+        if (error != PERHAPS_ERR_ARGUMENT) /* such a key is refused, as one that has no hash */
+            counter_add(f, &f->counters->failed_adds, 1);
     }
     return error;
 }

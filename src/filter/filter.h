@@ -322,6 +322,11 @@ struct filter_kind {
     /* Returns the size of f->writers, which is zeroed.  NULL: writers need nothing. */
     size_t (*writers_nbytes)(const struct geometry *g);
 
+    /* Whether each key is an integer with a bit of its own: the hash is PERHAPS_HASH_INTEGER,
+     * and the fpr may be 0.  contains() is also asked about hashes that are no integer (they
+     * have a mark), and add() ends before them with PERHAPS_ERR_ARGUMENT. */
+    bool exact;
+
     /* Whether add() sorts the keys of a shared filter, and so takes BATCH_MOST at once. */
     bool sorts_shared;
 
@@ -346,6 +351,9 @@ enum { WHY_NBYTES = sizeof((struct perhaps_plan *)0)->why };
 /* Checks and completes g by set_geometry() of the kind, and also refuses a filter that could
  * not take a single key.  Returns 0 or PERHAPS_ERR_LIMIT. */
 int geometry_check(const struct filter_kind *kind, struct geometry *g);
+
+/* Returns whether a filter of this kind may have this capacity and fpr. */
+bool geometry_in_range(const struct filter_kind *kind, uint64_t capacity, double fpr);
 
 /* Plans a filter of this kind for g->capacity, g->fpr and, if it is a composite, g->base.
  * Returns 0 or an error of plan() or set_geometry(). */

@@ -1,6 +1,13 @@
 /* geometry.c - plans, checks and describes the numbers that give a body its meaning. */
 #include "filter.h"
 
+#include "../base/sizing.h"
+
+bool geometry_in_range(const struct filter_kind *kind, uint64_t capacity, double fpr)
+{
+    return sizing_in_range(capacity, kind->exact && fpr == 0 ? PERHAPS_FPR_MIN : fpr);
+}
+
 int geometry_check(const struct filter_kind *kind, struct geometry *g)
 {
     int error = kind->set_geometry(g);

@@ -63,7 +63,7 @@ struct loops {
     int (*add_integer)(const struct body *b, uint64_t key, struct counters *counters);
 
     /* Adds a key while other threads may add, too.  The caller has counted it: takes it off the
-     * count if it was there before.  Returns 0. */
+     * count if it was not stored.  Returns what perhaps_add() returns. */
     int (*add_one_shared)(const struct body *b, struct keyhash key, struct counters *counters);
 };
 

@@ -48,8 +48,8 @@ static bool contains_hash(const perhaps_filter *f, const struct keyhash *hash, b
     return filter_contains_hashed(f, hash, hash, 1, answer) != 0;
 }
 
-/* Answers for a key that could not be hashed.  Without the secret: perhaps.  A key of a length
- * that the hash refuses was never added. */
+/* Answers for a key that could not be hashed.  Without the secret: perhaps.  A key that the
+ * hash refuses, for its length or because it is no integer, was never added. */
 static bool contains_unhashed(int error)
 {
     return error == PERHAPS_ERR_SECRET;
@@ -183,6 +183,7 @@ CALLS(strings_64, hash_xxh3_64, true, any)
 CALLS(short_strings_64, hash_xxh3_short_64, nbytes <= 16, strings_64)
 CALLS(hashes, hash_none, nbytes == PERHAPS_HASH_NBYTES, any)
 CALLS(hashes_64, hash_none_64, nbytes == sizeof(uint64_t), any)
+CALLS(decimals, hash_decimal, true, any)
 
 /* Integers under xxh3-64, the usual case: the loops hash them. */
 
@@ -225,6 +226,7 @@ static const struct calls short_calls[PERHAPS_HASH_COUNT][2] = {
     [PERHAPS_HASH_XXH3_64] = CALLS_ROW(integers_64),
     [PERHAPS_HASH_NONE] = CALLS_ROW(hashes),
     [PERHAPS_HASH_NONE_64] = CALLS_ROW(hashes_64),
+    [PERHAPS_HASH_INTEGER] = CALLS_ROW(decimals),
 };
 
 void filter_bind(perhaps_filter *f)

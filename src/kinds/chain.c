@@ -133,7 +133,8 @@ static int grow(perhaps_filter *f, const perhaps_filter *full)
 /* Checks whether a chain can have layers of this kind. */
 static bool may_be_base(const struct filter_kind *kind)
 {
-    return kind && kind->add && !kind->composite && !(kind->about.abilities & PERHAPS_CAN_GROW);
+    return kind && kind->add && !kind->exact && !kind->composite &&
+           !(kind->about.abilities & PERHAPS_CAN_GROW);
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)

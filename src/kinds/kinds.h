@@ -5,6 +5,7 @@
 #include "../filter/filter.h"
 
 extern const struct filter_kind kind_against;
+extern const struct filter_kind kind_bitmap;
 extern const struct filter_kind kind_blocked;
 extern const struct filter_kind kind_bloom;
 extern const struct filter_kind kind_chain;

@@ -51,7 +51,7 @@ static struct clock *clock_of(const perhaps_filter *f)
 /* Checks whether a window can have generations of this kind. */
 static bool may_be_base(const struct filter_kind *kind)
 {
-    return kind && kind->add && kind != &kind_window;
+    return kind && kind->add && !kind->exact && kind != &kind_window;
 }
 
 static uint64_t divide_up(uint64_t n, uint64_t by)

@@ -51,6 +51,8 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     struct hasher hasher;
     char why[WHY_NBYTES];
     *layout = NULL;
+    if (plan_is_exact(options))
+        return PERHAPS_ERR_UNSUPPORTED;
     blocked.kind = "blocked";
     blocked.base = NULL;
     blocked.needs &= ~(unsigned)PERHAPS_CAN_GROW;
@@ -58,6 +60,8 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
     int error = plan_choose(&blocked, &kind, &g, why);
     if (!error && !has_layout(kind, &g))
         error = PERHAPS_ERR_UNSUPPORTED;
+    if (!error && options->hashing.hash == PERHAPS_HASH_INTEGER)
+        error = PERHAPS_ERR_ARGUMENT;
     if (!error)
         error = hasher_create(&hasher, &options->hashing);
     return error ? error : make(kind, &g, &hasher, options->allocator, layout);
@@ -95,6 +99,8 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     struct hasher hasher;
     *layout = NULL;
     int error = check_description(d, &kind, &g);
+    if (!error && d->hash == PERHAPS_HASH_INTEGER)
+        error = PERHAPS_ERR_ARGUMENT; /* of a kind without layouts only */
     if (!error)
         error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
                                hashing ? hashing : &nothing, !hashing);

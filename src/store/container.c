@@ -285,6 +285,9 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
         !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
                   bytes + h->nbytes))
         return PERHAPS_ERR_VERSION; /* the checksum is right: a later version wrote this */
+    if (h->hash_id < PERHAPS_HASH_COUNT &&
+        (h->hash_id == PERHAPS_HASH_INTEGER) != first.kind->exact)
+        return PERHAPS_ERR_DAMAGED;
     if (h->live && !(h->sections == 1 && first.kind->about.abilities & PERHAPS_CAN_SHARE))
         return PERHAPS_ERR_DAMAGED;
     if (h->file_nbytes != file_nbytes && file_nbytes != NBYTES_UNKNOWN)
@@ -335,7 +338,7 @@ static int check_geometry(struct sections *all, uint32_t number)
 {
     struct section *s = &all->section[number];
     struct geometry derived = s->geometry;
-    if (!sizing_in_range(derived.capacity, derived.fpr))
+    if (!geometry_in_range(s->kind, derived.capacity, derived.fpr))
         return PERHAPS_ERR_DAMAGED;
     for (unsigned i = kind_field_count(s->kind); i < PERHAPS_FIELDS_MAX; i++)
         if (derived.field[i])
