@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,6 +137,48 @@ TEST(test_the_same_file)
         scoped_bytes file = read_file(path.text);
         expect_same_bytes(&file, &wanted);
     }
+}
+
+enum { GIVERS = 4 };
+
+struct giver {
+    perhaps_builder *builder;
+    struct perhaps_keys keys;
+};
+
+static void *give_all(void *context)
+{
+    const struct giver *giver = context;
+    for (size_t at = 0; at < giver->keys.count; at += 100) {
+        struct perhaps_keys some = some_keys(&giver->keys, at, 100);
+        if (perhaps_builder_add_many(giver->builder, &some))
+            return context;
+    }
+    return NULL;
+}
+
+/* Several threads give keys at once; each makes runs of its own. */
+TEST(test_several_threads_give)
+{
+    struct perhaps_options options = ribbon(0.001);
+    const struct perhaps_build_options how = { .memory_nbytes = 1 << 20, .threads = GIVERS };
+    const size_t each = 200000;
+    scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, GIVERS * each);
+    scoped_filter *wanted = built_filter(&options, &keys);
+    scoped_builder *builder = begin(&options, &how);
+    struct giver giver[GIVERS];
+    pthread_t thread[GIVERS];
+    for (unsigned i = 0; i < GIVERS; i++) {
+        giver[i] = (struct giver){ builder, some_keys(&keys, i * each, each) };
+        expect(!pthread_create(&thread[i], NULL, give_all, &giver[i]));
+    }
+    for (unsigned i = 0; i < GIVERS; i++) {
+        void *failed;
+        expect(!pthread_join(thread[i], &failed) && !failed);
+    }
+    expect(perhaps_builder_keys(builder) == keys.count);
+    scoped_filter *f = finish(builder);
+    expect(perhaps_equal(f, wanted));
 }
 
 static bool stop_at_once(void *context)

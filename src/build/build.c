@@ -236,7 +236,7 @@ static int count(perhaps_builder *b, struct counting *counting)
                                  .deliver = count_parts };
     for (unsigned i = 0; i < nhands; i++)
         hands[i] = &taken[i];
-    int error = crew_run(&tasks, hands, nhands);
+    int error = tasks_run(&tasks, hands, nhands);
     for (unsigned i = 0; i < nhands; i++)
         taken_release(&taken[i], &b->allocator);
     return error;

@@ -42,7 +42,7 @@ unsigned ribbon_region_bits(uint64_t slots)
 {
     const uint64_t least = 1 << 19;
     unsigned bits = 0;
-    while (slots >> (bits + 1) >= least && slots % (RIBBON_STRIPE << (bits + 1)) == 0)
+    while (slots >> (bits + 1) >= least && slots % ((uint64_t)RIBBON_STRIPE << (bits + 1)) == 0)
         bits++;
     return bits;
 }
@@ -228,7 +228,7 @@ static int build_layer(struct layer *layer)
         error = hand && hand_begin(hand, layer, allocator) ? 0 : PERHAPS_ERR_MEMORY;
     }
     if (!error)
-        error = crew_run(&tasks, hands, nhands);
+        error = tasks_run(&tasks, hands, nhands);
     while (nhands--)
         hand_end(hands[nhands], layer, allocator);
     return error;

@@ -149,7 +149,8 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
     first[0] = 0;
 }
 
-/* Enters a run, under the lock.  Decides whether it goes to the file, and where. */
+/* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it goes
+ * to the file, and where; then its records stay the caller's. */
 static int enter(struct pile *p, struct run *run, bool *spills)
 {
     if (p->nruns == p->runs_room) {
@@ -172,6 +173,10 @@ static int enter(struct pile *p, struct run *run, bool *spills)
     } else {
         p->kept_nbytes += run->nbytes;
     }
+    p->runs[p->nruns] = *run;
+    if (*spills)
+        p->runs[p->nruns].records = NULL;
+    p->nruns++;
     return 0;
 }
 
@@ -213,12 +218,23 @@ static void release_spares(struct pile *p)
         release(&p->options.allocator, p->spare[--p->nspare], full_room(p) * record_nbytes(p));
 }
 
+/* Notes an error, with its errno.  The lock is not taken. */
+static int note_later(struct pile *p, int error)
+{
+    int reason = errno;
+    pthread_mutex_lock(&p->lock);
+    errno = reason;
+    error = note(p, error);
+    pthread_mutex_unlock(&p->lock);
+    return error;
+}
+
 /* Makes a run of a stage with n records, and gives the stage back.  The lock is not taken. */
 static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
 {
     const struct perhaps_allocator *allocator = &p->options.allocator;
     struct run run = { .nbytes = n * record_nbytes(p) };
-    bool spills;
+    bool spills = false, entered = false;
     run.records = take_room(p, n);
     run.first = allocate(allocator, INDEX_NBYTES);
     int error = run.records && run.first ? 0 : PERHAPS_ERR_MEMORY;
@@ -227,28 +243,19 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
         partition(p, stage, n, &run);
     }
     give_room(p, stage, room);
-    pthread_mutex_lock(&p->lock);
-    if (!error)
+    if (!error) {
+        pthread_mutex_lock(&p->lock);
         error = enter(p, &run, &spills);
-    pthread_mutex_unlock(&p->lock);
-    if (!error && spills) {
+        pthread_mutex_unlock(&p->lock);
+        entered = !error;
+    }
+    if (entered && spills)
         error = spill(p, &run);
-        int reason = errno;
+    error = note_later(p, error);
+    if (!entered || spills)
         give_room(p, run.records, n);
-        run.records = NULL;
-        errno = reason;
-    }
-    int reason = errno;
-    pthread_mutex_lock(&p->lock);
-    if (!error)
-        p->runs[p->nruns++] = run;
-    errno = reason;
-    error = note(p, error);
-    pthread_mutex_unlock(&p->lock);
-    if (error) {
-        release(allocator, run.records, run.nbytes);
+    if (!entered)
         release(allocator, run.first, INDEX_NBYTES);
-    }
     return error;
 }
 

@@ -110,7 +110,7 @@ void records_sort(uint64_t *records, uint64_t *scratch, uint64_t n, unsigned wor
 uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valued,
                         bool *clash);
 
-/* ---- crew.c ---------------------------------------------------------------------------- */
+/* ---- tasks.c ---------------------------------------------------------------------------- */
 
 /* Tasks 0 .. ntasks-1, done by several threads, each of which has a hand: memory of its own. */
 struct tasks {
@@ -127,6 +127,6 @@ struct tasks {
 
 /* Does all tasks with one thread for each hand, of which the caller is one.  Returns 0, or the
  * first error of a task, with its errno: then some tasks have not been done. */
-int crew_run(const struct tasks *tasks, void *const *hands, unsigned nhands);
+int tasks_run(const struct tasks *tasks, void *const *hands, unsigned nhands);
 
 #endif

@@ -1,4 +1,4 @@
-/* crew.c - several threads that do tasks, and deliver them in order.
+/* tasks.c - several threads that do tasks, and deliver them in order.
  *
  * A thread takes the next task, works on it, waits for its turn and delivers the result.  So
  * there are never more results than threads, and no more memory is in use than their hands. */
@@ -63,7 +63,7 @@ static void *work(void *argument)
 }
 
 /* Where no thread can be started the caller does all the work. */
-int crew_run(const struct tasks *tasks, void *const *hands, unsigned nhands)
+int tasks_run(const struct tasks *tasks, void *const *hands, unsigned nhands)
 {
     struct crew crew = { .tasks = tasks };
     struct member members[THREADS_MOST];
