@@ -17,6 +17,7 @@ static const struct filter_kind *const kinds[] = {
     &kind_counting, /* counts more than 8 copies */
     &kind_window,   /* forgets */
     &kind_ribbon,   /* built once: the fewest bits */
+    &kind_fuse,     /* built once: three loads a key */
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };

@@ -221,7 +221,7 @@ struct building {
 };
 
 /* Operations of kinds that are built from all keys at once, and then take no more: 'add' is
- * NULL.  None may be NULL. */
+ * NULL.  None may be NULL but look_up. */
 struct builds {
     /* Writes the whole body.  May change fields of the geometry of which the size of the body
      * does not depend.  Returns 0; PERHAPS_ERR_FULL if the keys, which somebody chose, need a
@@ -231,7 +231,8 @@ struct builds {
     /* Enlarges a planned geometry for such keys.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*enlarge)(struct geometry *g);
 
-    /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there. */
+    /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there.  NULL:
+     * this kind stores no values, and plan() returns PERHAPS_ERR_UNSUPPORTED for them. */
     void (*look_up)(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                     uint32_t *value, bool *answer);
 };
