@@ -24,12 +24,12 @@
 
 #include "kinds.h"
 
-static const char *const field_names[] = { "slot_bits", "shard_bits", "segment_bits", "segments",
-                                           NULL };
+static const char *const field_names[] = { "slot_bits", "shard_bits", "segment_bits",
+                                           "segments", NULL };
 
-/* A shard is planned for more keys than half of this.  With fewer the two segments at its ends,
- * which have fewer keys, would cost more than a hundredth. */
-#define SHARD_KEYS_MOST 13e6
+/* A shard has at most so many keys, and where there are several more than half of it.  With fewer
+ * the two segments at its ends, which have fewer keys, would cost more than a hundredth. */
+#define SHARD_KEYS_MOST 14e6
 
 /* So many keys a slot can be set aside in a shard without ends and of segments without end
  * (Walzer: Peeling Close to the Orientability Threshold, SODA 2021). */
@@ -49,7 +49,7 @@ static double predict(const struct geometry *g, double keys)
 
 /* Chooses the segments for the keys of a shard.  Sizes of segments and sets are those of Graf and
  * Lemire, up to a million keys.  For more keys they leave more room than is needed: the keys of
- * a segment must not exceed LOAD_MOST by chance, and this is two deviations of their number. */
+ * a segment must not exceed LOAD_MOST by chance, and this is 1.9 deviations of their number. */
 static void plan_shards(struct geometry *g, unsigned shard_bits)
 {
     double keys = fmax(ldexp((double)g->capacity, -(int)shard_bits), 2);
@@ -59,7 +59,7 @@ static void plan_shards(struct geometry *g, unsigned shard_bits)
     bits = fmin(fmax(bits, FUSE_SEGMENT_BITS_LEAST), FUSE_SEGMENT_BITS_MOST);
     double slots = exp2(bits), factor = 0.875 + 0.25 * log(1e6) / log(keys);
     double usual = ceil(keys * fmax(factor, 1.125) / slots) - 2;
-    double dense = ceil(keys / (slots * LOAD_MOST * (1 - 2 / sqrt(slots))));
+    double dense = ceil(keys / (slots * LOAD_MOST * (1 - 1.9 / sqrt(slots))));
     g->field[SHARD_BITS] = shard_bits;
     g->field[SEGMENT_BITS] = (uint64_t)bits;
     g->field[SEGMENTS] = (uint64_t)fmax(fmin(usual, dense), 1);
@@ -110,20 +110,20 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
     const uint64_t *field = f->geometry.field;
     double keys = (double)f->counters->keys;
     (void)most_nbytes;
-    return (struct fill){ .load = fmin(ldexp(keys / (double)shard_slots(field),
-                                             -(int)field[SHARD_BITS]),
-                                       1),
-                          .fpr = predict(&f->geometry, keys) };
+    return (struct fill){
+        .load = fmin(ldexp(keys / (double)shard_slots(field), -(int)field[SHARD_BITS]), 1),
+        .fpr = predict(&f->geometry, keys)
+    };
 }
 
 static void bind(perhaps_filter *f)
 {
     uint64_t *field = f->body.field;
-    field[SHARD_SHIFT] = 63 - field[SHARD_BITS];
-    field[SEGMENT_SLOTS] = UINT64_C(1) << field[SEGMENT_BITS];
+    field[SHARDS] = UINT64_C(1) << field[SHARD_BITS];
+    field[SEGMENT_MASK] = (UINT64_C(1) << field[SEGMENT_BITS]) - 1;
     field[FIRST_SLOTS] = field[SEGMENTS] << field[SEGMENT_BITS];
-    field[SHARD_SLOTS] = shard_slots(field);
-    field[SALTS_AT] = (field[SHARD_SLOTS] << field[SHARD_BITS]) / 8 * field[SLOT_BITS];
+    field[SHARD_NBYTES] = shard_slots(field) / 8 * field[SLOT_BITS];
+    field[SALTS_AT] = field[SHARD_NBYTES] << field[SHARD_BITS];
     f->loops = fuse_loops(f->cpu, (unsigned)field[SLOT_BITS]);
 }
 
@@ -131,14 +131,15 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->body.field, bits = field[SLOT_BITS];
     const uint8_t *bytes = f->body.bytes;
-    uint64_t shard = fuse_shard(key.place, (unsigned)field[SHARD_SHIFT]);
+    uint64_t shard = scale64(key.place, field[SHARDS]);
     const uint8_t *salt = bytes + field[SALTS_AT] + shard;
+    const uint8_t *slots = bytes + shard * field[SHARD_NBYTES];
     struct fuse_spot spot =
-        fuse_spot(fuse_mix(key, *salt), field[FIRST_SLOTS], field[SEGMENT_SLOTS]);
+        fuse_spot(fuse_mix(key.place, *salt), field[FIRST_SLOTS], field[SEGMENT_MASK]);
     reads_add(r, salt, 1);
-    for (int i = 0; i < 3; i++)
-        reads_add(r, bytes + (shard * field[SHARD_SLOTS] + spot.slot[i]) * bits / 8,
-                  (bits + 7) / 8);
+    reads_add(r, slots + spot.first * bits / 8, (bits + 7) / 8);
+    reads_add(r, slots + spot.second * bits / 8, (bits + 7) / 8);
+    reads_add(r, slots + spot.third * bits / 8, (bits + 7) / 8);
 }
 
 /* Shards that cannot be solved have more keys than others, as keys have that somebody chose: half

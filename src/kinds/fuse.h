@@ -10,11 +10,11 @@ enum { SLOT_BITS, SHARD_BITS, SEGMENT_BITS, SEGMENTS };
 
 /* What is derived, for the loops alone. */
 enum {
-    SHARD_SHIFT = PERHAPS_FIELDS_MAX - 5, /* 63 - SHARD_BITS */
-    SEGMENT_SLOTS,
-    FIRST_SLOTS, /* in which the first slot of a key can lie: those of SEGMENTS segments */
-    SHARD_SLOTS, /* of a shard: two segments more */
-    SALTS_AT,    /* where in the body the salts begin */
+    SHARDS = PERHAPS_FIELDS_MAX - 5,
+    SEGMENT_MASK, /* the slots of a segment, less 1 */
+    FIRST_SLOTS,  /* in which the first slot of a key can lie: those of SEGMENTS segments */
+    SHARD_NBYTES,
+    SALTS_AT, /* where in the body the salts begin */
 };
 
 enum {
@@ -23,22 +23,17 @@ enum {
     FUSE_SALTS = 64,
 };
 
-/* Returns the number of the shard that a key belongs to. */
-static ALWAYS_INLINE uint64_t fuse_shard(uint64_t place, unsigned shard_shift)
-{
-    return place >> 1 >> shard_shift;
-}
-
 /* Returns the 64 bits that stand for a key in its shard.  The salt rotates the place: two keys
- * that get the same slots under one salt most likely do not under another. */
-static ALWAYS_INLINE uint64_t fuse_mix(struct keyhash key, unsigned salt)
+ * that get the same slots under one salt most likely do not under another.  The mark is not
+ * needed, since what a place of 64 bits adds to the rate is counted for each hash. */
+static ALWAYS_INLINE uint64_t fuse_mix(uint64_t place, unsigned salt)
 {
-    return (key.place >> (salt & 63) | key.place << (-salt & 63)) + key.mark;
+    return place >> (salt & 63) | place << (-salt & 63);
 }
 
 /* The three slots of a key, in the shard, and in its lowest bits what they add up to. */
 struct fuse_spot {
-    uint64_t slot[3];
+    uint64_t first, second, third;
     uint32_t fingerprint;
 };
 
@@ -46,14 +41,18 @@ struct fuse_spot {
  * decides about the first slot; the lower half is the fingerprint; the upper word decides where
  * in their segments the others lie. */
 static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t first_slots,
-                                                uint64_t segment_slots)
+                                                uint64_t segment_mask)
 {
     unsigned __int128 product = (unsigned __int128)mixed * ODD_GOLDEN;
     uint64_t low = (uint64_t)product, high = (uint64_t)(product >> 64);
-    uint64_t first = scale64(low, first_slots), mask = segment_slots - 1;
-    uint64_t second = (first + segment_slots) ^ (high & mask);
-    uint64_t third = (first + 2 * segment_slots) ^ (high >> FUSE_SEGMENT_BITS_MOST & mask);
-    return (struct fuse_spot){ .slot = { first, second, third }, .fingerprint = (uint32_t)low };
+    uint64_t first = scale64(low, first_slots), second = first + segment_mask + 1;
+    uint64_t third = second + segment_mask + 1;
+    return (struct fuse_spot){
+        .first = first,
+        .second = second ^ (high & segment_mask),
+        .third = third ^ (high >> FUSE_SEGMENT_BITS_MOST & segment_mask),
+        .fingerprint = (uint32_t)low,
+    };
 }
 
 /* Returns the slot of this number.  Two slots of 12 bits share three bytes. */
@@ -73,9 +72,8 @@ static ALWAYS_INLINE uint32_t fuse_load(const uint8_t *slots, uint64_t number, u
 static ALWAYS_INLINE uint32_t fuse_sum(const uint8_t *slots, const struct fuse_spot *spot,
                                        unsigned bits)
 {
-    uint32_t sum = spot->fingerprint;
-    for (int i = 0; i < 3; i++)
-        sum ^= fuse_load(slots, spot->slot[i], bits);
+    uint32_t sum = fuse_load(slots, spot->first, bits) ^ fuse_load(slots, spot->second, bits) ^
+                   fuse_load(slots, spot->third, bits) ^ spot->fingerprint;
     return sum & (uint32_t)((UINT64_C(1) << bits) - 1);
 }
 

@@ -31,7 +31,7 @@ struct fuse {
     struct building *b;
     unsigned slot_bits;
     uint64_t shards;
-    uint64_t shard_slots, first_slots, segment_slots;
+    uint64_t shard_slots, first_slots, segment_mask;
     unsigned parts_each; /* how many parts of the pile a shard has */
     uint64_t largest;    /* how many records it has at most, with repeated ones */
     uint8_t *salts;
@@ -110,7 +110,7 @@ static void hand_end(const void *context, void *argument,
 
 static ALWAYS_INLINE struct fuse_spot spot_of(const struct fuse *fuse, uint64_t key)
 {
-    return fuse_spot(key, fuse->first_slots, fuse->segment_slots);
+    return fuse_spot(key, fuse->first_slots, fuse->segment_mask);
 }
 
 /* Mixes the records to keys, and sorts these into groups. */
@@ -119,8 +119,7 @@ static void group_keys(const struct fuse *fuse, struct hand *hand)
     const unsigned words = fuse->b->pile->options.words;
     uint64_t *mixed = hand->taken.records, next[GROUPS + 1] = { 0 };
     for (uint64_t i = 0; i < hand->taken.n; i++) {
-        struct keyhash key = built_key(mixed + i * words, fuse->b->mark_factor);
-        mixed[i] = fuse_mix(key, hand->salt);
+        mixed[i] = fuse_mix(mixed[i * words], hand->salt);
         next[scale64(mixed[i] * ODD_GOLDEN, GROUPS) + 1]++;
     }
     for (unsigned group = 0; group < GROUPS; group++)
@@ -133,8 +132,9 @@ static void group_keys(const struct fuse *fuse, struct hand *hand)
  * would stand in each other's way.  Returns how many stay. */
 static uint64_t drop_equal(struct hand *hand)
 {
+    bool clash; /* there are no values */
     records_sort(hand->keys, hand->taken.records, hand->taken.n, 1, 63);
-    return records_unique(hand->keys, hand->taken.n, 1, false, NULL);
+    return records_unique(hand->keys, hand->taken.n, 1, false, &clash);
 }
 
 /* Enters n keys into their slots.  Returns whether no slot has too many. */
@@ -147,12 +147,24 @@ static bool enter_keys(const struct fuse *fuse, const struct hand *hand, uint64_
     for (uint64_t i = 0; i < n; i++) {
         uint64_t key = hand->keys[i];
         const struct fuse_spot spot = spot_of(fuse, key);
-        for (int k = 0; k < 3; k++) {
-            sums[spot.slot[k]] ^= key;
-            any |= ++degree[spot.slot[k]];
-        }
+        sums[spot.first] ^= key;
+        sums[spot.second] ^= key;
+        sums[spot.third] ^= key;
+        any |= ++degree[spot.first];
+        any |= ++degree[spot.second];
+        any |= ++degree[spot.third];
     }
     return any <= DEGREE_MOST;
+}
+
+/* Takes a key out of a slot.  Returns whether that leaves the slot to a single key; then it waits
+ * in 'order'. */
+static ALWAYS_INLINE bool leave(const struct hand *hand, uint64_t slot, uint64_t key,
+                                uint32_t *order)
+{
+    hand->taken.records[slot] ^= key;
+    *order = (uint32_t)slot;
+    return --hand->degree[slot] == 1;
 }
 
 /* Sets keys aside that have a slot alone.  Writes the slots to the beginning of 'order'; behind
@@ -176,12 +188,9 @@ static uint64_t set_keys_aside(const struct fuse *fuse, const struct hand *hand)
             uint64_t key = sums[slot];
             const struct fuse_spot spot = spot_of(fuse, key);
             order[done++] = slot;
-            for (int k = 0; k < 3; k++) {
-                uint64_t other = spot.slot[k];
-                sums[other] ^= key;
-                order[tail] = (uint32_t)other;
-                tail += --degree[other] == 1;
-            }
+            tail += leave(hand, spot.first, key, order + tail);
+            tail += leave(hand, spot.second, key, order + tail);
+            tail += leave(hand, spot.third, key, order + tail);
             sums[slot] = key;
         }
     }
@@ -192,8 +201,8 @@ static uint64_t set_keys_aside(const struct fuse *fuse, const struct hand *hand)
 
 /* Gives each slot that was left to a key, the last one first, what its key lacks.  Slots are 0
  * before. */
-static ALWAYS_INLINE void fill_slots(const struct fuse *fuse, const struct hand *hand, uint64_t n,
-                                     unsigned bits)
+static ALWAYS_INLINE void fill_slots(const struct fuse *fuse, const struct hand *hand,
+                                     uint64_t n, unsigned bits)
 {
     const uint64_t *sums = hand->taken.records;
     const uint32_t *order = (const void *)hand->keys;
@@ -274,21 +283,21 @@ int fuse_build(struct building *b)
                          .slot_bits = (unsigned)field[SLOT_BITS],
                          .shards = UINT64_C(1) << field[SHARD_BITS],
                          .parts_each = PILE_PARTS >> field[SHARD_BITS],
-                         .segment_slots = UINT64_C(1) << field[SEGMENT_BITS],
+                         .segment_mask = (UINT64_C(1) << field[SEGMENT_BITS]) - 1,
                          .first_slots = field[SEGMENTS] << field[SEGMENT_BITS],
                          .shard_slots = (field[SEGMENTS] + 2) << field[SEGMENT_BITS] };
     uint64_t salts_nbytes = b->g->body_nbytes - fuse.shards * slots_nbytes(&fuse);
     fuse.largest = pile_largest(b->pile, fuse.parts_each);
-    const struct tasks tasks = { .ntasks = fuse.shards,
-                                 .context = &fuse,
-                                 .work = solve_shard,
-                                 .deliver = deliver_shard };
+    const struct tasks tasks = {
+        .ntasks = fuse.shards, .context = &fuse, .work = solve_shard, .deliver = deliver_shard
+    };
     const struct built_hands hands = { .hand_nbytes = sizeof(struct hand),
                                        .solve_nbytes = hand_nbytes(&fuse),
                                        .begin = hand_begin,
                                        .end = hand_end };
     fuse.salts = allocate(allocator, salts_nbytes);
-    int error = fuse.salts ? built_run(&tasks, &hands, b->pile, b->threads) : PERHAPS_ERR_MEMORY;
+    int error =
+        fuse.salts ? built_run(&tasks, &hands, b->pile, b->threads) : PERHAPS_ERR_MEMORY;
     if (!error)
         error = b->write(b->context, fuse.salts, salts_nbytes);
     release(allocator, fuse.salts, salts_nbytes);

@@ -2,51 +2,53 @@
  * it.  The text is the same for all, but some multiply and shift in fewer instructions. */
 #ifndef FUSE_LOOPS_NAMES
 #define FUSE_LOOPS_NAMES
-#define key_spot          FOR_CPU(key_spot)
-#define contains_all      FOR_CPU(contains_all)
-#define contains_key      FOR_CPU(contains_key)
-#define fuse_prefetch_8   FOR_CPU(fuse_prefetch_8)
-#define fuse_prefetch_12  FOR_CPU(fuse_prefetch_12)
-#define fuse_prefetch_16  FOR_CPU(fuse_prefetch_16)
-#define fuse_prefetch_32  FOR_CPU(fuse_prefetch_32)
-#define fuse_contains_8   FOR_CPU(fuse_contains_8)
-#define fuse_contains_12  FOR_CPU(fuse_contains_12)
-#define fuse_contains_16  FOR_CPU(fuse_contains_16)
-#define fuse_contains_32  FOR_CPU(fuse_contains_32)
-#define fuse_one_8        FOR_CPU(fuse_one_8)
-#define fuse_one_12       FOR_CPU(fuse_one_12)
-#define fuse_one_16       FOR_CPU(fuse_one_16)
-#define fuse_one_32       FOR_CPU(fuse_one_32)
-#define fuse_integer_8    FOR_CPU(fuse_integer_8)
-#define fuse_integer_12   FOR_CPU(fuse_integer_12)
-#define fuse_integer_16   FOR_CPU(fuse_integer_16)
-#define fuse_integer_32   FOR_CPU(fuse_integer_32)
-#define fuse_loops_at     FOR_CPU(fuse_loops_at)
-#define prefetch_spot     FOR_CPU(prefetch_spot)
+#define key_spot         FOR_CPU(key_spot)
+#define contains_all     FOR_CPU(contains_all)
+#define contains_key     FOR_CPU(contains_key)
+#define fuse_prefetch_8  FOR_CPU(fuse_prefetch_8)
+#define fuse_prefetch_12 FOR_CPU(fuse_prefetch_12)
+#define fuse_prefetch_16 FOR_CPU(fuse_prefetch_16)
+#define fuse_prefetch_32 FOR_CPU(fuse_prefetch_32)
+#define fuse_contains_8  FOR_CPU(fuse_contains_8)
+#define fuse_contains_12 FOR_CPU(fuse_contains_12)
+#define fuse_contains_16 FOR_CPU(fuse_contains_16)
+#define fuse_contains_32 FOR_CPU(fuse_contains_32)
+#define fuse_one_8       FOR_CPU(fuse_one_8)
+#define fuse_one_12      FOR_CPU(fuse_one_12)
+#define fuse_one_16      FOR_CPU(fuse_one_16)
+#define fuse_one_32      FOR_CPU(fuse_one_32)
+#define fuse_integer_8   FOR_CPU(fuse_integer_8)
+#define fuse_integer_12  FOR_CPU(fuse_integer_12)
+#define fuse_integer_16  FOR_CPU(fuse_integer_16)
+#define fuse_integer_32  FOR_CPU(fuse_integer_32)
+#define fuse_loops_at    FOR_CPU(fuse_loops_at)
+#define prefetch_spot    FOR_CPU(prefetch_spot)
 #endif
 
-/* Returns the slots of a key, as numbers in the body. */
-static ALWAYS_INLINE struct fuse_spot key_spot(const struct body *b, struct keyhash key)
+/* Returns the slots of a key in its shard, and sets *slots to those of the shard. */
+static ALWAYS_INLINE struct fuse_spot key_spot(const struct body *b, struct keyhash key,
+                                               const uint8_t **slots)
 {
-    uint64_t shard = fuse_shard(key.place, (unsigned)b->field[SHARD_SHIFT]);
-    uint64_t mixed = fuse_mix(key, b->bytes[b->field[SALTS_AT] + shard]);
-    struct fuse_spot spot = fuse_spot(mixed, b->field[FIRST_SLOTS], b->field[SEGMENT_SLOTS]);
-    for (int i = 0; i < 3; i++)
-        spot.slot[i] += shard * b->field[SHARD_SLOTS];
-    return spot;
+    uint64_t shard = scale64(key.place, b->field[SHARDS]);
+    uint64_t mixed = fuse_mix(key.place, b->bytes[b->field[SALTS_AT] + shard]);
+    *slots = b->bytes + shard * b->field[SHARD_NBYTES];
+    return fuse_spot(mixed, b->field[FIRST_SLOTS], b->field[SEGMENT_MASK]);
 }
 
 static ALWAYS_INLINE void prefetch_spot(const struct body *b, struct keyhash key, unsigned bits)
 {
-    const struct fuse_spot spot = key_spot(b, key);
-    for (int i = 0; i < 3; i++)
-        PREFETCH(b->bytes + spot.slot[i] * bits / 8);
+    const uint8_t *slots;
+    const struct fuse_spot spot = key_spot(b, key, &slots);
+    PREFETCH(slots + spot.first * bits / 8);
+    PREFETCH(slots + spot.second * bits / 8);
+    PREFETCH(slots + spot.third * bits / 8);
 }
 
 static ALWAYS_INLINE bool contains_key(const struct body *b, struct keyhash key, unsigned bits)
 {
-    const struct fuse_spot spot = key_spot(b, key);
-    return !fuse_sum(b->bytes, &spot, bits);
+    const uint8_t *slots;
+    const struct fuse_spot spot = key_spot(b, key, &slots);
+    return !fuse_sum(slots, &spot, bits);
 }
 
 static ALWAYS_INLINE size_t contains_all(const struct body *b, const struct keyhash *keys,
