@@ -131,8 +131,7 @@ static perhaps_filter *divided(const struct perhaps_keys *keys, double fpr, unsi
     struct written written = { 0 };
     divide(&g, shard_bits);
     expect_success(hasher_create(&hasher, &hashing));
-    expect_success(
-        filter_make(&kind_fuse, &g, &hasher, &allocator, true, false, &written.f));
+    expect_success(filter_make(&kind_fuse, &g, &hasher, &allocator, true, false, &written.f));
     pile_begin(&pile, &(struct pile_options){ .words = 1,
                                               .memory_nbytes = memory_nbytes,
                                               .threads = threads,
@@ -319,7 +318,7 @@ TEST(test_limits)
     options.ribbon.value_bits = 4;
     expect_error(perhaps_plan_for(&options, &plan), PERHAPS_ERR_UNSUPPORTED);
     static const uint64_t wrong[][4] = {
-        { 9, 0, 8, 10 }, { 0, 0, 8, 10 }, { 8, 13, 8, 10 }, { 8, 0, 2, 10 },
+        { 9, 0, 8, 10 }, { 0, 0, 8, 10 }, { 8, 13, 8, 10 },        { 8, 0, 2, 10 },
         { 8, 0, 19, 1 }, { 8, 0, 8, 0 },  { 8, 0, 8, UINT64_MAX }, { 8, 0, 18, 1 << 14 },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

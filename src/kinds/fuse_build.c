@@ -23,6 +23,9 @@ enum { GROUPS = 256 };
 /* So many slots are looked at at once for keys that have one of them alone. */
 enum { STRIDE = 512 };
 
+/* Memory is prefetched so many keys before it is used. */
+enum { AHEAD = 16 };
+
 /* More keys than this do not share a slot: about 2.7 do. */
 enum { DEGREE_MOST = 127 };
 
@@ -113,6 +116,16 @@ static ALWAYS_INLINE struct fuse_spot spot_of(const struct fuse *fuse, uint64_t 
     return fuse_spot(key, fuse->first_slots, fuse->segment_mask);
 }
 
+/* Prefetches the sums of a key's slots. */
+static ALWAYS_INLINE void prefetch_sums(const struct fuse *fuse, const uint64_t *sums,
+                                        uint64_t key)
+{
+    const struct fuse_spot spot = spot_of(fuse, key);
+    PREFETCH(&sums[spot.first]);
+    PREFETCH(&sums[spot.second]);
+    PREFETCH(&sums[spot.third]);
+}
+
 /* Mixes the records to keys, and sorts these into groups. */
 static void group_keys(const struct fuse *fuse, struct hand *hand)
 {
@@ -146,6 +159,7 @@ static bool enter_keys(const struct fuse *fuse, const struct hand *hand, uint64_
     memset(degree, 0, fuse->shard_slots);
     for (uint64_t i = 0; i < n; i++) {
         uint64_t key = hand->keys[i];
+        prefetch_sums(fuse, sums, hand->keys[i + AHEAD < n ? i + AHEAD : i]);
         const struct fuse_spot spot = spot_of(fuse, key);
         sums[spot.first] ^= key;
         sums[spot.second] ^= key;
@@ -183,6 +197,8 @@ static uint64_t set_keys_aside(const struct fuse *fuse, const struct hand *hand)
         }
         for (; head < tail; head++) {
             uint32_t slot = order[head];
+            if (head + AHEAD < tail)
+                prefetch_sums(fuse, sums, sums[order[head + AHEAD]]);
             if (degree[slot] != 1)
                 continue;
             uint64_t key = sums[slot];
@@ -209,6 +225,7 @@ static ALWAYS_INLINE void fill_slots(const struct fuse *fuse, const struct hand 
     uint8_t *slots = hand->slots;
     while (n--) {
         uint64_t slot = order[n];
+        PREFETCH(&sums[order[n > 2 * AHEAD ? n - 2 * AHEAD : 0]]);
         const struct fuse_spot spot = spot_of(fuse, sums[slot]);
         uint32_t sum = fuse_sum(slots, &spot, bits);
         uint8_t *at = slots + slot * bits / 8;
