@@ -1,7 +1,7 @@
-/* fuse_test.c - proves what only src/kinds/fuse*.c promise: that a filter of any number of keys is
- * built, also of keys that were chosen to prevent it; that slots of each width keep the rate; that
- * several shards, several threads and little memory change nothing but the time; and that
- * geometries from files are refused or safe. */
+/* fuse_test.c - proves what only src/kinds/fuse*.c promise: that a filter of any number of keys
+ * is built, also of keys that were chosen to prevent it; that slots of each width keep the rate;
+ * that several shards, several threads and little memory change nothing but the time; that
+ * failing memory leaves nothing behind; and that geometries from files are refused or safe. */
 #include "support.h"
 
 #include <math.h>
@@ -175,8 +175,8 @@ TEST(test_shards)
         }
 }
 
-/* The same keys in another order, again and again, in other threads and with little memory, make
- * the same filter. */
+/* The same keys in another order, again and again, in other threads and with little memory,
+ * make the same filter. */
 TEST(test_same_filter)
 {
     enum { KEYS = 300000 };
@@ -276,6 +276,35 @@ TEST(test_crafted)
     for (size_t i = 0; i < KEYS; i++)
         hashes[2 * i] = rng_next(&rng) & UINT64_C(0xffff);
     check_crafted("few places", KEYS, hashes);
+}
+
+/* Fails the first allocation, then the second, and so on until the filter is built. */
+TEST(test_failing_memory)
+{
+    struct ledger ledger = { 0 };
+    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 1000);
+    struct perhaps_options options = fuse_options(keys.count, 0.001);
+    int error = PERHAPS_ERR_MEMORY;
+    options.allocator = &allocator;
+    for (uint64_t number = 1; error; number++) {
+        perhaps_builder *builder;
+        perhaps_filter *f = NULL;
+        scene("allocation %d fails", (int)number);
+        ledger.fail_at = ledger.calls + number;
+        error = perhaps_builder_create(&options, NULL, &builder);
+        if (!error)
+            error = perhaps_builder_add_many(builder, &keys);
+        if (!error)
+            error = perhaps_builder_finish(builder, &f);
+        ledger.fail_at = 0;
+        expect(!error || (error == PERHAPS_ERR_MEMORY && !f));
+        perhaps_builder_free(builder);
+        if (!error)
+            expect_all_found(f, &keys);
+        perhaps_free(f);
+        expect(ledger.live == 0 && ledger.live_nbytes == 0);
+    }
 }
 
 /* A large set whose keys are all in one shard gets fewer shards, and more slots if it must. */

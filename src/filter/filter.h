@@ -232,7 +232,7 @@ struct builds {
     int (*enlarge)(struct geometry *g);
 
     /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there.  NULL:
-     * this kind stores no values, and plan() returns PERHAPS_ERR_UNSUPPORTED for them. */
+     * this kind stores no values. */
     void (*look_up)(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                     uint32_t *value, bool *answer);
 };
@@ -250,8 +250,9 @@ struct filter_kind {
 
     /* Chooses the fields for g->capacity and g->fpr, which are in their ranges, and writes to
      * why[160] one line that explains the choice.  A composite plans for the base g->base, or
-     * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, or PERHAPS_ERR_ARGUMENT
-     * for a bad value in the options of this kind. */
+     * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, PERHAPS_ERR_ARGUMENT
+     * for a bad value in the options of this kind, or PERHAPS_ERR_UNSUPPORTED if it is built
+     * once and stores no values, and the options ask for these. */
     int (*plan)(struct geometry *g, const struct perhaps_options *options, char *why);
 
     /* Checks the fields, which may come from an enemy's file, and derives the rest of g.  It is

@@ -1,27 +1,16 @@
-/* built.h - what the kinds that are built once share: the marks of records, and the threads that
- * solve their equations. */
+/* built.h - the threads of kinds that are built once. */
 #ifndef BUILT_H
 #define BUILT_H
 
-#include "../base/compiler.h"
-#include "../base/keyhash.h"
 #include "../pile/pile.h"
-
-/* Returns the hash that a record stands for.  Its mark is the place times 'mark_factor'; or, if
- * that is 0, it is in the record. */
-static ALWAYS_INLINE struct keyhash built_key(const uint64_t *record, uint64_t mark_factor)
-{
-    return (struct keyhash){ .place = record[0],
-                             .mark = mark_factor ? record[0] * mark_factor : record[1] };
-}
 
 /* What the threads have for themselves while they do tasks. */
 struct built_hands {
     uint64_t hand_nbytes;  /* of the hand, which begins as zeros */
     uint64_t solve_nbytes; /* of all memory that a hand takes, about */
 
-    /* Takes the memory of a hand.  Returns whether there was enough; if not, end() releases what
-     * there is. */
+    /* Takes the memory of a hand.  Returns whether there was enough; if not, end() releases
+     * what there is. */
     bool (*begin)(const void *context, void *hand, const struct perhaps_allocator *allocator);
     void (*end)(const void *context, void *hand, const struct perhaps_allocator *allocator);
 };

@@ -6,11 +6,11 @@
  *
  *           |   x   | x     |     x |       |       |       |
  *
- * The XOR of the three slots of a key is its fingerprint.  The slots are found when all keys are
- * known: a slot that only one key has is left to that key, and what the key must find there
- * follows from its two other slots; so the key is set aside, and the same is done with the rest.
- * The segments let this go through the keys as a wave, from both ends, and so with fewer slots
- * than keys that lie anywhere would need.
+ * The XOR of the three slots of a key is its fingerprint.  The slots are found when all keys
+ * are known: a slot that only one key has is left to that key, and what the key must find there
+ * follows from its two other slots; so the key is set aside, and the same is done with the
+ * rest.  The segments let this go through the keys as a wave, from both ends, and so with fewer
+ * slots than keys that lie anywhere would need.
  *
  * Shards are solved one by one, so that a thread needs memory for few keys only.  A shard whose
  * keys cannot all be set aside tries the next salt.
@@ -47,9 +47,10 @@ static double predict(const struct geometry *g, double keys)
     return rate((double)g->field[SLOT_BITS], keys);
 }
 
-/* Chooses the segments for the keys of a shard.  Sizes of segments and sets are those of Graf and
- * Lemire, up to a million keys.  For more keys they leave more room than is needed: the keys of
- * a segment must not exceed LOAD_MOST by chance, and this is 1.9 deviations of their number. */
+/* Chooses the segments for the keys of a shard.  Sizes of segments and sets are those of Graf
+ * and Lemire, up to a million keys.  For more keys they leave more room than is needed: the keys
+ * of a segment must not exceed LOAD_MOST by chance, and this is 1.9 deviations of their number.
+ * (With 1.6 most shards of eight million keys cannot be solved.) */
 static void plan_shards(struct geometry *g, unsigned shard_bits)
 {
     double keys = fmax(ldexp((double)g->capacity, -(int)shard_bits), 2);
@@ -142,8 +143,8 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     reads_add(r, slots + spot.third * bits / 8, (bits + 7) / 8);
 }
 
-/* Shards that cannot be solved have more keys than others, as keys have that somebody chose: half
- * as many shards even that out.  Then there are more segments. */
+/* Shards that cannot be solved have more keys than others, as keys have that somebody chose:
+ * half as many shards even that out.  Then there are more segments. */
 static int enlarge(struct geometry *g)
 {
     uint64_t *field = g->field;

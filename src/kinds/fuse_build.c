@@ -1,20 +1,20 @@
 /* fuse_build.c - makes the body of a binary fuse filter from a pile of keys.
  *
  * Shard after shard: a thread takes the keys of a shard from the pile, sets them aside one by
- * one, and then, beginning with the last, gives each the value of its slot.  The slots go to the
- * body in the order of the shards, and behind them the salts.
+ * one, and then, beginning with the last, gives each the value of its slot.  The slots go to
+ * the body in the order of the shards, and behind them the salts.
  *
  * A shard is larger than the cache.  So its keys are entered in the order of their first
- * segments, and set aside as they are found by a look at slot after slot: then all memory that is
- * in use lies near these. */
+ * segments, and set aside as they are found by a look at slot after slot: then all memory that
+ * is in use lies near these. */
 #include <string.h>
 
 #include "../base/memory.h"
 #include "built.h"
 #include "fuse.h"
 
-/* A shard of more keys tries fewer salts: each takes long, and a set in which more than the first
- * fails was chosen to do so. */
+/* A shard of more keys tries fewer salts: each takes long, and a set that fails again and again
+ * was chosen to do so. */
 enum { MANY_KEYS = 1 << 20, FEW_SALTS = 8 };
 
 /* The keys are sorted into so many groups, by their first slot. */
@@ -145,7 +145,7 @@ static void group_keys(const struct fuse *fuse, struct hand *hand)
  * would stand in each other's way.  Returns how many stay. */
 static uint64_t drop_equal(struct hand *hand)
 {
-    bool clash; /* there are no values */
+    bool clash = false; /* no use: there are no values */
     records_sort(hand->keys, hand->taken.records, hand->taken.n, 1, 63);
     return records_unique(hand->keys, hand->taken.n, 1, false, &clash);
 }
@@ -171,8 +171,8 @@ static bool enter_keys(const struct fuse *fuse, const struct hand *hand, uint64_
     return any <= DEGREE_MOST;
 }
 
-/* Takes a key out of a slot.  Returns whether that leaves the slot to a single key; then it waits
- * in 'order'. */
+/* Takes a key out of a slot.  Returns whether that leaves the slot to a single key; then it
+ * waits in 'order'. */
 static ALWAYS_INLINE bool leave(const struct hand *hand, uint64_t slot, uint64_t key,
                                 uint32_t *order)
 {
@@ -182,7 +182,7 @@ static ALWAYS_INLINE bool leave(const struct hand *hand, uint64_t slot, uint64_t
 }
 
 /* Sets keys aside that have a slot alone.  Writes the slots to the beginning of 'order'; behind
- * them wait slots that had one key when they were found.  Returns how many keys it was. */
+ * them wait slots that had one key when they were found.  Returns how many keys there were. */
 static uint64_t set_keys_aside(const struct fuse *fuse, const struct hand *hand)
 {
     uint64_t *sums = hand->taken.records;

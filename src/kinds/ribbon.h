@@ -4,7 +4,6 @@
 
 #include "../base/bytes.h"
 #include "../filter/filter.h"
-#include "built.h"
 
 /* The fields.  SLOTS is the first of RIBBON_LAYERS_MOST fields: the slots of each layer, and 0
  * behind the last one.  LAST_SLOTS are those of the layer that bumps no key. */
@@ -100,7 +99,7 @@ struct ribbon_keys {
     const uint64_t *records; /* sorted */
     uint64_t n;
     unsigned words;       /* of a record */
-    uint64_t mark_factor; /* see built_key() */
+    uint64_t mark_factor; /* the mark is the place times this; 0: it is in the record */
     unsigned value_bits;  /* of the value, which then is the last word */
     unsigned fingerprint_bits;
 };
@@ -110,8 +109,8 @@ static ALWAYS_INLINE struct equation ribbon_equation_of(const struct ribbon_keys
                                                         uint64_t i)
 {
     const uint64_t *record = keys->records + i * keys->words;
-    struct keyhash key = built_key(record, keys->mark_factor);
-    struct equation e = ribbon_equation(key.mark, keys->fingerprint_bits);
+    uint64_t mark = keys->mark_factor ? *record * keys->mark_factor : record[1];
+    struct equation e = ribbon_equation(mark, keys->fingerprint_bits);
     if (keys->value_bits)
         e.row |= (uint32_t)record[keys->words - 1] << keys->fingerprint_bits;
     return e;

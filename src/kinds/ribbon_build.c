@@ -8,6 +8,7 @@
 
 #include "../base/memory.h"
 #include "../pile/pile.h"
+#include "built.h"
 #include "ribbon.h"
 
 /* Keys that are bumped go to the next pile so many at a time. */
