@@ -329,11 +329,11 @@ TEST(test_bits)
 {
     const struct perhaps_options options = { .fpr = 0.004 };
     char why[WHY_NBYTES];
-    for (double keys = 8e6; keys < 1e12; keys *= 1.0173) {
-        struct geometry g = { .capacity = (uint64_t)keys, .fpr = 0.004 };
-        scene("%.0f keys", keys);
+    for (uint64_t keys = 8000000; keys >> 40 == 0; keys += keys / 57) {
+        struct geometry g = { .capacity = keys, .fpr = 0.004 };
+        scene("%llu keys", (unsigned long long)keys);
         expect_success(geometry_plan(&kind_fuse, &options, &g, why));
-        expect((double)g.body_nbytes * 8 <= 8.94 * keys);
+        expect((double)g.body_nbytes * 8 <= 8.94 * (double)keys);
     }
 }
 
