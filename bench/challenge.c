@@ -151,6 +151,8 @@ struct way {
 static const struct way ways[] = {
     { "blocked", "any keys, more can be added", { "--kind", "blocked" }, true },
     { "ribbon", "any keys, fixed", { "--static" }, false },
+    { "fuse", "any keys, fixed, asked one by one", { "--static", "--kind", "fuse" }, false },
+    { "bitmap", "these keys, exact", { "--integers", "13000000000-19999999999" }, false },
 };
 
 struct result {
@@ -163,6 +165,7 @@ struct result {
 static void build(const struct challenge *c, const struct way *way, struct result *r)
 {
     char count[32];
+    const bool spills = !strcmp(way->option[0], "--static");
     const char *argv[24] = { c->perhaps, "build", "-q", "-p", c->fpr, "-o", c->file };
     const char *numbers[] = { c->self, "--numbers", count, NULL };
     size_t n = 7;
@@ -173,11 +176,11 @@ static void build(const struct challenge *c, const struct way *way, struct resul
     if (way->planned) {
         argv[n++] = "-n";
         argv[n++] = count;
-    } else {
+    } else if (spills) {
         argv[n++] = "--tmp";
         argv[n++] = c->folder;
     }
-    if (!way->planned && c->memory) {
+    if (spills && c->memory) {
         argv[n++] = "--memory";
         argv[n++] = c->memory;
     }
@@ -244,7 +247,7 @@ static void write_questions(struct challenge *c)
 /* Prints a row.  Returns whether the answers are as promised. */
 static bool report(const struct challenge *c, const struct way *way, const struct result *r)
 {
-    const double half = QUESTIONS / 2, p = strtod(c->fpr, NULL), n = (double)c->n;
+    const double half = 0.5 * QUESTIONS, p = strtod(c->fpr, NULL), n = (double)c->n;
     uint64_t lost = QUESTIONS / 2 - r->found;
     printf("%-8s %8.1f s %7.1f M/s %8.2f GB %8.2f GB %7.3f %6ju %9.4f %% %8.0f ms  %s\n",
            way->name, r->build_s, n / r->build_s / 1e6, (double)r->memory_nbytes / 1e9,

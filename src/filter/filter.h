@@ -222,7 +222,8 @@ struct building {
 };
 
 /* Operations of kinds that are built from all keys at once, and then take no more: 'add' is
- * NULL.  All are NULL for a composite, whose parts the builder makes. */
+ * NULL.  All are NULL for a composite, whose parts the builder makes; else none may be NULL but
+ * has_values and look_up. */
 struct builds {
     /* Writes the whole body.  May change fields of the geometry of which the size of the body
      * does not depend.  Returns 0; PERHAPS_ERR_FULL if the keys, which somebody chose, need a
@@ -232,7 +233,7 @@ struct builds {
     /* Enlarges a planned geometry for such keys.  Returns 0 or PERHAPS_ERR_LIMIT. */
     int (*enlarge)(struct geometry *g);
 
-    /* Returns whether each key of such a filter has a value. */
+    /* Returns whether each key of such a filter has a value.  NULL: none has. */
     bool (*has_values)(const struct geometry *g);
 
     /* Sets value[i] to the value of key i, and answer[i] to whether it is perhaps there. */
@@ -253,8 +254,9 @@ struct filter_kind {
 
     /* Chooses the fields for g->capacity and g->fpr, which are in their ranges, and writes to
      * why[160] one line that explains the choice.  A composite plans for the base g->base, or
-     * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, or PERHAPS_ERR_ARGUMENT
-     * for a bad value in the options of this kind. */
+     * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, PERHAPS_ERR_ARGUMENT
+     * for a bad value in the options of this kind, or PERHAPS_ERR_UNSUPPORTED if it is built
+     * once and stores no values, and the options ask for these. */
     int (*plan)(struct geometry *g, const struct perhaps_options *options, char *why);
 
     /* Checks the fields, which may come from an enemy's file, and derives the rest of g.  It is

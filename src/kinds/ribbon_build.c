@@ -8,6 +8,7 @@
 
 #include "../base/memory.h"
 #include "../pile/pile.h"
+#include "built.h"
 #include "ribbon.h"
 
 /* Keys that are bumped go to the next pile so many at a time. */
@@ -90,9 +91,11 @@ static uint64_t blocks_nbytes(uint64_t slots, uint64_t row_bits)
     return slots / 8 * row_bits;
 }
 
-static bool hand_begin(struct hand *hand, const struct layer *layer,
+static bool hand_begin(const void *context, void *argument,
                        const struct perhaps_allocator *allocator)
 {
+    const struct layer *layer = context;
+    struct hand *hand = argument;
     uint64_t slots = region_slots(layer);
     hand->blocks_nbytes =
         blocks_nbytes(slots * layer->regions_each, layer->b->g->field[ROW_BITS]);
@@ -102,14 +105,15 @@ static bool hand_begin(struct hand *hand, const struct layer *layer,
     return begun && hand->blocks && hand->threshold;
 }
 
-static void hand_end(struct hand *hand, const struct layer *layer,
+static void hand_end(const void *context, void *argument,
                      const struct perhaps_allocator *allocator)
 {
+    const struct layer *layer = context;
+    struct hand *hand = argument;
     taken_release(&hand->taken, allocator);
     matrix_end(&hand->matrix, allocator);
     release(allocator, hand->blocks, hand->blocks_nbytes);
     release(allocator, hand->threshold, task_buckets(layer));
-    release(allocator, hand, sizeof *hand);
 }
 
 /* Returns how many bytes a thread takes to solve a region. */
@@ -210,28 +214,15 @@ static int deliver_regions(void *context, void *argument, uint64_t task)
 /* Solves all regions of a layer, with as many threads as the memory allows. */
 static int build_layer(struct layer *layer)
 {
-    enum { THREADS_MOST = 64 };
-    const struct perhaps_allocator *allocator = &layer->from->options.allocator;
     const struct tasks tasks = { .ntasks = PILE_PARTS / layer->parts_each,
                                  .context = layer,
                                  .work = solve_regions,
                                  .deliver = deliver_regions };
-    void *hands[THREADS_MOST];
-    uint64_t allowed = layer->from->options.memory_nbytes / 2 / (hand_nbytes(layer) + 1);
-    unsigned nhands = 0, wanted = layer->b->threads;
-    wanted = wanted < allowed ? wanted : (unsigned)allowed;
-    wanted = wanted < 1 ? 1 : wanted < THREADS_MOST ? wanted : THREADS_MOST;
-    int error = 0;
-    while (nhands < wanted && nhands < tasks.ntasks && !error) {
-        struct hand *hand = hands[nhands] = allocate(allocator, sizeof *hand);
-        nhands += hand != NULL;
-        error = hand && hand_begin(hand, layer, allocator) ? 0 : PERHAPS_ERR_MEMORY;
-    }
-    if (!error)
-        error = tasks_run(&tasks, hands, nhands);
-    while (nhands--)
-        hand_end(hands[nhands], layer, allocator);
-    return error;
+    const struct built_hands hands = { .hand_nbytes = sizeof(struct hand),
+                                       .solve_nbytes = hand_nbytes(layer),
+                                       .begin = hand_begin,
+                                       .end = hand_end };
+    return built_run(&tasks, &hands, layer->from, layer->b->threads);
 }
 
 /* ---- The last layer ---------------------------------------------------------------------- */
