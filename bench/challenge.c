@@ -1,14 +1,14 @@
-/* perhaps-challenge - the classic question: N phone numbers are on record; which of 100,000 more
- * are?  For each way to answer it, a generator prints the numbers into a pipe, from which
- * `perhaps build` makes a file, and `perhaps query` answers the questions from that file.  Prints
- * a table with a row for each way.  Exits with 1 if a number on record is not found, or if more
- * strangers are than the rate allows.
+/* perhaps-challenge - the classic question: N phone numbers are on record; which of 100,000
+ * more are?  For each way to answer it, a generator prints the numbers into a pipe, from which
+ * `perhaps build` makes a file, and `perhaps query` answers the questions from that file.
+ * Prints a table with a row for each way.  Exits with 1 if a number on record is not found, or
+ * if more strangers are than the rate allows.
  *
  *     perhaps-challenge N [--ways blocked,ribbon] [-p P] [--memory SIZE] [--folder DIR]
  *     perhaps-challenge --numbers N                  prints N numbers
  *
- * The numbers are 11 digits, 13000000000 to 19999999999, in an order that looks random: number i
- * is the i-th of a permutation of them.  So every number is different, and whether one is on
+ * The numbers are 11 digits, 13000000000 to 19999999999, in an order that looks random: number
+ * i is the i-th of a permutation of them.  So every number is different, and whether one is on
  * record is known without storing any. */
 #include <err.h>
 #include <errno.h>

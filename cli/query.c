@@ -71,8 +71,8 @@ static bool label(const struct query *query, struct block *block)
     return block_met(block, ok ? 0 : PERHAPS_ERR_MEMORY);
 }
 
-/* Looks up the values of the keys of a block, and makes the output for --label: each line behind
- * its value or "no". */
+/* Looks up the values of the keys of a block, and makes the output for --label: each line
+ * behind its value or "no". */
 static bool label_values(const struct query *query, struct block *block)
 {
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);

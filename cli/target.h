@@ -88,7 +88,8 @@ struct target *target_reserve_output(const struct settings *settings);
 void target_check_replaced(const struct target *target);
 
 /* Begins a filter that is built once: the builder takes its keys, whose number need not be
- * known; 'others' is about how many --against has, 0 if that is not known.  Else does what target_create() does. */
+ * known; 'others' is about how many --against has, 0 if that is not known.  Else does what
+ * target_create() does. */
 void target_begin(struct target *target, uint64_t others);
 
 /* Makes an empty filter of this size in memory.  Makes a secret, too, if one is asked for and

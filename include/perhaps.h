@@ -357,10 +357,10 @@ PERHAPS_API int perhaps_add_unless_present(perhaps_filter *filter, const void *k
 PERHAPS_API bool perhaps_contains(const perhaps_filter *filter, const void *key,
                                   size_t key_nbytes);
 
-/* Sets *value to the value that was stored with a key (perhaps_builder_add_values()); 'value' may
- * not be NULL.  Returns 0; PERHAPS_ERR_NOT_FOUND for a key that was certainly not given;
- * PERHAPS_ERR_UNSUPPORTED for a filter without values; PERHAPS_ERR_DAMAGED for a filter that was
- * opened with 'check', if the value lies on a damaged page; or PERHAPS_ERR_ARGUMENT or
+/* Sets *value to the value that was stored with a key (perhaps_builder_add_values()); 'value'
+ * may not be NULL.  Returns 0; PERHAPS_ERR_NOT_FOUND for a key that was certainly not given;
+ * PERHAPS_ERR_UNSUPPORTED for a filter without values; PERHAPS_ERR_DAMAGED for a filter that
+ * was opened with 'check', if the value lies on a damaged page; or PERHAPS_ERR_ARGUMENT or
  * PERHAPS_ERR_SECRET as perhaps_add().  Of a key that was given the value is always right; any
  * other key gets a random one with the probability fpr, and otherwise PERHAPS_ERR_NOT_FOUND. */
 PERHAPS_API int perhaps_lookup(const perhaps_filter *filter, const void *key, size_t key_nbytes,
@@ -500,8 +500,8 @@ PERHAPS_API int perhaps_count_many(const perhaps_filter *filter,
                                    const struct perhaps_keys *keys, uint64_t *counts);
 
 /* Sets value[i] and present[i] for key i: present[i] is false where perhaps_lookup() returns
- * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Returns 0; or an error of perhaps_lookup() that
- * one of the keys met, and then sets all to 0 and false. */
+ * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Returns 0; or an error of perhaps_lookup()
+ * that one of the keys met, and then sets all to 0 and false. */
 PERHAPS_API int perhaps_lookup_many(const perhaps_filter *filter,
                                     const struct perhaps_keys *keys, uint32_t *value,
                                     bool *present);

@@ -56,8 +56,8 @@ PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
 /* Gives the builder keys, in as many calls as one likes.  A key that comes again is added once;
  * where 'needs' has PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT every time stores a copy, as
  * perhaps_add() does.  Any number of threads may call it at once if the kind is built once;
- * otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT for a key of a length that the hash does not
- * take, having taken none of these keys, or once the builder is finished.  Other errors are
+ * otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
+ * not take, having taken none of these keys, or once the builder is finished.  Other errors are
  * those of perhaps_add(), PERHAPS_ERR_MEMORY, and PERHAPS_ERR_IO (errno) of the temporary file:
  * keys are missing then, and all later calls return the same error. */
 PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
@@ -65,16 +65,16 @@ PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
 
 /* Gives keys with values: value[i], of 'ribbon.value_bits' bits, belongs to key i.  Keys that
  * perhaps_builder_add_many() adds have the value 0.  Returns what that does; and
- * PERHAPS_ERR_UNSUPPORTED if no value can be stored, or PERHAPS_ERR_ARGUMENT for one that is too
- * large, having taken none of these keys. */
+ * PERHAPS_ERR_UNSUPPORTED if no value can be stored, or PERHAPS_ERR_ARGUMENT for one that is
+ * too large, having taken none of these keys. */
 PERHAPS_API int perhaps_builder_add_values(perhaps_builder *builder,
                                            const struct perhaps_keys *keys,
                                            const uint32_t *value);
 
 /* Gives keys that are not listed, for the kind "against": the filter will say of each of them,
- * unless it is also listed, that it is certainly not there.  All listed keys must have been given
- * before by perhaps_builder_add_many().  The first call builds a part of the filter from these,
- * which takes its time.  Any number of threads may call it at once.  Returns 0;
+ * unless it is also listed, that it is certainly not there.  All listed keys must have been
+ * given before by perhaps_builder_add_many().  The first call builds a part of the filter from
+ * these, which takes its time.  Any number of threads may call it at once.  Returns 0;
  * PERHAPS_ERR_UNSUPPORTED for other kinds; or an error of perhaps_builder_add_many() or
  * perhaps_builder_finish(), after which the builder can only be freed. */
 PERHAPS_API int perhaps_builder_add_others(perhaps_builder *builder,

@@ -1,7 +1,8 @@
 /* fuse_test.c - proves what only src/kinds/fuse*.c promise: that a filter of any number of keys
- * is built, also of keys that were chosen to prevent it; that slots of each width keep the rate;
- * that several shards, several threads and little memory change nothing but the time; that
- * failing memory leaves nothing behind; and that geometries from files are refused or safe. */
+ * is built, also of keys that were chosen to prevent it; that slots of each width keep the
+ * rate; that several shards, several threads and little memory change nothing but the time;
+ * that failing memory leaves nothing behind; and that geometries from files are refused or
+ * safe. */
 #include "support.h"
 
 #include <math.h>

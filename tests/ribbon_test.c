@@ -117,7 +117,8 @@ static void give(perhaps_builder *builder, const struct perhaps_keys *keys, stru
     }
 }
 
-/* Whatever the order of the keys, the number of threads and the memory, the file is the same. */
+/* Whatever the order of the keys, the number of threads and the memory, the file is the same.
+ * */
 TEST(test_the_same_file)
 {
     struct rng rng = rng_for(__func__);

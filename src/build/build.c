@@ -1,8 +1,8 @@
 /* build.c - makes a filter of keys that are all given before the first query.
  *
- * For a kind that is built once the hashes of the keys go to a pile.  At the end it is known how
- * many different keys there are; a filter of exactly that size is planned, and the kind writes
- * its body from the pile, to memory or to a file. */
+ * For a kind that is built once the hashes of the keys go to a pile.  At the end it is known
+ * how many different keys there are; a filter of exactly that size is planned, and the kind
+ * writes its body from the pile, to memory or to a file. */
 #include "builder.h"
 
 #include <string.h>
@@ -199,8 +199,8 @@ uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
 
 /* ---- How many different keys ----------------------------------------------------------- */
 
-/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from number
- * i * 'each' on. */
+/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from
+ * number i * 'each' on. */
 struct counting {
     const struct pile *pile;
     unsigned each, parts;
@@ -242,8 +242,8 @@ static int count(perhaps_builder *b, struct counting *counting)
     return error;
 }
 
-/* Counts them where they are few; of many it looks at a 64th, and takes all for different if less
- * than a 2000th of these is repeated. */
+/* Counts them where they are few; of many it looks at a 64th, and takes all for different if
+ * less than a 2000th of these is repeated. */
 int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
 {
     const uint64_t few = 1 << 20, task = 1 << 16; /* keys */

@@ -2,9 +2,9 @@
  * known not to be listed (Larisch, Choffnes, Levin, Maggs, Mislove, Wilson: CRLite, S&P 2017;
  * here with two layers of retrieval).
  *
- *   parts = a ribbon filter of r bits a key over the listed keys; and one of 1 bit over those and
- *           the others that the first takes for listed, in which the others have the wrong bit
- *   body  = one line, of zeros
+ *   parts = a ribbon filter of r bits a key over the listed keys; and one of 1 bit over those
+ * and           the others that the first takes for listed, in which the others have the wrong
+ * bit   body  = one line, of zeros
  *
  * A key is listed if both parts say so.  For a key of neither side the rate is 2^-(r+1).
  * Limits: those of ribbon.
@@ -20,9 +20,9 @@
 
 static const char *const field_names[] = { "base", "others", "row_bits", NULL };
 
-/* With r bits the first part takes others / 2^r of the others for listed, and each of them takes
- * a bit of the second one.  A bit more halves their number: it is worth its room as long as they
- * are more than twice as many as the listed keys. */
+/* With r bits the first part takes others / 2^r of the others for listed, and each of them
+ * takes a bit of the second one.  A bit more halves their number: it is worth its room as long
+ * as they are more than twice as many as the listed keys. */
 unsigned against_row_bits(uint64_t listed, uint64_t others, double fpr)
 {
     const uint64_t usual = 100; /* to each key */

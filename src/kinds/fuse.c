@@ -27,8 +27,9 @@
 static const char *const field_names[] = { "slot_bits", "shard_bits", "segment_bits",
                                            "segments", NULL };
 
-/* A shard has at most so many keys, and where there are several more than half of it.  With fewer
- * the two segments at its ends, which have fewer keys, would cost more than a hundredth. */
+/* A shard has at most so many keys, and where there are several more than half of it.  With
+ * fewer the two segments at its ends, which have fewer keys, would cost more than a hundredth.
+ * */
 #define SHARD_KEYS_MOST 14e6
 
 /* So many keys a slot can be set aside in a shard without ends and of segments without end
@@ -48,9 +49,9 @@ static double predict(const struct geometry *g, double keys)
 }
 
 /* Chooses the segments for the keys of a shard.  Sizes of segments and sets are those of Graf
- * and Lemire, up to a million keys.  For more keys they leave more room than is needed: the keys
- * of a segment must not exceed LOAD_MOST by chance, and this is 1.9 deviations of their number.
- * (With 1.6 most shards of eight million keys cannot be solved.) */
+ * and Lemire, up to a million keys.  For more keys they leave more room than is needed: the
+ * keys of a segment must not exceed LOAD_MOST by chance, and this is 1.9 deviations of their
+ * number. (With 1.6 most shards of eight million keys cannot be solved.) */
 static void plan_shards(struct geometry *g, unsigned shard_bits)
 {
     double keys = fmax(ldexp((double)g->capacity, -(int)shard_bits), 2);

@@ -107,8 +107,8 @@ static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fin
 /* The first are for rows of one group. */
 extern const struct loops ribbon_loops_narrow[CPU_COUNT], ribbon_loops_wide[CPU_COUNT];
 
-/* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and answer[i]
- * to whether that begins with the key's fingerprint. */
+/* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and
+ * answer[i] to whether that begins with the key's fingerprint. */
 typedef void ribbon_look_up(const struct body *b, const struct keyhash *keys, size_t n,
                             uint32_t *row, bool *answer);
 extern ribbon_look_up *const ribbon_look_ups[CPU_COUNT];

@@ -96,8 +96,8 @@ static ALWAYS_INLINE bool is_right(const struct body *b, const struct layer *lay
            (!wide || bits <= RIBBON_GROUP || add_up_all(b, layer, spot, bits) == spot->row);
 }
 
-/* Looks up n keys in the first layer, as far as it does not bump them: sets answer[i], and lists
- * those that may be in it, and those that it bumps.  Returns how many it bumps. */
+/* Looks up n keys in the first layer, as far as it does not bump them: sets answer[i], and
+ * lists those that may be in it, and those that it bumps.  Returns how many it bumps. */
 static ALWAYS_INLINE size_t pass_first(const struct body *b, const struct layer *layer,
                                        const struct keyhash *keys, const struct keyhash *ahead,
                                        size_t n, bool *answer, uint16_t *found, size_t *nfound,

@@ -6,8 +6,8 @@ enum { BUCKET_KEYS_MOST = 512 };
 
 enum { ALL_BUMPED = 3 };
 
-/* What becomes of an equation that no slot takes: nothing is left of it; nothing but its row; or
- * it goes further than its lane.  Slots are lower numbers. */
+/* What becomes of an equation that no slot takes: nothing is left of it; nothing but its row;
+ * or it goes further than its lane.  Slots are lower numbers. */
 #define REDUNDANT     (UINT32_MAX - 2)
 #define CONTRADICTORY (UINT32_MAX - 1)
 #define OUTSIDE       UINT32_MAX
@@ -24,8 +24,8 @@ struct region {
 };
 
 /* Enters the keys of some buckets: one bucket after the other, from the left to the right, and
- * its keys from the right to the left.  The first key that contradicts the others is bumped, and
- * with it all keys of the bucket that begin below the least threshold beyond it. */
+ * its keys from the right to the left.  The first key that contradicts the others is bumped,
+ * and with it all keys of the bucket that begin below the least threshold beyond it. */
 struct lane {
     uint64_t slot; /* where the equation begins now */
     struct equation equation;

@@ -22,8 +22,8 @@ static ALWAYS_INLINE void begin_key(const struct region *r, struct lane *lane)
     lane->equation = ribbon_equation_of(r->keys, lane->key, key.mark);
 }
 
-/* Begins with the next bucket that has keys, but not too many.  Returns false if the lane has no
- * further one. */
+/* Begins with the next bucket that has keys, but not too many.  Returns false if the lane has
+ * no further one. */
 static bool begin_bucket(const struct region *r, struct lane *lane)
 {
     for (; lane->bucket < lane->buckets_end; lane->bucket++) {
@@ -81,8 +81,8 @@ static bool end_key(const struct region *r, struct lane *lane, uint32_t at)
     return begin_bucket(r, lane);
 }
 
-/* Adds to the equation of a lane the one that begins where it begins, if there is one; otherwise
- * it is entered there.  Returns false if the lane has no further key. */
+/* Adds to the equation of a lane the one that begins where it begins, if there is one;
+ * otherwise it is entered there.  Returns false if the lane has no further key. */
 static ALWAYS_INLINE bool step(const struct region *r, struct lane *lane)
 {
     const struct ribbon_matrix *m = r->matrix;
@@ -122,9 +122,9 @@ static void run_lanes(const struct region *r, struct lane *lanes, size_t n)
             ;
 }
 
-/* Enters the keys of a region.  Lanes have an equal share of the buckets each, and touch only the
- * slots of these.  A lane that would have to go further stops; when all have stopped, what is
- * left of each is entered, one after the other.  The last bucket bumps all its keys. */
+/* Enters the keys of a region.  Lanes have an equal share of the buckets each, and touch only
+ * the slots of these.  A lane that would have to go further stops; when all have stopped, what
+ * is left of each is entered, one after the other.  The last bucket bumps all its keys. */
 static void ribbon_enter(const struct ribbon_matrix *m, const struct ribbon_keys *keys,
                          uint64_t first, uint64_t slots, uint8_t *threshold)
 {
@@ -164,8 +164,8 @@ static bool ribbon_enter_one(const struct ribbon_matrix *m, uint64_t slot, struc
 }
 
 /* Solves a group of columns.  Goes through the slots from the last one to the first; 'column'
- * holds those 64 slots that an equation at the present one touches.  A slot at which no equation
- * begins is 0. */
+ * holds those 64 slots that an equation at the present one touches.  A slot at which no
+ * equation begins is 0. */
 static ALWAYS_INLINE void solve_columns(const struct ribbon_matrix *m, unsigned first,
                                         unsigned n, unsigned row_bits, uint8_t *blocks)
 {

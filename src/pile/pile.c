@@ -149,8 +149,8 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
     first[0] = 0;
 }
 
-/* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it goes
- * to the file, and where; then its records stay the caller's. */
+/* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it
+ * goes to the file, and where; then its records stay the caller's. */
 static int enter(struct pile *p, struct run *run, bool *spills)
 {
     if (p->nruns == p->runs_room) {

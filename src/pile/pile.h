@@ -104,9 +104,9 @@ void pile_end(struct pile *pile);
 void records_sort(uint64_t *records, uint64_t *scratch, uint64_t n, unsigned words,
                   unsigned highest);
 
-/* Drops all but the first of equal records.  Returns how many stay.  With 'valued', records that
- * differ only in the last word are equal, too; sets *clash if two
- * records differ only in the last word. */
+/* Drops all but the first of equal records.  Returns how many stay.  With 'valued', records
+ * that differ only in the last word are equal, too; sets *clash if two records differ only in
+ * the last word. */
 uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valued,
                         bool *clash);
 
@@ -120,8 +120,8 @@ struct tasks {
     /* Does a task.  Several threads do this at once. */
     int (*work)(void *context, void *hand, uint64_t task);
 
-    /* Takes the result of a task from the hand: in the order of the tasks, one at a time.  NULL:
-     * nothing is to be done. */
+    /* Takes the result of a task from the hand: in the order of the tasks, one at a time.
+     * NULL: nothing is to be done. */
     int (*deliver)(void *context, void *hand, uint64_t task);
 };
 
