@@ -302,9 +302,12 @@ void target_begin(struct target *target, uint64_t others)
     struct size size = request_size(settings);
     struct perhaps_options options;
     struct perhaps_plan plan;
-    if (request_is_static(settings))
+    bool built = request_is_static(settings);
+    if (built) {
         request_plan(settings, size.capacity ? size : any, target->path, &options, &plan);
-    if (!request_is_static(settings) || !kind_can(plan.kind, PERHAPS_CAN_BUILD)) {
+        built = kind_can(plan.kind, PERHAPS_CAN_BUILD);
+    }
+    if (!built) {
         target_create(target, input_size(settings));
         return;
     }
