@@ -15,7 +15,7 @@ struct table {
 
 static const char path[] = "tables.perhaps";
 static struct table tables[TABLES];
-static unsigned long reads, reads_without; /* of tables: with filters, and without any */
+static unsigned long found, reads, reads_without; /* of tables: with filters, and without any */
 
 static uint64_t random64(uint64_t i)
 {
@@ -42,23 +42,21 @@ static int make_filter(struct table *table)
     return error ? error : perhaps_open(path, NULL, &table->filter);
 }
 
-/* Returns whether a table has the key; reads it only if its filter says "perhaps". */
-static bool find(uint64_t key)
+/* Looks for a key; reads a table only if its filter says "perhaps". */
+static void find(uint64_t key)
 {
     for (const struct table *table = tables; table < tables + TABLES; table++) {
         reads_without++;
         if (!perhaps_contains(table->filter, &key, sizeof key))
             continue;
         reads++;
-        if (bsearch(&key, table->key, KEYS, sizeof key, compare))
-            return true;
+        if (bsearch(&key, table->key, KEYS, sizeof key, compare) && ++found)
+            return;
     }
-    return false;
 }
 
 int main(void)
 {
-    uint64_t found = 0;
     int error = 0;
     for (uint64_t t = 0; t < TABLES && !error; t++) {
         for (uint64_t i = 0; i < KEYS; i++)
@@ -70,7 +68,7 @@ int main(void)
         return puts(perhaps_strerror(error)), 1;
     remove(path);
     for (uint64_t i = 0; i < QUESTIONS; i++) /* a half of the keys are in one of the tables */
-        found += find(random64(i % 2 * TABLES * KEYS + i * 7));
+        find(random64(i % 2 * TABLES * KEYS + i * 7));
     printf("%d questions to %d tables: %lu reads instead of %lu, for %.2f bits a key\n",
            QUESTIONS, TABLES, reads, reads_without,
            8.0 * (double)perhaps_memory_nbytes(tables->filter) / KEYS);
