@@ -431,9 +431,4 @@ test_cheaper_rates() {
     check "--compact: two lines already" not tells "^cheaper"
 }
 
-test_static() {
-    shows "^notes +--static changes nothing" plan -n 1000 --static
-    shows "static .*all keys are known at once: changes" plan --help-all
-}
-
 run_tests

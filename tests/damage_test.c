@@ -36,7 +36,7 @@ static void expect_refused(const uint8_t *bytes, size_t nbytes)
 /* ---- Cut and flipped --------------------------------------------------------------------- */
 
 /* Every length but the right one is refused: all near the header and the end, some between. */
-TEST_EACH(test_every_length, any_kind)
+TEST_EACH(test_every_length, every_kind)
 {
     scoped_bytes file = small_file(kind);
     file.at = realloc(file.at, file.nbytes + 64);
@@ -83,7 +83,7 @@ static void flip_and_check(const struct bytes *file, size_t bit)
     file->at[at] = (uint8_t)(file->at[at] ^ 1U << bit % 8);
 }
 
-TEST_EACH(test_every_bit, any_kind)
+TEST_EACH(test_every_bit, every_kind)
 {
     scoped_bytes file = small_file(kind);
     /* The step is odd, so that every bit of a byte has its turn. */
@@ -151,7 +151,7 @@ static int open_with_field(const struct perhaps_kind *kind, size_t at, uint64_t 
 
 /* What a later version may write - another version number, an unknown feature, bytes that are 0
  * today - is told as such, and not as damage. */
-TEST_EACH(test_later_versions, any_kind)
+TEST_EACH(test_later_versions, every_kind)
 {
     expect_error(open_with_field(kind, AT_VERSION, 2, 4), PERHAPS_ERR_VERSION);
     expect_error(open_with_field(kind, AT_VERSION, UINT32_MAX, 4), PERHAPS_ERR_VERSION);
@@ -277,7 +277,7 @@ static uint64_t extreme_number(struct rng *rng, uint64_t usual)
 TEST(test_hostile_headers)
 {
     struct rng rng = rng_for(__func__);
-    EACH_KIND(kind, any_kind) {
+    EACH_KIND(kind, every_kind) {
         scoped_bytes file = small_file(kind);
         size_t end = at_section(AT_KIND, get_number(file.at + AT_SECTIONS, 4));
         size_t numbers = (end - AT_FILE_NBYTES) / 8;

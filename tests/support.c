@@ -289,7 +289,7 @@ bool takes_threads(const struct perhaps_kind *kind)
 
 bool has_parts(const struct perhaps_kind *kind)
 {
-    return kind_by_name(kind->name)->composite;
+    return kind_by_name(kind->name)->composite && !is_built(kind);
 }
 
 bool gets_full(const struct perhaps_kind *kind)

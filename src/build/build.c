@@ -132,31 +132,6 @@ void perhaps_builder_free(perhaps_builder *b)
 
 /* ---- Keys ------------------------------------------------------------------------------ */
 
-int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
-                      const uint32_t *value)
-{
-    const unsigned words = pile->options.words;
-    struct keyhash hash[BATCH_STEP];
-    uint64_t records[BATCH_STEP * RECORD_WORDS_MOST];
-    int error = 0;
-    if (hasher_accepts(&b->hasher, keys) < keys->count)
-        return PERHAPS_ERR_ARGUMENT;
-    for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
-        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
-        hasher_run(&b->hasher, keys, at, n, hash);
-        for (size_t i = 0; i < n; i++) {
-            uint64_t *record = records + i * words;
-            record[0] = hash[i].place;
-            if (words - pile->options.valued > 1)
-                record[1] = hash[i].mark;
-            if (pile->options.valued)
-                record[words - 1] = value ? value[at + i] : 0;
-        }
-        error = pile_add(pile, records, n);
-    }
-    return error;
-}
-
 static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value)
 {
     if (b->finished)
@@ -197,156 +172,7 @@ uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
     return b->kind ? b->pile.spilled_nbytes : 0;
 }
 
-/* ---- How many different keys ----------------------------------------------------------- */
-
-/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from
- * number i * 'each' on. */
-struct counting {
-    const struct pile *pile;
-    unsigned each, parts;
-    uint64_t keys, unique;
-};
-
-static int take_parts(void *context, void *hand, uint64_t task)
-{
-    const struct counting *counting = context;
-    unsigned part = (unsigned)task * counting->each;
-    return pile_take(counting->pile, part, part + counting->parts, hand);
-}
-
-static int count_parts(void *context, void *hand, uint64_t task)
-{
-    struct counting *counting = context;
-    const struct taken *taken = hand;
-    unsigned part = (unsigned)task * counting->each;
-    counting->unique += taken->n;
-    counting->keys += pile_size(counting->pile, part, part + counting->parts);
-    return 0;
-}
-
-static int count(perhaps_builder *b, struct counting *counting)
-{
-    enum { THREADS_MOST = 64 };
-    struct taken taken[THREADS_MOST] = { 0 };
-    void *hands[THREADS_MOST] = { NULL };
-    unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
-    const struct tasks tasks = { .ntasks = PILE_PARTS / counting->each,
-                                 .context = counting,
-                                 .work = take_parts,
-                                 .deliver = count_parts };
-    for (unsigned i = 0; i < nhands; i++)
-        hands[i] = &taken[i];
-    int error = tasks_run(&tasks, hands, nhands);
-    for (unsigned i = 0; i < nhands; i++)
-        taken_release(&taken[i], &b->allocator);
-    return error;
-}
-
-/* Counts them where they are few; of many it looks at a 64th, and takes all for different if
- * less than a 2000th of these is repeated. */
-int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
-{
-    const uint64_t few = 1 << 20, task = 1 << 16; /* keys */
-    struct counting sample = { .pile = pile, .each = 64, .parts = 1 };
-    struct counting all = { .pile = pile, .each = PILE_PARTS };
-    while (all.each > 1 && pile->nrecords / (PILE_PARTS / all.each) > task)
-        all.each /= 2;
-    all.parts = all.each;
-    int error = pile->nrecords > few ? count(b, &sample) : 0;
-    bool differ = sample.keys && (sample.keys - sample.unique) * 2000 < sample.keys;
-    if (!error && !differ)
-        error = count(b, &all);
-    *keys = differ ? pile->nrecords : all.unique;
-    return error;
-}
-
-/* ---- The body -------------------------------------------------------------------------- */
-
-static int tell(void *context, uint64_t nkeys)
-{
-    perhaps_builder *b = context;
-    const struct perhaps_build_options *how = &b->how;
-    b->done += nkeys;
-    if (how->progress)
-        how->progress(how->context, b->done < b->total ? b->done : b->total, b->total);
-    return how->stopped && how->stopped(how->context) ? PERHAPS_ERR_STOPPED : 0;
-}
-
-/* Where the bytes of a body go, behind those that are there. */
-struct output {
-    perhaps_builder *b;
-    perhaps_filter *f;
-    const struct perhaps_sink *sink; /* NULL: to the body of the filter */
-    uint64_t nbytes;
-};
-
-static int output_write(void *context, const uint8_t *bytes, uint64_t nbytes)
-{
-    struct output *output = context;
-    uint64_t at = output->nbytes;
-    output->nbytes += nbytes;
-    if (output->sink)
-        return output->sink->write(output->sink->context, bytes, (size_t)nbytes);
-    memcpy(output->f->body.bytes + at, bytes, nbytes);
-    return 0;
-}
-
-static int output_progress(void *context, uint64_t nkeys)
-{
-    return tell(((struct output *)context)->b, nkeys);
-}
-
-/* Writes the body, and completes the filter, which was made for it. */
-static int build_body(struct output *output, struct plan *plan)
-{
-    perhaps_builder *b = output->b;
-    perhaps_filter *f = output->f;
-    bool by_64 = plan->pile->options.words - plan->pile->options.valued == 1;
-    struct building building = { .g = &f->geometry,
-                                 .pile = plan->pile,
-                                 .flips = plan->flips,
-                                 .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
-                                 .cpu = f->cpu,
-                                 .threads = b->how.threads,
-                                 .write = output_write,
-                                 .progress = output_progress,
-                                 .context = output };
-    b->done = 0;
-    b->total = plan->g.capacity;
-    int error = plan->kind->builds->build(&building);
-    f->counters->keys = building.keys;
-    filter_bind(f);
-    return error;
-}
-
-int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
-                 int (*put)(void *context, perhaps_filter *f, struct plan *plan), void *context,
-                 perhaps_filter **filter)
-{
-    enum { TRIES = 10 };
-    int error = 0;
-    for (int i = 0; !error && i < TRIES; i++) {
-        error = filter_make(plan->kind, &plan->g, &b->hasher, &b->allocator, with_body, false,
-                            filter);
-        if (!error)
-            error = put(context, *filter, plan);
-        if (!error)
-            return 0;
-        if (*filter)
-            plan->g = (*filter)->geometry;
-        perhaps_free(*filter);
-        *filter = NULL;
-        if (error == PERHAPS_ERR_FULL)
-            error = plan->kind->builds->enlarge(&plan->g);
-    }
-    return error ? error : PERHAPS_ERR_FULL;
-}
-
-int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan)
-{
-    struct output output = { .b = context, .f = f };
-    return build_body(&output, plan);
-}
+/* ---- Finish ---------------------------------------------------------------------------- */
 
 /* Plans a filter for the keys of the pile, and makes it. */
 static int build_filter(perhaps_builder *b, bool with_body,
@@ -403,21 +229,21 @@ struct saving {
 
 /* The body of a filter on its way to a file. */
 struct produced {
-    struct output output;
-    struct plan *plan;
+    perhaps_builder *b;
+    perhaps_filter *f;
+    const struct plan *plan;
 };
 
 static int produce(void *context, const struct perhaps_sink *sink)
 {
-    struct produced *produced = context;
-    produced->output.sink = sink;
-    return build_body(&produced->output, produced->plan);
+    const struct produced *produced = context;
+    return builder_build_body(produced->b, produced->f, produced->plan, sink);
 }
 
 static int put_in_file(void *context, perhaps_filter *f, struct plan *plan)
 {
     const struct saving *saving = context;
-    struct produced produced = { .output = { .b = saving->b, .f = f }, .plan = plan };
+    struct produced produced = { saving->b, f, plan };
     const struct content content = { .f = f, .produce = produce, .context = &produced };
     return saving->fresh ? content_save_new(&content, saving->path)
                          : content_save(&content, saving->path);

@@ -38,7 +38,7 @@ static inline bool has_others(const perhaps_builder *b)
     return b->kind && b->kind->composite;
 }
 
-/* ---- build.c --------------------------------------------------------------------------- */
+/* ---- make.c ---------------------------------------------------------------------------- */
 
 /* Hashes keys and puts them on a pile, with their values if it takes any; 'value' NULL: 0. */
 int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
@@ -60,6 +60,11 @@ struct plan {
 int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
                  int (*put)(void *context, perhaps_filter *f, struct plan *plan), void *context,
                  perhaps_filter **filter);
+
+/* Writes the body of a filter that was made for the plan, to a sink or, if that is NULL, to its
+ * memory; and completes its fields and counters. */
+int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan *plan,
+                       const struct perhaps_sink *sink);
 
 /* A put() that builds the filter in memory; 'context' is the builder. */
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);

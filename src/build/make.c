@@ -1,0 +1,181 @@
+/* make.c - a pile of keys to a filter: how many different keys there are, and their body. */
+#include "builder.h"
+
+#include <string.h>
+
+/* ---- Keys to records -------------------------------------------------------------------- */
+
+int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
+                      const uint32_t *value)
+{
+    const unsigned words = pile->options.words;
+    struct keyhash hash[BATCH_STEP];
+    uint64_t records[BATCH_STEP * RECORD_WORDS_MOST];
+    int error = 0;
+    if (hasher_accepts(&b->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    for (size_t at = 0; at < keys->count && !error; at += BATCH_STEP) {
+        size_t n = keys->count - at < BATCH_STEP ? keys->count - at : BATCH_STEP;
+        hasher_run(&b->hasher, keys, at, n, hash);
+        for (size_t i = 0; i < n; i++) {
+            uint64_t *record = records + i * words;
+            record[0] = hash[i].place;
+            if (words - pile->options.valued > 1)
+                record[1] = hash[i].mark;
+            if (pile->options.valued)
+                record[words - 1] = value ? value[at + i] : 0;
+        }
+        error = pile_add(pile, records, n);
+    }
+    return error;
+}
+
+/* ---- How many different keys ----------------------------------------------------------- */
+
+/* Counts the different keys of some parts of the pile: task i takes 'parts' of them, from
+ * number i * 'each' on. */
+struct counting {
+    const struct pile *pile;
+    unsigned each, parts;
+    uint64_t keys, unique;
+};
+
+static int take_parts(void *context, void *hand, uint64_t task)
+{
+    const struct counting *counting = context;
+    unsigned part = (unsigned)task * counting->each;
+    return pile_take(counting->pile, part, part + counting->parts, hand);
+}
+
+static int count_parts(void *context, void *hand, uint64_t task)
+{
+    struct counting *counting = context;
+    const struct taken *taken = hand;
+    unsigned part = (unsigned)task * counting->each;
+    counting->unique += taken->n;
+    counting->keys += pile_size(counting->pile, part, part + counting->parts);
+    return 0;
+}
+
+static int count(perhaps_builder *b, struct counting *counting)
+{
+    enum { THREADS_MOST = 64 };
+    struct taken taken[THREADS_MOST] = { 0 };
+    void *hands[THREADS_MOST] = { NULL };
+    unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
+    const struct tasks tasks = { .ntasks = PILE_PARTS / counting->each,
+                                 .context = counting,
+                                 .work = take_parts,
+                                 .deliver = count_parts };
+    for (unsigned i = 0; i < nhands; i++)
+        hands[i] = &taken[i];
+    int error = tasks_run(&tasks, hands, nhands);
+    for (unsigned i = 0; i < nhands; i++)
+        taken_release(&taken[i], &b->allocator);
+    return error;
+}
+
+/* Counts them where they are few; of many it looks at a 64th, and takes all for different if
+ * less than a 2000th of these is repeated. */
+int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
+{
+    const uint64_t few = 1 << 20, task = 1 << 16; /* keys */
+    struct counting sample = { .pile = pile, .each = 64, .parts = 1 };
+    struct counting all = { .pile = pile, .each = PILE_PARTS };
+    while (all.each > 1 && pile->nrecords / (PILE_PARTS / all.each) > task)
+        all.each /= 2;
+    all.parts = all.each;
+    int error = pile->nrecords > few ? count(b, &sample) : 0;
+    bool differ = sample.keys && (sample.keys - sample.unique) * 2000 < sample.keys;
+    if (!error && !differ)
+        error = count(b, &all);
+    *keys = differ ? pile->nrecords : all.unique;
+    return error;
+}
+
+/* ---- The body -------------------------------------------------------------------------- */
+
+static int tell(void *context, uint64_t nkeys)
+{
+    perhaps_builder *b = context;
+    const struct perhaps_build_options *how = &b->how;
+    b->done += nkeys;
+    if (how->progress)
+        how->progress(how->context, b->done < b->total ? b->done : b->total, b->total);
+    return how->stopped && how->stopped(how->context) ? PERHAPS_ERR_STOPPED : 0;
+}
+
+/* Where the bytes of a body go, behind those that are there. */
+struct output {
+    perhaps_builder *b;
+    perhaps_filter *f;
+    const struct perhaps_sink *sink; /* NULL: to the body of the filter */
+    uint64_t nbytes;
+};
+
+static int output_write(void *context, const uint8_t *bytes, uint64_t nbytes)
+{
+    struct output *output = context;
+    uint64_t at = output->nbytes;
+    output->nbytes += nbytes;
+    if (output->sink)
+        return output->sink->write(output->sink->context, bytes, (size_t)nbytes);
+    memcpy(output->f->body.bytes + at, bytes, nbytes);
+    return 0;
+}
+
+static int output_progress(void *context, uint64_t nkeys)
+{
+    return tell(((struct output *)context)->b, nkeys);
+}
+
+int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan *plan,
+                       const struct perhaps_sink *sink)
+{
+    struct output output = { .b = b, .f = f, .sink = sink };
+    bool by_64 = plan->pile->options.words - plan->pile->options.valued == 1;
+    struct building building = { .g = &f->geometry,
+                                 .pile = plan->pile,
+                                 .flips = plan->flips,
+                                 .mark_factor = by_64 ? keyhash_from_64(1).mark : 0,
+                                 .cpu = f->cpu,
+                                 .threads = b->how.threads,
+                                 .write = output_write,
+                                 .progress = output_progress,
+                                 .context = &output };
+    b->done = 0;
+    b->total = plan->g.capacity;
+    int error = plan->kind->builds->build(&building);
+    f->counters->keys = building.keys;
+    filter_bind(f);
+    return error;
+}
+
+int builder_make(perhaps_builder *b, struct plan *plan, bool with_body,
+                 int (*put)(void *context, perhaps_filter *f, struct plan *plan), void *context,
+                 perhaps_filter **filter)
+{
+    enum { TRIES = 10 };
+    int error = 0;
+    for (int i = 0; !error && i < TRIES; i++) {
+        error = filter_make(plan->kind, &plan->g, &b->hasher, &b->allocator, with_body, false,
+                            filter);
+        if (!error)
+            error = put(context, *filter, plan);
+        if (!error)
+            return 0;
+        if (*filter)
+            plan->g = (*filter)->geometry;
+        perhaps_free(*filter);
+        *filter = NULL;
+        if (error == PERHAPS_ERR_FULL)
+            error = plan->kind->builds->enlarge(&plan->g);
+    }
+    return error ? error : PERHAPS_ERR_FULL;
+}
+
+int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan)
+{
+    return builder_build_body(context, f, plan, NULL);
+}
+
