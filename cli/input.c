@@ -297,9 +297,11 @@ void input_settle(const struct input *input, const struct block *last, const cha
         snprintf(place, sizeof place, "%s:%ju", name, (uintmax_t)block_line(last, last->ndone));
         fail_integer(input, &last->key[last->ndone], place, outcome);
     }
+    const char *problem = last->error && !(last->error == PERHAPS_ERR_IO && last->problem)
+                              ? key_problem(input, last->error)
+                              : last->problem;
     if (last->error || last->problem)
-        fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone),
-             last->problem ? last->problem : key_problem(input, last->error), outcome);
+        fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone), problem, outcome);
     if (last->holds == BLOCK_PROBLEM && stop_signal())
         fail_interrupted(outcome);
     if (last->holds == BLOCK_PROBLEM)

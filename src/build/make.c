@@ -178,4 +178,3 @@ int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan)
 {
     return builder_build_body(context, f, plan, NULL);
 }
-
