@@ -1,5 +1,5 @@
 /* tables.c - immutable tables on a disk, as a storage engine has them, each with a filter.
- * Shows: a filter that is built once for each table; mapped files; which reads the filters save.
+ * Shows: a filter that is built once for each table; mapped files; which reads filters save.
  * Run: build/examples/tables   (returns 0 if no key is missed, and most reads are saved) */
 #include <perhaps_build.h>
 #include <stdio.h>
