@@ -1,6 +1,12 @@
 /* ribbon_loops.c - the loops of ribbon filters, for each instruction set. */
 #include "ribbon.h"
 
+/* gcc would put the members of a small struct together as a vector, and a load of the vector
+ * waits until the stores of the members are done: HACKING.md ("Loops"). */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
+
 /* A layer of slots.  The last one bumps no key. */
 struct layer {
     const uint8_t *blocks;
@@ -99,7 +105,7 @@ static ALWAYS_INLINE void prefetch_start(const struct body *b, const struct laye
     const uint64_t *next = next_words(b, layer, start / RIBBON_WINDOW, first, wide);
     PREFETCH(words_of(b, layer, start / RIBBON_WINDOW, first, wide));
     PREFETCH(next);
-    if (!wide) /* its blocks do not begin with a line */
+    if (!wide || first) /* these do not begin with a line, and a loop reads a whole group */
         PREFETCH(next + RIBBON_GROUP - 1);
 }
 
