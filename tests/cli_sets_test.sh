@@ -90,8 +90,8 @@ test_static_killed() {
     cp f old
     mkdir tmp
     for signal in KILL TERM; do
-        (seq 3000000; exec sleep 20) 2>/dev/null | "$program" build --static --memory 1M --tmp tmp -o f &
-        until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ]; do
+        (seq 3000000; exec sleep 60) 2>/dev/null | "$program" build --static --memory 1M --tmp tmp -o f &
+        until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
             sleep 0.01
         done
         kill -$signal $!
@@ -123,7 +123,7 @@ test_against() {
 # Values come back; a wrong one is refused.
 test_values() {
     paste <(seq 1000) <(seq 1000 | awk '{ print $1 % 256 }') >in
-    works build --field 1 --value-field 2 -o f in
+    works build --field 1 --value-field 2 -p 1e-7 -o f in
     awk '{ print $2 "\t" $1 }' in >wanted
     seq 1000 >some
     matches wanted query --label f some

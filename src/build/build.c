@@ -154,7 +154,7 @@ int perhaps_builder_add_values(perhaps_builder *b, const struct perhaps_keys *ke
                                const uint32_t *value)
 {
     unsigned bits = b->options.ribbon.value_bits;
-    if (!b->kind || !bits)
+    if (!b->kind || !b->pile.options.valued)
         return PERHAPS_ERR_UNSUPPORTED;
     for (size_t i = 0; i < keys->count; i++)
         if (value[i] >> bits)

@@ -154,11 +154,10 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
         slots = field[LAST_SLOTS];
         start = ribbon_last_start(ribbon_last(key, field[SALT]), slots);
     }
+    uint64_t block = start / RIBBON_WINDOW, next = block + (start + RIBBON_WINDOW < slots);
     for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
-        for (uint64_t next = 0; next < 2; next++)
-            reads_add(r,
-                      blocks + ribbon_words_at(start / RIBBON_WINDOW + next, first,
-                                               ribbon_stripe(slots), row_bits),
+        for (uint64_t at = block; at <= next; at++)
+            reads_add(r, blocks + ribbon_words_at(at, first, ribbon_stripe(slots), row_bits),
                       RIBBON_GROUP * sizeof(uint64_t));
 }
 
