@@ -90,7 +90,8 @@ test_static_killed() {
     cp f old
     mkdir tmp
     for signal in KILL TERM; do
-        (seq 3000000; exec sleep 60) 2>/dev/null | "$program" build --static --memory 1M --tmp tmp -o f &
+        "$program" build --static --memory 1M --tmp tmp -o f \
+            < <(exec 2>/dev/null; seq 3000000; exec sleep 60) >out &
         until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
             sleep 0.01
         done
