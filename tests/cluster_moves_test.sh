@@ -57,10 +57,18 @@ move_key() { # FROM TO KEY
     check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
 }
 
-# leaves I: removes a node.  To be repeated: redis-cli overlooks a node of which another one has
-# not heard for a moment.
+# leaves I: every other node forgets node I.  To be repeated until none has it: one tells another
+# of it.  (redis-cli's del-node cannot be repeated once it stopped half way.)
 leaves() {
-    "$SERVER_CLI" --cluster del-node "127.0.0.1:${PORTS[entry]}" "$(id_of "$1")" >cluster_out 2>&1
+    local i id gone=0
+    id=$(id_of "$1")
+    for i in "${!PORTS[@]}"; do
+        [ "$i" -ne "$1" ] && is_up "$i" || continue
+        server_cli "$i" cluster nodes | grep -q "^$id" || continue
+        gone=1
+        server_cli "$i" cluster forget "$id" >cluster_out 2>&1
+    done
+    return $gone
 }
 
 # A new node joins, gets a part of the slots, gives it back and leaves.
