@@ -1,4 +1,7 @@
 /* file.c - open files as sinks and sources. */
+#include <string.h>
+
+#include "../base/memory.h"
 #include "store.h"
 
 /* One system call is asked for at most this much.  Linux itself stops at 2 GiB. */
@@ -42,6 +45,54 @@ static int file_read(void *context, void *bytes, size_t nbytes)
 struct perhaps_sink file_sink(int *fd)
 {
     return (struct perhaps_sink){ .write = file_write, .context = fd };
+}
+
+/* ---- Large pieces ---------------------------------------------------------------------- */
+
+/* A huge page. */
+#define PIECE_NBYTES ((size_t)2 << 20)
+
+static int flush(struct pieces *p)
+{
+    size_t nbytes = p->nbytes;
+    p->written += nbytes;
+    p->nbytes = 0;
+    return file_write(p->fd, p->bytes, nbytes);
+}
+
+static int gather(void *context, const void *bytes, size_t nbytes)
+{
+    struct pieces *p = context;
+    int error = 0;
+    for (const char *at = bytes, *end = at + nbytes; at < end && !error;) {
+        size_t room = PIECE_NBYTES - p->written % PIECE_NBYTES - p->nbytes;
+        size_t n = (size_t)(end - at) < room ? (size_t)(end - at) : room;
+        memcpy(p->bytes + p->nbytes, at, n);
+        p->nbytes += n;
+        at += n;
+        if (n == room)
+            error = flush(p);
+    }
+    return error;
+}
+
+int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd)
+{
+    *p = (struct pieces){ .fd = fd, .bytes = allocate(allocator, PIECE_NBYTES) };
+    return p->bytes ? 0 : PERHAPS_ERR_MEMORY;
+}
+
+struct perhaps_sink pieces_sink(struct pieces *p)
+{
+    return (struct perhaps_sink){ .write = gather, .context = p };
+}
+
+int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int error)
+{
+    if (!error)
+        error = flush(p);
+    release(allocator, p->bytes, PIECE_NBYTES);
+    return error;
 }
 
 struct perhaps_source file_source(int *fd, uint64_t nbytes)

@@ -34,8 +34,13 @@ static int write_header(const perhaps_filter *f, int fd)
 
 static int write_to(const struct saving *s, int fd)
 {
-    struct perhaps_sink sink = file_sink(&fd);
-    int error = content_write(s->content, &sink);
+    const struct perhaps_allocator *allocator = &s->content->f->allocator;
+    struct pieces pieces;
+    int error = pieces_begin(&pieces, allocator, &fd);
+    if (error)
+        return error;
+    struct perhaps_sink sink = pieces_sink(&pieces);
+    error = pieces_end(&pieces, allocator, content_write(s->content, &sink));
     return error || !s->content->produce ? error : write_header(s->content->f, fd);
 }
 

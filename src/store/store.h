@@ -24,6 +24,21 @@ static inline void close_keeping_errno(int fd)
 struct perhaps_sink file_sink(int *fd);
 struct perhaps_source file_source(int *fd, uint64_t nbytes);
 
+/* What goes to a file from its begin on, in pieces of 2 MiB.  The page cache keeps what was
+ * written at once in one large folio, and a process that maps the file has all of that with one
+ * page fault.  With pages of 64 KiB 100,000 queries in a new process take ten times as long. */
+struct pieces {
+    int *fd;
+    uint8_t *bytes; /* what is not written yet */
+    size_t nbytes;
+    uint64_t written;
+};
+
+/* pieces_end() writes what is left, unless there was an error, and returns the first error. */
+int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd);
+struct perhaps_sink pieces_sink(struct pieces *p);
+int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int error);
+
 /* ---- write.c --------------------------------------------------------------------------- */
 
 /* What is written: a filter.  If the filter has neither body nor parts, because somebody else
