@@ -21,6 +21,7 @@ struct change {
     bool (*block)(void *change, struct block *block); /* the stage that changes the filter */
     bool once; /* adds no copy of a key that is perhaps there */
     struct target *target;
+    perhaps_bulk *bulk;            /* through which keys get into a filter in memory; or NULL */
     atomic_uint_fast64_t nchanged; /* how many keys were added, or were found and removed */
 };
 
@@ -33,9 +34,10 @@ static bool add_block(void *context, struct block *block)
         return false;
     struct perhaps_keys keys = block_keys(block, 0, block->count);
     perhaps_filter *filter = change->target->filter;
-    int error = change->once ? perhaps_add_unless_present_many(filter, &keys, block->answer,
-                                                               &block->ndone)
-                             : perhaps_add_many(filter, &keys, &block->ndone);
+    int error = change->once   ? perhaps_add_unless_present_many(filter, &keys, block->answer,
+                                                                 &block->ndone)
+                : change->bulk ? perhaps_bulk_add(change->bulk, &keys, &block->ndone)
+                               : perhaps_add_many(filter, &keys, &block->ndone);
     atomic_fetch_add(&change->nchanged, block->ndone);
     return block_met(block, error);
 }
@@ -147,6 +149,15 @@ static void report(const struct change *change, uint64_t nkeys, uint64_t nskippe
         over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
 
+/* Prepares to add keys in bulk.  Where there is no memory for that they are added as they
+ * come. */
+static void begin_bulk(struct change *change)
+{
+    const struct perhaps_build_options how = { .threads = (unsigned)input_nthreads(
+                                                   change->target->settings) };
+    (void)perhaps_bulk_begin(change->target->filter, &how, &change->bulk);
+}
+
 /* Changes the filter by all keys of the inputs, keeps it and reports.  In memory the blocks
  * change it in order, so that the filter and its errors are the same for any number of threads.
  * In place that cannot be had anyway, since other processes add meanwhile; and servers take
@@ -164,8 +175,11 @@ static void change_filter(struct change *change)
     };
     struct input *input = input_open(target->settings, change->doing, false);
     target_limit_keys(target, input);
+    if (hashes && !target->builder && !target->in_place && !change->once)
+        begin_bulk(change);
     const struct block *last = target->builder ? input_run(input, &to_builder, 1)
                                                : input_run(input, stages + !hashes, 1 + hashes);
+    perhaps_bulk_end(change->bulk);
     if (target->builder)
         change->nchanged = input_nkeys(input);
     settle(change, input, last);

@@ -39,14 +39,12 @@ static void choose(struct perhaps_build_options *how)
 {
     const uint64_t least = (uint64_t)1 << 20;
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (!how->memory_nbytes)
         how->memory_nbytes =
             pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page / 4 : UINT64_C(1) << 30;
     if (how->memory_nbytes < least)
         how->memory_nbytes = least;
-    if (!how->threads)
-        how->threads = cpus > 0 ? (unsigned)cpus : 1;
+    how->threads = threads_or_all(how->threads);
 }
 
 /* Prepares for a kind that is built once. */
@@ -77,6 +75,15 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
     return 0;
 }
 
+/* Prepares for another kind. */
+static int begin_as_they_come(perhaps_builder *b, const struct perhaps_options *options)
+{
+    int error = perhaps_create(options, &b->filter);
+    if (!error && (b->stores_copies || b->filter->loops.lines))
+        error = perhaps_bulk_begin(b->filter, &b->how, &b->bulk);
+    return error;
+}
+
 int perhaps_builder_create(const struct perhaps_options *options,
                            const struct perhaps_build_options *how, perhaps_builder **builder)
 {
@@ -105,7 +112,7 @@ int perhaps_builder_create(const struct perhaps_options *options,
                             .stores_copies = wants_copies(options->needs) };
     b->options.allocator = &b->allocator;
     choose(&b->how);
-    error = b->kind ? begin_at_once(b, &g) : perhaps_create(&all, &b->filter);
+    error = b->kind ? begin_at_once(b, &g) : begin_as_they_come(b, &all);
     if (error) {
         b->kind = NULL; /* there is no pile yet */
         perhaps_builder_free(b);
@@ -119,6 +126,7 @@ void perhaps_builder_free(perhaps_builder *b)
 {
     if (!b)
         return;
+    perhaps_bulk_end(b->bulk);
     perhaps_free(b->filter);
     if (has_others(b))
         against_end(b);
@@ -139,9 +147,8 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
     if (b->kind)
         return b->first ? PERHAPS_ERR_ARGUMENT : builder_pile_keys(b, &b->pile, keys, value);
     if (!b->error)
-        b->error = b->stores_copies
-                       ? perhaps_add_many(b->filter, keys, NULL)
-                       : perhaps_add_unless_present_many(b->filter, keys, NULL, NULL);
+        b->error = b->bulk ? perhaps_bulk_add(b->bulk, keys, NULL)
+                           : perhaps_add_unless_present_many(b->filter, keys, NULL, NULL);
     return b->error;
 }
 
@@ -213,7 +220,9 @@ int perhaps_builder_finish(perhaps_builder *b, perhaps_filter **filter)
         return against_finish(b, filter);
     if (b->kind)
         return build_filter(b, true, builder_put_in_memory, b, filter);
+    perhaps_bulk_end(b->bulk);
     *filter = b->filter;
+    b->bulk = NULL;
     b->filter = NULL;
     return 0;
 }

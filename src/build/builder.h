@@ -4,6 +4,7 @@
 
 #include <perhaps_build.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "../core/plan.h"
 #include "../store/store.h"
@@ -20,6 +21,7 @@ struct perhaps_builder {
 
     perhaps_filter *filter; /* with the keys so far */
     bool stores_copies;
+    perhaps_bulk *bulk; /* adds them; NULL: unless they are there */
 
     struct pile pile; /* of their hashes */
     char *folder;
@@ -36,6 +38,14 @@ struct perhaps_builder {
 static inline bool has_others(const perhaps_builder *b)
 {
     return b->kind && b->kind->composite;
+}
+
+/* Returns how many threads to use: those that were asked for, or if that is 0 as many as the
+ * machine has CPUs. */
+static inline unsigned threads_or_all(unsigned asked)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    return asked ? asked : cpus > 0 ? (unsigned)cpus : 1;
 }
 
 /* ---- make.c ---------------------------------------------------------------------------- */

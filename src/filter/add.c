@@ -166,6 +166,24 @@ size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
     return f->loops.contains(&f->body, keys, ahead, n, answer);
 }
 
+size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                          bool *answer)
+{
+    enum { STEP = 64 };
+    size_t present = 0;
+    f->loops.prefetch(&f->body, keys, n < STEP ? n : STEP);
+    for (size_t at = 0; at < n; at += STEP) {
+        size_t left = n - at, now = left < STEP ? left : STEP;
+        const struct keyhash *ahead = keys + at + now;
+        if (left < now + STEP) { /* too few for the loop */
+            f->loops.prefetch(&f->body, ahead, left - now);
+            ahead = keys + at;
+        }
+        present += f->loops.add(&f->body, keys + at, ahead, now, answer + at);
+    }
+    return present;
+}
+
 int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
               size_t n, bool unless_present, bool *answer, size_t *done)
 {

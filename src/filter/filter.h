@@ -450,6 +450,11 @@ size_t loops_contain(const perhaps_filter *f, const struct keyhash *keys,
 int loops_add(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
               size_t n, bool unless_present, bool *answer, size_t *done);
 
+/* Adds keys by the loop, as if nobody else could, and prefetches them itself.  Returns how many
+ * were there before. */
+size_t loops_add_in_steps(const perhaps_filter *f, const struct keyhash *keys, size_t n,
+                          bool *answer);
+
 /* ---- Parts ----------------------------------------------------------------------------- */
 
 /* Returns how many parts there are.  A shared chain appends parts while readers use the ones

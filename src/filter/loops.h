@@ -52,6 +52,11 @@ struct loops {
     size_t (*add)(const struct body *b, const struct keyhash *keys, const struct keyhash *ahead,
                   size_t n, bool *answer);
 
+    /* Sets line[i] to the number of the line of 64 bytes that key i changes when it is added.
+     * Returns how many keys there are before the first one that is refused.  NULL: adding a key
+     * may fail, or change several lines. */
+    size_t (*lines)(const struct body *b, const struct keyhash *keys, size_t n, uint64_t *line);
+
     /* Returns whether the key is perhaps there. */
     bool (*contains_one)(const struct body *b, struct keyhash key);
     bool (*contains_integer)(const struct body *b, uint64_t key);

@@ -170,6 +170,15 @@ static ALWAYS_INLINE size_t change_all(const struct body *b, const struct keyhas
     return found;
 }
 
+static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t n,
+                       uint64_t *line)
+{
+    size_t i = 0;
+    for (struct spot spot; i < n && (spot = spot_of(b, keys[i])).exists; i++)
+        line[i] = (uint64_t)((uint8_t *)spot.cell - b->bytes) / 64;
+    return i;
+}
+
 static size_t add_all(const struct body *b, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool *answer)
 {
@@ -202,6 +211,7 @@ static int add_one_shared(const struct body *b, struct keyhash key, struct count
 static const struct loops loops = { .prefetch = prefetch,
                                     .contains = contains,
                                     .add = add_all,
+                                    .lines = lines_of,
                                     .contains_one = contains_one,
                                     .add_one = add_one,
                                     .add_one_shared = add_one_shared };

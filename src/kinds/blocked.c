@@ -83,9 +83,18 @@ static double rate_with(const perhaps_filter *f, const struct keyhash *key)
 
 /* ---- Operations ------------------------------------------------------------------------ */
 
+static size_t lines_of(const struct body *b, const struct keyhash *keys, size_t n,
+                       uint64_t *line)
+{
+    for (size_t i = 0; i < n; i++)
+        line[i] = scale64(keys[i].place, b->field[PART_LINES]);
+    return n;
+}
+
 static void bind(perhaps_filter *f)
 {
     f->loops = blocked_loops[f->geometry.field[PARTS] > 1][f->cpu];
+    f->loops.lines = f->geometry.field[PARTS] > 1 ? NULL : lines_of;
     f->body.table = lines_table(f->geometry.field[LINE_BITS]);
     if (f->shared && !f->writers) {
         f->loops.add = blocked_add_atomic;

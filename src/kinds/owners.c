@@ -52,23 +52,6 @@ static bool take_all(struct owners *owners)
     return true;
 }
 
-/* Adds keys as if nobody else could, in steps: in each, the loop prefetches for the next. */
-static void add_in_order(const perhaps_filter *f, const struct keyhash *keys, size_t n,
-                         bool *answer)
-{
-    enum { STEP = 64 };
-    f->loops.prefetch(&f->body, keys, n < STEP ? n : STEP);
-    for (size_t at = 0; at < n; at += STEP) {
-        size_t left = n - at, now = left < STEP ? left : STEP;
-        const struct keyhash *ahead = keys + at + now;
-        if (left < now + STEP) { /* too few for the loop */
-            f->loops.prefetch(&f->body, ahead, left - now);
-            ahead = keys + at;
-        }
-        f->loops.add(&f->body, keys + at, ahead, now, answer + at);
-    }
-}
-
 bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, bool *answer)
 {
     struct owners *owners = f->writers;
@@ -78,7 +61,7 @@ bool owners_add_alone(perhaps_filter *f, const struct keyhash *keys, size_t n, b
         __atomic_store_n(&owners->batches, 0, __ATOMIC_RELAXED);
         return false;
     }
-    add_in_order(f, keys, n, answer);
+    loops_add_in_steps(f, keys, n, answer);
     lock_release(&owners->all);
     return true;
 }
