@@ -91,7 +91,7 @@ test_static_killed() {
     mkdir tmp
     for signal in KILL TERM; do
         "$program" build --static --memory 1M --tmp tmp -o f \
-            < <(exec 2>/dev/null; seq 3000000; exec sleep 60) >out &
+            < <(exec 2>/dev/null; seq 3000000; exec sleep 60) >out 2>err &
         until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
             sleep 0.01
         done
@@ -101,6 +101,71 @@ test_static_killed() {
         check "static, SIG$signal: no other" test -z "$(find tmp . -maxdepth 1 -name '.*' -type f)"
         check "static, SIG$signal: nothing in --tmp" test -z "$(ls -A tmp)"
     done
+}
+
+# The disk space is told before the keys are read if their number is known or can be estimated,
+# else when the first ones go to the disk; and refused where it is certain to be too little.
+test_static_disk() {
+    seq 300000 >in
+    gzip -k in
+    mkdir tmp
+    local small="--static -j 1 --memory 1M --tmp tmp -o f"
+    reports "the keys take about 2.2" build $small in
+    reports "the keys take about 2." build $small in.gz
+    reports "the keys take 2.20 MB of tmp for a while, and the filter " build $small -n 300000 in
+    check "disk: free" says " are free"
+    reports "the keys do not fit in --memory and go to tmp for a while; " build $small < <(cat in)
+    check "disk: enough for" says " are free, enough for "
+    reports "the keys do not fit" build $small -n 10 < <(cat in)
+    works build --static --tmp tmp -o f in
+    check "disk: nothing goes there" not says "for a while"
+    quietly build $small -q in
+    quietly build $small -q < <(cat in)
+    works build $small --json in
+    check "disk: JSON" lines err 1
+    cp f old
+    refuses "only" build $small -n 1e14 < <(seq 10)
+    check "disk: refused" says "f: 100,000,000,000,000 keys take 1.60 PB of tmp for a while, and" \
+        "give another folder with --tmp, or more --memory; f is unchanged"
+    refuses "g was not made" build --static --tmp tmp -o g -n 1e14 < <(seq 10)
+    check "disk: no filter" not test -e g
+    works build $small -n 1e14 keys # a file that cannot have so many
+    works build $small -n 1e14 in
+    check "disk: what the file says is told" says "about 4."
+    check "disk: nothing in --tmp" test -z "$(ls -A tmp)"
+    check "disk: the same file" [ "$(stat -c %s f)" = "$(stat -c %s old)" ]
+}
+
+# fills_up NAME TEXT ARGUMENT...: a build for which the disk is too small: an error that says
+# so, the old file, and nothing beside it.
+fills_up() {
+    run build --static --memory 1M --tmp disk "${@:3}"
+    check "full disk, $1: exit 2" exits 2
+    check "full disk, $1: says" says "$2" "No space left on device" "is unchanged"
+    check "full disk, $1: the old file" same disk/f old
+    check "full disk, $1: nothing else" [ "$(ls -A disk)" = f ]
+}
+
+# Whether the keys or the filter fill the disk, an error leaves everything as it was.  Only root
+# can make a small disk.
+test_static_full_disk() {
+    mkdir disk
+    mount -t tmpfs -o size=2m none disk 2>/dev/null || return 0
+    works build --static -o disk/f keys
+    cp disk/f old
+    seq 500000 >in
+    fills_up pipe "f: the temporary file in disk: No space" -q -o disk/f < <(cat in)
+    fills_up file "f: the temporary file in disk: No space" -q -o disk/f in
+    fills_up "the filter" "f: No space left on device, for it or for the temporary file in disk" \
+        -q -p 1e-5 -o disk/f < <(seq 250000)
+    fills_up against "the temporary file in disk" -q --against in -o disk/f < <(seq 60000)
+    fills_up values "f: the temporary file in disk: No space" -q --field 1 --value-field 2 -o disk/f \
+        < <(seq 300000 | sed 's/$/\t1/')
+    refuses "give another folder" build --static --memory 1M --tmp disk -n 500000 -o disk/f in
+    run build --static --memory 1M --tmp disk -o g in
+    check "full disk: warned" says "about 3." " are free: it may not be enough: see "
+    check "full disk: nothing else" [ "$(ls -A disk)" = f ]
+    umount disk
 }
 
 # A filter against a second list makes no error on either; keys of both are listed.

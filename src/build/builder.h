@@ -75,6 +75,10 @@ int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
 void against_begin(perhaps_builder *b);
 void against_end(perhaps_builder *b);
 
+/* Returns how many bytes of that pile go to the disk if so many keys are listed and as many
+ * others come as the options say. */
+uint64_t against_disk_nbytes(const perhaps_builder *b, uint64_t listed);
+
 /* Makes the filter of both lists. */
 int against_finish(perhaps_builder *b, perhaps_filter **filter);
 
