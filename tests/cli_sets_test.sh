@@ -577,6 +577,12 @@ test_integers() {
     shows "^notes +no false positives; for 5,000,000,000 keys it takes 1.40 bits" \
         plan --integers 13000000000-19999999999 -n 5G
     check "plan: nothing takes less" not tells "^notes +without --integers" "^notes +a sorted"
+    check "plan: exact is smaller" tells "^notes .* 1.40 bits a key; the least .* take is 1.2" \
+        "^notes +exact, and no larger than the smallest filter with a rate of 1 %: 4.39 GB, .*ribbon with" \
+        "^notes +with about 99[0-9] M keys of the range or more the exact set is no larger"
+    shows "exact, and no larger .* rate of 0.1 %: " plan --integers 0-10G -n 1e9 -p 0.001
+    shows "with about 99[0-9] M keys" plan --integers 0-10G -n 990M -p 0.001
+    check "plan: just below the break-even" tells "^notes +without --integers, at a rate of 0.1 %, it"
     shows "^notes +without --integers, at a rate of 1 %, .*ribbon with --static" plan --integers 0-10G -n 1000
     check "plan: a list takes less" tells "^notes +a sorted list .* 8.00 kB\$"
     refuses "give --integers LOW-HIGH" plan --kind bitmap -n 10
