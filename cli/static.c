@@ -114,7 +114,7 @@ void static_settle(const struct target *target, const struct input *input,
                    const struct block *last)
 {
     errno = target->reason;
-    if (last->error == PERHAPS_ERR_IO)
+    if (target->builder && last->error == PERHAPS_ERR_IO)
         disk_fail(target);
     input_settle(input, last, target->outcome);
 }

@@ -19,6 +19,11 @@ static bool takes_values(const struct perhaps_kind *kind)
     return is_built(kind) && strcmp(kind->name, "ribbon") == 0;
 }
 
+static bool takes_others(const struct perhaps_kind *kind)
+{
+    return is_built(kind) && strcmp(kind->name, "against") == 0;
+}
+
 /* ---- A build ----------------------------------------------------------------------------- */
 
 /* An allocator that counts blocks, and fails once; threads may call it. */
@@ -101,7 +106,7 @@ static void check_wanted(struct stage *s)
 /* 'kind' is built once. */
 static void make_stage(struct stage *s, const struct perhaps_kind *kind, bool valued)
 {
-    const bool others = strcmp(kind->name, "against") == 0;
+    const bool others = takes_others(kind);
     struct path folder = temp_path("faults"), spills = temp_path("spills");
     expect((!mkdir(folder.text, 0777) || errno == EEXIST) &&
            (!mkdir(spills.text, 0777) || errno == EEXIST));
@@ -144,34 +149,42 @@ struct fault {
     int reason;
     enum { EVER, ONCE } how_often;
     enum { MAY_FAIL, HARMLESS, LATE } outcome;
+    bool named; /* on a file system without nameless files */
 };
 
 static const struct fault faults[] = {
-    { "pwrite", ENOSPC, EVER, MAY_FAIL },
-    { "pwrite", EIO, ONCE, MAY_FAIL },
-    { "pwrite", EINTR, ONCE, HARMLESS },
-    { "pread", EIO, ONCE, MAY_FAIL },
-    { "pread", EINTR, ONCE, HARMLESS },
-    { "write", ENOSPC, EVER, MAY_FAIL },
-    { "write", EIO, ONCE, MAY_FAIL },
-    { "write", EINTR, ONCE, HARMLESS },
-    { "open nameless", EMFILE, EVER, MAY_FAIL },
-    { "open nameless", EACCES, ONCE, MAY_FAIL },
-    { "open nameless", EOPNOTSUPP, EVER, HARMLESS },
-    { "links", EOPNOTSUPP, EVER, MAY_FAIL },
-    { "open", EMFILE, EVER, LATE },
-    { "lseek", EIO, EVER, MAY_FAIL },
-    { "fsync", EIO, ONCE, LATE },
-    { "fchown", EIO, EVER, MAY_FAIL },
-    { "fchmod", EPERM, EVER, MAY_FAIL },
-    { "linkat", ENOSPC, EVER, MAY_FAIL },
-    { "linkat", EEXIST, ONCE, HARMLESS },
-    { "rename", EIO, EVER, MAY_FAIL },
-    { "getentropy", EIO, EVER, MAY_FAIL },
-    { "mmap", ENOMEM, EVER, MAY_FAIL },
-    { "mmap", ENOMEM, ONCE, MAY_FAIL },
-    { "pthread_create", EAGAIN, EVER, HARMLESS },
-    { "pthread_create", EAGAIN, ONCE, HARMLESS },
+    { "pwrite", ENOSPC, EVER, MAY_FAIL, false },
+    { "pwrite", EIO, ONCE, MAY_FAIL, false },
+    { "pwrite", EINTR, ONCE, HARMLESS, false },
+    { "pread", EIO, ONCE, MAY_FAIL, false },
+    { "pread", EINTR, ONCE, HARMLESS, false },
+    { "write", ENOSPC, EVER, MAY_FAIL, false },
+    { "write", EIO, ONCE, MAY_FAIL, false },
+    { "write", EINTR, ONCE, HARMLESS, false },
+    { "open nameless", EMFILE, EVER, MAY_FAIL, false },
+    { "open nameless", EACCES, ONCE, MAY_FAIL, false },
+    { "open nameless", EOPNOTSUPP, EVER, HARMLESS, false },
+    { "links", EOPNOTSUPP, EVER, MAY_FAIL, false },
+    { "open", EMFILE, EVER, LATE, false },
+    { "lseek", EIO, EVER, MAY_FAIL, false },
+    { "fsync", EIO, ONCE, LATE, false },
+    { "fchown", EIO, EVER, MAY_FAIL, false },
+    { "fchmod", EPERM, EVER, MAY_FAIL, false },
+    { "linkat", ENOSPC, EVER, MAY_FAIL, false },
+    { "linkat", EEXIST, ONCE, HARMLESS, false },
+    { "rename", EIO, EVER, MAY_FAIL, false },
+    { "getentropy", EIO, EVER, MAY_FAIL, false },
+    { "mmap", ENOMEM, EVER, MAY_FAIL, false },
+    { "mmap", ENOMEM, ONCE, MAY_FAIL, false },
+    { "pthread_create", EAGAIN, EVER, HARMLESS, false },
+    { "pthread_create", EAGAIN, ONCE, HARMLESS, false },
+    { "mkostemp", EACCES, EVER, MAY_FAIL, true },
+    { "pwrite", ENOSPC, EVER, MAY_FAIL, true },
+    { "create", EMFILE, EVER, MAY_FAIL, true },
+    { "create", EEXIST, ONCE, HARMLESS, true },
+    { "write", ENOSPC, EVER, MAY_FAIL, true },
+    { "fsync", EIO, ONCE, LATE, true },
+    { "rename", EIO, EVER, MAY_FAIL, true },
 };
 
 /* Checks what a build has left. */
@@ -193,10 +206,13 @@ static bool try_fault(struct stage *s, const struct fault *fault, unsigned numbe
     s->options.allocator = by_system ? NULL : &s->allocator;
     s->how.threads = fault->reason == EINTR ? 1 : 2; /* a build that goes on is faster by one */
     unsigned before = open_files();
-    scene("%s, %u bits: %s fails %s after %u with %s", s->options.kind,
+    scene("%s, %u bits: %s fails %s after %u with %s%s", s->options.kind,
           s->options.ribbon.value_bits, fault->call,
-          fault->how_often == ONCE ? "once" : "always", number, strerror(fault->reason));
+          fault->how_often == ONCE ? "once" : "always", number, strerror(fault->reason),
+          fault->named ? ", without nameless files" : "");
     (fault->how_often == ONCE ? let_fail_once : let_fail)(fault->call, fault->reason, number);
+    if (fault->named)
+        let_no_nameless();
     int error = build(s), reason = errno;
     bool met = has_failed();
     let_all_work();
@@ -291,5 +307,32 @@ TEST(test_failing_memory_with_values)
     struct stage s;
     make_stage(&s, next_kind(NULL, takes_values), true);
     fail_each_allocation(&s);
+    free_stage(&s);
+}
+
+/* ---- The errno of an error that comes again ---------------------------------------------- */
+
+/* The first part of "against" cannot be built because the disk cannot be read: each later call
+ * tells the same, with the same errno. */
+TEST(test_same_errno_again)
+{
+    const struct perhaps_kind *kind = next_kind(NULL, takes_others);
+    struct stage s;
+    perhaps_builder *builder;
+    perhaps_filter *f;
+    make_stage(&s, kind, false);
+    expect_success(perhaps_builder_create(&s.options, &s.how, &builder));
+    expect_success(perhaps_builder_add_many(builder, &s.keys));
+    let_fail_once("pread", EIO, 0);
+    for (unsigned i = 0; i < 2; i++) {
+        errno = 0;
+        expect_error(perhaps_builder_add_others(builder, &s.others), PERHAPS_ERR_IO);
+        expect(errno == EIO);
+    }
+    let_all_work();
+    errno = 0;
+    expect_error(perhaps_builder_finish(builder, &f), PERHAPS_ERR_IO);
+    expect(errno == EIO && !f);
+    perhaps_builder_free(builder);
     free_stage(&s);
 }

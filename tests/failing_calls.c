@@ -23,6 +23,7 @@ static struct {
     bool met;         /* a call has failed */
 } fault;
 
+static bool no_nameless;               /* there are no nameless files */
 static size_t most_at_once = SIZE_MAX; /* how many bytes one read or write transfers */
 
 static void set_fault(const char *call, int error, unsigned after, bool once)
@@ -46,8 +47,14 @@ void let_fail_once(const char *call, int error, unsigned after)
     set_fault(call, error, after, true);
 }
 
+void let_no_nameless(void)
+{
+    no_nameless = true;
+}
+
 void let_all_work(void)
 {
+    no_nameless = false;
     fault.call = NULL;
     most_at_once = SIZE_MAX;
 }
@@ -155,6 +162,10 @@ int __wrap_open(const char *path, int flags, ...)
                                 : "open") ||
         (nameless && fails("links")))
         return -1;
+    if (nameless && no_nameless) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     return __real_open(path, flags, mode);
 }
 

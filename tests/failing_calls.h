@@ -15,6 +15,9 @@ void let_fail(const char *call, int error, unsigned after);
 /* Does the same for one call: those behind it work again. */
 void let_fail_once(const char *call, int error, unsigned after);
 
+/* Makes the system have no nameless files, whatever else fails. */
+void let_no_nameless(void);
+
 /* Makes all calls work again, in full. */
 void let_all_work(void);
 

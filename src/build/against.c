@@ -56,13 +56,13 @@ static int need_first(perhaps_builder *b)
 {
     uint64_t listed;
     if (b->error || b->first)
-        return b->error;
+        return builder_note(b, 0);
     int error = pile_settle(&b->pile);
     if (!error)
         error = builder_count(b, &b->pile, &listed);
     if (!error)
         error = build_part(b, &b->pile, listed, first_bits(b, listed), false, &b->first);
-    return b->error = error;
+    return builder_note(b, error);
 }
 
 /* Puts hashed keys that the first part has on the pile. */

@@ -210,7 +210,7 @@ static int finish(perhaps_builder *b)
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
     if (b->error)
-        return b->error;
+        return builder_note(b, 0);
     b->finished = true;
     return 0;
 }

@@ -2,6 +2,7 @@
 #ifndef BUILDER_H
 #define BUILDER_H
 
+#include <errno.h>
 #include <perhaps_build.h>
 #include <pthread.h>
 
@@ -16,7 +17,7 @@ struct perhaps_builder {
     const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
     bool knows_capacity;            /* the caller told how many keys there will be */
     bool finished;
-    int error; /* the first one: since then keys are missing */
+    int error, reason; /* the first error, and its errno: since then keys are missing */
 
     perhaps_filter *filter; /* with the keys so far */
     bool stores_copies;
@@ -36,6 +37,18 @@ struct perhaps_builder {
 static inline bool has_others(const perhaps_builder *b)
 {
     return b->kind && b->kind->composite;
+}
+
+/* Notes the first error, with its errno.  Returns that one, and sets errno. */
+static inline int builder_note(perhaps_builder *b, int error)
+{
+    if (error && !b->error) {
+        b->error = error;
+        b->reason = errno;
+    }
+    if (b->error)
+        errno = b->reason;
+    return b->error;
 }
 
 /* ---- make.c ---------------------------------------------------------------------------- */
