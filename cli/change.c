@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "disk.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
@@ -111,7 +112,7 @@ static void settle(const struct change *change, const struct input *input,
                      ? "its kind cannot remove keys: build it with --removable"
                      : "its kind is built once: build it anew from all keys",
                  target->outcome);
-        input_settle(input, last, target->outcome);
+        static_settle(target, input, last);
         if (target->settings->against)
             static_add_others(target);
         target_save(target);
@@ -166,18 +167,24 @@ static void change_filter(struct change *change)
 {
     const struct target *target = change->target;
     bool hashes = change->block == add_block;
-    const struct stage to_builder = { .run = static_add, .context = change->target };
+    struct disk disk;
+    const struct stage to_builder[] = {
+        { .run = static_add, .context = change->target },
+        { .run = disk_watch, .context = &disk, .in_order = true }
+    };
     const struct stage stages[] = {
         { .run = block_hash, .context = target->filter },
         { .run = change->block,
           .context = change,
           .in_order = !target->in_place && !target->remote },
     };
+    if (target->builder)
+        disk_begin(&disk, target);
     struct input *input = input_open(target->settings, change->doing, false);
     target_limit_keys(target, input);
     if (hashes && !target->builder && !target->in_place && !change->once)
         begin_bulk(change);
-    const struct block *last = target->builder ? input_run(input, &to_builder, 1)
+    const struct block *last = target->builder ? input_run(input, to_builder, 2)
                                                : input_run(input, stages + !hashes, 1 + hashes);
     perhaps_bulk_end(change->bulk);
     if (target->builder)

@@ -4,6 +4,7 @@
  * finds the same members for every filter; people do not see members that say nothing about
  * this filter. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -378,14 +379,15 @@ static json_t *cheaper_of(const struct settings *settings,
                         cheaper.bits_per_key, more.s);
 }
 
-/* Returns the smallest filter that holds as many keys with errors, of those that take later
- * keys or of those that are built once; NULL if all are larger than the one of integers. */
-static const char *smaller_than(const struct settings *settings, uint64_t nbytes,
-                                const struct perhaps_options *options,
-                                struct perhaps_plan *smallest)
+/* Plans the smallest filter that holds as many keys with errors, of those that take later keys
+ * and of those that are built once.  Returns how it is made; NULL if there is none. */
+static const char *smallest_other(const struct settings *settings,
+                                  const struct perhaps_options *options,
+                                  struct perhaps_plan *smallest)
 {
     struct perhaps_options other = *options;
     const char *how = NULL;
+    uint64_t nbytes = UINT64_MAX;
     other.kind = NULL;
     other.bitmap = (struct perhaps_bitmap_options){ 0 };
     if (!(settings->fpr > 0))
@@ -402,30 +404,49 @@ static const char *smaller_than(const struct settings *settings, uint64_t nbytes
     return how;
 }
 
+/* Returns the least number of bits a key in which any set of so many integers of the range can
+ * be told from all others, about: the logarithm of how many such sets there are. */
+static double least_bits(double range, double keys)
+{
+    double absent = keys < range ? (range - keys) / keys * log1p(-keys / range) / log(2) : 0;
+    return log2(range / keys) - absent;
+}
+
 /* Returns what to know about a bit for each integer of a range when there are so many keys:
- * what a key takes, and what would take less.  NULL without --integers, or if nobody told how
- * many keys there are. */
+ * what a key takes, what would take less, and from how many keys on nothing would.  NULL
+ * without --integers, or if nobody told how many keys there are. */
 static json_t *notes_of_integers(const struct settings *settings,
                                  const struct perhaps_options *options,
                                  const struct perhaps_plan *plan)
 {
     const uint64_t keys = settings->capacity, sorted_nbytes = 8 * keys;
-    struct perhaps_plan smaller;
+    const double nbits = 8.0 * (double)plan->body_nbytes;
+    const double few = 1000; /* whole cache lines decide there */
+    struct perhaps_plan other;
     if (!settings->integers.high || !keys)
         return NULL;
     json_t *notes = json_array();
     json_array_append_new(
         notes,
-        json_sprintf("no false positives; for %s it takes %s", counted(keys, "key").s,
-                     scaled(8.0 * (double)plan->body_nbytes / (double)keys, " bits a key").s));
-    const char *how = smaller_than(settings, plan->body_nbytes, options, &smaller);
+        json_sprintf("no false positives; for %s it takes %s; the least that an exact "
+                     "set of them can take is %.3g",
+                     counted(keys, "key").s, scaled(nbits / (double)keys, " bits a key").s,
+                     least_bits((double)plan->capacity, (double)keys)));
+    const char *how = smallest_other(settings, options, &other);
     if (how)
         json_array_append_new(
-            notes,
-            json_sprintf("without --integers, at a rate of %s, it would take %s, %s "
-                         "(%s%s)",
-                         share(smaller.fpr).s, scaled((double)smaller.body_nbytes, "B").s,
-                         scaled(smaller.bits_per_key, " bits a key").s, smaller.kind, how));
+            notes, json_sprintf("%s a rate of %s%s %s, %s (%s%s)",
+                                other.body_nbytes < plan->body_nbytes
+                                    ? "without --integers, at"
+                                    : "exact, and no larger than the smallest filter with",
+                                share(other.fpr).s,
+                                other.body_nbytes < plan->body_nbytes ? ", it would take" : ":",
+                                scaled((double)other.body_nbytes, "B").s,
+                                scaled(other.bits_per_key, " bits a key").s, other.kind, how));
+    if (how && nbits / other.bits_per_key >= few)
+        json_array_append_new(
+            notes, json_sprintf("with about %s of the range or more the exact set is no larger",
+                                scaled(nbits / other.bits_per_key, " keys").s));
     if (sorted_nbytes < plan->body_nbytes)
         json_array_append_new(
             notes,

@@ -438,6 +438,35 @@ static uint64_t count_keys(const struct settings *settings)
                                         : count + count / 4 + 1000; /* to be added later */
 }
 
+/* Packed files are estimated by the bytes that were read of them. */
+uint64_t input_estimate(const struct settings *settings)
+{
+    enum { BLOCKS = 32 };
+    const uint64_t total_nbytes = check_inputs(settings);
+    const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
+    struct block block = { 0 };
+    struct reader *reader = total_nbytes ? reader_open(settings->inputs, settings->ninputs,
+                                                       settings->form.end, settings->raw)
+                                         : NULL;
+    if (!reader)
+        return 0;
+    uint64_t keys = 0;
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        reader_read(reader, &block);
+        if (block.holds != BLOCK_RECORDS)
+            break;
+        keys += lines_count(block.text, block.nbytes, settings->form.end);
+    }
+    uint64_t nread = reader_nread(reader);
+    if (block.holds != BLOCK_END && nread)
+        keys = (uint64_t)((double)keys * (double)total_nbytes / (double)nread);
+    reader_close(reader);
+    block_release(&block);
+    if (begin >= 0)
+        lseek(STDIN_FILENO, begin, SEEK_SET);
+    return keys;
+}
+
 struct size input_size(const struct settings *settings)
 {
     struct size size = request_size(settings);

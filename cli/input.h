@@ -82,6 +82,10 @@ void input_close(struct input *input);
  * cannot grow either, ends the program. */
 struct size input_size(const struct settings *settings);
 
+/* Returns about how many keys the inputs have, by what their beginning tells; 0 if one of them
+ * does not tell its size, such as a pipe. */
+uint64_t input_estimate(const struct settings *settings);
+
 /* Ends the program if the file, which is to be written, is also an input.  'name' is for the
  * message. */
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name);

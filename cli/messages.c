@@ -37,7 +37,8 @@ double seconds_worked(const struct settings *settings)
 #define PATIENCE_S 1.0
 #define REDRAW_S   0.2
 
-/* Whether the terminal shows the progress line. */
+/* Whether the terminal shows the progress line.  Under the lock of stderr: a stage may print a
+ * line while another thread draws. */
 static bool on_screen;
 
 void progress_start(struct progress *progress, const struct settings *settings,
@@ -55,6 +56,7 @@ void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint
     if (!progress->wanted || seconds < PATIENCE_S || now - progress->drawn < REDRAW_S)
         return;
     progress->drawn = now;
+    flockfile(stderr);
     on_screen = true;
     fprintf(stderr, "\r\033[Kperhaps: %s", progress->doing);
     if (progress->total_nbytes > 0 && nbytes > 0) {
@@ -69,13 +71,16 @@ void progress_show(struct progress *progress, bool of_keys, uint64_t nkeys, uint
         fprintf(stderr, ", %s, %s", scaled((double)nbytes, "B").s,
                 scaled((double)nbytes / seconds, "B/s").s);
     fflush(stderr);
+    funlockfile(stderr);
 }
 
 void progress_erase(void)
 {
+    flockfile(stderr);
     if (on_screen)
         fputs("\r\033[K", stderr);
     on_screen = false;
+    funlockfile(stderr);
 }
 
 /* ---- One line ---------------------------------------------------------------------- */
@@ -106,8 +111,10 @@ static void print_line(const char *format, va_list arguments)
     for (char *c = line; *c; c++) /* a path may hold newlines and terminal controls */
         if (iscntrl((unsigned char)*c))
             *c = '?';
+    flockfile(stderr);
     progress_erase();
     fprintf(stderr, "perhaps: %s\n", line);
+    funlockfile(stderr);
 }
 
 void complain(const char *format, ...)

@@ -2,8 +2,10 @@
  * builder. */
 #include "static.h"
 
+#include <errno.h>
 #include <string.h>
 
+#include "disk.h"
 #include "messages.h"
 #include "numbers.h"
 
@@ -17,12 +19,12 @@ static size_t find_refused(const struct block *block, size_t takes)
 }
 
 /* Notes what the builder says to the keys of a block. */
-static bool met(const struct target *target, struct block *block, int error)
+static bool met(struct target *target, struct block *block, int error)
 {
     if (error == PERHAPS_ERR_ARGUMENT)
         block->ndone = find_refused(block, perhaps_hash_takes(target->hashing.chosen.hash));
     else if (error == PERHAPS_ERR_IO)
-        block->problem = "the temporary file cannot be written: see --tmp and --memory";
+        target->reason = errno;
     else if (!error)
         block->ndone = block->count;
     return block_met(block, error);
@@ -66,7 +68,7 @@ static const uint32_t *read_values(const struct settings *settings, struct block
 
 bool static_add(void *context, struct block *block)
 {
-    const struct target *target = context;
+    struct target *target = context;
     const struct settings *settings = target->settings;
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     if (block->count == 0)
@@ -80,7 +82,7 @@ bool static_add(void *context, struct block *block)
 
 static bool add_others(void *context, struct block *block)
 {
-    const struct target *target = context;
+    struct target *target = context;
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     return block->count == 0 ||
            met(target, block, perhaps_builder_add_others(target->builder, &keys));
@@ -108,11 +110,20 @@ uint64_t static_count_others(const struct settings *settings)
                       : (size.capacity - 1000) / 5 * 4; /* without the room for later keys */
 }
 
-void static_add_others(const struct target *target)
+void static_settle(const struct target *target, const struct input *input,
+                   const struct block *last)
+{
+    errno = target->reason;
+    if (target->builder && last->error == PERHAPS_ERR_IO)
+        disk_fail(target);
+    input_settle(input, last, target->outcome);
+}
+
+void static_add_others(struct target *target)
 {
     struct settings others = settings_of_others(target->settings);
-    const struct stage stage = { .run = add_others, .context = (void *)target };
+    const struct stage stage = { .run = add_others, .context = target };
     struct input *input = input_open(&others, "comparing", false);
-    input_settle(input, input_run(input, &stage, 1), target->outcome);
+    static_settle(target, input, input_run(input, &stage, 1));
     input_close(input);
 }

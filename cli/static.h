@@ -9,10 +9,14 @@
  * --value-field.  Needs no order. */
 bool static_add(void *target, struct block *block);
 
+/* Does what input_settle() does; the temporary file, too, may have been what failed. */
+void static_settle(const struct target *target, const struct input *input,
+                   const struct block *last);
+
 /* Returns about how many keys the file of --against has; 0 if they cannot be counted first. */
 uint64_t static_count_others(const struct settings *settings);
 
 /* Gives the keys of --against to the builder, or ends the program. */
-void static_add_others(const struct target *target);
+void static_add_others(struct target *target);
 
 #endif

@@ -324,6 +324,7 @@ void target_begin(struct target *target, uint64_t others)
     options.against.others = others;
     options.kind = plan.kind;
     options.hashing = target->hashing.chosen;
+    target->options = options;
     int error = perhaps_builder_create(&options, &how, &target->builder);
     if (error)
         fail("%s: %s", target->path, why(error));
@@ -500,6 +501,11 @@ void target_save(struct target *target)
         fail("%s: another process has made it meanwhile: it stays as it is, and has nothing of "
              "this run",
              target->path);
+    if (error == PERHAPS_ERR_IO && target->builder &&
+        perhaps_builder_disk_nbytes(target->builder, perhaps_builder_keys(target->builder)))
+        fail("%s: %s, for it or for the temporary file in %s: see --tmp and --memory%s",
+             target->path, why(error), perhaps_builder_folder(target->builder),
+             target->outcome);
     fail("%s: %s%s", target->path, why(error), target->outcome);
 }
 

@@ -8,6 +8,7 @@
 #define TARGET_H
 
 #include <perhaps_build.h>
+#include <stdatomic.h>
 
 #include "input.h"
 #include "messages.h"
@@ -19,13 +20,15 @@
  * end of the program gives back the locks. */
 struct target {
     const struct settings *settings;
-    perhaps_filter *filter;   /* NULL: it lies on servers, or is not opened yet */
-    perhaps_builder *builder; /* makes the filter when it is saved; else NULL */
-    struct remote *remote;    /* its connections; NULL: it lies in a file */
-    const char *path;         /* or the address, without a password; for messages */
-    bool in_place;            /* what changes 'filter' changes the file at once */
-    bool streams;             /* it is saved to standard output */
-    bool fresh;               /* there was nothing at 'path', so saving must replace nothing */
+    perhaps_filter *filter;         /* NULL: it lies on servers, or is not opened yet */
+    perhaps_builder *builder;       /* makes the filter when it is saved; else NULL */
+    struct perhaps_options options; /* of the builder */
+    atomic_int reason;     /* the errno of its temporary file, if a stage met PERHAPS_ERR_IO */
+    struct remote *remote; /* its connections; NULL: it lies in a file */
+    const char *path;      /* or the address, without a password; for messages */
+    bool in_place;         /* what changes 'filter' changes the file at once */
+    bool streams;          /* it is saved to standard output */
+    bool fresh;            /* there was nothing at 'path', so saving must replace nothing */
     int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
     char *lock_path; /* of a lock file, while there is none at 'path'; else NULL */
     struct hashing hashing;   /* of a new filter: its secret is written when it is saved */

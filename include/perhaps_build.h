@@ -96,8 +96,20 @@ PERHAPS_API int perhaps_builder_save_new(perhaps_builder *builder, const char *p
 /* Returns how many keys were given, repeated ones each time.  Nobody may add meanwhile. */
 PERHAPS_API uint64_t perhaps_builder_keys(const perhaps_builder *builder);
 
-/* Returns how many bytes are in the temporary file. */
+/* Returns how many bytes are in the temporary file; "against" has two.  Nobody may add
+ * meanwhile. */
 PERHAPS_API uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *builder);
+
+/* Returns how many bytes that will be when so many keys were given, repeated ones each time,
+ * and of "against" as many others as 'against.others' says, most of which it takes for what
+ * they are.  For one thread that gives keys of other kinds it is exact; several threads may
+ * put aside an eighth of the memory more or less.  It is 0 for kinds that take keys as they
+ * come.  Safe at any time. */
+PERHAPS_API uint64_t perhaps_builder_disk_nbytes(const perhaps_builder *builder, uint64_t keys);
+
+/* Returns the folder of the temporary file, as long as the builder lives and $TMPDIR stays; or
+ * NULL for kinds that take keys as they come. */
+PERHAPS_API const char *perhaps_builder_folder(const perhaps_builder *builder);
 
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
 PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);

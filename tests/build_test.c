@@ -3,6 +3,8 @@
  * releases all its memory. */
 #include "support.h"
 
+#include <string.h>
+
 #include "filter/filter.h"
 
 enum { KEYS = 1000 };
@@ -109,6 +111,73 @@ TEST(test_errors)
     expect_error(perhaps_builder_add_many(builder, &key), PERHAPS_ERR_ARGUMENT);
     perhaps_builder_free(builder);
     expect(perhaps_contains(f, "key", 3));
+}
+
+/* ---- Disk space -------------------------------------------------------------------------- */
+
+/* Gives a builder keys with values if it takes any, and others if those are wanted. */
+static void give_all(perhaps_builder *builder, const struct perhaps_keys *keys, bool values,
+                     const struct perhaps_keys *others)
+{
+    static const uint32_t value[200000];
+    expect_success(values ? perhaps_builder_add_values(builder, keys, value)
+                          : perhaps_builder_add_many(builder, keys));
+    if (others->count)
+        expect_success(perhaps_builder_add_others(builder, others));
+}
+
+/* What is told to go to the disk goes there: exactly if one thread gives the keys and there are
+ * no others; else nearly. */
+static void compare_spilled(const char *kind, unsigned value_bits, size_t nothers)
+{
+    scoped_keys keys = make_keys(SEQUENTIAL_KEYS, 9, 0, 200000);
+    scoped_keys others = make_keys(SEQUENTIAL_KEYS, 9, 1000000, nothers + 1);
+    const struct perhaps_keys some_others = some_keys(&others, 0, nothers);
+    for (size_t count = 0; count <= keys.count; count += 24571) {
+        const struct perhaps_build_options how = { .memory_nbytes = (1 + count % 3) << 20,
+                                                   .threads = 1 + count % 2 };
+        struct perhaps_options options = { .kind = kind,
+                                           .fpr = 0.01,
+                                           .against.others = nothers,
+                                           .ribbon.value_bits = value_bits,
+                                           .hashing.seed = 1 };
+        const struct perhaps_keys some = some_keys(&keys, 0, count);
+        scoped_builder *builder;
+        scoped_filter *f;
+        scene("%s, %u bits, %zu keys, %zu others", kind, value_bits, count, nothers);
+        expect_success(perhaps_builder_create(&options, &how, &builder));
+        uint64_t told = perhaps_builder_disk_nbytes(builder, count);
+        give_all(builder, &some, value_bits > 0, &some_others);
+        expect_success(perhaps_builder_finish(builder, &f));
+        uint64_t spilled = perhaps_builder_spilled_nbytes(builder);
+        uint64_t apart = told > spilled ? told - spilled : spilled - told;
+        expect(apart <= (nothers ? how.memory_nbytes / 8 + spilled / 100 : 0));
+        expect(count < 150000 || told > 0);
+    }
+}
+
+TEST(test_disk)
+{
+    compare_spilled("ribbon", 0, 0);
+    compare_spilled("ribbon", 8, 0);
+    compare_spilled("fuse", 0, 0);
+    compare_spilled("against", 0, 100000);
+}
+
+/* A kind that takes keys as they come has no temporary file; a folder that is named is told. */
+TEST(test_folder)
+{
+    struct perhaps_build_options how = { .folder = "/no/such" };
+    struct perhaps_options options = { .kind = "ribbon", .fpr = 0.01, .capacity = KEYS };
+    perhaps_builder *builder;
+    expect_success(perhaps_builder_create(&options, &how, &builder));
+    expect(!strcmp(perhaps_builder_folder(builder), "/no/such"));
+    expect(perhaps_builder_disk_nbytes(builder, UINT64_C(1) << 48) > UINT64_C(7) << 48);
+    perhaps_builder_free(builder);
+    options.kind = "blocked";
+    expect_success(perhaps_builder_create(&options, &how, &builder));
+    expect(!perhaps_builder_folder(builder) && !perhaps_builder_disk_nbytes(builder, 1 << 30));
+    perhaps_builder_free(builder);
 }
 
 /* After a key was refused the builder keeps its error and makes no filter, since the filter

@@ -53,90 +53,6 @@ test_pipes() {
     check "pipe: one key a thousand times: JSON" [ "$(number keys)" = 1000 ]
 }
 
-# ---- Built once ----------------------------------------------------------------------
-
-# Of the same keys and seed every order, memory and number of threads makes the same file.
-test_static() {
-    seq 200000 >in
-    seq 200001 400000 >not_in
-    works build --static --seed 5 -p 0.001 -j 1 -o f in
-    run build --static --seed 5 -p 0.001 -j 3 --memory 1M -o g < <(shuf in; cat in)
-    check "static: a pipe, twice each, little memory: the same file" same f g
-    matches in query f in
-    counts -le 300 query -c f not_in
-    works verify f
-    shows '^kind +ribbon$' info f
-    shows '^keys +200,000$' info f
-    works build --static -p 1e-9 -o g empty
-    ends 1 query g keys
-    "$program" build --static -o - in >h 2>err
-    matches in query h in
-    works build --static --removable -n 1000 -o r keys # no kind that is built once can: cuckoo
-    works remove r keys
-    for arguments in "add f keys" "remove f keys" "merge -o m f g" "build --memory 5 -o m in" \
-        "build --static --tmp /no/such -o m in" "build --kind ribbon --grow -o m in" \
-        "create c -n 100 --kind ribbon" "dedup --kind ribbon in"; do
-        ends 2 $arguments
-    done
-    check "static: nothing was made" not test -e m
-    check "static: nothing is left" test -z "$(find . -name '.*' -type f)"
-    tells_json 'keys keys_in_filter' '10 10' build --json --static -o g keys
-    shows '^kind +ribbon$' plan --static -n 1000
-}
-
-# A build that is killed in the middle leaves the old file and no other.
-test_static_killed() {
-    works build --static -o f keys
-    cp f old
-    mkdir tmp
-    for signal in KILL TERM; do
-        "$program" build --static --memory 1M --tmp tmp -o f \
-            < <(exec 2>/dev/null; seq 3000000; exec sleep 60) >out &
-        until [ -n "$(find /proc/$!/fd -lname "*/tmp/*" 2>/dev/null)" ] || ! kill -0 $! 2>/dev/null; do
-            sleep 0.01
-        done
-        kill -$signal $!
-        wait $! 2>/dev/null
-        check "static, SIG$signal: the old file" same f old
-        check "static, SIG$signal: no other" test -z "$(find tmp . -maxdepth 1 -name '.*' -type f)"
-        check "static, SIG$signal: nothing in --tmp" test -z "$(ls -A tmp)"
-    done
-}
-
-# A filter against a second list makes no error on either; keys of both are listed.
-test_against() {
-    seq 5000 >in
-    seq 4000 200000 >others
-    works build --against others -o f in
-    writes $'5000\n' query -c f in
-    seq 5001 200000 >absent
-    writes $'0\n' query -c f absent
-    run build --against <(cat others) --against-count 196000 -o g in
-    writes $'0\n' query -c g absent
-    writes $'5000\n' query -c g in
-    shows '^kind +against$' info f
-    shows '^kind +against$' plan -n 8e6 --against-count 9e8
-    ends 2 build --against no_file -o m in
-    ends 2 build --against others --kind blocked -o m in
-    ends 2 add f keys
-}
-
-# Values come back; a wrong one is refused.
-test_values() {
-    paste <(seq 1000) <(seq 1000 | awk '{ print $1 % 256 }') >in
-    works build --field 1 --value-field 2 -p 1e-7 -o f in
-    awk '{ print $2 "\t" $1 }' in >wanted
-    seq 1000 >some
-    matches wanted query --label f some
-    writes $'no\tnobody\n' query --label f --key nobody
-    works build --field 1 --value-field 2 --value-bits 16 -p 1e-4 -o f < <(printf 'a\t65535\n')
-    writes $'65535\ta\n' query --label f --key a
-    ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\t256\n')
-    ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\tx\n')
-    ends 2 build --field 1 --value-field 2 -o m < <(printf 'a\t1\na\t2\n')
-    check "values: it says why" says "different values"
-}
-
 # Every kind that can grow takes more keys than it was planned for.
 test_grow() {
     local kind arguments
@@ -512,6 +428,12 @@ test_integers() {
     shows "^notes +no false positives; for 5,000,000,000 keys it takes 1.40 bits" \
         plan --integers 13000000000-19999999999 -n 5G
     check "plan: nothing takes less" not tells "^notes +without --integers" "^notes +a sorted"
+    check "plan: exact is smaller" tells "^notes .* 1.40 bits a key; the least .* take is 1.2" \
+        "^notes +exact, and no larger than the smallest filter with a rate of 1 %: 4.39 GB, .*ribbon with" \
+        "^notes +with about 99[0-9] M keys of the range or more the exact set is no larger"
+    shows "exact, and no larger .* rate of 0.1 %: " plan --integers 0-10G -n 1e9 -p 0.001
+    shows "with about 99[0-9] M keys" plan --integers 0-10G -n 990M -p 0.001
+    check "plan: just below the break-even" tells "^notes +without --integers, at a rate of 0.1 %, it"
     shows "^notes +without --integers, at a rate of 1 %, .*ribbon with --static" plan --integers 0-10G -n 1000
     check "plan: a list takes less" tells "^notes +a sorted list .* 8.00 kB\$"
     refuses "give --integers LOW-HIGH" plan --kind bitmap -n 10

@@ -1,139 +1,18 @@
 /* faults_test.c - proves that when a system call fails, the library reports its errno, keeps
  * the old file, and leaves no draft and no open file behind; and that a call that did less than
- * it was asked, or was interrupted, is made again.  The linker sends the library's calls here
- * (--wrap, see CMakeLists.txt). */
+ * it was asked, or was interrupted, is made again. */
+#include "failing_calls.h"
 #include "support.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "filter/filter.h"
-
-/* ---- Calls that fail when told to -------------------------------------------------------- */
-
-static struct {
-    const char *call; /* the call that fails; NULL: none */
-    int error;        /* its errno */
-    unsigned after;   /* how many of these calls work before */
-    bool once;        /* later ones work again */
-} fault;
-
-static size_t most_at_once = SIZE_MAX; /* how many bytes one read or write transfers */
-
-static bool fails(const char *call)
-{
-    if (!fault.call || strcmp(fault.call, call) != 0 || fault.after-- > 0)
-        return false;
-    fault.after = 0;
-    if (fault.once)
-        fault.call = NULL;
-    errno = fault.error;
-    return true;
-}
-
-/* Defines the function that the linker puts in place of a call: it fails or makes the call. */
-#define WRAP(type, failure, name, parameters, arguments)                                       \
-    type __real_##name parameters;                                                             \
-    type __wrap_##name parameters;                                                             \
-    type __wrap_##name parameters                                                              \
-    {                                                                                          \
-        return fails(#name) ? (failure) : __real_##name arguments;                             \
-    }
-
-WRAP(int, -1, fsync, (int fd), (fd))
-WRAP(int, -1, fchmod, (int fd, mode_t mode), (fd, mode))
-WRAP(int, -1, fchown, (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
-WRAP(int, -1, rename, (const char *from, const char *to), (from, to))
-WRAP(void *, MAP_FAILED, mmap,
-     (void *address, size_t nbytes, int use, int flags, int fd, off_t offset),
-     (address, nbytes, use, flags, fd, offset))
-WRAP(int, -1, getentropy, (void *bytes, size_t nbytes), (bytes, nbytes))
-WRAP(int, -1, fallocate, (int fd, int mode, off_t offset, off_t nbytes),
-     (fd, mode, offset, nbytes))
-
-int __real_open(const char *path, int flags, ...);
-ssize_t __real_write(int fd, const void *bytes, size_t nbytes);
-ssize_t __real_read(int fd, void *bytes, size_t nbytes);
-int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-
-int __wrap_open(const char *path, int flags, ...);
-ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes);
-ssize_t __wrap_read(int fd, void *bytes, size_t nbytes);
-int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
-int __wrap___open_2(const char *path, int flags);
-ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
-
-/* open() is three calls to the tests: "open nameless" (O_TMPFILE), "create" and "open".
- * "links" stands for a file system that can neither make nameless files nor link them. */
-int __wrap_open(const char *path, int flags, ...)
-{
-    mode_t mode = 0;
-    if (flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) {
-        va_list arguments;
-        va_start(arguments, flags);
-        mode = (mode_t)va_arg(arguments, unsigned);
-        va_end(arguments);
-    }
-    bool nameless = (flags & O_TMPFILE) == O_TMPFILE;
-    if (fails(nameless          ? "open nameless"
-              : flags & O_CREAT ? "create"
-                                : "open") ||
-        (nameless && fails("links")))
-        return -1;
-    return __real_open(path, flags, mode);
-}
-
-ssize_t __wrap_write(int fd, const void *bytes, size_t nbytes)
-{
-    if (fails("write"))
-        return -1;
-    return __real_write(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
-}
-
-ssize_t __wrap_read(int fd, void *bytes, size_t nbytes)
-{
-    if (fails("read"))
-        return -1;
-    return __real_read(fd, bytes, nbytes < most_at_once ? nbytes : most_at_once);
-}
-
-/* Some compilers define _FORTIFY_SOURCE, which turns open() and read() into these. */
-int __wrap___open_2(const char *path, int flags)
-{
-    return __wrap_open(path, flags);
-}
-
-ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room)
-{
-    return nbytes <= room ? __wrap_read(fd, bytes, nbytes) : -1;
-}
-
-int __wrap_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
-{
-    return fails("linkat") || fails("links") ? -1
-                                             : __real_linkat(from_fd, from, to_fd, to, flags);
-}
-
-/* Makes a call fail with this errno, every time, after 'after' of them have worked. */
-static void let_fail(const char *call, int error, unsigned after)
-{
-    fault.call = call;
-    fault.error = error;
-    fault.after = after;
-    fault.once = false;
-}
-
-static void let_all_work(void)
-{
-    fault.call = NULL;
-    most_at_once = SIZE_MAX;
-}
 
 /* ---- A folder with an old filter in it --------------------------------------------------- */
 
@@ -169,12 +48,6 @@ static void expect_saved(const struct stage *s, const perhaps_filter *wanted)
 {
     scoped_filter *f = open_file(s->path.text, &load_it); /* checks every page */
     expect(perhaps_equal(f, wanted) && count_beside(s->path.text) == 1);
-}
-
-/* Returns how many files this process has open. */
-static unsigned open_files(void)
-{
-    return count_beside("/proc/self/fd/0");
 }
 
 static int read_from(void *context, uint64_t offset, void *buffer, size_t nbytes)
@@ -289,8 +162,7 @@ TEST(test_not_the_owner)
 TEST(test_taken_names)
 {
     scoped_stage s = make_stage("taken");
-    let_fail("linkat", EEXIST, 0);
-    fault.once = true;
+    let_fail_once("linkat", EEXIST, 0);
     expect_success(save(s.fresh, s.path.text));
     let_all_work();
     expect_saved(&s, s.fresh);
@@ -351,14 +223,12 @@ static void save_in_small_steps(const char *name)
     const size_t sizes[] = { 1, 777, 4096 };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const perhaps_filter *f = i % 2 ? s.old : s.fresh;
-        most_at_once = sizes[i];
+        transfer_at_once(sizes[i]);
         for (unsigned after = 0; after < 5; after++) {
             scene("%zu bytes at once, interrupted after %u", sizes[i], after);
-            let_fail("write", EINTR, after);
-            fault.once = true;
+            let_fail_once("write", EINTR, after);
             expect_success(save(f, s.path.text));
-            let_fail("read", EINTR, after);
-            fault.once = true;
+            let_fail_once("read", EINTR, after);
             expect_saved(&s, f);
         }
     }
@@ -415,8 +285,7 @@ TEST(test_reserving_blocks)
         let_all_work();
         expect(open_files() == before);
     }
-    let_fail("fallocate", EINTR, 0);
-    fault.once = true;
+    let_fail_once("fallocate", EINTR, 0);
     expect_success(try_open(s.path.text, &in_place));
     let_all_work();
 }

@@ -39,21 +39,30 @@ static int build_part(perhaps_builder *b, const struct pile *pile, uint64_t keys
     return error ? error : builder_make(b, &plan, true, builder_put_in_memory, b, part);
 }
 
+/* Returns of how many bits a row of the first part is. */
+static unsigned first_bits(const perhaps_builder *b, uint64_t listed)
+{
+    return against_row_bits(listed ? listed : 1, b->options.against.others, b->options.fpr);
+}
+
+uint64_t against_disk_nbytes(const perhaps_builder *b, uint64_t listed)
+{
+    uint64_t wrong = b->options.against.others >> first_bits(b, listed);
+    return pile_disk_nbytes(&b->others, listed + wrong);
+}
+
 /* Builds the first part, if it is not there yet.  Under the lock. */
 static int need_first(perhaps_builder *b)
 {
     uint64_t listed;
     if (b->error || b->first)
-        return b->error;
+        return builder_note(b, 0);
     int error = pile_settle(&b->pile);
     if (!error)
         error = builder_count(b, &b->pile, &listed);
     if (!error)
-        error = build_part(
-            b, &b->pile, listed,
-            against_row_bits(listed ? listed : 1, b->options.against.others, b->options.fpr),
-            false, &b->first);
-    return b->error = error;
+        error = build_part(b, &b->pile, listed, first_bits(b, listed), false, &b->first);
+    return builder_note(b, error);
 }
 
 /* Puts hashed keys that the first part has on the pile. */

@@ -176,7 +176,19 @@ uint64_t perhaps_builder_keys(const perhaps_builder *b)
 
 uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
 {
-    return b->kind ? b->pile.spilled_nbytes : 0;
+    uint64_t nbytes = b->kind ? b->pile.spilled_nbytes : 0;
+    return has_others(b) ? nbytes + b->others.spilled_nbytes : nbytes;
+}
+
+uint64_t perhaps_builder_disk_nbytes(const perhaps_builder *b, uint64_t keys)
+{
+    uint64_t nbytes = b->kind ? pile_disk_nbytes(&b->pile, keys) : 0;
+    return has_others(b) ? nbytes + against_disk_nbytes(b, keys) : nbytes;
+}
+
+const char *perhaps_builder_folder(const perhaps_builder *b)
+{
+    return b->kind ? pile_folder(&b->pile) : NULL;
 }
 
 /* ---- Finish ---------------------------------------------------------------------------- */
@@ -205,7 +217,7 @@ static int finish(perhaps_builder *b)
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
     if (b->error)
-        return b->error;
+        return builder_note(b, 0);
     b->finished = true;
     return 0;
 }

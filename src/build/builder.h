@@ -2,6 +2,7 @@
 #ifndef BUILDER_H
 #define BUILDER_H
 
+#include <errno.h>
 #include <perhaps_build.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@ struct perhaps_builder {
     const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
     bool knows_capacity;            /* the caller told how many keys there will be */
     bool finished;
-    int error; /* the first one: since then keys are missing */
+    int error, reason; /* the first error, and its errno: since then keys are missing */
 
     perhaps_filter *filter; /* with the keys so far */
     bool stores_copies;
@@ -46,6 +47,18 @@ static inline unsigned threads_or_all(unsigned asked)
 {
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     return asked ? asked : cpus > 0 ? (unsigned)cpus : 1;
+}
+
+/* Notes the first error, with its errno.  Returns that one, and sets errno. */
+static inline int builder_note(perhaps_builder *b, int error)
+{
+    if (error && !b->error) {
+        b->error = error;
+        b->reason = errno;
+    }
+    if (b->error)
+        errno = b->reason;
+    return b->error;
 }
 
 /* ---- make.c ---------------------------------------------------------------------------- */
@@ -84,6 +97,10 @@ int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
 /* Begins the pile of the others; releases it, and the first part. */
 void against_begin(perhaps_builder *b);
 void against_end(perhaps_builder *b);
+
+/* Returns how many bytes of that pile go to the disk if so many keys are listed and as many
+ * others come as the options say. */
+uint64_t against_disk_nbytes(const perhaps_builder *b, uint64_t listed);
 
 /* Makes the filter of both lists. */
 int against_finish(perhaps_builder *b, perhaps_filter **filter);

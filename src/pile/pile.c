@@ -48,18 +48,20 @@ static int note(struct pile *p, int error)
 
 /* ---- The temporary file ---------------------------------------------------------------- */
 
+const char *pile_folder(const struct pile *p)
+{
+    const char *folder = p->options.folder ? p->options.folder : getenv("TMPDIR");
+    return folder && *folder ? folder : "/tmp";
+}
+
 /* Opens a file without a name, under the lock.  Where the file system has none, one with a name
  * loses it at once. */
 static int open_file(struct pile *p)
 {
-    const char *folder = p->options.folder;
+    const char *folder = pile_folder(p);
     char path[4096];
     if (p->fd >= 0)
         return 0;
-    if (!folder)
-        folder = getenv("TMPDIR");
-    if (!folder || !*folder)
-        folder = "/tmp";
     p->fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
     if (p->fd >= 0)
         return 0;
@@ -149,6 +151,12 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
     first[0] = 0;
 }
 
+/* Returns how many bytes of runs stay in memory, at most. */
+static uint64_t kept_most(const struct pile *p)
+{
+    return p->options.memory_nbytes / KEPT_SHARE;
+}
+
 /* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it
  * goes to the file, and where; then its records stay the caller's. */
 static int enter(struct pile *p, struct run *run, bool *spills)
@@ -164,7 +172,7 @@ static int enter(struct pile *p, struct run *run, bool *spills)
         p->runs = runs;
         p->runs_room = room;
     }
-    *spills = p->kept_nbytes + run->nbytes > p->options.memory_nbytes / KEPT_SHARE;
+    *spills = p->kept_nbytes + run->nbytes > kept_most(p);
     if (*spills && open_file(p))
         return PERHAPS_ERR_IO;
     if (*spills) {
@@ -259,12 +267,19 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     return error;
 }
 
-/* Takes a new, empty stage: twice as large as the last one, up to the full size. */
+/* Returns of how many records the stage is that follows one of 'room': twice as many, up to the
+ * full size. */
+static uint64_t next_room(const struct pile *p, uint64_t room)
+{
+    const uint64_t full = full_room(p);
+    room = room ? 2 * room : STAGE_NBYTES_LEAST / record_nbytes(p);
+    return room < full ? room : full;
+}
+
+/* Takes a new, empty stage. */
 static int begin_stage(struct pile *p)
 {
-    uint64_t full = full_room(p), room = 2 * p->stage_room;
-    room = room ? room : STAGE_NBYTES_LEAST / record_nbytes(p);
-    room = room < full ? room : full;
+    uint64_t full = full_room(p), room = next_room(p, p->stage_room);
     uint64_t *stage = room == full && p->nspare
                           ? p->spare[--p->nspare]
                           : allocate(&p->options.allocator, room * record_nbytes(p));
@@ -332,6 +347,28 @@ void pile_end(struct pile *p)
     if (p->fd >= 0)
         close(p->fd);
     pthread_mutex_destroy(&p->lock);
+}
+
+/* Lays out 'nruns' runs of 'nbytes' each as enter() does: keeps as many as fit, and returns how
+ * many bytes of the others go to the file. */
+static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, uint64_t *kept)
+{
+    uint64_t fit = nbytes ? (kept_most(p) - *kept) / nbytes : nruns;
+    fit = fit < nruns ? fit : nruns;
+    *kept += fit * nbytes;
+    return (nruns - fit) * nbytes;
+}
+
+uint64_t pile_disk_nbytes(const struct pile *p, uint64_t nrecords)
+{
+    const uint64_t full = full_room(p), each = record_nbytes(p);
+    uint64_t kept = 0, spilled = 0, room = next_room(p, 0);
+    for (; room < full && nrecords >= room; room = next_room(p, room)) {
+        spilled += lay_out(p, 1, room * each, &kept);
+        nrecords -= room;
+    }
+    spilled += lay_out(p, nrecords / room, room * each, &kept);
+    return spilled + lay_out(p, 1, nrecords % room * each, &kept);
 }
 
 /* ---- Runs to sorted records ------------------------------------------------------------ */

@@ -67,6 +67,13 @@ void pile_begin(struct pile *pile, const struct pile_options *options);
  * PERHAPS_ERR_IO (errno); after an error records are missing, and every call returns it. */
 int pile_add(struct pile *pile, const uint64_t *records, size_t n);
 
+/* Returns how many bytes go to the file if one thread adds so many records; with several
+ * threads it is up to a full stage for each of them more or less. */
+uint64_t pile_disk_nbytes(const struct pile *pile, uint64_t nrecords);
+
+/* Returns the folder of the file. */
+const char *pile_folder(const struct pile *pile);
+
 /* Ends the adding: from now on records may be taken.  Errors are those of pile_add(). */
 int pile_settle(struct pile *pile);
 
