@@ -130,8 +130,10 @@ static void bind(perhaps_filter *f)
     for (unsigned i = 0; i < RIBBON_LAYERS_MOST; i++)
         slots += field[SLOTS + i];
     field[THRESHOLDS_AT] = slots / 8 * field[ROW_BITS];
-    bool narrow = field[ROW_BITS] <= RIBBON_GROUP;
-    f->loops = (narrow ? ribbon_loops_narrow : ribbon_loops_wide)[f->cpu];
+    bool byte = field[ROW_BITS] == RIBBON_GROUP && field[VALUE_BITS] == 0;
+    f->loops = (byte                              ? ribbon_loops_byte
+                : field[ROW_BITS] <= RIBBON_GROUP ? ribbon_loops_narrow
+                                                  : ribbon_loops_wide)[f->cpu];
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
@@ -157,7 +159,9 @@ static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
     uint64_t block = start / RIBBON_WINDOW, next = block + (start + RIBBON_WINDOW < slots);
     for (unsigned first = 0; first < row_bits; first += RIBBON_GROUP)
         for (uint64_t at = block; at <= next; at++)
-            reads_add(r, blocks + ribbon_words_at(at, first, ribbon_stripe(slots), row_bits),
+            reads_add(r,
+                      blocks +
+                          ribbon_words_at(at, first, ribbon_stripe(slots), (unsigned)row_bits),
                       RIBBON_GROUP * sizeof(uint64_t));
 }
 

@@ -41,14 +41,25 @@ static inline unsigned ribbon_stripe(uint64_t slots)
     return slots % RIBBON_STRIPE == 0 ? 10 : slots % RIBBON_BUCKET == 0 ? 7 : 6;
 }
 
-/* Returns where in a layer a block has the words of the columns from 'first' on, in bytes. */
-static ALWAYS_INLINE uint64_t ribbon_words_at(uint64_t block, unsigned first, unsigned stripe,
-                                              uint64_t row_bits)
+/* Returns how many columns are in the group that begins with column 'first'. */
+static ALWAYS_INLINE unsigned ribbon_columns(unsigned row_bits, unsigned first)
 {
-    uint64_t slot = block * RIBBON_WINDOW, columns = row_bits - first;
-    uint64_t within = slot & ((UINT64_C(1) << stripe) - 1);
-    columns = columns < RIBBON_GROUP ? columns : RIBBON_GROUP;
+    return row_bits < first + RIBBON_GROUP ? row_bits - first : RIBBON_GROUP;
+}
+
+/* Returns where in a layer a block has the words of the group of columns from 'first' on, in
+ * bytes. */
+static ALWAYS_INLINE uint64_t ribbon_group_at(uint64_t block, unsigned first, unsigned stripe,
+                                              uint64_t row_bits, uint64_t columns)
+{
+    uint64_t slot = block * RIBBON_WINDOW, within = slot & ((UINT64_C(1) << stripe) - 1);
     return (((slot >> stripe) * row_bits + first) << (stripe - 3)) + within / 8 * columns;
+}
+
+static ALWAYS_INLINE uint64_t ribbon_words_at(uint64_t block, unsigned first, unsigned stripe,
+                                              unsigned row_bits)
+{
+    return ribbon_group_at(block, first, stripe, row_bits, ribbon_columns(row_bits, first));
 }
 
 /* Returns how many bytes the thresholds of a layer take, 4 of them each. */
@@ -104,8 +115,9 @@ static ALWAYS_INLINE struct equation ribbon_equation(uint64_t mark, unsigned fin
 
 /* ---- ribbon_loops.c ---------------------------------------------------------------------- */
 
-/* The first are for rows of one group. */
-extern const struct loops ribbon_loops_narrow[CPU_COUNT], ribbon_loops_wide[CPU_COUNT];
+/* For rows that are a byte without a value, for other rows of one group, and for wider ones. */
+extern const struct loops ribbon_loops_byte[CPU_COUNT], ribbon_loops_narrow[CPU_COUNT],
+    ribbon_loops_wide[CPU_COUNT];
 
 /* Looks up n keys in all layers.  Sets row[i] to what the slots of key i add up to, and
  * answer[i] to whether that begins with the key's fingerprint. */

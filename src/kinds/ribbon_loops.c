@@ -7,21 +7,33 @@
 #pragma GCC optimize("no-tree-slp-vectorize")
 #endif
 
-/* A layer of slots.  The last one bumps no key. */
+/* How many columns the rows have: 8, no more than that, or more.  Loops are made for each. */
+enum width { BYTE, NARROW, WIDE };
+
+static ALWAYS_INLINE enum width width_of(const struct body *b)
+{
+    return b->field[ROW_BITS] > RIBBON_GROUP ? WIDE : NARROW;
+}
+
+/* A layer of slots, and what a loop computes but once.  The last layer bumps no key. */
 struct layer {
     const uint8_t *blocks;
     const uint8_t *thresholds;
     uint64_t slots;
     uint64_t last_block;
-    unsigned stripe;
+    unsigned row_bits, fingerprint_bits;
+    unsigned stripe; /* 1 << stripe slots */
     unsigned number; /* from 0 on */
     bool bumps;
 };
 
 /* Completes a layer that begins at these addresses. */
-static ALWAYS_INLINE struct layer layer_at(const struct body *b, unsigned number,
-                                           const uint8_t *blocks, const uint8_t *thresholds)
+static ALWAYS_INLINE struct layer layer_at(const struct body *b, enum width width,
+                                           unsigned number, const uint8_t *blocks,
+                                           const uint8_t *thresholds)
 {
+    const uint64_t row_bits = width == BYTE ? RIBBON_GROUP : b->field[ROW_BITS];
+    const uint64_t value_bits = width == BYTE ? 0 : b->field[VALUE_BITS];
     uint64_t slots = number < RIBBON_LAYERS_MOST ? b->field[SLOTS + number] : 0;
     bool bumps = slots > 0;
     if (!bumps)
@@ -30,19 +42,23 @@ static ALWAYS_INLINE struct layer layer_at(const struct body *b, unsigned number
                            .thresholds = thresholds,
                            .slots = slots,
                            .last_block = slots / RIBBON_WINDOW - 1,
+                           .row_bits = (unsigned)row_bits,
+                           .fingerprint_bits = (unsigned)(row_bits - value_bits),
                            .stripe = ribbon_stripe(slots),
                            .number = number,
                            .bumps = bumps };
 }
 
-static ALWAYS_INLINE struct layer first_layer(const struct body *b)
+static ALWAYS_INLINE struct layer first_layer(const struct body *b, enum width width)
 {
-    return layer_at(b, 0, b->bytes, b->bytes + b->field[THRESHOLDS_AT]);
+    return layer_at(b, width, 0, b->bytes, b->bytes + b->field[THRESHOLDS_AT]);
 }
 
-static ALWAYS_INLINE struct layer next_layer(const struct body *b, const struct layer *layer)
+static ALWAYS_INLINE struct layer next_layer(const struct body *b, enum width width,
+                                             const struct layer *layer)
 {
-    return layer_at(b, layer->number + 1, layer->blocks + layer->slots / 8 * b->field[ROW_BITS],
+    return layer_at(b, width, layer->number + 1,
+                    layer->blocks + layer->slots / 8 * layer->row_bits,
                     layer->thresholds + ribbon_thresholds_nbytes(layer->slots));
 }
 
@@ -57,11 +73,6 @@ static ALWAYS_INLINE uint64_t start_of(const struct body *b, const struct layer 
     return ribbon_last_start(*key, layer->slots);
 }
 
-static ALWAYS_INLINE unsigned fingerprint_bits(const struct body *b)
-{
-    return (unsigned)(b->field[ROW_BITS] - b->field[VALUE_BITS]);
-}
-
 /* Which slots of a layer a key touches, and what they should add up to. */
 struct spot {
     uint64_t block;
@@ -69,9 +80,10 @@ struct spot {
     uint32_t row;
 };
 
-static ALWAYS_INLINE struct spot spot_of(const struct body *b, uint64_t start, uint64_t mark)
+static ALWAYS_INLINE struct spot spot_of(const struct layer *layer, uint64_t start,
+                                         uint64_t mark)
 {
-    struct equation e = ribbon_equation(mark, fingerprint_bits(b));
+    struct equation e = ribbon_equation(mark, layer->fingerprint_bits);
     unsigned shift = start % RIBBON_WINDOW;
     return (struct spot){ .block = start / RIBBON_WINDOW,
                           .low = e.coefficients << shift,
@@ -79,74 +91,117 @@ static ALWAYS_INLINE struct spot spot_of(const struct body *b, uint64_t start, u
                           .row = e.row };
 }
 
-/* Return the words of a group of columns: of a block, and of the one behind it.  Rows that are
- * not 'wide' have one group.  In a file that an enemy wrote a key may begin in the last block;
- * behind it are the bytes of another layer, or zeros. */
-static ALWAYS_INLINE const uint64_t *words_of(const struct body *b, const struct layer *layer,
-                                              uint64_t block, unsigned first, bool wide)
+/* Where a block and the one behind it have the words of a group of columns. */
+struct words {
+    const uint64_t *here, *next;
+};
+
+/* Returns how many columns are in a group.  Rows that are not wide have one group. */
+static ALWAYS_INLINE unsigned columns_of(const struct layer *layer, unsigned first,
+                                         enum width width)
 {
-    uint64_t row_bits = b->field[ROW_BITS];
-    return (const void *)(layer->blocks +
-                          (wide ? ribbon_words_at(block, first, layer->stripe, row_bits)
-                                : block * row_bits * sizeof(uint64_t)));
+    return width != WIDE ? layer->row_bits
+           : first       ? ribbon_columns(layer->row_bits, first)
+                         : RIBBON_GROUP;
 }
 
-static ALWAYS_INLINE const uint64_t *next_words(const struct body *b, const struct layer *layer,
-                                                uint64_t block, unsigned first, bool wide)
+/* Returns where a group of columns lies.  In a file that an enemy wrote a key may begin in the
+ * last block; behind it are the bytes of another layer, or zeros. */
+static ALWAYS_INLINE struct words words_of(const struct layer *layer, uint64_t block,
+                                           unsigned first, enum width width)
 {
-    block += !wide || block < layer->last_block;
-    return words_of(b, layer, block, first, wide);
+    const uint64_t columns = columns_of(layer, first, width);
+    const uint8_t *here = layer->blocks, *next;
+    if (width != WIDE) {
+        here += block * layer->row_bits * sizeof(uint64_t);
+        next = here + layer->row_bits * sizeof(uint64_t);
+    } else {
+        uint64_t stripe = UINT64_C(1) << layer->stripe; /* in slots */
+        bool leaves = (block + 1) * RIBBON_WINDOW % stripe == 0;
+        here += ribbon_group_at(block, first, layer->stripe, layer->row_bits, columns);
+        next = here + columns * sizeof(uint64_t);
+        next += leaves ? (layer->row_bits - columns) * (stripe / 8) : 0;
+        next = block < layer->last_block ? next : here;
+    }
+    return (struct words){ (const void *)here, (const void *)next };
 }
 
 /* Prefetches a group of columns where a key begins. */
-static ALWAYS_INLINE void prefetch_start(const struct body *b, const struct layer *layer,
-                                         uint64_t start, unsigned first, bool wide)
+static ALWAYS_INLINE void prefetch_start(const struct layer *layer, uint64_t start,
+                                         unsigned first, enum width width)
 {
-    const uint64_t *next = next_words(b, layer, start / RIBBON_WINDOW, first, wide);
-    PREFETCH(words_of(b, layer, start / RIBBON_WINDOW, first, wide));
-    PREFETCH(next);
-    if (!wide || first) /* these do not begin with a line, and a loop reads a whole group */
-        PREFETCH(next + RIBBON_GROUP - 1);
+    struct words words = words_of(layer, start / RIBBON_WINDOW, first, width);
+    unsigned columns = columns_of(layer, first, width);
+    PREFETCH(words.here);
+    PREFETCH(words.next);
+    if (columns < RIBBON_GROUP) /* else they begin with a line */
+        PREFETCH(words.next + columns - 1);
 }
 
 /* Prefetches what is asked first: a threshold, and the first group. */
 static ALWAYS_INLINE void prefetch_key(const struct body *b, const struct layer *layer,
-                                       struct keyhash key, bool wide)
+                                       struct keyhash key, enum width width)
 {
     uint64_t start = start_of(b, layer, &key);
     if (layer->bumps)
         PREFETCH(layer->thresholds + start / RIBBON_BUCKET / 4);
-    prefetch_start(b, layer, start, 0, wide);
+    prefetch_start(layer, start, 0, width);
+}
+
+static ALWAYS_INLINE void prefetch_keys(const struct body *b, const struct keyhash *keys,
+                                        size_t n, enum width width)
+{
+    const struct layer layer = first_layer(b, width);
+    for (size_t i = 0; i < n; i++)
+        prefetch_key(b, &layer, keys[i], width);
 }
 
 static void ribbon_prefetch_narrow(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    const struct layer layer = first_layer(b);
-    for (size_t i = 0; i < n; i++)
-        prefetch_key(b, &layer, keys[i], false);
+    prefetch_keys(b, keys, n, NARROW);
 }
 
 static void ribbon_prefetch_wide(const struct body *b, const struct keyhash *keys, size_t n)
 {
-    const struct layer layer = first_layer(b);
-    for (size_t i = 0; i < n; i++)
-        prefetch_key(b, &layer, keys[i], true);
+    prefetch_keys(b, keys, n, WIDE);
 }
+
+/* Keys of a batch that are looked at once more, by their indices. */
+struct later {
+    size_t nfound, nbumped;
+    uint16_t found[BATCH_MOST];  /* the first group of a wide row is right */
+    uint16_t bumped[BATCH_MOST]; /* the first layer bumps them */
+};
+
+/* Defines the loops for rows of one width. */
+#define LOOPS_OF(name, width)                                                                  \
+    static size_t ribbon_contains_##name(const struct body *b, const struct keyhash *keys,     \
+                                         const struct keyhash *ahead, size_t n, bool *answer)  \
+    {                                                                                          \
+        return contains_all(b, keys, ahead, n, answer, width);                                 \
+    }                                                                                          \
+    static bool ribbon_contains_one_##name(const struct body *b, struct keyhash key)           \
+    {                                                                                          \
+        return contains_key(b, key, width);                                                    \
+    }                                                                                          \
+    CONTAINS_INTEGER(ribbon_contains_integer_##name, ribbon_contains_one_##name)
 
 #define NO_AVX512 1
 #define LOOPS     "../kinds/ribbon_loops.h"
 #include "../base/each_cpu.h"
 
-#define ROW(cpu, width)                                                                        \
+#define ROW(cpu, width, any_width)                                                             \
     {                                                                                          \
-        .prefetch = ribbon_prefetch_##width, .contains = ribbon_contains_##width##_##cpu,      \
+        .prefetch = ribbon_prefetch_##any_width, .contains = ribbon_contains_##width##_##cpu,  \
         .contains_one = ribbon_contains_one_##width##_##cpu,                                   \
         .contains_integer = ribbon_contains_integer_##width##_##cpu,                           \
     }
-#define NARROW(cpu) ROW(cpu, narrow)
-#define WIDE(cpu)   ROW(cpu, wide)
-const struct loops ribbon_loops_narrow[CPU_COUNT] = { EACH_CPU(NARROW) };
-const struct loops ribbon_loops_wide[CPU_COUNT] = { EACH_CPU(WIDE) };
+#define BYTE_ROW(cpu)   ROW(cpu, byte, narrow)
+#define NARROW_ROW(cpu) ROW(cpu, narrow, narrow)
+#define WIDE_ROW(cpu)   ROW(cpu, wide, wide)
+const struct loops ribbon_loops_byte[CPU_COUNT] = { EACH_CPU(BYTE_ROW) };
+const struct loops ribbon_loops_narrow[CPU_COUNT] = { EACH_CPU(NARROW_ROW) };
+const struct loops ribbon_loops_wide[CPU_COUNT] = { EACH_CPU(WIDE_ROW) };
 
 #define ROWS_OF(cpu) ribbon_rows_##cpu
 ribbon_look_up *const ribbon_look_ups[CPU_COUNT] = { EACH_CPU(ROWS_OF) };
