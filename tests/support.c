@@ -287,6 +287,11 @@ bool takes_threads(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_THREADS;
 }
 
+bool shares(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_CAN_SHARE;
+}
+
 bool has_parts(const struct perhaps_kind *kind)
 {
     return kind_by_name(kind->name)->composite && !is_built(kind);
