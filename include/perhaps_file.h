@@ -9,7 +9,7 @@
  * open a filter of a kind with PERHAPS_CAN_SHARE in PERHAPS_MODE_LIVE at once.  All of them
  * then add to the same mapped file, while any number of others have it open read-only.
  *
- * perhaps.h includes this header.  It tells of errors, threads and PERHAPS_RESERVED. */
+ * perhaps.h, which includes this header, tells of errors, threads and reserved members. */
 #ifndef PERHAPS_FILE_H
 #define PERHAPS_FILE_H
 
