@@ -105,8 +105,7 @@ static const char speed_columns[] =
 static void print_head(void)
 {
     printf(
-        "keys: %.0f random bytes, %s; of a kind of integers %d digits, of a range of twice as "
-        "many\n",
+        "keys: %.0f random bytes, %s; a bitmap's: %d digits, every second number of a range\n",
         settings.key_nbytes.at[0],
         settings.hashed ? "hashed already (hash none)"
                         : "hashed by the filter (xxh3-64 in the library's)",
