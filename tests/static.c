@@ -1,14 +1,14 @@
 /* static.c - proves that a filter of a kind that is built once can be built of every number of
  * keys, denies none of them, and keeps its rate.
  *
- *     static [MOST [KIND]]
+ *     static [MOST [KIND [LEAST]]]
  *
- * For each kind it builds a filter of every number of keys from 0 to MOST at a rate of 2^-8,
- * and of every 101st number at three lower ones, each with another hash seed.  MOST is 300 for
- * ./dev test, and 100,000 for ./dev stress static.  Each filter is asked for all of its keys,
- * and for others, whose false positives are counted over all filters of a rate.  It prints a
- * line for each kind and rate, and fails at the first filter that is not as promised.  A long
- * run draws another seed each time, unless PERHAPS_TEST_SEED is set. */
+ * For each kind it builds a filter of every number of keys from LEAST (0) to MOST at a rate of
+ * 2^-8, and of every 101st number at three lower rates, each with another hash seed.  MOST is
+ * 300 for ./dev test, and 100,000 for ./dev stress static.  Each filter is asked for all of its
+ * keys, and for others, whose false positives are counted over all filters of a rate.  It
+ * prints a line for each kind and rate, and fails at the first filter that is not as promised.
+ * A long run draws another seed each time, unless PERHAPS_TEST_SEED is set. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,6 +33,7 @@ static bool is_tried(const struct perhaps_kind *kind)
 /* The keys of all filters. */
 struct source {
     struct perhaps_keys keys, strangers;
+    size_t least; /* the smallest filter has so many keys, and the largest all */
 };
 
 /* Of all filters with one rate. */
@@ -102,12 +103,13 @@ static void show(const char *kind, double fpr, size_t n, size_t most)
         fprintf(stderr, "\r%s at %g: %zu of %zu\033[K", kind, fpr, n, most);
 }
 
-static bool try_rate(const struct perhaps_kind *kind, double fpr, size_t step, size_t most,
+static bool try_rate(const struct perhaps_kind *kind, double fpr, size_t step,
                      const struct source *source)
 {
+    const size_t most = source->keys.count;
     struct tally tally = { 0 };
     bool right = true;
-    for (size_t n = 0; n <= most && right; n += step) {
+    for (size_t n = source->least; n <= most && right; n += step) {
         show(kind->name, fpr, n, most);
         right = try_size(kind, fpr, n, source, &tally);
     }
@@ -118,8 +120,8 @@ static bool try_rate(const struct perhaps_kind *kind, double fpr, size_t step, s
         printf("%s at %g: the rate is not what the filters say\n", kind->name, fpr);
         right = false;
     }
-    printf("%-10s %8.3g %7" PRIu64 " filters of %11" PRIu64
-           " keys: none denied; %.0f of %.0f others found, %.0f expected\n",
+    printf("%-8s %8.3g %6" PRIu64 " filters, %10" PRIu64
+           " keys: %.0f of %.0f others found, %.0f expected\n",
            kind->name, fpr, tally.filters, tally.keys, tally.found, tally.asked,
            tally.expected);
     fflush(stdout);
@@ -131,8 +133,9 @@ int main(int argc, char **argv)
     size_t most = argc > 1 ? strtoull(argv[1], NULL, 10) : many(300);
     const char *only = argc > 2 ? argv[2] : NULL;
     bool right = true;
+    size_t least = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
     if (most == 0) {
-        fprintf(stderr, "usage: static [MOST [KIND]]\n");
+        fprintf(stderr, "usage: static [MOST [KIND [LEAST]]]\n");
         return 2;
     }
     if (argc > 1)
@@ -141,11 +144,12 @@ int main(int argc, char **argv)
         return CANNOT_TRY;
     struct source source = { .keys = make_keys(SEQUENTIAL_KEYS, test_seed(), 0, most),
                              .strangers =
-                                 make_keys(SEQUENTIAL_KEYS, test_seed(), most, STRANGERS) };
+                                 make_keys(SEQUENTIAL_KEYS, test_seed(), most, STRANGERS),
+                             .least = least };
     EACH_KIND(kind, is_tried)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
             if (!only || !strcmp(only, kind->name))
-                right &= try_rate(kind, rates[r], r ? STEP : 1, most, &source);
+                right &= try_rate(kind, rates[r], r ? STEP : 1, &source);
     free_keys(&source.keys);
     free_keys(&source.strangers);
     return right ? 0 : 1;
