@@ -110,7 +110,8 @@ struct contender {
     bool forgets;        /* holds only the newest keys, as many as its capacity */
     bool is_peer;        /* belongs to another library */
     bool is_heavy;       /* measured only with --peers, or if --kind names it */
-    bool can_share;      /* several threads can add at once */
+    bool of_integers;    /* takes integers of a range, as text, and no other keys */
+    bool can_share;      /* several threads can add at once, to a filter that is made for it */
     bool can_threads;    /* several threads can ask at once */
     double least_fpr;    /* it cannot have a lower rate; 0: it can have any */
 
@@ -154,10 +155,25 @@ uint64_t contender_capacity(const struct contender *contender, double fpr, doubl
 struct key_buffer {
     uint8_t *bytes;
     size_t key_nbytes;
+    uint64_t nintegers; /* keys are this range of integers; 0: random bytes */
 };
+
+/* Integers have INTEGER_NBYTES digits.  Every second one from INTEGER_LOW on is for a key that
+ * is added, and each between two of these for one that never is. */
+enum { INTEGER_NBYTES = 12 };
+#define INTEGER_LOW UINT64_C(100000000000)
+
+/* Returns how many integers there are for 'keys' keys and as many absent ones. */
+static inline uint64_t integers_for(uint64_t keys)
+{
+    return 2 * keys;
+}
 
 /* Makes room for 'room' keys, or ends the program. */
 struct key_buffer key_buffer_open(size_t key_nbytes, size_t room);
+
+/* The same for keys that are integers, of which there are 'nintegers'. */
+struct key_buffer key_buffer_of_integers(uint64_t nintegers, size_t room);
 void key_buffer_close(struct key_buffer *buffer);
 
 /* Makes the keys with the numbers first, first + 1, ...  Filters are filled with the keys from
@@ -223,6 +239,7 @@ struct race {
     const struct contender *contender;
     void *filter;
     size_t nthreads;
+    uint64_t nintegers;   /* of the buffers of keys: set before race_open() */
     size_t piece;         /* how many keys a thread has in a round */
     uint64_t bare_nbytes; /* bare accesses go over so many bytes; 0: none are made */
     uint64_t added;       /* keys 0 to added - 1 are in; ASK_PRESENT asks for these */

@@ -11,6 +11,15 @@
 
 /* ---- Kinds of the library ---------------------------------------------------------------- */
 
+/* Returns the range of a kind of integers: half of it is added. */
+static struct perhaps_bitmap_options range_of(const struct contender *self, uint64_t capacity)
+{
+    if (!self->of_integers)
+        return (struct perhaps_bitmap_options){ 0 };
+    return (struct perhaps_bitmap_options){ INTEGER_LOW,
+                                            INTEGER_LOW + integers_for(capacity) - 1 };
+}
+
 /* A window has as many keys as the filters beside it have capacity, so that they compare. */
 static struct perhaps_options options_of(const struct contender *self, uint64_t capacity,
                                          double fpr)
@@ -19,7 +28,8 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
                                      .fpr = fpr,
                                      .kind = self->name,
                                      .needs = self->finish ? PERHAPS_CAN_BUILD : 0U,
-                                     .window.keys = self->forgets ? capacity : 0 };
+                                     .window.keys = self->forgets ? capacity : 0,
+                                     .bitmap = range_of(self, capacity) };
 }
 
 /* The hash is the one that new filters take at these sizes.  The seed is fixed, so that every
@@ -27,7 +37,9 @@ static struct perhaps_options options_of(const struct contender *self, uint64_t 
 static const char *create(const struct contender *self, const struct task *task, void **filter)
 {
     struct perhaps_options options = options_of(self, task->capacity, task->fpr);
-    options.hashing.hash = task->settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3_64;
+    options.hashing.hash = self->of_integers        ? PERHAPS_HASH_INTEGER
+                           : task->settings->hashed ? PERHAPS_HASH_NONE
+                                                    : PERHAPS_HASH_XXH3_64;
     options.hashing.seed = 1;
     options.shared = task->shared;
     perhaps_filter *made;
@@ -56,7 +68,7 @@ static const struct perhaps_kind *kind_named(const char *name)
 }
 
 /* The load of a Bloom filter is a share of bits, not of slots; only kinds that remove have
- * slots. */
+ * slots (a bitmap: its bits). */
 static void tell(const void *filter, struct facts *facts)
 {
     struct perhaps_stats stats;
@@ -189,6 +201,17 @@ static bool has_buckets(const struct perhaps_kind *kind)
     return false;
 }
 
+/* Returns whether keys may be any bytes: a kind of integers is not planned without a range. */
+static bool takes_any_key(const struct perhaps_kind *kind)
+{
+    struct perhaps_options options = { .capacity = 1000,
+                                       .fpr = 0.01,
+                                       .kind = kind->name,
+                                       .needs = kind->abilities & PERHAPS_CAN_BUILD };
+    struct perhaps_plan plan;
+    return perhaps_plan_for(&options, &plan) == 0;
+}
+
 /* Describes a kind of the library by what the registry says about it. */
 static struct contender contender_of(const struct perhaps_kind *kind)
 {
@@ -196,6 +219,7 @@ static struct contender contender_of(const struct perhaps_kind *kind)
         .name = kind->name,
         .has_buckets = has_buckets(kind),
         .forgets = kind->abilities & PERHAPS_CAN_FORGET,
+        .of_integers = !takes_any_key(kind),
         .can_share = kind->abilities & PERHAPS_CAN_THREADS,
         .can_threads = true,
         .create = create,
@@ -218,12 +242,12 @@ struct built {
     perhaps_filter *filter;
 };
 
-/* The threads of a task ask, but one thread builds, so that its time compares with others'. */
+/* As many threads build as give keys, and as ask later. */
 static const char *begin_built(struct built *built)
 {
     struct perhaps_options options =
         options_of(built->contender, built->task.capacity, built->task.fpr);
-    const struct perhaps_build_options how = { .threads = 1 };
+    const struct perhaps_build_options how = { .threads = (unsigned)built->task.nthreads };
     options.hashing.hash =
         built->task.settings->hashed ? PERHAPS_HASH_NONE : PERHAPS_HASH_XXH3_64;
     options.hashing.seed = 1;
@@ -306,6 +330,7 @@ static struct contender contender_built(const struct perhaps_kind *kind)
 {
     return (struct contender){
         .name = kind->name,
+        .can_share = true,
         .can_threads = true,
         .create = create_built,
         .destroy = destroy_built,
@@ -401,17 +426,6 @@ size_t peer_rocksdb(struct contender *list)
 }
 #endif
 
-/* Returns whether keys may be any bytes: a kind of integers is not planned without a range. */
-static bool takes_any_key(const struct perhaps_kind *kind)
-{
-    struct perhaps_options options = { .capacity = 1000,
-                                       .fpr = 0.01,
-                                       .kind = kind->name,
-                                       .needs = kind->abilities & PERHAPS_CAN_BUILD };
-    struct perhaps_plan plan;
-    return perhaps_plan_for(&options, &plan) == 0;
-}
-
 /* Keeps room for all peers, even if the registry has more kinds than fit. */
 size_t contenders_list(struct contender list[CONTENDERS_MAX])
 {
@@ -419,9 +433,8 @@ size_t contenders_list(struct contender list[CONTENDERS_MAX])
     const struct perhaps_kind *kind;
     size_t count = 0;
     for (size_t i = 0; count < CONTENDERS_MAX - PEERS_MOST && (kind = perhaps_kind_at(i)); i++)
-        if (takes_any_key(kind))
-            list[count++] = kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind)
-                                                                : contender_of(kind);
+        list[count++] =
+            kind->abilities & PERHAPS_CAN_BUILD ? contender_built(kind) : contender_of(kind);
     list[count++] = libbloom;
     count += peer_rocksdb(list + count);
     return count + peer_processes(list + count);

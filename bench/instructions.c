@@ -6,6 +6,7 @@
  *                                   blocked-1%/ask-one; prints their names and how many keys
  *     perhaps-instructions --build  prints what the counts depend on beside the sources */
 #include <err.h>
+#include <perhaps_build.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,7 +122,8 @@ COUNTED counted_add_prepared(const struct work *work)
 
 /* ---- The tables -------------------------------------------------------------------------- */
 
-/* Which operations a filter has; PRESENT: the keys that it is asked for are in, not absent. */
+/* Which operations a filter has.  PRESENT: the keys that it is asked for are in, not absent;
+ * BUILT: a builder makes it of its keys; INTEGERS: they are those of a range, as text. */
 enum {
     NOTHING = 1,
     ASK_ONE = 2,
@@ -135,6 +137,8 @@ enum {
     ADD_INLINE = 512,
     ASK_INLINE_HASHED = 1024,
     ADD_INLINE_HASHED = 2048,
+    BUILT = 4096,
+    INTEGERS = 8192,
     ASKS = ASK_ONE | ASK_MANY,
     ADDS = ADD_ONE | ADD_MANY,
     BOTH_PREPARED = ASK_PREPARED | ADD_PREPARED,
@@ -162,10 +166,11 @@ static const struct counted {
 };
 
 /* What perhaps_create() takes for these filters, unless it is told a seed; and the others. */
-#define XXH3   PERHAPS_HASH_XXH3_64
-#define WIDE   PERHAPS_HASH_XXH3
-#define NONE   PERHAPS_HASH_NONE
-#define NONE64 PERHAPS_HASH_NONE_64
+#define XXH3    PERHAPS_HASH_XXH3_64
+#define WIDE    PERHAPS_HASH_XXH3
+#define NONE    PERHAPS_HASH_NONE
+#define NONE64  PERHAPS_HASH_NONE_64
+#define INTEGER PERHAPS_HASH_INTEGER
 
 /* A filter holds KEYS keys when it is asked, and after adds, which begin with an empty one: so
  * it is full, unless its capacity is larger.  The library chooses the geometry; 'field' of it
@@ -197,6 +202,12 @@ static const struct row {
     { "bloom-1%", ASKS | ADDS, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
     { "bloom-1%-present", ASKS | PRESENT, 8, "bloom", KEYS, 0.01, XXH3, "key_bits", 7 },
     { "elastic-0.3%", ASKS | ADDS, 8, "elastic", 1000, 0.003, XXH3, "slot_bits", 16 },
+    { "ribbon-0.4%", ASKS | BUILT, 8, "ribbon", KEYS, 0.004, XXH3, "row_bits", 8 },
+    { "ribbon-0.1%-present", ASKS | BUILT | PRESENT, 8, "ribbon", KEYS, 0.001, XXH3, "row_bits",
+      10 },
+    { "fuse-0.4%", ASKS | BUILT, 8, "fuse", KEYS, 0.004, XXH3, "slot_bits", 8 },
+    { "bitmap", ASKS | ADDS | INTEGERS, INTEGER_NBYTES, "bitmap", 0, 0, INTEGER, "low",
+      INTEGER_LOW },
     { "1-byte", ASK_ONE, 1, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
     { "4-bytes", ASK_ONE, 4, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
     { "12-bytes", ASK_ONE, 12, "blocked", KEYS, 0.01, XXH3, "parts", 1 },
@@ -208,6 +219,29 @@ static const struct row {
 
 /* ---- One of them ------------------------------------------------------------------------- */
 
+/* Makes room for the keys of a row. */
+static struct key_buffer buffer_of(const struct row *row, size_t key_nbytes)
+{
+    return row->operations & INTEGERS ? key_buffer_of_integers(integers_for(KEYS), KEYS)
+                                      : key_buffer_open(key_nbytes, KEYS);
+}
+
+static perhaps_filter *build(const struct row *row, const struct perhaps_options *options)
+{
+    const struct perhaps_build_options how = { .threads = 1 };
+    struct key_buffer buffer = buffer_of(row, row->key_nbytes);
+    struct perhaps_keys keys = keys_added(&buffer, 0, KEYS);
+    perhaps_builder *builder;
+    perhaps_filter *filter;
+    stop_on(perhaps_builder_create(options, &how, &builder));
+    stop_on(perhaps_builder_add_many(builder, &keys));
+    stop_on(perhaps_builder_finish(builder, &filter));
+    perhaps_builder_free(builder);
+    key_buffer_close(&buffer);
+    return filter;
+}
+
+/* Makes a filter without keys, or builds one with all. */
 static perhaps_filter *create(const struct row *row)
 {
     perhaps_filter *filter;
@@ -216,7 +250,14 @@ static perhaps_filter *create(const struct row *row)
                                        .capacity = row->capacity,
                                        .fpr = row->fpr,
                                        .hashing = { .hash = row->hash, .seed = 1 } };
-    stop_on(perhaps_create(&options, &filter));
+    if (row->operations & INTEGERS)
+        options.bitmap =
+            (struct perhaps_bitmap_options){ INTEGER_LOW,
+                                             INTEGER_LOW + integers_for(KEYS) - 1 };
+    if (row->operations & BUILT)
+        filter = build(row, &options);
+    else
+        stop_on(perhaps_create(&options, &filter));
     perhaps_stats_of(filter, &stats);
     for (unsigned i = 0; i < stats.plan.nfields; i++)
         if (!strcmp(stats.plan.field_name[i], row->field) && stats.plan.field[i] == row->value)
@@ -225,9 +266,9 @@ static perhaps_filter *create(const struct row *row)
 }
 
 /* Keys of less than 8 bytes are too few to fill a filter: longer ones fill it. */
-static void fill(perhaps_filter *filter, size_t key_nbytes)
+static void fill(const struct row *row, perhaps_filter *filter)
 {
-    struct key_buffer buffer = key_buffer_open(key_nbytes < 8 ? 8 : key_nbytes, KEYS);
+    struct key_buffer buffer = buffer_of(row, row->key_nbytes < 8 ? 8 : row->key_nbytes);
     struct perhaps_keys keys = keys_added(&buffer, 0, KEYS);
     stop_on(perhaps_add_many(filter, &keys, NULL));
     key_buffer_close(&buffer);
@@ -236,12 +277,12 @@ static void fill(perhaps_filter *filter, size_t key_nbytes)
 /* Ends the program if the operation did not do what its name says: a wrong one may be quick. */
 static void run(const struct row *row, const struct counted *operation, const char *name)
 {
-    struct key_buffer buffer = key_buffer_open(row->key_nbytes, KEYS);
+    struct key_buffer buffer = buffer_of(row, row->key_nbytes);
     struct work work = { .filter = create(row),
                          .answers = allocate_zeroed(KEYS, sizeof(bool)) };
     bool adds = operation->bit & ADDING, present = row->operations & PRESENT;
-    if (!adds)
-        fill(work.filter, row->key_nbytes);
+    if (!adds && !(row->operations & BUILT))
+        fill(row, work.filter);
     work.keys = adds || present ? keys_added(&buffer, 0, KEYS) : keys_absent(&buffer, 0, KEYS);
     int found = operation->run(&work), least = present ? KEYS : 0;
     double most = adds ? 0 : present ? KEYS : 5 * row->fpr * KEYS + 5;

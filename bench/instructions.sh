@@ -41,23 +41,23 @@ count() {
         cat "$1/errors" >&2
         return 2
     }
-    # a part for each operation, and one for the end of the program
-    awk 'NR == FNR { if ($1 == "totals:") count[++parts] = $2; next }
+    # a part for each operation, and empty ones: of other filters, and the end of the program
+    awk 'NR == FNR { if ($1 == "totals:" && $2) count[++parts] = $2; next }
         { printf "%s %.1f\n", $1, count[FNR] / $2 }
-        END { exit parts != FNR + 1 }' "$1/parts" "$1/keys"
+        END { exit parts != FNR }' "$1/parts" "$1/keys"
 }
 
 # compare RECORD COUNTS: prints the table.  With --check it fails at a count that is more than
 # 5 % above the recorded one, or has none.
 compare() {
     awk -v check="$mode" '
-    BEGIN { printf "%-25s %9s %9s\n", "instructions a key", "recorded", "now" }
+    BEGIN { printf "%-28s %9s %9s\n", "instructions a key", "recorded", "now" }
     NR == FNR { if (FNR > 1) recorded[$1] = $2; next }
     {
         known = $1 in recorded
         above = check == "--check" && $2 > 1.05 * recorded[$1]
         failed += above
-        printf "%-25s %9s %9.1f", $1, known ? recorded[$1] : "-", $2
+        printf "%-28s %9s %9.1f", $1, known ? recorded[$1] : "-", $2
         if (known)
             printf "%+9.1f %%", 100 * ($2 / recorded[$1] - 1)
         print !above ? "" : known ? "  ERROR: more than 5 % above" : "  ERROR: not recorded"

@@ -36,7 +36,15 @@ uint64_t random64(uint64_t counter)
 
 struct key_buffer key_buffer_open(size_t key_nbytes, size_t room)
 {
-    return (struct key_buffer){ allocate_zeroed(room, key_nbytes), key_nbytes };
+    return (struct key_buffer){ .bytes = allocate_zeroed(room, key_nbytes),
+                                .key_nbytes = key_nbytes };
+}
+
+struct key_buffer key_buffer_of_integers(uint64_t nintegers, size_t room)
+{
+    struct key_buffer buffer = key_buffer_open(INTEGER_NBYTES, room);
+    buffer.nintegers = nintegers;
+    return buffer;
 }
 
 void key_buffer_close(struct key_buffer *buffer)
@@ -44,11 +52,45 @@ void key_buffer_close(struct key_buffer *buffer)
     free(buffer->bytes);
 }
 
+/* Maps the numbers below 'count' to themselves in another order, each to a different one.  It
+ * permutes the numbers below the next power of two, again and again until the result is below
+ * 'count'.  So it needs no memory, however many numbers there are. */
+static uint64_t shuffle(uint64_t i, uint64_t count)
+{
+    unsigned bits = 1;
+    while (UINT64_C(1) << bits < count)
+        bits++;
+    uint64_t mask = (UINT64_C(1) << bits) - 1;
+    do {
+        for (int round = 0; round < 3; round++) {
+            i = (i * UINT64_C(0xBF58476D1CE4E5B9) + 1) & mask;
+            i ^= i >> (bits + 1) / 2;
+        }
+    } while (i >= count);
+    return i;
+}
+
+/* The numbers of keys that are never added: they begin where no capacity reaches. */
+#define ABSENT (UINT64_MAX / 2)
+
+static void put_integer(const struct key_buffer *buffer, uint8_t *key, uint64_t number)
+{
+    uint64_t half = buffer->nintegers / 2, absent = number >= ABSENT;
+    uint64_t integer =
+        INTEGER_LOW + absent + 2 * shuffle((absent ? number - ABSENT : number) % half, half);
+    for (size_t i = INTEGER_NBYTES; i-- > 0; integer /= 10)
+        key[i] = (uint8_t)('0' + integer % 10);
+}
+
 /* The first 8 bytes alone make each key different; the others are random, too, so that a hash
  * function has no easy keys. */
 static void put_key(const struct key_buffer *buffer, size_t at, uint64_t number)
 {
     uint8_t *key = buffer->bytes + at * buffer->key_nbytes;
+    if (buffer->nintegers) {
+        put_integer(buffer, key, number);
+        return;
+    }
     uint64_t word = random64(number);
     for (size_t done = 0; done < buffer->key_nbytes; done += sizeof word) {
         size_t left = buffer->key_nbytes - done;
@@ -72,31 +114,12 @@ struct perhaps_keys keys_present(struct key_buffer *buffer, uint64_t first, size
     return perhaps_keys_packed(buffer->bytes, buffer->key_nbytes, count);
 }
 
-/* The numbers begin where no capacity reaches. */
 struct perhaps_keys keys_absent(struct key_buffer *buffer, uint64_t first, size_t count)
 {
-    return keys_added(buffer, UINT64_MAX / 2 + first, count);
+    return keys_added(buffer, ABSENT + first, count);
 }
 
 /* ---- Lines ------------------------------------------------------------------------------- */
-
-/* Maps the numbers below 'count' to themselves in another order, each to a different one.  It
- * permutes the numbers below the next power of two, again and again until the result is below
- * 'count'.  So it needs no memory, however many lines there are. */
-static uint64_t shuffle(uint64_t i, uint64_t count)
-{
-    unsigned bits = 1;
-    while (UINT64_C(1) << bits < count)
-        bits++;
-    uint64_t mask = (UINT64_C(1) << bits) - 1;
-    do {
-        for (int round = 0; round < 3; round++) {
-            i = (i * UINT64_C(0xBF58476D1CE4E5B9) + 1) & mask;
-            i ^= i >> (bits + 1) / 2;
-        }
-    } while (i >= count);
-    return i;
-}
 
 /* A line is 16 hexadecimal digits and the first four of them again: 20 bytes. */
 void lines_print(uint64_t count)

@@ -28,7 +28,8 @@ static const char usage[] =
     "  --fpr P[,P...]    false-positive rates to ask for [1%,0.1%,0.01%]\n"
     "  --load L[,L...]   fill filters with slots to this share, too [0.95]; 0: do not\n"
     "  --body BYTES      as many keys as make bodies of so many bytes, such as 1GiB\n"
-    "  --threads T[,T...]  in so many threads; more than one add to a shared filter\n"
+    "  --threads T[,T...]  in so many threads; more than one add to a shared filter, or to\n"
+    "                    a builder that takes as many\n"
     "                    [1 and as many as there are CPUs]\n"
     "  --peers           all peers, also those that take long or are no C\n"
     "  --repeat R        passes of which the best counts [5; grow: 3]\n"
@@ -103,9 +104,12 @@ static const char speed_columns[] =
 
 static void print_head(void)
 {
-    printf("keys: %.0f random bytes, %s\n", settings.key_nbytes.at[0],
-           settings.hashed ? "hashed already (hash none)"
-                           : "hashed by the filter (xxh3-64 in the library's)");
+    printf(
+        "keys: %.0f random bytes, %s; a bitmap's: %d digits, every second number of a range\n",
+        settings.key_nbytes.at[0],
+        settings.hashed ? "hashed already (hash none)"
+                        : "hashed by the filter (xxh3-64 in the library's)",
+        INTEGER_NBYTES);
     printf(
         "ns a key: the average over pieces of %zu keys a thread, made just before in its "
         "cache; of each piece the best of %.0f passes\n"
@@ -174,8 +178,8 @@ static bool measure_and_report(struct bench *bench, const struct contender *cont
 }
 
 /* Measures one contender: in one thread, as usual; in one thread but made to be shared, to see
- * what that costs; and in each number of threads.  Where the first fails, the others would fail
- * for the same reason, and are left out. */
+ * what that costs (nothing, for a filter that is built once); and in each number of threads.
+ * Where the first fails, the others would fail for the same reason, and are left out. */
 static void measure_threads(struct bench *bench, const struct contender *contender,
                             struct task task)
 {
@@ -185,8 +189,8 @@ static void measure_threads(struct bench *bench, const struct contender *contend
     task.nthreads = 1;
     bool well = measure_and_report(bench, contender, &task);
     bool more = threads->count > 1 || threads->at[0] > 1;
-    task.shared = contender->can_share;
-    if (more && well && contender->can_share)
+    task.shared = contender->can_share && !contender->finish;
+    if (more && well && task.shared)
         measure_and_report(bench, contender, &task);
     for (size_t i = 0; i < threads->count && well; i++) {
         task.nthreads = (size_t)threads->at[i];

@@ -244,6 +244,7 @@ static const char *measure_all(struct run *run)
 {
     const struct task *task = run->task;
     run->contender->clear(run->race.filter);
+    run->race.nintegers = run->contender->of_integers ? integers_for(task->capacity) : 0;
     race_open(&run->race, task->nthreads, task->settings, facts_of(run).nbytes);
     const char *problem = find_key_count(run);
     if (!problem)
@@ -266,7 +267,7 @@ json_t *measure(const struct contender *contender, const struct task *task, bool
     const char *problem = NULL;
     if (!task->capacity)
         problem = "no capacity gives a body of that size, or none is known";
-    else if (contender->is_peer && task->settings->hashed)
+    else if ((contender->is_peer || contender->of_integers) && task->settings->hashed)
         problem = "takes no keys that are hashed already";
     else
         problem = contender->create(contender, task, &run.race.filter);

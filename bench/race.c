@@ -309,7 +309,9 @@ void race_open(struct race *race, size_t nthreads, const struct settings *settin
         errx(2, "out of memory");
     for (struct hand *hand = race->hands; hand < race->hands + nthreads; hand++)
         *hand = (struct hand){
-            .buffer = key_buffer_open((size_t)settings->key_nbytes.at[0], race->piece),
+            .buffer = race->nintegers
+                          ? key_buffer_of_integers(race->nintegers, race->piece)
+                          : key_buffer_open((size_t)settings->key_nbytes.at[0], race->piece),
             .offsets = allocate_zeroed(race->piece, sizeof *hand->offsets),
             .race = race,
         };

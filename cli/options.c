@@ -1,21 +1,19 @@
 /* options.c - the table of options, and how a command line is read by it.
  *
- * An option has a row in the table.  The row names the type of its value, which reads and
- * checks the text, and the member of struct settings where the value goes.  getopt_long() gets
- * its tables from the rows of the verb.  Rules about several options are checked at the end, in
- * check_together() and check_place(). */
+ * An option has a row in the table.  The row names the type of its value (values.h), which
+ * reads and checks the text, and the member of struct settings where the value goes.
+ * getopt_long() gets its tables from the rows of the verb.  Rules about several options are
+ * checked at the end, in check_together() and check_place(). */
 #include "options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
+#include "values.h"
 
 /* Sets of verbs: those that read keys, those that choose a size, all, and those that change or
  * make a filter. */
@@ -30,227 +28,7 @@
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
 
-#define VALUE_BITS      8 /* if --value-bits is not given */
-#define FACTOR_MAX      8 /* as perhaps.h says */
-#define GENERATIONS_MAX 64
-
-/* ---- Values --------------------------------------------------------------------------- */
-
-/* The type of a value.  Several options share one. */
-struct value_type {
-    /* Reads the value and puts it into the settings.  Returns NULL, or what is wrong with it,
-     * as the end of a message. */
-    const char *(*read)(const struct value_type *type, const char *value, void *slot);
-    const char *problem;  /* what read() returns if the value is wrong */
-    uint64_t least, most; /* the range of a number */
-    enum option_values values;
-};
-
-/* Sets a flag: an option without a value. */
-static const char *read_flag(const struct value_type *type, const char *value, void *slot)
-{
-    (void)value;
-    *(bool *)slot = true;
-    return type->problem;
-}
-
-static const char *read_text(const struct value_type *type, const char *value, void *slot)
-{
-    *(const char **)slot = value;
-    return *value ? NULL : type->problem;
-}
-
-/* Adds the value to those that the option had before. */
-static const char *read_word(const struct value_type *type, const char *value, void *slot)
-{
-    struct words *words = slot;
-    if (!*value && type->problem)
-        return type->problem;
-    if (words->count == WORDS_MOST)
-        return "one too many: " TEXT(WORDS_MOST) " at most";
-    words->word[words->count++] = value;
-    return NULL;
-}
-
-/* Reads a number of the range of its type. */
-static const char *read_between(const struct value_type *type, const char *value, void *slot)
-{
-    uint64_t n;
-    if (!read_number(value, &n) || n < type->least || n > type->most)
-        return type->problem;
-    *(uint64_t *)slot = n;
-    return NULL;
-}
-
-static const char *read_fields(const struct value_type *type, const char *value, void *slot)
-{
-    return fields_read(value, slot) ? NULL : type->problem;
-}
-
-/* Reads a time; a number without a unit is in seconds. */
-static const char *read_wait(const struct value_type *type, const char *value, void *slot)
-{
-    char seconds[64];
-    int length = snprintf(seconds, sizeof seconds, "%ss", value);
-    bool read = read_duration(value, slot) ||
-                (length < (int)sizeof seconds && read_duration(seconds, slot));
-    return read ? NULL : type->problem;
-}
-
-/* Reads the time for which lines are remembered, or a number of keys as 10M-keys. */
-static const char *read_window(const struct value_type *type, const char *value, void *slot)
-{
-    static const char suffix[] = "-keys";
-    struct perhaps_window_options window = { 0 };
-    char number[64];
-    size_t length = strlen(value), tail = strlen(suffix);
-    bool by_keys = length > tail && strcmp(value + length - tail, suffix) == 0;
-    if (by_keys && length - tail < sizeof number) {
-        memcpy(number, value, length - tail);
-        number[length - tail] = '\0';
-        by_keys = read_number(number, &window.keys) && window.keys <= type->most;
-    }
-    if (!(by_keys && window.keys) && !(read_duration(value, &window.time) && window.time))
-        return type->problem;
-    *(struct perhaps_window_options *)slot = window;
-    return NULL;
-}
-
-/* Reads the first and the last integer of a range, each as read_number() does. */
-static const char *read_range(const struct value_type *type, const char *value, void *slot)
-{
-    struct perhaps_bitmap_options range;
-    char low[64];
-    const char *dash = strchr(value, '-');
-    size_t length = dash ? (size_t)(dash - value) : sizeof low;
-    if (length >= sizeof low)
-        return type->problem;
-    memcpy(low, value, length);
-    low[length] = '\0';
-    if (!read_number(low, &range.low) || !read_number(dash + 1, &range.high) ||
-        range.high == 0 || range.low > range.high || range.high - range.low >= type->most)
-        return type->problem;
-    *(struct perhaps_bitmap_options *)slot = range;
-    return NULL;
-}
-
-static const char *read_fpr(const struct value_type *type, const char *value, void *slot)
-{
-    double fpr;
-    if (!read_share(value, &fpr) || !(fpr >= PERHAPS_FPR_MIN && fpr < 1))
-        return type->problem;
-    *(double *)slot = fpr;
-    return NULL;
-}
-
-/* strtoull() alone would take signs, blanks and numbers above 2^64 - 1 (it cuts them).  0 is
- * refused, since in the settings it means that no seed was given. */
-static const char *read_seed(const struct value_type *type, const char *value, void *slot)
-{
-    char *end;
-    bool hexadecimal = strncasecmp(value, "0x", 2) == 0;
-    errno = 0;
-    uint64_t seed = strtoull(value, &end, hexadecimal ? 16 : 10);
-    if (!isdigit((unsigned char)*value) || *end || seed == 0 || errno)
-        return type->problem;
-    *(uint64_t *)slot = seed;
-    return NULL;
-}
-
-/* Reads one byte, or "\t" as it is typed where a shell does not make it a tab. */
-static const char *read_delimiter(const struct value_type *type, const char *value, void *slot)
-{
-    if (strcmp(value, "\\t") == 0)
-        value = "\t";
-    *(char *)slot = *value;
-    return strlen(value) == 1 ? NULL : type->problem;
-}
-
-/* Returns a problem that lists the kinds, so it needs a buffer that outlives the call. */
-static const char *read_kind(const struct value_type *type, const char *value, void *slot)
-{
-    static char problem[256];
-    size_t used = (size_t)snprintf(problem, sizeof problem, "%s", type->problem);
-    const struct perhaps_kind *kind;
-    for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
-        if (strcmp(kind->name, value) == 0) {
-            *(const char **)slot = kind->name;
-            return NULL;
-        }
-        if (used < sizeof problem)
-            used += (size_t)snprintf(problem + used, sizeof problem - used, "%s %s",
-                                     i ? "," : "", kind->name);
-    }
-    return problem;
-}
-
-static const struct value_type flag = { read_flag, NULL, 0, 0, VALUES_NONE };
-static const struct value_type file = { read_text, "empty: give a name", 0, 0, VALUES_FILES };
-static const struct value_type filter = { read_word, "empty: give a name", 0, 0, VALUES_FILES };
-/* Takes any name: choose_hash() in request.c knows which hashes there are. */
-static const struct value_type hash = { read_text, "empty: give a name", 0, 0, VALUES_HASHES };
-static const struct value_type kind = { read_kind, "no such kind: there are", 0, 0,
-                                        VALUES_KINDS };
-static const struct value_type key = { read_word, NULL, 0, 0, VALUES_NONE };
-static const struct value_type capacity = {
-    read_between,
-    "not a number of keys: give a whole number from 1 to 2^48, such as 5,000,000, "
-    "5e9, 10M or 2G",
-    1, PERHAPS_CAPACITY_MAX, VALUES_NONE
-};
-static const struct value_type memory = {
-    read_between, "not a size of memory: give a number of bytes from 1M on, such as 512M or 4G",
-    1000000, UINT64_C(1) << 60, VALUES_NONE
-};
-static const struct value_type value_bits = { read_between,
-                                              "not a number of bits: give 1 to 16", 1, 16,
-                                              VALUES_NONE };
-static const struct value_type threads = { read_between,
-                                           "not a number of threads: give 1, 2 or more", 1,
-                                           1024, VALUES_NONE };
-static const struct value_type field = { read_between, "not a field: the first field is 1", 1,
-                                         FIELD_MAX, VALUES_NONE };
-static const struct value_type fields = {
-    read_fields, "not fields: give each once, from 1 on, such as 2, or 1,3-5", 0, 0, VALUES_NONE
-};
-/* The servers have no memory for that many: the limit only refuses what is surely a mistake. */
-static const struct value_type partitions = {
-    read_between, "not a number of partitions: give a whole number, such as 4096", 1,
-    UINT64_C(1) << 32, VALUES_NONE
-};
-static const struct value_type factor = {
-    read_between, "not a factor: give a whole number from 1 to " TEXT(FACTOR_MAX), 1,
-    FACTOR_MAX, VALUES_NONE
-};
-static const struct value_type generations = {
-    read_between, "not a number of generations: give one from 2 to " TEXT(GENERATIONS_MAX), 2,
-    GENERATIONS_MAX, VALUES_NONE
-};
-static const struct value_type patience = {
-    read_wait, "not a time: give seconds, or a time with its unit, such as 5m", 0, 0,
-    VALUES_NONE
-};
-static const struct value_type window = {
-    read_window,
-    "not a window: give a time with its unit (ms, s, m, h, d, w), such as 24h, or a "
-    "number of keys, such as 10M-keys",
-    1, PERHAPS_CAPACITY_MAX, VALUES_NONE
-};
-static const struct value_type range = { read_range,
-                                         "not a range: give its first and its last integer, "
-                                         "such as 13000000000-19999999999; at most "
-                                         "2^48 integers",
-                                         0, PERHAPS_CAPACITY_MAX, VALUES_NONE };
-static const struct value_type rate = {
-    read_fpr, "not a rate: give a number from 1e-15 to below 1, such as 0.001, 1e-6 or 0.1%", 0,
-    0, VALUES_NONE
-};
-static const struct value_type seed = {
-    read_seed, "not a seed: give a number from 1 to 2^64-1, decimal or 0x...", 0, 0, VALUES_NONE
-};
-static const struct value_type delimiter = { read_delimiter,
-                                             "not a delimiter: give one byte, such as , or \\t",
-                                             0, 0, VALUES_NONE };
+#define VALUE_BITS 8 /* if --value-bits is not given */
 
 /* ---- The table ------------------------------------------------------------------------ */
 
@@ -259,126 +37,128 @@ static const struct value_type delimiter = { read_delimiter,
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | MERGE, "output", "F", &file, SLOT(output),
+    { 'o', BUILD | MERGE, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | MERGE | CONVERT, "force", NULL, &flag, SLOT(force),
+    { 0, BUILD | MERGE | CONVERT, "force", NULL, &type_flag, SLOT(force),
       "replace a file F that is no filter" },
-    { 'n', SIZED, "capacity", "N", &capacity, SLOT(capacity),
+    { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
-    { 'p', BUILD | PLAN | CREATE, "fpr", "P", &rate, SLOT(fpr),
+    { 'p', BUILD | PLAN | CREATE, "fpr", "P", &type_rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
-    { 'p', DEDUP, "fpr", "P", &rate, SLOT(fpr),
+    { 'p', DEDUP, "fpr", "P", &type_rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
-    { 0, DEDUP, "state", "F", &file, SLOT(state),
+    { 0, DEDUP, "state", "F", &type_file, SLOT(state),
       "remember the lines in F from run to run; a file F is made if missing, and grows" },
-    { 0, SIZED | FILES, "integers", "LOW-HIGH", &range, SLOT(integers),
+    { 0, SIZED | FILES, "integers", "LOW-HIGH", &type_range, SLOT(integers),
       "the keys are integers from LOW to HIGH: a bit for each of them, and no error; -n and -p "
       "are not needed" },
-    { 0, DEDUP | PLAN | FILES, "window", "W", &window, SLOT(window),
+    { 0, DEDUP | PLAN | FILES, "window", "W", &type_window, SLOT(window),
       "forget the oldest lines: those older than 24h (ms, s, m, h, d, w), or all but the last "
       "10M-keys" },
-    { 'f', QUERY, "filter", "F", &filter, SLOT(filters),
+    { 'f', QUERY, "filter", "F", &type_filter, SLOT(filters),
       "ask F, in place of the first operand; may be given again, to ask several" },
-    { 0, INPUT & ~DEDUP, "key", "K", &key, SLOT(keys),
+    { 0, INPUT & ~DEDUP, "key", "K", &type_key, SLOT(keys),
       "the key K in place of the inputs; may be given again" },
-    { 'v', QUERY, "invert", NULL, &flag, SLOT(invert),
+    { 'v', QUERY, "invert", NULL, &type_flag, SLOT(invert),
       "print the keys that are certainly not in F" },
-    { 'c', QUERY, "count", NULL, &flag, SLOT(count), "print only the number of keys" },
-    { 0, QUERY, "label", NULL, &flag, SLOT(label),
+    { 'c', QUERY, "count", NULL, &type_flag, SLOT(count), "print only the number of keys" },
+    { 0, QUERY, "label", NULL, &type_flag, SLOT(label),
       "print every key after 'perhaps' or 'no' and a tab; with several filters, after the "
       "names of those that perhaps have it, or 'no'" },
-    { 0, QUERY, "any", NULL, &flag, SLOT(any),
+    { 0, QUERY, "any", NULL, &type_flag, SLOT(any),
       "print nothing and stop at the first key that would be printed: exit status 0 if there "
       "is one, else 1" },
-    { 'c', DEDUP, "count", NULL, &flag, SLOT(count),
+    { 'c', DEDUP, "count", NULL, &type_flag, SLOT(count),
       "print only how many lines were read, new and repeated" },
-    { 'd', DEDUP, "repeated", NULL, &flag, SLOT(repeated), "print the repeated ones instead" },
-    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &flag, SLOT(removable),
+    { 'd', DEDUP, "repeated", NULL, &type_flag, SLOT(repeated),
+      "print the repeated ones instead" },
+    { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &type_flag, SLOT(removable),
       "make a filter from which keys can be removed" },
-    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &flag, SLOT(counts),
+    { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &type_flag, SLOT(counts),
       "make a filter that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
-    { 0, SIZED, "grow", NULL, &flag, SLOT(grow),
+    { 0, SIZED, "grow", NULL, &type_flag, SLOT(grow),
       "make a filter that takes more than N keys; N, if given, is its room at the beginning" },
-    { 0, ADD | FILES, "rewrite", NULL, &flag, SLOT(rewrite),
+    { 0, ADD | FILES, "rewrite", NULL, &type_flag, SLOT(rewrite),
       "add to a copy, which replaces F when all keys are in" },
-    { 0, ADD | FILES, "in-place", NULL, &flag, SLOT(in_place),
+    { 0, ADD | FILES, "in-place", NULL, &type_flag, SLOT(in_place),
       "add to the file itself, or fail: the default where the kind can" },
-    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", &partitions, SLOT(partitions),
+    { 0, CREATE | CONVERT | SERVERS, "partitions", "N", &type_partitions, SLOT(partitions),
       "divide the filter into N partitions, which are spread over the servers [as many as it "
       "needs]" },
-    { 0, INPUT, "field", "N", &fields, SLOT(form.fields),
+    { 0, INPUT, "field", "N", &type_fields, SLOT(form.fields),
       "the key is the N-th field of the line; or several, such as 1,3-5" },
-    { 'd', INPUT & ~DEDUP, "delimiter", "C", &delimiter, SLOT(form.delimiter),
+    { 'd', INPUT & ~DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab]" },
-    { 0, DEDUP, "delimiter", "C", &delimiter, SLOT(form.delimiter),
+    { 0, DEDUP, "delimiter", "C", &type_delimiter, SLOT(form.delimiter),
       "byte between fields [tab] (no -d here)" },
-    { 'q', EVERY, "quiet", NULL, &flag, SLOT(quiet), "no summary, no progress" },
-    { 0, BUILD | CREATE, "key-file", "K", &file, SLOT(key_file),
+    { 'q', EVERY, "quiet", NULL, &type_flag, SLOT(quiet), "no summary, no progress" },
+    { 0, BUILD | CREATE, "key-file", "K", &type_file, SLOT(key_file),
       "hash with the secret in K (16 bytes or 32 hex digits), which is made if missing" },
-    { 0, DEDUP, "key-file", "K", &file, SLOT(key_file),
+    { 0, DEDUP, "key-file", "K", &type_file, SLOT(key_file),
       "hash with the secret in K, which is made if missing and --state is new" },
-    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", &file, SLOT(key_file),
+    { 0, ADD | REMOVE | QUERY | COUNT | CONVERT, "key-file", "K", &type_file, SLOT(key_file),
       "the secret that the filter was built with" },
-    { 0, QUERY | COUNT | FILES, "check", NULL, &flag, SLOT(check),
+    { 0, QUERY | COUNT | FILES, "check", NULL, &type_flag, SLOT(check),
       "compare each page of F with its checksum before it is first read" },
-    { 0, BUILD | ADD, "once", NULL, &flag, SLOT(once),
+    { 0, BUILD | ADD, "once", NULL, &type_flag, SLOT(once),
       "do not add a key that is perhaps in F; never remove keys from such a filter" },
-    { '0', INPUT, "null", NULL, &flag, SLOT(null), "keys end in NUL instead of newline" },
-    { 0, INPUT, "crlf", NULL, &flag, SLOT(form.crlf),
+    { '0', INPUT, "null", NULL, &type_flag, SLOT(null), "keys end in NUL instead of newline" },
+    { 0, INPUT, "crlf", NULL, &type_flag, SLOT(form.crlf),
       "a carriage return before the end is not part of the key" },
-    { 0, INPUT, "ignore-case", NULL, &flag, SLOT(form.ignore_case),
+    { 0, INPUT, "ignore-case", NULL, &type_flag, SLOT(form.ignore_case),
       "treat A to Z in keys as a to z; give it both to add keys and to ask for them" },
-    { 0, INPUT, "skip-short", NULL, &flag, SLOT(skip_short),
+    { 0, INPUT, "skip-short", NULL, &type_flag, SLOT(skip_short),
       "do not report lines that lack the field or the time (they are skipped anyway)" },
-    { 0, INPUT, "raw", NULL, &flag, SLOT(raw),
+    { 0, INPUT, "raw", NULL, &type_flag, SLOT(raw),
       "take the bytes of the inputs as they are, packed or not" },
-    { 'j', INPUT, "threads", "T", &threads, SLOT(threads),
+    { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
-    { 0, INFO | PLAN | VERIFY, "json", NULL, &flag, SLOT(json), "as one JSON object" },
-    { 0, DOING | QUERY | COUNT, "json", NULL, &flag, SLOT(json),
+    { 0, INFO | PLAN | VERIFY, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
+    { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
-    { 0, DOING & ~DELETE, "wait", "S", &patience, SLOT(wait_ms),
+    { 0, DOING & ~DELETE, "wait", "S", &type_patience, SLOT(wait_ms),
       "if another process is changing the filter file, try for S seconds" },
-    { 0, SIZED | FILES, "kind", "K", &kind, SLOT(kind), "this kind of filter (see below)" },
-    { 0, SIZED | FILES, "base", "K", &kind, SLOT(base),
+    { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
+      "this kind of filter (see below)" },
+    { 0, SIZED | FILES, "base", "K", &type_kind, SLOT(base),
       "the kind of the layers or generations of the filter" },
-    { 0, BUILD | PLAN, "static", NULL, &flag, SLOT(fixed),
+    { 0, BUILD | PLAN, "static", NULL, &type_flag, SLOT(fixed),
       "all keys are known at once: fewest bits, no key can be added later; reads pipes without "
       "-n" },
-    { 0, BUILD, "against", "FILE", &file, SLOT(against),
+    { 0, BUILD, "against", "FILE", &type_file, SLOT(against),
       "built once: no error on the keys of FILE, which are not in F (those that are in both "
       "are)" },
-    { 0, BUILD | PLAN, "against-count", "M", &capacity, SLOT(against_count),
+    { 0, BUILD | PLAN, "against-count", "M", &type_capacity, SLOT(against_count),
       "about how many keys FILE has [counted first, if it can be read twice]" },
-    { 0, BUILD, "value-field", "N", &field, SLOT(value_field),
+    { 0, BUILD, "value-field", "N", &type_field, SLOT(value_field),
       "built once: store the number in the N-th field with each key; query --label prints it" },
-    { 0, BUILD | PLAN, "value-bits", "B", &value_bits, SLOT(value_bits),
+    { 0, BUILD | PLAN, "value-bits", "B", &type_value_bits, SLOT(value_bits),
       "bits of a value: 1 to 16 [8]" },
-    { 0, BUILD, "memory", "SIZE", &memory, SLOT(memory_nbytes),
+    { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static: use so much memory, such as 4G, and the disk beyond [a quarter of the "
       "machine's]" },
-    { 0, BUILD, "tmp", "DIR", &file, SLOT(tmp),
+    { 0, BUILD, "tmp", "DIR", &type_file, SLOT(tmp),
       "--static: the folder for what does not fit in memory [$TMPDIR, or /tmp]" },
-    { 0, SIZED | FILES, "until", "N", &capacity, SLOT(until),
+    { 0, SIZED | FILES, "until", "N", &type_capacity, SLOT(until),
       "grow, and keep the rate up to N keys (for kinds that must know this number)" },
-    { 0, SIZED, "factor", "N", &factor, SLOT(factor),
+    { 0, SIZED, "factor", "N", &type_factor, SLOT(factor),
       "grow by layers, each N times the one before: 1 to " TEXT(FACTOR_MAX) " [2]" },
-    { 0, DEDUP | PLAN | FILES, "generations", "G", &generations, SLOT(generations),
+    { 0, DEDUP | PLAN | FILES, "generations", "G", &type_generations, SLOT(generations),
       "divide the window into G generations; lines are remembered for up to W/(G-1) longer "
       "[5]" },
-    { 0, DEDUP | FILES, "time-field", "N", &field, SLOT(time_field),
+    { 0, DEDUP | FILES, "time-field", "N", &type_field, SLOT(time_field),
       "the time is the N-th field of the line, not the clock's: 1795290000.5, or "
       "2026-11-21T19:38:06[.123][Z|+hh:mm]" },
-    { 0, SIZED, "fast", NULL, &flag, SLOT(fast), "prefer speed to a small size" },
-    { 0, SIZED, "compact", NULL, &flag, SLOT(compact), "prefer a small size to speed" },
-    { 0, BUILD | PLAN | CREATE, "together", NULL, &flag, SLOT(together),
+    { 0, SIZED, "fast", NULL, &type_flag, SLOT(fast), "prefer speed to a small size" },
+    { 0, SIZED, "compact", NULL, &type_flag, SLOT(compact), "prefer a small size to speed" },
+    { 0, BUILD | PLAN | CREATE, "together", NULL, &type_flag, SLOT(together),
       "put all bits of a key side by side, so that one read fetches them; takes more memory" },
-    { 0, BUILD | DEDUP | CREATE, "hash", "H", &hash, SLOT(hash),
+    { 0, BUILD | DEDUP | CREATE, "hash", "H", &type_hash, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (16-byte hashes), none-64" },
-    { 0, BUILD | CREATE, "seed", "S", &seed, SLOT(seed),
+    { 0, BUILD | CREATE, "seed", "S", &type_seed, SLOT(seed),
       "seed of the hash: filters to be merged need the same [random]" },
-    { 'h', EVERY, "help", NULL, &flag, SLOT(help), "the usual options" },
-    { 0, EVERY, "help-all", NULL, &flag, SLOT(help_all), "all options" },
+    { 'h', EVERY, "help", NULL, &type_flag, SLOT(help), "the usual options" },
+    { 0, EVERY, "help-all", NULL, &type_flag, SLOT(help_all), "all options" },
 };
 
 #define NROWS (sizeof rows / sizeof *rows)

@@ -1,8 +1,8 @@
 # What is installed, where, and how it is packed.  Components: library, dev, tools.
 
 set(LIBRARIES perhaps_shared perhaps_static)
-set(HEADERS include/perhaps.h include/perhaps_build.h include/perhaps_inline.h
-            include/perhaps_layout.h)
+set(HEADERS include/perhaps.h include/perhaps_file.h include/perhaps_build.h
+            include/perhaps_inline.h include/perhaps_layout.h)
 set(PC_FILES perhaps)
 if(PERHAPS_CLUSTER)
   list(APPEND LIBRARIES perhaps_cluster_shared perhaps_cluster_static)

@@ -38,9 +38,8 @@
  * - A window cannot be shared.
  * - An add to a shared filter takes up to half as long again; other filters pay nothing.
  *
- * Processes.  Several processes can open a saved filter of a kind with PERHAPS_CAN_SHARE in
- * PERHAPS_MODE_LIVE at once.  All of them then add to the same mapped file, while any number
- * of others have it open read-only (see perhaps_open()).
+ * Files.  perhaps_file.h, which this header includes, has the functions that save, open and
+ * check filters.  Several processes can add to one mapped file at once.
  *
  * Keys are any bytes, of any length from 0 on.  Those of a bitmap, which is exact, are
  * integers: see PERHAPS_HASH_INTEGER. */
@@ -536,131 +535,6 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * bodies.  Cuckoo filters of the same keys differ if the keys came in another order. */
 PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b);
 
-/* ---- Files ------------------------------------------------------------------------- */
-
-/* Writes the filter to 'path' (doc/FORMAT.md): to a temporary file beside it, which is then
- * synced and renamed, so that at every moment the old or the new filter is there as a whole.
- * Keeps the mode of an existing file, and a symbolic link, even one that leads nowhere yet.
- * Writes straight to a device or pipe.  Returns 0; or PERHAPS_ERR_IO (errno) or
- * PERHAPS_ERR_MEMORY: the old file is as it was, unless all was done but syncing the folder.
- * If two save to one path at once, each saves its filter whole, and the later one stays. */
-PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
-
-/* Saves like perhaps_save(), but only if nothing is at 'path' yet.  Otherwise what is there
- * stays, and the error is PERHAPS_ERR_IO with errno EEXIST: of two that do this at once, one
- * succeeds. */
-PERHAPS_API int perhaps_save_new(const perhaps_filter *filter, const char *path);
-
-/* Writes the bytes of the file to a descriptor, such as a pipe or socket, and does not sync it.
- * Returns 0; PERHAPS_ERR_IO (errno), and may have written a part; or PERHAPS_ERR_MEMORY. */
-PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);
-
-/* Where the bytes of a filter go to: a file, a pipe, a blob in a database. */
-struct perhaps_sink {
-    /* Takes all 'nbytes' bytes and returns 0; or ends the writing with a negative error, of
-     * enum perhaps_error or of its own. */
-    int (*write)(void *context, const void *bytes, size_t nbytes);
-    void *context;
-};
-
-/* Writes the bytes of the file to a sink, in their order.  Returns 0, PERHAPS_ERR_MEMORY, or
- * the error of the sink, which may have taken a part by then. */
-PERHAPS_API int perhaps_write(const perhaps_filter *filter, const struct perhaps_sink *sink);
-
-enum perhaps_mode {
-    PERHAPS_MODE_READ = 0, /* mapped, and read only: nothing is copied */
-    PERHAPS_MODE_LOAD,     /* copied to memory, and may be changed there */
-    PERHAPS_MODE_LIVE,     /* mapped and written in place, with other processes: see below */
-};
-
-struct perhaps_open_options {
-    enum perhaps_mode mode;
-    bool check; /* PERHAPS_MODE_READ: checks each page before its first use, see below */
-    bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
-    struct perhaps_hashing hashing; /* secret, or function and context; the file has the rest */
-    const struct perhaps_allocator *allocator;
-    uint64_t reserved[PERHAPS_RESERVED];
-};
-
-/* Opens a saved filter; 'options' NULL: PERHAPS_MODE_READ.  Mapping a file (PERHAPS_MODE_READ)
- * checks its header and checksum table, and perhaps_verify() the rest; loading it checks every
- * byte.  If somebody else writes into a mapped file, its answers change; if somebody truncates
- * it, the process ends with SIGBUS.  (perhaps_save() does neither: it replaces the file.)
- *
- * PERHAPS_MODE_LIVE maps the file and writes it in place.  Any number of threads and processes
- * may do so at once: what one has added all find at once, those that read only, too.  The first
- * to open the file checks every byte.  As long as it is open in this mode its body has no
- * checksums (perhaps_verify() returns PERHAPS_ERR_UNSUPPORTED): the last process to close it
- * writes them, or after a crash the next.  If a process dies, nothing that it added is lost; if
- * the system dies, what was added after the last perhaps_sync() is.  perhaps_save() to the same
- * path replaces the file: those that have it open go on with the old one.  Opening reserves
- * room on the disk for holes, and for blocks that another file shares (cp --sparse, --reflink),
- * or fails with PERHAPS_ERR_IO (ENOSPC).  Where the file system cannot reserve room, or takes
- * new room for each write as btrfs does, a full disk ends the process with SIGBUS.
- *
- * 'check' is for files that somebody may overwrite, and for disks that are not to be trusted.
- * perhaps_contains*() and perhaps_count*() compare each page with its checksum before they
- * first read from it.  For a key on a damaged page the answer is "perhaps" and the count
- * PERHAPS_ERR_DAMAGED, and perhaps_checked() tells of the page.  All other functions (clone,
- * save, merge) take the bytes as they are.  A page takes about 10 microseconds, once, and each
- * question a little more.
- *
- * Returns 0 and sets *filter; or sets it to NULL and returns PERHAPS_ERR_IO (errno), _FORMAT,
- * _VERSION, _DAMAGED, _SECRET, _MEMORY, _UNSUPPORTED (live, for a kind without
- * PERHAPS_CAN_SHARE; or 'check', for a file that is being written in place), or _ARGUMENT for
- * an unknown mode. */
-PERHAPS_API int perhaps_open(const char *path, const struct perhaps_open_options *options,
-                             perhaps_filter **filter);
-
-/* Where the bytes of a filter come from. */
-struct perhaps_source {
-    /* Gives the next 'nbytes' bytes, all of them, and returns 0; or ends the reading with a
-     * negative error: PERHAPS_ERR_DAMAGED if there are fewer, or another one. */
-    int (*read)(void *context, void *bytes, size_t nbytes);
-    void *context;
-    uint64_t nbytes; /* how many bytes there are in all; 0: not known */
-};
-
-/* Reads into memory what perhaps_write() or perhaps_save() wrote, and checks every byte.  Reads
- * no byte behind the last one of the filter: others may follow.  'options' NULL:
- * PERHAPS_MODE_LOAD, the only mode that there is for a source.
- *
- * The header tells how much memory the filter takes.  If the source tells how many bytes there
- * are, a header that claims more is refused before anything is allocated.  If it does not, an
- * enemy's header may claim a huge body: the allocator of the options can refuse it.
- *
- * Returns 0 and sets *filter; or returns the error of the source or one of perhaps_open(), and
- * sets *filter to NULL. */
-PERHAPS_API int perhaps_read(const struct perhaps_source *source,
-                             const struct perhaps_open_options *options,
-                             perhaps_filter **filter);
-
-/* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open
- * in PERHAPS_MODE_LIVE; any thread or process may add meanwhile.  Returns 0, PERHAPS_ERR_IO
- * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */
-PERHAPS_API int perhaps_sync(perhaps_filter *filter);
-
-#define PERHAPS_PAGE_NBYTES 65536
-
-/* What checksums have shown. */
-struct perhaps_verdict {
-    uint64_t pages;         /* how many pages of PERHAPS_PAGE_NBYTES were checked */
-    uint64_t damaged;       /* how many of these have a wrong checksum */
-    uint64_t first_damaged; /* where in the file the first of these begins, in bytes */
-    uint64_t reserved[PERHAPS_RESERVED];
-};
-
-/* Compares every page of a mapped filter with its checksum.  Returns 0, PERHAPS_ERR_DAMAGED, or
- * PERHAPS_ERR_UNSUPPORTED for a filter that is not mapped, or that is being written in
- * place. */
-PERHAPS_API int perhaps_verify(const perhaps_filter *filter, struct perhaps_verdict *verdict);
-
-/* Tells what 'check' has found so far: how many pages were read, and which are damaged.
- * Returns 0; PERHAPS_ERR_DAMAGED, and then answers "perhaps" may be due to the damage; or
- * PERHAPS_ERR_UNSUPPORTED for a filter that was not opened with 'check', or that somebody
- * opened to write in place meanwhile, so that nothing is certain. */
-PERHAPS_API int perhaps_checked(const perhaps_filter *filter, struct perhaps_verdict *verdict);
-
 /* ---- Inspect ----------------------------------------------------------------------- */
 
 struct perhaps_stats {
@@ -714,4 +588,6 @@ PERHAPS_API double perhaps_predict_fpr(const perhaps_filter *filter, uint64_t ke
 #ifdef __cplusplus
 }
 #endif
+
+#include "perhaps_file.h"
 #endif

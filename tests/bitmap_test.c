@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/decimal.h"
-#include "core/plan.h"
 #include "hostile.h"
 #include "perhaps_build.h"
 #include "perhaps_layout.h"
@@ -67,102 +65,7 @@ static uint64_t keys_of(const perhaps_filter *f)
     return stats_of(f).keys;
 }
 
-/* ---- Text ------------------------------------------------------------------------------ */
-
-/* Returns whether the text is a key, and sets *n, as strtoull() and snprintf() see it. */
-static bool read_slowly(const char *text, size_t nbytes, uint64_t *n)
-{
-    char copy[64], again[64];
-    if (nbytes >= sizeof copy || memchr(text, 0, nbytes))
-        return false;
-    memcpy(copy, text, nbytes);
-    copy[nbytes] = '\0';
-    const char *digits = copy + (*copy == '+');
-    *n = strtoull(digits, NULL, 10); /* of anything else another text comes back */
-    snprintf(again, sizeof again, "%" PRIu64, *n);
-    return !strcmp(again, digits);
-}
-
-static void check_text(const char *text, size_t nbytes)
-{
-    uint64_t n = 0, wanted = 0;
-    char *copy = malloc(nbytes + 1); /* of its own, so that a sanitizer sees what is read */
-    memcpy(copy, text, nbytes);
-    char *exact = realloc(copy, nbytes ? nbytes : 1);
-    scene("'%.*s'", (int)nbytes, text);
-    bool is_key = decimal_read(exact, nbytes, &n);
-    expect(is_key == read_slowly(text, nbytes, &wanted));
-    expect(!is_key || n == wanted);
-    free(exact);
-}
-
-TEST(test_text)
-{
-    static const char *const texts[] = {
-        "",
-        "0",
-        "00",
-        "007",
-        "7",
-        "+7",
-        "++7",
-        "+",
-        "-1",
-        "-",
-        " 1",
-        "1 ",
-        "1\n",
-        "0x10",
-        "1.0",
-        "1e3",
-        "12345678",
-        "123456789",
-        "13000000000",
-        "+13000000000",
-        "013000000000",
-        "1300000000a",
-        "1234567/",
-        "1234567:",
-        "/2345678",
-        ":2345678",
-        "1234567890123456",
-        "12345678901234567",
-        "18446744073709551615",
-        "18446744073709551616",
-        "18446744073709551625",
-        "+18446744073709551615",
-        "99999999999999999999",
-        "018446744073709551615",
-        "184467440737095516150",
-        "999999999999999999999",
-        "\xb1\xb2\xb3\xb4\xb5\xb6\xb7\xb8",
-    };
-    struct rng rng = rng_for("text");
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        check_text(texts[i], strlen(texts[i]));
-    check_text("1\0002", 3);
-    for (unsigned i = 0; i < many(200000); i++) {
-        char text[32];
-        uint64_t n = rng_next(&rng) >> rng_below(&rng, 64);
-        int nbytes = snprintf(text, sizeof text, "%s%" PRIu64, i % 4 ? "" : "+", n);
-        check_text(text, (size_t)nbytes);
-        text[rng_below(&rng, (uint64_t)nbytes)] = (char)rng_next(&rng);
-        check_text(text, (size_t)nbytes);
-    }
-}
-
-/* Every byte at every place of a text of every length. */
-TEST(test_every_byte)
-{
-    for (size_t nbytes = 1; nbytes <= 21; nbytes++)
-        for (size_t at = 0; at < nbytes; at++)
-            for (unsigned byte = 0; byte < 256; byte++) {
-                char text[24];
-                memset(text, '1', sizeof text);
-                text[at] = (char)byte;
-                check_text(text, nbytes);
-            }
-}
+/* ---- Keys ------------------------------------------------------------------------------ */
 
 /* What is no key was never added, and cannot be. */
 TEST(test_no_keys)
@@ -391,13 +294,7 @@ TEST(test_strange_hashes)
     expect(!memcmp(hashed, &wanted, sizeof wanted));
 }
 
-/* ---- Plans ----------------------------------------------------------------------------- */
-
-static int plan_of(struct perhaps_options options)
-{
-    struct perhaps_plan plan;
-    return perhaps_plan_for(&options, &plan);
-}
+/* ---- Making one ------------------------------------------------------------------------ */
 
 static int create_with(struct perhaps_options options, enum perhaps_hash hash)
 {
@@ -406,62 +303,6 @@ static int create_with(struct perhaps_options options, enum perhaps_hash hash)
     int error = perhaps_create(&options, &f);
     perhaps_free(f);
     return error;
-}
-
-TEST(test_plan)
-{
-    struct perhaps_options options = options_of(13000000000, 19999999999);
-    struct perhaps_plan plan;
-    expect_success(perhaps_plan_for(&options, &plan));
-    expect(!strcmp(plan.kind, "bitmap") && plan.body_nbytes == 875000000);
-    expect(plan.capacity == 7000000000 && plan.fpr == 0 && plan.bits_per_key == 1);
-    options.capacity = 5000000000;
-    options.fpr = 0.01;
-    options.needs = PERHAPS_CAN_REMOVE | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE |
-                    PERHAPS_CAN_THREADS | PERHAPS_CAN_BUILD;
-    expect_success(perhaps_plan_for(&options, &plan));
-    expect(!strcmp(plan.kind, "bitmap") && plan.body_nbytes == 875000000);
-    expect(plan.capacity == 7000000000 && plan.fpr == 0.01 && plan.fpr_predicted == 0);
-    expect(!strstr(plan.why, "sorted") && !perhaps_plan_cheaper(&options, &plan));
-    options.capacity = 1000;
-    expect_success(perhaps_plan_for(&options, &plan));
-    expect(strstr(plan.why, "sorted"));
-}
-
-TEST(test_plans_refused)
-{
-    const uint64_t most = PERHAPS_CAPACITY_MAX;
-    struct perhaps_options o = options_of(1, 0);
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT); /* no capacity */
-    o.kind = "bitmap";
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT);
-    expect_error(plan_of(options_of(8, 7)), PERHAPS_ERR_ARGUMENT);
-    expect_success(plan_of(options_of(1, most)));
-    expect_error(plan_of(options_of(0, most)), PERHAPS_ERR_LIMIT);
-    expect_error(plan_of(options_of(0, UINT64_MAX)), PERHAPS_ERR_LIMIT);
-    o = options_of(1, 10);
-    o.capacity = 10;
-    expect_success(plan_of(o));
-    o.capacity = 11;
-    expect_error(plan_of(o), PERHAPS_ERR_LIMIT);
-    o = options_of(1, 10);
-    o.fpr = 1;
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT);
-    o.fpr = -0.1;
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT);
-    for (unsigned need = PERHAPS_CAN_COUNT; need <= PERHAPS_CAN_FORGET; need *= 2) {
-        const unsigned can = PERHAPS_CAN_BUILD | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE;
-        o = options_of(1, 10);
-        o.needs = need;
-        expect_error(plan_of(o), need & can ? 0 : PERHAPS_ERR_UNSUPPORTED);
-    }
-    o = options_of(1, 10); /* options of another kind are ignored */
-    o.kind = "blocked";
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT);
-    o.capacity = 5;
-    expect_error(plan_of(o), PERHAPS_ERR_ARGUMENT);
-    o.fpr = 0.1;
-    expect_success(plan_of(o));
 }
 
 /* The kind and the hash belong together, and neither is in a composite. */

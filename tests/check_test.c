@@ -26,8 +26,8 @@ static struct subject subject_of(const struct perhaps_kind *kind)
                          .keys = make_keys(SEQUENTIAL_KEYS, 1, 0, KEYS),
                          .absent = make_keys(SEQUENTIAL_KEYS, 2, 0, KEYS),
                          .path = temp_path("checked") };
-    scoped_filter *f = make_filter(kind, 2 * KEYS, low_rate(kind), 7);
-    fill(f, &s.keys);
+    struct perhaps_options options = options_for(kind, 2 * KEYS, low_rate(kind), 7);
+    scoped_filter *f = built_filter(&options, &s.keys);
     s.file = saved_bytes(f);
     return s;
 }
@@ -67,7 +67,7 @@ static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
 }
 
 /* On a sound file 'check' changes no answer, and counts the pages that it has checked. */
-TEST_EACH(test_intact, any_kind)
+TEST_EACH(test_intact, every_kind)
 {
     scoped_subject s = subject_of(kind);
     struct perhaps_verdict verdict, all;
@@ -86,7 +86,7 @@ TEST_EACH(test_intact, any_kind)
 }
 
 /* All pages become zeros.  Without 'check' every key is denied; with it every key is found. */
-TEST_EACH(test_zeros, any_kind)
+TEST_EACH(test_zeros, every_kind)
 {
     scoped_subject s = subject_of(kind);
     struct perhaps_verdict verdict;
@@ -110,7 +110,7 @@ TEST_EACH(test_zeros, any_kind)
 TEST(test_a_few_bytes)
 {
     struct rng rng = rng_for(__func__);
-    EACH_KIND(kind, any_kind) {
+    EACH_KIND(kind, every_kind) {
         scoped_subject s = subject_of(kind);
         bool wanted[KEYS], present[KEYS];
         scoped_filter *plain = open_subject(&s, NULL);

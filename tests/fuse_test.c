@@ -52,13 +52,13 @@ static void check_size(const struct perhaps_keys *all, size_t n)
     expect_all_found(f, &keys);
 }
 
-/* Each number of keys up to 3000; then some, up to 100,000.  PERHAPS_TEST_LONG tries each of
- * those, too. */
+/* Each number of keys up to 3000; then some, up to 100,000 ('./dev stress static' tries each of
+ * them). */
 TEST(test_each_size)
 {
     enum { FEW = 3000, MOST = 100000 };
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, MOST);
-    const size_t step = getenv("PERHAPS_TEST_LONG") ? 1 : many(10) < 10 ? 15013 : 1009;
+    const size_t step = many(10) < 10 ? 15013 : 1009;
     for (size_t n = 0; n <= FEW; n += many(10) < 10 ? 7 : 1)
         check_size(&keys, n);
     for (size_t n = FEW; n <= MOST; n += step)

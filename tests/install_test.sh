@@ -32,8 +32,11 @@ for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     fish/vendor_completions.d/perhaps.fish; do
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"
 done
-for name in perhaps.h perhaps_build.h perhaps_inline.h perhaps_layout.h perhaps_cluster.h; do
+for name in perhaps.h perhaps_file.h perhaps_build.h perhaps_inline.h perhaps_layout.h \
+    perhaps_cluster.h; do
     [ -f "$prefix/include/$name" ] || fail "no header $name"
+    echo "#include <$name>" | $cc -std=c11 -Werror -fsyntax-only -I"$prefix/include" -xc - ||
+        fail "$name does not compile alone"
 done
 for library in libperhaps libperhaps_cluster; do
     [ -f "$libdir/$library.a" ] || fail "no static library $library"

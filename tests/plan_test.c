@@ -355,3 +355,72 @@ TEST(test_decimal_comma)
     setlocale(LC_ALL, "C");
     expect(strchr(plain.why, '.') && strcmp(plain.why, comma.why) == 0);
 }
+
+/* ---- Bitmaps ----------------------------------------------------------------------------- */
+
+static struct perhaps_options range_of(uint64_t low, uint64_t high)
+{
+    return (struct perhaps_options){ .bitmap = { .low = low, .high = high } };
+}
+
+static int plan_range(struct perhaps_options options)
+{
+    struct perhaps_plan plan;
+    return perhaps_plan_for(&options, &plan);
+}
+
+TEST(test_range)
+{
+    struct perhaps_options options = range_of(13000000000, 19999999999);
+    struct perhaps_plan plan;
+    expect_success(perhaps_plan_for(&options, &plan));
+    expect(!strcmp(plan.kind, "bitmap") && plan.body_nbytes == 875000000);
+    expect(plan.capacity == 7000000000 && plan.fpr == 0 && plan.bits_per_key == 1);
+    options.capacity = 5000000000;
+    options.fpr = 0.01;
+    options.needs = PERHAPS_CAN_REMOVE | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE |
+                    PERHAPS_CAN_THREADS | PERHAPS_CAN_BUILD;
+    expect_success(perhaps_plan_for(&options, &plan));
+    expect(!strcmp(plan.kind, "bitmap") && plan.body_nbytes == 875000000);
+    expect(plan.capacity == 7000000000 && plan.fpr == 0.01 && plan.fpr_predicted == 0);
+    expect(!strstr(plan.why, "sorted") && !perhaps_plan_cheaper(&options, &plan));
+    options.capacity = 1000;
+    expect_success(perhaps_plan_for(&options, &plan));
+    expect(strstr(plan.why, "sorted"));
+}
+
+TEST(test_ranges_refused)
+{
+    const uint64_t most = PERHAPS_CAPACITY_MAX;
+    struct perhaps_options o = range_of(1, 0);
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT); /* no capacity */
+    o.kind = "bitmap";
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT);
+    expect_error(plan_range(range_of(8, 7)), PERHAPS_ERR_ARGUMENT);
+    expect_success(plan_range(range_of(1, most)));
+    expect_error(plan_range(range_of(0, most)), PERHAPS_ERR_LIMIT);
+    expect_error(plan_range(range_of(0, UINT64_MAX)), PERHAPS_ERR_LIMIT);
+    o = range_of(1, 10);
+    o.capacity = 10;
+    expect_success(plan_range(o));
+    o.capacity = 11;
+    expect_error(plan_range(o), PERHAPS_ERR_LIMIT);
+    o = range_of(1, 10);
+    o.fpr = 1;
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT);
+    o.fpr = -0.1;
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT);
+    for (unsigned need = PERHAPS_CAN_COUNT; need <= PERHAPS_CAN_FORGET; need *= 2) {
+        const unsigned can = PERHAPS_CAN_BUILD | PERHAPS_CAN_MERGE | PERHAPS_CAN_SHARE;
+        o = range_of(1, 10);
+        o.needs = need;
+        expect_error(plan_range(o), need & can ? 0 : PERHAPS_ERR_UNSUPPORTED);
+    }
+    o = range_of(1, 10); /* options of another kind are ignored */
+    o.kind = "blocked";
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT);
+    o.capacity = 5;
+    expect_error(plan_range(o), PERHAPS_ERR_ARGUMENT);
+    o.fpr = 0.1;
+    expect_success(plan_range(o));
+}

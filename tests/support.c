@@ -287,6 +287,11 @@ bool takes_threads(const struct perhaps_kind *kind)
     return kind->abilities & PERHAPS_CAN_THREADS;
 }
 
+bool shares(const struct perhaps_kind *kind)
+{
+    return kind->abilities & PERHAPS_CAN_SHARE;
+}
+
 bool has_parts(const struct perhaps_kind *kind)
 {
     return kind_by_name(kind->name)->composite && !is_built(kind);
@@ -324,7 +329,7 @@ bool base_to_test(const struct perhaps_kind *kind, size_t index, const char **ba
  * grows in place uses up bits of its fingerprints while it grows. */
 double low_rate(const struct perhaps_kind *kind)
 {
-    return !removes(kind) ? 1e-12 : grows(kind) ? 1e-7 : 1e-8;
+    return is_built(kind) ? 1e-9 : !removes(kind) ? 1e-12 : grows(kind) ? 1e-7 : 1e-8;
 }
 
 int too_many(const struct perhaps_kind *kind)

@@ -186,6 +186,7 @@ bool grows(const struct perhaps_kind *kind);          /* takes more keys than 'c
 bool grows_in_place(const struct perhaps_kind *kind); /* without appending parts */
 bool forgets(const struct perhaps_kind *kind); /* windows; options_for() makes them by keys */
 bool takes_threads(const struct perhaps_kind *kind);
+bool shares(const struct perhaps_kind *kind); /* several processes can add to one mapped file */
 bool has_parts(const struct perhaps_kind *kind); /* its parts are filters of other kinds */
 
 /* Returns whether such a filter refuses keys soon after its capacity, so that a test can fill
