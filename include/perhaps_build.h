@@ -114,26 +114,26 @@ PERHAPS_API const char *perhaps_builder_folder(const perhaps_builder *builder);
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */
 PERHAPS_API void perhaps_builder_free(perhaps_builder *builder);
 
-/* ---- A great many keys -------------------------------------------------------------------- */
+/* ---- A great many keys ------------------------------------------------------------------ */
 
-/* Adds keys to a filter that exists, several times as fast as perhaps_add_many() if the filter
- * is larger than the caches:
+/* Adds keys to a filter that exists, twice as fast as perhaps_add_many() if the filter is much
+ * larger than what the caches and the TLB reach:
  *
  *     error = perhaps_bulk_begin(filter, NULL, &bulk);
  *     while (!error && next_keys(&keys))
  *         error = perhaps_bulk_add(bulk, &keys, &done);
  *     perhaps_bulk_end(bulk);
  *
- * Keys wait until there are many for each region of the filter, which then gets them at once,
- * while other threads see to other regions.  The filter becomes the same as with
+ * Keys wait until there are many for each region of the filter.  Each region then gets them at
+ * once, while other threads see to other regions.  The filter becomes the same as with
  * perhaps_add_many().  Until the end it may lack keys, and nobody else may use it. */
 typedef struct perhaps_bulk perhaps_bulk;
 
-/* Begins.  Keys wait only where that is of use: in a blocked filter with one line a key or a
- * bitmap, of at least 64 MiB, that is not shared.  To other filters they are added as they come.
- * 'how' may be NULL; of it 'threads' and 'memory_nbytes' count, and the keys that wait never
- * take more than a sixteenth of the filter's size.  Returns 0; or PERHAPS_ERR_MEMORY, having set
- * *bulk to NULL. */
+/* Begins.  Of 'how', which may be NULL, 'threads' counts, and 'memory_nbytes': what keys take
+ * that wait; 0: a sixteenth of the filter's size if it has 2 GiB, and nothing if it is smaller.
+ * Keys wait only for a bitmap or a blocked filter with one line a key that is not shared.  To
+ * other filters they are added as they come.  Returns 0; or PERHAPS_ERR_MEMORY, having set *bulk
+ * to NULL. */
 PERHAPS_API int perhaps_bulk_begin(perhaps_filter *filter,
                                    const struct perhaps_build_options *how,
                                    perhaps_bulk **bulk);

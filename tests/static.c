@@ -24,12 +24,6 @@ enum { STRANGERS = 20000, STEP = 101 };
 /* Above a power of two, so that fingerprints of so many bits have room for equal hashes. */
 static const double rates[] = { 0x1.0001p-8, 0x1.0001p-12, 0x1.0001p-16, 0x1.0001p-31 };
 
-/* A filter against others needs others: ribbon_test.c tries it. */
-static bool is_tried(const struct perhaps_kind *kind)
-{
-    return is_built(kind) && !kind_by_name(kind->name)->composite;
-}
-
 /* The keys of all filters. */
 struct source {
     struct perhaps_keys keys, strangers;
@@ -146,7 +140,7 @@ int main(int argc, char **argv)
                              .strangers =
                                  make_keys(SEQUENTIAL_KEYS, test_seed(), most, STRANGERS),
                              .least = least };
-    EACH_KIND(kind, is_tried)
+    EACH_KIND(kind, is_built)
         for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
             if (!only || !strcmp(only, kind->name))
                 right &= try_rate(kind, rates[r], r ? STEP : 1, &source);

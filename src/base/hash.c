@@ -217,12 +217,16 @@ int hasher_run_all(const struct hasher *hasher, const struct perhaps_keys *keys,
     enum { STEP = 128 };
     if (!hasher->ready)
         return PERHAPS_ERR_SECRET;
-    if (hasher_accepts(hasher, keys) < keys->count)
+    const bool integers = hasher->id == PERHAPS_HASH_INTEGER; /* read once: the mark tells */
+    if (!integers && hasher_accepts(hasher, keys) < keys->count)
         return PERHAPS_ERR_ARGUMENT;
     for (size_t at = 0; at < keys->count; at += STEP) {
         struct keyhash step[STEP];
         size_t n = keys->count - at < STEP ? keys->count - at : STEP;
         hasher_run(hasher, keys, at, n, step);
+        for (size_t i = 0; integers && i < n; i++)
+            if (step[i].mark)
+                return PERHAPS_ERR_ARGUMENT;
         memcpy(hashed + at, step, n * sizeof *step);
     }
     return 0;

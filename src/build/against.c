@@ -77,9 +77,10 @@ static int pile_wrong(perhaps_builder *b, const struct keyhash *hash, size_t n)
     first->kind->contains(first, hash, hash, n, listed);
     for (size_t i = 0; i < n; i++) {
         uint64_t *record = records + nwrong * words;
-        record[0] = hash[i].place;
+        struct keyhash key = against_second(hash[i]);
+        record[0] = key.place;
         if (words > 2)
-            record[1] = hash[i].mark;
+            record[1] = key.mark;
         record[words - 1] = 1;
         nwrong += listed[i];
     }
@@ -115,9 +116,9 @@ static int pile_listed(perhaps_builder *b)
     for (unsigned part = 0; part < PILE_PARTS && !error; part += EACH) {
         error = pile_take(&b->pile, part, part + EACH, &taken);
         for (uint64_t i = 0; i < taken.n && !error; i++) {
-            uint64_t record[RECORD_WORDS_MOST] = { taken.records[i * words] };
-            if (words > 1)
-                record[1] = taken.records[i * words + 1];
+            const uint64_t *from = taken.records + i * words;
+            struct keyhash key = against_second((struct keyhash){ *from, from[words - 1] });
+            uint64_t record[RECORD_WORDS_MOST] = { key.place, key.mark };
             record[words] = 0;
             error = pile_add(&b->others, record, 1);
         }

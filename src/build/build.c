@@ -78,9 +78,10 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
 /* Prepares for another kind. */
 static int begin_as_they_come(perhaps_builder *b, const struct perhaps_options *options)
 {
+    const struct perhaps_build_options how = { .threads = b->how.threads };
     int error = perhaps_create(options, &b->filter);
     if (!error && (b->stores_copies || b->filter->loops.lines))
-        error = perhaps_bulk_begin(b->filter, &b->how, &b->bulk);
+        error = perhaps_bulk_begin(b->filter, &how, &b->bulk);
     return error;
 }
 

@@ -15,12 +15,14 @@
 enum {
     THREADS_MOST = 64,
     REGIONS_MOST = 1024,
-    LINE_BITS = 6,                /* a line has 64 bytes */
-    REGION_NBYTES = 1 << 20,      /* at least */
-    WORTHWHILE_NBYTES = 64 << 20, /* a smaller filter lies in caches anyway */
-    SHARE = 16,                   /* keys that wait take this part of the filter's size */
-    ALONE_MOST = 1 << 14,         /* keys for which no other thread is started */
+    LINE_BITS = 6,           /* a line has 64 bytes */
+    REGION_NBYTES = 1 << 20, /* at least */
+    SHARE = 16,              /* keys that wait take this part of the filter's size */
+    ALONE_MOST = 1 << 14,    /* keys for which no other thread is started */
 };
+
+/* Below this size memory is fast enough for keys as they come. */
+#define WORTHWHILE_NBYTES ((uint64_t)2 << 30)
 
 struct perhaps_bulk {
     perhaps_filter *filter;
@@ -125,14 +127,14 @@ static void divide(struct perhaps_bulk *b, uint64_t memory_nbytes)
 {
     const perhaps_filter *f = b->filter;
     const uint64_t nbytes = f->geometry.body_nbytes, lines = (nbytes + 63) >> LINE_BITS;
-    if (!f->loops.lines || f->shared || filter_may_add(f) || nbytes < WORTHWHILE_NBYTES)
+    if (!f->loops.lines || f->shared || filter_may_add(f) ||
+        (nbytes < WORTHWHILE_NBYTES && !memory_nbytes))
         return;
     while ((lines - 1) >> b->shift >= REGIONS_MOST ||
            (UINT64_C(1) << (b->shift + LINE_BITS)) < REGION_NBYTES)
         b->shift++;
     b->nregions = ((lines - 1) >> b->shift) + 1;
-    if (!memory_nbytes || memory_nbytes > nbytes / SHARE)
-        memory_nbytes = nbytes / SHARE;
+    memory_nbytes = memory_nbytes ? memory_nbytes : nbytes / SHARE;
     b->room = memory_nbytes / sizeof *b->keys / b->nregions;
     b->room = b->room < UINT32_MAX ? b->room : UINT32_MAX;
     b->keys = b->room ? allocate(&f->allocator, keys_nbytes(b)) : NULL;

@@ -179,6 +179,9 @@ struct composite {
     /* Checks the parts of a filter that was made, copied, or read from a file.  Returns 0 or
      * PERHAPS_ERR_DAMAGED. */
     int (*attach)(perhaps_filter *f);
+
+    /* Returns the hash by which part i is asked for a key.  NULL: the key's own. */
+    struct keyhash (*hash_for_part)(struct keyhash key, size_t i);
 };
 
 /* Operations of kinds that forget.  None may be NULL. */

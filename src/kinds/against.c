@@ -105,7 +105,7 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     if (!first->kind->contains(first, keys, ahead, n, answer))
         return 0;
     for (size_t i = 0; i < n; i++) {
-        left[nleft] = keys[i];
+        left[nleft] = against_second(keys[i]);
         nleft += answer[i];
     }
     second->kind->prefetch(second, left, nleft);
@@ -115,7 +115,14 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return found;
 }
 
-static const struct composite composite = { .base_field = AGAINST_BASE, .attach = attach };
+static struct keyhash hash_for_part(struct keyhash key, size_t i)
+{
+    return i ? against_second(key) : key;
+}
+
+static const struct composite composite = { .base_field = AGAINST_BASE,
+                                            .attach = attach,
+                                            .hash_for_part = hash_for_part };
 static const struct builds builds = { 0 }; /* the builder makes the parts */
 
 const struct filter_kind kind_against = {

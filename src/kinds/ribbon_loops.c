@@ -152,8 +152,12 @@ static ALWAYS_INLINE void prefetch_keys(const struct body *b, const struct keyha
                                         size_t n, enum width width)
 {
     const struct layer layer = first_layer(b, width);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         prefetch_key(b, &layer, keys[i], width);
+        for (unsigned g = RIBBON_GROUP; width == WIDE && layer.bumps && g < layer.row_bits;
+             g += RIBBON_GROUP)
+            prefetch_start(&layer, scale64(keys[i].place, layer.slots), g, WIDE);
+    }
 }
 
 static void ribbon_prefetch_narrow(const struct body *b, const struct keyhash *keys, size_t n)

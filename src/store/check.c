@@ -103,8 +103,11 @@ static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *
         for (uint64_t page = at / PAGE_NBYTES; page <= last; page++)
             sound &= page_is_sound(root, page);
     }
-    for (size_t i = 0; i < f->parts.count; i++)
-        sound &= reads_sound_pages(root, f->parts.part[i], key);
+    for (size_t i = 0; i < f->parts.count; i++) {
+        const struct composite *composite = f->kind->composite;
+        struct keyhash own = composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
+        sound &= reads_sound_pages(root, f->parts.part[i], &own);
+    }
     return sound;
 }
 
