@@ -45,8 +45,7 @@ struct fuse_spot {
 static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t base,
                                                 uint64_t first_slots, uint64_t segment_mask)
 {
-    unsigned __int128 product = (unsigned __int128)mixed * ODD_GOLDEN;
-    uint64_t low = (uint64_t)product, high = (uint64_t)(product >> 64);
+    uint64_t low = mixed * ODD_GOLDEN, high = scale64(mixed, ODD_GOLDEN);
     uint64_t first = base + scale64(low, first_slots), second = first + segment_mask + 1;
     uint64_t third = second + segment_mask + 1;
     return (struct fuse_spot){
