@@ -124,20 +124,19 @@ static void bind(perhaps_filter *f)
     field[SHARDS] = UINT64_C(1) << field[SHARD_BITS];
     field[SEGMENT_MASK] = (UINT64_C(1) << field[SEGMENT_BITS]) - 1;
     field[FIRST_SLOTS] = field[SEGMENTS] << field[SEGMENT_BITS];
-    field[SHARD_NBYTES] = shard_slots(field) / 8 * field[SLOT_BITS];
-    field[SALTS_AT] = field[SHARD_NBYTES] << field[SHARD_BITS];
+    field[SHARD_SLOTS] = shard_slots(field);
+    field[SALTS_AT] = (shard_slots(field) << field[SHARD_BITS]) / 8 * field[SLOT_BITS];
     f->loops = fuse_loops(f->cpu, (unsigned)field[SLOT_BITS]);
 }
 
 static void reads(const perhaps_filter *f, struct keyhash key, struct reads *r)
 {
     const uint64_t *field = f->body.field, bits = field[SLOT_BITS];
-    const uint8_t *bytes = f->body.bytes;
+    const uint8_t *slots = f->body.bytes;
     uint64_t shard = scale64(key.place, field[SHARDS]);
-    const uint8_t *salt = bytes + field[SALTS_AT] + shard;
-    const uint8_t *slots = bytes + shard * field[SHARD_NBYTES];
-    struct fuse_spot spot =
-        fuse_spot(fuse_mix(key.place, *salt), field[FIRST_SLOTS], field[SEGMENT_MASK]);
+    const uint8_t *salt = slots + field[SALTS_AT] + shard;
+    struct fuse_spot spot = fuse_spot(fuse_mix(key.place, *salt), shard * field[SHARD_SLOTS],
+                                      field[FIRST_SLOTS], field[SEGMENT_MASK]);
     reads_add(r, salt, 1);
     reads_add(r, slots + spot.first * bits / 8, (bits + 7) / 8);
     reads_add(r, slots + spot.second * bits / 8, (bits + 7) / 8);

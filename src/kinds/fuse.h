@@ -13,7 +13,7 @@ enum {
     SHARDS = PERHAPS_FIELDS_MAX - 5,
     SEGMENT_MASK, /* the slots of a segment, less 1 */
     FIRST_SLOTS,  /* in which the first slot of a key can lie: those of SEGMENTS segments */
-    SHARD_NBYTES,
+    SHARD_SLOTS,
     SALTS_AT, /* where in the body the salts begin */
 };
 
@@ -21,6 +21,7 @@ enum {
     FUSE_SEGMENT_BITS_LEAST = 3,
     FUSE_SEGMENT_BITS_MOST = 18, /* twice as many, and 28 more, come from half of a product */
     FUSE_SALTS = 64,
+    FUSE_WAITING = 32, /* keys of a batch that wait for their lines at a time */
 };
 
 /* Returns the 64 bits that stand for a key in its shard.  The salt rotates the place: two keys
@@ -31,7 +32,7 @@ static ALWAYS_INLINE uint64_t fuse_mix(uint64_t place, unsigned salt)
     return place >> (salt & 63) | place << (-salt & 63);
 }
 
-/* The three slots of a key, in the shard, and in its lowest bits what they add up to. */
+/* The three slots of a key, and in its lowest bits what they add up to. */
 struct fuse_spot {
     uint64_t first, second, third;
     uint32_t fingerprint;
@@ -39,13 +40,13 @@ struct fuse_spot {
 
 /* The slots lie in three segments in a row.  The upper half of the lower word of the product
  * decides about the first slot; the lower half is the fingerprint; the upper word decides where
- * in their segments the others lie. */
-static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t first_slots,
-                                                uint64_t segment_mask)
+ * in their segments the others lie.  Slots are counted on from 'base', where a segment begins.
+ * */
+static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t base,
+                                                uint64_t first_slots, uint64_t segment_mask)
 {
-    unsigned __int128 product = (unsigned __int128)mixed * ODD_GOLDEN;
-    uint64_t low = (uint64_t)product, high = (uint64_t)(product >> 64);
-    uint64_t first = scale64(low, first_slots), second = first + segment_mask + 1;
+    uint64_t low = mixed * ODD_GOLDEN, high = scale64(mixed, ODD_GOLDEN);
+    uint64_t first = base + scale64(low, first_slots), second = first + segment_mask + 1;
     uint64_t third = second + segment_mask + 1;
     return (struct fuse_spot){
         .first = first,
@@ -55,10 +56,17 @@ static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t first_s
     };
 }
 
-/* Returns the slot of this number.  Two slots of 12 bits share three bytes. */
+/* Returns where the slot of this number begins.  Two slots of 12 bits share three bytes. */
+static ALWAYS_INLINE const uint8_t *fuse_slot(const uint8_t *slots, uint64_t number,
+                                              unsigned bits)
+{
+    return slots + (bits == 12 ? number + number / 2 : number * (bits / 8));
+}
+
+/* Returns the slot of this number. */
 static ALWAYS_INLINE uint32_t fuse_load(const uint8_t *slots, uint64_t number, unsigned bits)
 {
-    const uint8_t *at = slots + (bits == 12 ? number + number / 2 : number * (bits / 8));
+    const uint8_t *at = fuse_slot(slots, number, bits);
     uint16_t word;
     if (bits == 8)
         return *at;

@@ -113,7 +113,7 @@ static void hand_end(const void *context, void *argument,
 
 static ALWAYS_INLINE struct fuse_spot spot_of(const struct fuse *fuse, uint64_t key)
 {
-    return fuse_spot(key, fuse->first_slots, fuse->segment_mask);
+    return fuse_spot(key, 0, fuse->first_slots, fuse->segment_mask);
 }
 
 /* Prefetches the sums of a key's slots. */
