@@ -89,9 +89,11 @@ static void expect_save_fails(const struct stage *s, const char *call, int reaso
 static void fail_each_step(const char *name)
 {
     scoped_stage s = make_stage(name);
-    for (unsigned part = 0; part < 3; part++) { /* header, body, table */
-        expect_save_fails(&s, "write", ENOSPC, part);
-        expect_save_fails(&s, "write", EIO, part);
+    for (unsigned after = 0; after < 3; after++) {
+        transfer_at_once(777);
+        expect_save_fails(&s, "write", ENOSPC, after);
+        transfer_at_once(777);
+        expect_save_fails(&s, "write", EIO, after);
     }
     expect_save_fails(&s, "open nameless", EACCES, 0);
     expect_save_fails(&s, "open nameless", EMFILE, 0);

@@ -62,6 +62,8 @@ static void add_waiting(struct perhaps_bulk *b)
 {
     void *hands[THREADS_MOST] = { NULL };
     const struct tasks tasks = { .ntasks = b->nregions, .work = add_region, .context = b };
+    if (!b->nkeys)
+        return;
     b->added = 0;
     (void)tasks_run(&tasks, hands, b->nkeys <= ALONE_MOST ? 1 : b->nthreads);
     counter_add(b->filter, &b->filter->counters->keys, b->added);
@@ -99,22 +101,27 @@ static size_t let_wait(struct perhaps_bulk *b, const struct perhaps_keys *keys, 
     return n;
 }
 
+/* Returns how many keys there are before the first one that has no hash.  A kind that takes only
+ * integers refuses others itself, so that no key is read twice. */
+static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);
+}
+
 int perhaps_bulk_add(perhaps_bulk *b, const struct perhaps_keys *keys, size_t *done)
 {
     size_t at = 0, waiting = 1, added = 0;
-    size_t accepted = !b->keys                 ? 0
-                      : b->filter->kind->exact ? keys->count /* it refuses them itself */
-                                               : hasher_accepts(&b->filter->hasher, keys);
-    while (at < accepted && waiting) {
-        size_t left = accepted - at;
+    if (!b->keys)
+        return perhaps_add_many(b->filter, keys, done);
+    const size_t hashable = count_hashable(b->filter, keys);
+    for (; at < hashable && waiting; at += waiting) {
+        size_t left = hashable - at;
         waiting = let_wait(b, keys, at, left < BATCH_MOST ? left : BATCH_MOST);
-        at += waiting;
     }
     const struct perhaps_keys rest = perhaps_keys_slice(keys, at, keys->count - at);
     int error = 0;
     if (rest.count) { /* near the limit, or one is refused */
-        if (b->nkeys)
-            add_waiting(b);
+        add_waiting(b);
         error = perhaps_add_many(b->filter, &rest, &added);
     }
     if (done)
@@ -157,8 +164,7 @@ void perhaps_bulk_end(perhaps_bulk *b)
 {
     if (!b)
         return;
-    if (b->nkeys)
-        add_waiting(b);
+    add_waiting(b);
     const struct perhaps_allocator *allocator = &b->filter->allocator;
     release(allocator, b->keys, keys_nbytes(b));
     release(allocator, b, sizeof *b);
