@@ -38,10 +38,10 @@ struct fuse_spot {
     uint32_t fingerprint;
 };
 
-/* The slots lie in three segments in a row.  The upper half of the lower word of the product
- * decides about the first slot; the lower half is the fingerprint; the upper word decides where
- * in their segments the others lie.  Slots are counted on from 'base', where a segment begins.
- * */
+/* The slots lie in three segments in a row.  Of the lower word of the product the upper half
+ * decides about the first slot, and the lower half is the fingerprint; the upper word decides
+ * where in their segments the others lie.  Slots are counted on from 'base', where a segment
+ * begins. */
 static ALWAYS_INLINE struct fuse_spot fuse_spot(uint64_t mixed, uint64_t base,
                                                 uint64_t first_slots, uint64_t segment_mask)
 {

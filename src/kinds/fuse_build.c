@@ -289,6 +289,7 @@ static int deliver_shard(void *context, void *argument, uint64_t task)
     fuse->salts[task] = hand->salt;
     b->keys += hand->taken.n;
     int error = b->write(b->context, hand->slots, slots_nbytes(fuse));
+    pile_forget(b->pile, (unsigned)(task + 1) * fuse->parts_each);
     return error ? error : b->progress(b->context, hand->taken.n);
 }
 

@@ -208,6 +208,7 @@ static int deliver_regions(void *context, void *argument, uint64_t task)
     if (!layer->number)
         b->keys += hand->taken.n;
     int error = b->write(b->context, hand->blocks, hand->blocks_nbytes);
+    pile_forget(layer->from, (unsigned)(task + 1) * layer->parts_each);
     return error ? error : b->progress(b->context, hand->taken.n);
 }
 

@@ -170,6 +170,9 @@ static void ribbon_prefetch_wide(const struct body *b, const struct keyhash *key
     prefetch_keys(b, keys, n, WIDE);
 }
 
+/* How many keys ahead are prefetched. */
+enum { RIBBON_AHEAD = 32 };
+
 /* Keys of a batch that are looked at once more, by their indices. */
 struct later {
     size_t nfound, nbumped;

@@ -135,7 +135,8 @@ static ALWAYS_INLINE bool is_right(const struct layer *layer, const struct spot 
 }
 
 /* Looks up keys from 'at' to end - 1 in the first layer, as far as it does not bump them: sets
- * answer[i] by the first group, and lists those that are to be looked at later. */
+ * answer[i] by the first group, and lists those that are to be looked at later.  Prefetches for
+ * as many keys 'ahead'. */
 static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *first,
                                      const struct keyhash *keys, const struct keyhash *ahead,
                                      size_t at, size_t end, bool *answer, struct later *later,
@@ -145,7 +146,7 @@ static ALWAYS_INLINE void pass_first(const struct body *b, const struct layer *f
     size_t nfound = later->nfound, nbumped = later->nbumped;
     for (size_t i = at; i < end; i++) {
         uint64_t start = scale64(keys[i].place, layer.slots);
-        prefetch_key(b, &layer, ahead[i], width);
+        prefetch_key(b, &layer, ahead[i - at], width);
         if (ribbon_is_bumped(layer.thresholds, start)) {
             later->bumped[nbumped++] = (uint16_t)i;
             continue;
@@ -213,20 +214,27 @@ static ALWAYS_INLINE void pass_bumped(const struct body *b, const struct layer *
     }
 }
 
-/* Looks up keys in a filter of several layers. */
+/* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD are
+ * on their way: with two lines each, more would push each other out of the first cache. */
 static ALWAYS_INLINE void contains_layers(const struct body *b, const struct layer *first,
                                           const struct keyhash *keys,
                                           const struct keyhash *ahead, size_t n, bool *answer,
                                           enum width width)
 {
-    enum { AT_ONCE = 32 };
     const struct layer second = next_layer(b, width, first);
+    const size_t whole = n - n % RIBBON_AHEAD;
     struct later later;
     later.nfound = later.nbumped = 0;
-    for (size_t at = 0; at < n; at += AT_ONCE) {
-        size_t end = n - at < AT_ONCE ? n : at + AT_ONCE;
+    for (size_t i = whole; i < n; i++) /* only at the end of a call, where nothing is ahead */
+        prefetch_key(b, first, keys[i], width);
+    for (size_t at = 0, end; at < n; at = end) {
         size_t nfound = later.nfound, nbumped = later.nbumped;
-        pass_first(b, first, keys, ahead, at, end, answer, &later, width);
+        end = at < whole ? at + RIBBON_AHEAD : n;
+        pass_first(b, first, keys,
+                   end < whole  ? keys + end
+                   : whole == n ? ahead
+                                : keys,
+                   at, end, answer, &later, width);
         prefetch_later(b, first, &second, keys, &later, nfound, nbumped, width);
     }
     if (width == WIDE)

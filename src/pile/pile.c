@@ -450,6 +450,16 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
     return error ? error : clash && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
 }
 
+void pile_forget(const struct pile *p, unsigned part)
+{
+    for (size_t i = 0; i < p->nruns; i++) {
+        const struct run *run = &p->runs[i];
+        uint64_t nbytes = run->records ? 0 : part_offset(p, run, part);
+        if (nbytes) /* 0 would mean all of the file */
+            (void)posix_fadvise(p->fd, (off_t)run->offset, (off_t)nbytes, POSIX_FADV_DONTNEED);
+    }
+}
+
 void taken_release(struct taken *taken, const struct perhaps_allocator *allocator)
 {
     release(allocator, taken->records, taken->room_nbytes);

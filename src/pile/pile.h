@@ -92,6 +92,11 @@ struct taken {
  * PERHAPS_ERR_VALUES for records that differ in nothing but the value. */
 int pile_take(const struct pile *pile, unsigned first, unsigned last, struct taken *taken);
 
+/* Tells the system that the parts before 'part' are not wanted again soon.  They stay in the
+ * file, but give their pages back: in large pieces, as a file that is written meanwhile wants
+ * them. */
+void pile_forget(const struct pile *p, unsigned part);
+
 /* Returns how many records these parts have, repeated ones counted as often as they came. */
 uint64_t pile_size(const struct pile *pile, unsigned first, unsigned last);
 
