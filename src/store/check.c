@@ -105,7 +105,8 @@ static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *
     }
     for (size_t i = 0; i < f->parts.count; i++) {
         const struct composite *composite = f->kind->composite;
-        struct keyhash own = composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
+        struct keyhash own =
+            composite->hash_for_part ? composite->hash_for_part(*key, i) : *key;
         sound &= reads_sound_pages(root, f->parts.part[i], &own);
     }
     return sound;
