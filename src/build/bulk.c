@@ -101,8 +101,8 @@ static size_t let_wait(struct perhaps_bulk *b, const struct perhaps_keys *keys, 
     return n;
 }
 
-/* Returns how many keys there are before the first one that has no hash.  A kind that takes only
- * integers refuses others itself, so that no key is read twice. */
+/* Returns how many keys there are before the first one that has no hash.  A kind that takes
+ * only integers refuses others itself, so that no key is read twice. */
 static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
 {
     return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);

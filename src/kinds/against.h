@@ -8,7 +8,7 @@ enum { AGAINST_BASE, AGAINST_OTHERS, AGAINST_ROW_BITS }; /* the fields */
 
 /* Returns the hash with which a key goes to the second part.  With the same hash both parts
  * would have nearly the same equations, and what the first one takes for listed the second one
- * would take for listed, too.  The mark stays the same multiple of the place, where it is one. */
+ * would take for listed, too.  The mark stays the same multiple of the place, if it is one. */
 static inline struct keyhash against_second(struct keyhash key)
 {
     return (struct keyhash){ .place = key.place * ODD_PI, .mark = key.mark * ODD_PI };

@@ -214,8 +214,8 @@ static ALWAYS_INLINE void pass_bumped(const struct body *b, const struct layer *
     }
 }
 
-/* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD are
- * on their way: with two lines each, more would push each other out of the first cache. */
+/* Looks up keys in a filter of several layers.  Of the keys ahead only the next RIBBON_AHEAD
+ * are on their way: with two lines each, more would push each other out of the first cache. */
 static ALWAYS_INLINE void contains_layers(const struct body *b, const struct layer *first,
                                           const struct keyhash *keys,
                                           const struct keyhash *ahead, size_t n, bool *answer,
