@@ -132,8 +132,8 @@ typedef struct perhaps_bulk perhaps_bulk;
 /* Begins.  Of 'how', which may be NULL, 'threads' counts, and 'memory_nbytes': what keys take
  * that wait; 0: a sixteenth of the filter's size if it has 2 GiB, and nothing if it is smaller.
  * Keys wait only for a bitmap or a blocked filter with one line a key that is not shared.  To
- * other filters they are added as they come.  Returns 0; or PERHAPS_ERR_MEMORY, having set *bulk
- * to NULL. */
+ * other filters they are added as they come.  Returns 0; or PERHAPS_ERR_MEMORY, having set
+ * *bulk to NULL. */
 PERHAPS_API int perhaps_bulk_begin(perhaps_filter *filter,
                                    const struct perhaps_build_options *how,
                                    perhaps_bulk **bulk);
