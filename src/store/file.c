@@ -60,12 +60,19 @@ static int flush(struct pieces *p)
     return file_write(p->fd, p->bytes, nbytes);
 }
 
+/* Returns how many more bytes the next piece takes. */
+static size_t room_left(const struct pieces *p)
+{
+    size_t to_the_next = PIECE_NBYTES - (size_t)(p->written % PIECE_NBYTES);
+    return (to_the_next < p->room ? to_the_next : p->room) - p->nbytes;
+}
+
 static int gather(void *context, const void *bytes, size_t nbytes)
 {
     struct pieces *p = context;
     int error = 0;
     for (const char *at = bytes, *end = at + nbytes; at < end && !error;) {
-        size_t room = PIECE_NBYTES - p->written % PIECE_NBYTES - p->nbytes;
+        size_t room = room_left(p);
         size_t n = (size_t)(end - at) < room ? (size_t)(end - at) : room;
         memcpy(p->bytes + p->nbytes, at, n);
         p->nbytes += n;
@@ -76,9 +83,11 @@ static int gather(void *context, const void *bytes, size_t nbytes)
     return error;
 }
 
-int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd)
+int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd,
+                 uint64_t file_nbytes)
 {
-    *p = (struct pieces){ .fd = fd, .bytes = allocate(allocator, PIECE_NBYTES) };
+    size_t room = file_nbytes < PIECE_NBYTES ? (size_t)file_nbytes : PIECE_NBYTES;
+    *p = (struct pieces){ .fd = fd, .room = room, .bytes = allocate(allocator, room) };
     return p->bytes ? 0 : PERHAPS_ERR_MEMORY;
 }
 
@@ -91,7 +100,7 @@ int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int 
 {
     if (!error)
         error = flush(p);
-    release(allocator, p->bytes, PIECE_NBYTES);
+    release(allocator, p->bytes, p->room);
     return error;
 }
 

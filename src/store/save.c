@@ -35,8 +35,10 @@ static int write_header(const perhaps_filter *f, int fd)
 static int write_to(const struct saving *s, int fd)
 {
     const struct perhaps_allocator *allocator = &s->content->f->allocator;
+    struct header h;
     struct pieces pieces;
-    int error = pieces_begin(&pieces, allocator, &fd);
+    container_plan(s->content->f, &h);
+    int error = pieces_begin(&pieces, allocator, &fd, h.file_nbytes);
     if (error)
         return error;
     struct perhaps_sink sink = pieces_sink(&pieces);

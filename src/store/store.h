@@ -30,12 +30,14 @@ struct perhaps_source file_source(int *fd, uint64_t nbytes);
 struct pieces {
     int *fd;
     uint8_t *bytes; /* what is not written yet */
-    size_t nbytes;
+    size_t nbytes, room;
     uint64_t written;
 };
 
-/* pieces_end() writes what is left, unless there was an error, and returns the first error. */
-int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd);
+/* A file of fewer bytes is one piece.  pieces_end() writes what is left, unless there was an
+ * error, and returns the first error. */
+int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, int *fd,
+                 uint64_t file_nbytes);
 struct perhaps_sink pieces_sink(struct pieces *p);
 int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int error);
 
