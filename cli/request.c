@@ -88,7 +88,8 @@ struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
 {
     bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_CAN_FORGET);
-    if (grows || keys >= plan->capacity)
+    bool takes = !kind_can(plan->kind, PERHAPS_CAN_BUILD);
+    if (grows || !takes || keys >= plan->capacity)
         return (struct text){ "" };
     return text_of(", room for %s more", counted(plan->capacity - keys, "key").s);
 }

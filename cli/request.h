@@ -64,8 +64,8 @@ double expected_unseen(const perhaps_filter *filter, uint64_t before, uint64_t n
  * since the number would then tell little. */
 struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes);
 
-/* Returns ", room for 39,000 keys more"; or an empty text for a filter that grows, forgets or
- * is full. */
+/* Returns ", room for 39,000 keys more"; or an empty text for a filter that grows, forgets, is
+ * built once or is full. */
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys);
 
 /* Returns whether the filter has more keys than its rate is kept for, and a higher rate. */

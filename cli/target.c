@@ -295,6 +295,16 @@ static bool is_stopped(void *context)
     return stop_signal() != 0;
 }
 
+/* Returns whether files can be made there; else sets errno. */
+static bool is_writable_folder(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
+}
+
 void target_begin(struct target *target, uint64_t others)
 {
     const struct settings *settings = target->settings;
@@ -317,7 +327,7 @@ void target_begin(struct target *target, uint64_t others)
                                                .stopped = is_stopped,
                                                .progress = show_building,
                                                .context = target };
-    if (settings->tmp && access(settings->tmp, W_OK | X_OK) != 0)
+    if (settings->tmp && !is_writable_folder(settings->tmp))
         fail("--tmp %s: %s%s", settings->tmp, strerror(errno), target->outcome);
     hashing_choose(&target->hashing, settings);
     options.capacity = settings->capacity;

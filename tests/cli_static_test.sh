@@ -24,8 +24,8 @@ test_static() {
     works build --static --removable -n 1000 -o r keys # no kind that is built once can: cuckoo
     works remove r keys
     for arguments in "add f keys" "remove f keys" "merge -o m f g" "build --memory 5 -o m in" \
-        "build --static --tmp /no/such -o m in" "build --kind ribbon --grow -o m in" \
-        "create c -n 100 --kind ribbon" "dedup --kind ribbon in"; do
+        "build --static --tmp /no/such -o m in" "build --static --tmp in -o m in" \
+        "build --kind ribbon --grow -o m in" "create c -n 100 --kind ribbon" "dedup --kind ribbon in"; do
         ends 2 $arguments
     done
     check "static: nothing was made" not test -e m

@@ -6,14 +6,12 @@
  * the keys keep their order.  So the filter, its count and its errors are those that it would
  * have if the keys were added as they come. */
 #include <stdatomic.h>
-#include <unistd.h>
 
 #include "../base/memory.h"
 #include "../filter/counters.h"
 #include "builder.h"
 
 enum {
-    THREADS_MOST = 64,
     REGIONS_MOST = 1024,
     LINE_BITS = 6,           /* a line has 64 bytes */
     REGION_NBYTES = 1 << 20, /* at least */
@@ -101,19 +99,12 @@ static size_t let_wait(struct perhaps_bulk *b, const struct perhaps_keys *keys, 
     return n;
 }
 
-/* Returns how many keys there are before the first one that has no hash.  A kind that takes
- * only integers refuses others itself, so that no key is read twice. */
-static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
-{
-    return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);
-}
-
 int perhaps_bulk_add(perhaps_bulk *b, const struct perhaps_keys *keys, size_t *done)
 {
     size_t at = 0, waiting = 1, added = 0;
     if (!b->keys)
         return perhaps_add_many(b->filter, keys, done);
-    const size_t hashable = count_hashable(b->filter, keys);
+    const size_t hashable = filter_count_hashable(b->filter, keys);
     for (; at < hashable && waiting; at += waiting) {
         size_t left = hashable - at;
         waiting = let_wait(b, keys, at, left < BATCH_MOST ? left : BATCH_MOST);

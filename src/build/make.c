@@ -59,7 +59,6 @@ static int count_parts(void *context, void *hand, uint64_t task)
 
 static int count(perhaps_builder *b, struct counting *counting)
 {
-    enum { THREADS_MOST = 64 };
     struct taken taken[THREADS_MOST] = { 0 };
     void *hands[THREADS_MOST] = { NULL };
     unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;

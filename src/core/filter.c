@@ -108,13 +108,6 @@ static size_t batch_next(struct batch *b, const struct keyhash **keys,
     return n;
 }
 
-/* Returns how many keys there are before the first one that has no hash.  Of an exact kind
- * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
-static size_t count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
-{
-    return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);
-}
-
 /* ---- Add ------------------------------------------------------------------------------- */
 
 /* Adds keys up to the first that fails, or that the hash refuses. */
@@ -129,7 +122,7 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     int error = filter_may_add(f);
     if (error)
         return error;
-    size_t count = count_hashable(f, keys);
+    size_t count = filter_count_hashable(f, keys);
     struct batch b = f->writers && f->kind->sorts_shared
                          ? batch_begin_sorted(f, keys, count, ring)
                          : batch_begin(f, keys, count, ring);
@@ -180,7 +173,7 @@ size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys 
     bool scratch[BATCH_STEP];
     struct keyhash ring[BATCH_RING];
     size_t found = 0;
-    if (!f->hasher.ready || count_hashable(f, keys) < keys->count)
+    if (!f->hasher.ready || filter_count_hashable(f, keys) < keys->count)
         return contains_one_by_one(f, keys, present);
     struct batch b = batch_begin(f, keys, keys->count, ring);
     while (b.done < b.count) {

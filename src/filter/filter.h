@@ -435,6 +435,10 @@ void filter_bind(perhaps_filter *f);
 int filter_may_add(const perhaps_filter *f);
 int filter_may_change(const perhaps_filter *f);
 
+/* Returns how many keys there are before the first one that has no hash.  Of an exact kind
+ * every key has one: the kind itself refuses what is no integer, so no key is read twice. */
+size_t filter_count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys);
+
 /* Asks the kind, through the guard if pages must be checked first. */
 static inline size_t filter_contains_hashed(const perhaps_filter *f, const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n, bool *answer)

@@ -25,6 +25,11 @@ int filter_may_add(const perhaps_filter *f)
     return f->kind->add ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
 }
 
+size_t filter_count_hashable(const perhaps_filter *f, const struct perhaps_keys *keys)
+{
+    return f->kind->exact ? keys->count : hasher_accepts(&f->hasher, keys);
+}
+
 /* Hashes a key.  Returns 0, or why it cannot be hashed. */
 static int hash_any(const perhaps_filter *f, const void *key, size_t key_nbytes,
                     struct keyhash *hash)

@@ -3,8 +3,6 @@
 
 #include "../base/memory.h"
 
-enum { THREADS_MOST = 64 };
-
 /* Returns how many hands to take: at least one, even if it takes more than its share. */
 static unsigned hands_for(const struct tasks *tasks, const struct built_hands *hands,
                           const struct pile *pile, unsigned threads)

@@ -124,7 +124,10 @@ uint64_t records_unique(uint64_t *records, uint64_t n, unsigned words, bool valu
 
 /* ---- tasks.c ---------------------------------------------------------------------------- */
 
-/* Tasks 0 .. ntasks-1, done by several threads, each of which has a hand: memory of its own. */
+enum { THREADS_MOST = 64 };
+
+/* Tasks 0 .. ntasks-1, done by several threads, at most THREADS_MOST, each of which has a hand:
+ * memory of its own. */
 struct tasks {
     uint64_t ntasks;
     void *context;

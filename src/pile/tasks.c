@@ -6,8 +6,6 @@
 
 #include "pile.h"
 
-enum { THREADS_MOST = 256 };
-
 struct crew {
     const struct tasks *tasks;
     pthread_mutex_t lock; /* of all that follows */
