@@ -46,7 +46,7 @@ struct contest {
     struct perhaps_cluster_stats stats; /* of the empty filter */
     struct bits bits;
     struct key_buffer buffer;
-    bool *answers;               /* of one batch */
+    uint8_t *answers;            /* of one batch */
     uint64_t added, naive_added; /* how many keys are in: those from number 0 on */
     uint64_t asked, got;         /* counted so that each turn has other keys and values */
     double seconds[WORKS], get_seconds[WORKS];  /* the best of all rounds */

@@ -197,7 +197,8 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
     *npresent = 0;
     if (!handle)
         return !block->error;
-    int error = perhaps_cluster_contains_many(handle->cluster, &keys, block->answer, npresent);
+    int error = perhaps_cluster_contains_many(handle->cluster, &keys, (uint8_t *)block->answer,
+                                              npresent);
     if (error)
         block->ndone = *npresent = 0;
     return give_back(remote, handle, block, error);
@@ -209,7 +210,8 @@ bool remote_add(struct remote *remote, struct block *block)
     struct handle *handle = begin(remote, block);
     if (!handle)
         return !block->error;
-    int error = perhaps_cluster_add_many(handle->cluster, &keys, block->answer, &block->ndone);
+    int error = perhaps_cluster_add_many(handle->cluster, &keys, (uint8_t *)block->answer,
+                                         &block->ndone);
     return give_back(remote, handle, block, error);
 }
 

@@ -123,7 +123,7 @@ static size_t make_unique(uint32_t *partition, size_t count)
 static bool is_connected(perhaps_cluster *c, unsigned slot)
 {
     const struct link *link = nodes_master(&c->nodes, slot);
-    return link && link->context;
+    return link && link_is_open(link);
 }
 
 /* Chooses the next partitions in turn.  The first one on a server that has none yet is always

@@ -98,12 +98,12 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Deals with all keys, a batch at a time.  present[] may be NULL.  After an error *done tells
+/* Deals with all keys, a batch at a time.  answers[] may be NULL.  After an error *done tells
  * how many keys have been dealt with. */
 static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
                    int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
                                     size_t *done),
-                   bool *present, size_t *npresent, size_t *done)
+                   uint8_t *answers, size_t *npresent, size_t *done)
 {
     int error = check_open(c);
     *npresent = *done = 0;
@@ -113,8 +113,8 @@ static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
         error = deal_with(c, &some, &n);
         for (size_t i = 0; i < n; i++) {
             bool is_present = c->batch->answer[i] == PRESENT;
-            if (present)
-                present[*done + i] = is_present;
+            if (answers)
+                answers[*done + i] = is_present ? PERHAPS_ANSWER_PERHAPS : PERHAPS_ANSWER_NO;
             *npresent += is_present;
         }
         *done += n;
@@ -123,20 +123,39 @@ static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
 }
 
 int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys,
-                             bool *was_present, size_t *done)
+                             uint8_t *answers, size_t *done)
 {
     size_t npresent, ndone;
-    return go_over(c, keys, c->dialect->add, was_present, &npresent, done ? done : &ndone);
+    done = done ? done : &ndone;
+    int error = go_over(c, keys, c->dialect->add, answers, &npresent, done);
+    if (answers)
+        memset(answers + *done, PERHAPS_ANSWER_UNKNOWN, keys->count - *done);
+    return error;
 }
 
-/* After an error no answer counts, since the caller could take a missing one for "no". */
+int perhaps_cluster_add(perhaps_cluster *c, const void *key, size_t nbytes)
+{
+    struct perhaps_keys keys = perhaps_keys_packed(key, nbytes, 1);
+    uint8_t answer;
+    int error = perhaps_cluster_add_many(c, &keys, &answer, NULL);
+    return error ? error : answer;
+}
+
+int perhaps_cluster_contains(perhaps_cluster *c, const void *key, size_t nbytes)
+{
+    struct perhaps_keys keys = perhaps_keys_packed(key, nbytes, 1);
+    uint8_t answer;
+    int error = perhaps_cluster_contains_many(c, &keys, &answer, NULL);
+    return error ? error : answer;
+}
+
 int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
-                                  bool *present, size_t *npresent)
+                                  uint8_t *answers, size_t *npresent)
 {
     size_t n, done;
-    int error = go_over(c, keys, c->dialect->ask, present, &n, &done);
-    if (npresent)
-        *npresent = error ? 0 : n;
+    int error = go_over(c, keys, c->dialect->ask, answers, npresent ? npresent : &n, &done);
+    if (answers)
+        memset(answers + done, PERHAPS_ANSWER_UNKNOWN, keys->count - done);
     return error;
 }
 

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "discover.h"
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
@@ -173,7 +174,7 @@ static int check_policy(perhaps_cluster *c, struct link *link)
 static int check_policies(perhaps_cluster *c)
 {
     const struct slot_map *map = &c->nodes.map;
-    int error = exchange_find_nodes(&c->nodes);
+    int error = discover(&c->nodes);
     for (uint16_t n = 0; n < map->nnodes && !error; n++) {
         if (map->nodes[n].master != n)
             continue;

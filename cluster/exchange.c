@@ -14,10 +14,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "discover.h"
+
 /* The pauses between tries, the first and the longest. */
 enum { BACKOFF_MS = 10, BACKOFF_MOST_MS = 500 };
 
-/* The context of requests that go to one link: for the map, and WAIT. */
+/* The context of WAIT. */
 struct inquiry {
     struct nodes *nodes;
     struct link *link;
@@ -26,86 +28,13 @@ struct inquiry {
 
 /* ---- The map --------------------------------------------------------------------------- */
 
-/* Takes the reply to CLUSTER SLOTS.  The map stays as it is if the reply is wrong. */
-static int take_map(const struct request *request, const struct reply *reply)
-{
-    const struct inquiry *inquiry = request->context;
-    struct nodes *nodes = inquiry->nodes;
-    const struct endpoint *at = &inquiry->link->at;
-    const char *problem = slot_map_read(&nodes->map, reply->tree, at);
-    if (problem)
-        return nodes_fail(nodes, PERHAPS_ERR_PROTOCOL, "%s:%u: %s", at->host, at->port,
-                          problem);
-    nodes->cluster = true;
-    return 0;
-}
-
-/* A server that belongs to no cluster says so.  It then owns all slots. */
-static int take_map_error(const struct request *request, const struct reply *reply)
-{
-    static const char alone[] = "ERR This instance has cluster support disabled";
-    const struct inquiry *inquiry = request->context;
-    struct nodes *nodes = inquiry->nodes;
-    if (strncmp(reply->text, alone, strlen(alone)) != 0)
-        return 1;
-    nodes->cluster = false;
-    if (slot_map_single(&nodes->map, &inquiry->link->at))
-        return nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-    return 0;
-}
-
-/* Reads the map from one server. */
-static int ask_map(struct nodes *nodes, struct link *link)
-{
-    struct inquiry inquiry = { .nodes = nodes, .link = link };
-    struct exchange exchange = { .count = 1,
-                                 .command = (const char *const[]){ "CLUSTER", "SLOTS", NULL },
-                                 .take = take_map,
-                                 .take_error = take_map_error,
-                                 .context = &inquiry,
-                                 .tree = true,
-                                 .only = link };
-    return round_alone(nodes, &exchange);
-}
-
-/* Asks one server after the other, those that are connected first, since they answer at once.
- * The first reply will do, although in a cluster that has lost a slot one server may know more
- * than another: a request whose slot has no owner is put off, and the map is read again. */
-int exchange_find_nodes(struct nodes *nodes)
-{
-    if (nodes->known && !nodes->stale)
-        return 0;
-    int error = PERHAPS_ERR_UNREACHABLE;
-    bool tried = false, passing = false;
-    if (!nodes->known && !nodes_link(nodes, &nodes->seed, false))
-        return nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-    for (int open = 1; open >= 0; open--)
-        for (size_t i = 0; i < nodes->nlinks && error; i++) {
-            struct link *link = nodes->links[i];
-            if ((link->context != NULL) != open || (!open && now_ms() < link->rest_ms))
-                continue;
-            error = ask_map(nodes, link);
-            tried = true;
-            passing |= link->context || link->closed;
-            if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
-                return error;
-        }
-    if (tried) /* otherwise all failed a moment ago, and what is known of them stays */
-        nodes->passing = passing;
-    if (error)
-        return error;
-    nodes->known = true;
-    nodes->stale = false;
-    return 0;
-}
-
 /* Reads the map.  If no server can be reached, this is no error yet, and is tried again as long
  * as patience lasts.  It is an error if no server has ever answered and none was there when it
  * was tried: then the address is wrong rather than the server down. */
 static int refresh(struct round *round)
 {
     struct nodes *nodes = round->nodes;
-    int error = exchange_find_nodes(nodes);
+    int error = discover(nodes);
     if (error != PERHAPS_ERR_UNREACHABLE || !(nodes->known || nodes->passing))
         return error;
     if (nodes->problem[0])
@@ -133,9 +62,9 @@ static int fence(struct nodes *nodes)
         struct exchange ping = { .count = 1,
                                  .command = (const char *const[]){ "PING", NULL },
                                  .only = link };
-        if (!link->context || now - link->heard_ms < SILENCE_MS)
+        if (!link_is_open(link) || now - link->heard_ms < SILENCE_MS)
             continue;
-        for (int k = 0; k < FENCE_PINGS && link->context; k++) {
+        for (int k = 0; k < FENCE_PINGS && link_is_open(link); k++) {
             int error = round_alone(nodes, &ping);
             if (error && error != PERHAPS_ERR_UNREACHABLE)
                 return error;
@@ -209,9 +138,10 @@ static void acknowledge(struct round *round)
         if (!link->unacknowledged)
             continue;
         link->unacknowledged = false;
-        int error = link->context ? wait_for_replicas(nodes, link)
-                                  : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s",
-                                               link->at.host, link->at.port, link->trouble);
+        int error = link_is_open(link)
+                        ? wait_for_replicas(nodes, link)
+                        : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s", link->at.host,
+                                     link->at.port, link->trouble);
         broken |= error == PERHAPS_ERR_UNREACHABLE;
         if (error != PERHAPS_ERR_UNREACHABLE)
             round->error = error;

@@ -9,8 +9,4 @@
  * requests may have been done. */
 int exchange_run(struct nodes *nodes, const struct exchange *exchange);
 
-/* Reads the map from any server that answers, unless it is known and not stale.  Returns 0 or
- * an error, and then the map is as it was. */
-int exchange_find_nodes(struct nodes *nodes);
-
 #endif

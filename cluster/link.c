@@ -31,6 +31,24 @@ int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+bool link_is_open(const struct link *link)
+{
+    return link->context != NULL;
+}
+
+struct pollfd link_wants(const struct link *link)
+{
+    bool sends = link->out_sent < link->out.nbytes;
+    return (struct pollfd){ .fd = link->context->fd,
+                            .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
+}
+
+bool link_has_more(const struct link *link)
+{
+    (void)link;
+    return false;
+}
+
 /* ---- Replies without a tree ------------------------------------------------------------ */
 
 /* hiredis calls these functions as it parses a reply.  It only checks whether they return NULL,

@@ -11,6 +11,7 @@
 #define LINK_H
 
 #include <hiredis.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -80,6 +81,15 @@ struct link {
 
 /* Returns the milliseconds of a clock that never goes back. */
 int64_t now_ms(void);
+
+/* Returns whether the link is open: connected, or about to be. */
+bool link_is_open(const struct link *link);
+
+/* Returns what poll() shall wait for on an open link. */
+struct pollfd link_wants(const struct link *link);
+
+/* Returns whether bytes have come that poll() does not tell of. */
+bool link_has_more(const struct link *link);
 
 /* Begins to connect, and writes AUTH and READONLY first where they are needed.  Returns false
  * if that fails; 'trouble' says why. */

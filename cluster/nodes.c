@@ -77,6 +77,6 @@ struct link *nodes_any(struct nodes *nodes, unsigned slot)
 
 bool nodes_open(struct nodes *nodes, struct link *link)
 {
-    return link->context ||
+    return link_is_open(link) ||
            (now_ms() >= link->rest_ms && link_open(link, nodes->user, nodes->password));
 }

@@ -122,7 +122,7 @@ static void send_to(struct round *round, struct link *link, uint32_t i, bool ask
         resp_texts(&link->out, (const char *const[]){ "ASKING", NULL });
     if (!asking || link_queue(link, QUEUE_ASKING))
         write_request(round, link, i);
-    if (!link->context || !link_queue(link, i)) {
+    if (!link_is_open(link) || !link_queue(link, i)) {
         give_up_link(round, link);
         put_off(round, i);
     } else if (link->out.nbytes - link->out_tried >= SEND_NBYTES && !link_send(link)) {
@@ -277,7 +277,7 @@ static void take_all(struct round *round, struct link *link)
     bool failed = false;
     const struct reply *reply;
     uint32_t entry;
-    while (!round->error && link->context && (reply = link_next(link, &entry, &failed)))
+    while (!round->error && link_is_open(link) && (reply = link_next(link, &entry, &failed)))
         take(round, link, entry, reply);
     if (failed)
         give_up_link(round, link);
@@ -299,11 +299,9 @@ static size_t find_waiting(struct nodes *nodes, struct pollfd *events, struct li
     size_t n = 0;
     for (size_t i = 0; i < nodes->nlinks; i++) {
         struct link *link = nodes->links[i];
-        if (!link->context || link->waiting == 0)
+        if (!link_is_open(link) || link->waiting == 0)
             continue;
-        bool sends = link->out_sent < link->out.nbytes;
-        events[n] = (struct pollfd){ .fd = link->context->fd,
-                                     .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
+        events[n] = link_wants(link);
         waiting[n++] = link;
     }
     return n;
@@ -324,7 +322,7 @@ static void serve(struct round *round, struct link *link, short happened)
         else
             give_up_link(round, link);
     }
-    if (link->context && link->waiting &&
+    if (link_is_open(link) && link->waiting &&
         now_ms() - link->heard_ms > (int64_t)round->nodes->timeout_ms) {
         link_fail(link, "did not answer for %u ms", round->nodes->timeout_ms);
         give_up_link(round, link);

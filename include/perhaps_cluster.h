@@ -6,7 +6,7 @@
  *     if (!error)
  *         error = perhaps_cluster_open(seen);
  *     if (!error)
- *         error = perhaps_cluster_add_many(seen, &keys, was_present, NULL);
+ *         error = perhaps_cluster_add_many(seen, &keys, answers, NULL);
  *     if (error)
  *         errx(2, "%s: %s", perhaps_cluster_name(seen), perhaps_cluster_problem(seen));
  *     perhaps_cluster_free(seen);
@@ -134,9 +134,16 @@ PERHAPS_API int perhaps_cluster_download(perhaps_cluster *cluster, const char *p
 
 /* ---- Add and ask ----------------------------------------------------------------------- */
 
-/* Adds keys unless they are perhaps there, and tells in was_present[] (NULL is allowed) which
- * were.  The keys of one call go to all nodes at once: with thousands of keys a call is many
- * times faster than calls with one key each.
+/* The answer for a key, as a byte. */
+enum perhaps_answer {
+    PERHAPS_ANSWER_NO = 0,      /* certainly not there; an add: it was not, and is now */
+    PERHAPS_ANSWER_PERHAPS = 1, /* perhaps there; an add: perhaps it was there already */
+    PERHAPS_ANSWER_UNKNOWN = 2, /* a server that is needed did not answer */
+};
+
+/* Adds keys unless they are perhaps there, and tells in answers[] (NULL is allowed) which were:
+ * enum perhaps_answer for each.  The keys of one call go to all nodes at once: with thousands
+ * of keys a call is many times faster than calls with one key each.
  *
  * If several clients add one key at the same time, exactly one of them is told that it was not
  * present, whatever the order in which their commands arrive.  There is one exception: if the
@@ -146,18 +153,23 @@ PERHAPS_API int perhaps_cluster_download(perhaps_cluster *cluster, const char *p
  *
  * Returns 0; PERHAPS_ERR_FULL if 'capacity' keys are in and it does not grow; or another
  * error.  After an error the first *done keys (NULL is allowed) have been dealt with, each as
- * if alone; the keys after them may have been added or not.  Only keys that were added, or may
- * have been, take room. */
+ * if alone.  The keys after them may have been added or not: those whose answer is not UNKNOWN
+ * are in.  Only keys that were added, or may have been, take room. */
 PERHAPS_API int perhaps_cluster_add_many(perhaps_cluster *cluster,
-                                         const struct perhaps_keys *keys, bool *was_present,
+                                         const struct perhaps_keys *keys, uint8_t *answers,
                                          size_t *done);
 
-/* Sets present[i] for each key i, and *npresent to how many are present; both may
- * be NULL.  After an error no answer is valid.  Only the servers that have the partitions of
- * these keys are needed. */
+/* Tells in answers[i] for each key i whether it is present, and in *npresent how many perhaps
+ * are; both may be NULL.  After an error each answer is right or UNKNOWN, and the problem tells
+ * how many are unknown: a key whose server is well is answered whatever the others do. */
 PERHAPS_API int perhaps_cluster_contains_many(perhaps_cluster *cluster,
-                                              const struct perhaps_keys *keys, bool *present,
+                                              const struct perhaps_keys *keys, uint8_t *answers,
                                               size_t *npresent);
+
+/* Do the same with one key.  Return an answer, never UNKNOWN; or an error, which is below 0. */
+PERHAPS_API int perhaps_cluster_contains(perhaps_cluster *cluster, const void *key,
+                                         size_t nbytes);
+PERHAPS_API int perhaps_cluster_add(perhaps_cluster *cluster, const void *key, size_t nbytes);
 
 /* ---- Inspect --------------------------------------------------------------------------- */
 

@@ -56,7 +56,7 @@ static int open_again(perhaps_cluster *c)
 static int add_and_ask(perhaps_cluster *c, struct short_run *run)
 {
     uint64_t key[KEYS];
-    bool was_present[KEYS], present[KEYS];
+    uint8_t was_present[KEYS], present[KEYS];
     struct perhaps_keys keys = perhaps_keys_packed(key, sizeof *key, KEYS);
     for (unsigned i = 0; i < KEYS; i++)
         key[i] = run->first_key + i;

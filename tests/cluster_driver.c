@@ -256,7 +256,7 @@ static void shuffle(uint64_t *keys, uint64_t count)
 static int add(const struct settings *s, perhaps_cluster *cluster)
 {
     uint64_t *keys = calloc(s->count + 1, sizeof *keys), told_new = 0, dealt = 0;
-    bool *was_present = calloc(s->batch, sizeof *was_present);
+    uint8_t *was_present = calloc(s->batch, sizeof *was_present);
     struct perhaps_cluster_stats stats = { .keys = 0 };
     expect(keys && was_present);
     for (uint64_t i = 0; i < s->count; i++)
@@ -296,7 +296,7 @@ static int ask_keys(const struct settings *s, perhaps_cluster *cluster, uint64_t
                     uint64_t count, struct answers *answers)
 {
     uint64_t *keys = calloc(s->batch, sizeof *keys);
-    bool *present = calloc(s->batch, sizeof *present);
+    uint8_t *present = calloc(s->batch, sizeof *present);
     int error = 0;
     expect(keys && present);
     for (uint64_t first = 0; !error && first < count; first += s->batch) {

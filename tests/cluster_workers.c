@@ -53,7 +53,7 @@ struct worker {
     unsigned index; /* the adder's number; its keys begin with it */
     struct rng rng;
     uint64_t *keys;
-    bool *answers;
+    uint8_t *answers;
 };
 
 static volatile sig_atomic_t told_to_stop;

@@ -90,7 +90,7 @@ bool guard_ask(struct guard *guard, const struct perhaps_keys *emails, bool *per
         return true;
     }
     if (time(NULL) >= guard->silent_until_s) {
-        if (!perhaps_cluster_contains_many(guard->cluster, emails, perhaps, NULL))
+        if (!perhaps_cluster_contains_many(guard->cluster, emails, (uint8_t *)perhaps, NULL))
             return true;
         guard->silent_until_s = time(NULL) + SILENCE_S;
     }
@@ -102,9 +102,10 @@ bool guard_ask(struct guard *guard, const struct perhaps_keys *emails, bool *per
  * does not know. */
 void guard_add(struct guard *guard, const struct perhaps_keys *emails, bool *were_there)
 {
-    int error = guard->filter
-                    ? perhaps_add_unless_present_many(guard->filter, emails, were_there, NULL)
-                    : perhaps_cluster_add_many(guard->cluster, emails, were_there, NULL);
+    int error =
+        guard->filter
+            ? perhaps_add_unless_present_many(guard->filter, emails, were_there, NULL)
+            : perhaps_cluster_add_many(guard->cluster, emails, (uint8_t *)were_there, NULL);
     if (error)
         fail(guard, error);
 }
