@@ -206,7 +206,8 @@ static bool greet(struct link *link, const char *user, const char *password)
     return link_queue(link, QUEUE_GREETING);
 }
 
-/* 'checked' is taken back: behind a new connection there may be a server that lost its data. */
+static _Atomic uint32_t last_number;
+
 bool link_open(struct link *link, const char *user, const char *password)
 {
     close_link(link);
@@ -225,7 +226,8 @@ bool link_open(struct link *link, const char *user, const char *password)
     context->reader->maxbuf = 0; /* it keeps its buffer between replies, however large */
     link->heard_ms = now_ms();
     link->trouble[0] = '\0';
-    link->closed = link->sent = link->checked = false;
+    link->closed = link->sent = false;
+    link->number = ++last_number;
     return greet(link, user, password);
 }
 
