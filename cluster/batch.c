@@ -64,7 +64,8 @@ struct pass {
     unsigned from, to; /* the layers */
     bool adds, replicas;
     size_t nkeys, nwatches, nturns, nasks;
-    uint64_t watched; /* a bit for each layer all of whose partitions that are asked are watched */
+    uint64_t
+        watched; /* a bit for each layer all of whose partitions that are asked are watched */
     int64_t asked_ms;
     bool changed; /* there is a newer layer */
     bool lost;    /* a partition is not what it should be: this one */
@@ -280,8 +281,8 @@ static int error_of(const struct pass *pass, int error)
 static bool is_proven(const struct pass *pass, size_t i, bool in_order)
 {
     const struct batch *batch = pass->c->batch;
-    uint32_t from = pass->replicas ? connection_of(pass, batch->partition[i])
-                                   : batch->no_from[i];
+    uint32_t from =
+        pass->replicas ? connection_of(pass, batch->partition[i]) : batch->no_from[i];
     if (!was_seen(pass, i, from))
         return false;
     return !batch->sparse[i] || (in_order && pass->watched >> layer_number(pass, i) & 1);

@@ -216,11 +216,10 @@ static int pause_before(struct nodes *nodes, unsigned tries)
 static int wait_a_while(struct round *round, unsigned tries)
 {
     struct nodes *nodes = round->nodes;
-    return has_lost_patience(round)
-               ? nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE,
-                            "%s, and %u ms of trying again did not help", round->trouble,
-                            nodes->patience_ms)
-               : pause_before(nodes, tries);
+    return has_lost_patience(round) ? nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE,
+                                                 "%s, and %u ms of trying again did not help",
+                                                 round->trouble, nodes->patience_ms)
+                                    : pause_before(nodes, tries);
 }
 
 /* Asks the servers that took something whether their replicas have it, again and again while

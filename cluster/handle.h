@@ -75,8 +75,8 @@ struct perhaps_cluster {
     struct description about;
     unsigned nlayers;
     struct layer layer[PERHAPS_LAYERS_MAX];
-    uint16_t *slot;      /* of each partition, which is the same in all layers: partition_slot() */
-    uint64_t nslots;     /* how many partitions it has room for */
+    uint16_t *slot;  /* of each partition, which is the same in all layers: partition_slot() */
+    uint64_t nslots; /* how many partitions it has room for */
     int64_t leased_ms;   /* until this time no layer is in use that this handle does not know */
     int64_t added_ms;    /* when keys were added last */
     uint64_t next_watch; /* the partition whose length is looked at next */

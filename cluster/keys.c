@@ -124,8 +124,7 @@ static void write_reserving(const struct request *request, struct resp *out)
         bool repeats = r->nwritten++ && r->change < 0;
         description_field(field, "keys", r->layer);
         snprintf(number, sizeof number, "%lld", repeats ? 0 : r->change);
-        resp_texts(out,
-                   (const char *const[]){ "HINCRBY", r->c->counts, field, number, NULL });
+        resp_texts(out, (const char *const[]){ "HINCRBY", r->c->counts, field, number, NULL });
     }
 }
 
@@ -173,15 +172,6 @@ static void doubt_reserving(const struct request *request)
     r->doubted |= request->i == COUNT;
 }
 
-/* Removes the counts of a filter that was deleted: HINCRBY has just made them again. */
-static void remove_counts(perhaps_cluster *c)
-{
-    struct aside aside;
-    handle_begin_aside(c, &aside);
-    handle_tell(c, (const char *const[]){ "UNLINK", c->counts, NULL });
-    handle_end_aside(c, &aside);
-}
-
 /* Changes how much is reserved in a layer.  If nobody knows whether that was done, reserving
  * counts as not done, and giving back as done.  So the client never uses or gives back room
  * that it may not have, and the count is never too low. */
@@ -200,10 +190,21 @@ static int reserve(perhaps_cluster *c, unsigned number, long long change)
         layer->held += change;
     if (r.counted)
         layer->room = (long long)layer->plan.capacity - r.count;
-    if (error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_MISSING) {
-        remove_counts(c);
-        layer->held = 0;
-    }
+    return layers_explain_loss(c, error);
+}
+
+/* Leaves nothing of a filter that was deleted meanwhile: HINCRBY has made its counts again.
+ * What is held of it is worth nothing. */
+static int forget_deleted(perhaps_cluster *c, int error)
+{
+    struct aside aside;
+    if (error != PERHAPS_ERR_CHANGED && error != PERHAPS_ERR_MISSING)
+        return error;
+    for (unsigned i = 0; i < c->nlayers; i++)
+        c->layer[i].held = 0;
+    handle_begin_aside(c, &aside);
+    handle_tell(c, (const char *const[]){ "UNLINK", c->counts, NULL });
+    handle_end_aside(c, &aside);
     return error;
 }
 
@@ -254,8 +255,9 @@ void keys_give_back(perhaps_cluster *c)
 {
     struct aside aside;
     handle_begin_aside(c, &aside);
-    for (unsigned i = 0; i < c->nlayers; i++)
-        give_back(c, i, 0);
+    int error = 0;
+    for (unsigned i = 0; i < c->nlayers && !error; i++)
+        error = forget_deleted(c, give_back(c, i, 0));
     handle_end_aside(c, &aside);
 }
 
@@ -410,10 +412,9 @@ int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
     c->added_ms = now_ms();
     *done = count_done(batch, a.limit);
     if (!error)
-        error = give_back(c, c->nlayers - 1,
-                          holds_most(&c->layer[c->nlayers - 1], BATCH_KEYS));
+        error = give_back(c, c->nlayers - 1, holds_most(&c->layer[c->nlayers - 1], BATCH_KEYS));
     if (error)
-        return layers_explain_loss(c, error);
+        return forget_deleted(c, layers_explain_loss(c, error));
     return a.limit == SIZE_MAX
                ? 0
                : nodes_fail(&c->nodes, PERHAPS_ERR_FULL,

@@ -267,6 +267,8 @@ int layers_explain_loss(perhaps_cluster *c, int error)
         return error;
     handle_begin_aside(c, &aside);
     int why = layers_renew(c);
+    if (why == PERHAPS_ERR_MISSING)
+        nodes_fail(&c->nodes, why, "was deleted since it was opened");
     if (why == PERHAPS_ERR_MISSING || why == PERHAPS_ERR_CHANGED ||
         why == PERHAPS_ERR_UNFINISHED) {
         memcpy(aside.problem, c->nodes.problem, sizeof aside.problem);

@@ -62,6 +62,7 @@ static struct reply *reply_of(const redisReadTask *task)
     if (!task->parent) {
         reply->type = task->type;
         reply->count = 0;
+        reply->text = "";
         reply->text_nbytes = 0;
     }
     return reply;
@@ -109,9 +110,13 @@ static void *take_number(const redisReadTask *task, long long number)
     return reply;
 }
 
+/* hiredis tells the type of what could have stood there instead. */
 static void *take_nil(const redisReadTask *task)
 {
-    return reply_of(task);
+    struct reply *reply = reply_of(task);
+    if (!task->parent)
+        reply->type = REDIS_REPLY_NIL;
+    return reply;
 }
 
 #if HIREDIS_MAJOR >= 1

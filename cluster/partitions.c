@@ -117,8 +117,8 @@ bool partition_is_proven(long long number)
 struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
-    uint32_t *seen; /* layer->seen, if what is seen is noted there; else NULL */
-    uint8_t *sight; /* of each request: enum sight; NULL: not wanted */
+    uint32_t *seen;            /* layer->seen, if what is seen is noted there; else NULL */
+    uint8_t *sight;            /* of each request: enum sight; NULL: not wanted */
     const uint32_t *partition; /* the partition of each request that is under way */
     struct census *census;
 };

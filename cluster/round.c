@@ -357,8 +357,8 @@ static bool find_waiting(struct round *round, struct waiting *waiting)
     size_t most = nodes->nlinks; /* as of now: a redirection may make more links */
     waiting->n = 0;
     waiting->more = false;
-    waiting->events = most <= FEW_LINKS ? waiting->few_events
-                                        : calloc(most, sizeof *waiting->events);
+    waiting->events =
+        most <= FEW_LINKS ? waiting->few_events : calloc(most, sizeof *waiting->events);
     waiting->links =
         most <= FEW_LINKS ? waiting->few_links : calloc(most, sizeof *waiting->links);
     if (!waiting->events || !waiting->links)
@@ -430,8 +430,7 @@ static void pump(struct round *round)
     do {
         if (!find_waiting(round, &waiting))
             round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-        else if (waiting.n &&
-                 poll(waiting.events, waiting.n, poll_ms(round, &waiting)) < 0 &&
+        else if (waiting.n && poll(waiting.events, waiting.n, poll_ms(round, &waiting)) < 0 &&
                  errno != EINTR)
             round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
         for (size_t i = 0; i < waiting.n && !round->error; i++)

@@ -12,8 +12,8 @@
 
 /* One request, as the functions of its exchange get it. */
 struct request {
-    void *context; /* that of the exchange */
-    size_t i;      /* its number, from 0 on */
+    void *context;           /* that of the exchange */
+    size_t i;                /* its number, from 0 on */
     const struct link *link; /* over which its reply came; NULL before */
 
     /* It was sent before, over a connection that broke.  Nobody knows whether it was done. */
