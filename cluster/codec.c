@@ -1,9 +1,9 @@
 /* codec.c - writes strings as Redisson's Kryo5Codec and JsonJacksonCodec do.
  *
- * Keys are UTF-8.  Java has a string as units of 16 bits: two of them, surrogates, for each
- * character beyond U+FFFF, which has four bytes in UTF-8.  Both codecs write the two one by one,
- * and all other characters beyond ASCII as UTF-8.  So only the characters of four bytes need to
- * be taken apart. */
+ * Keys are UTF-8.  Java has a string as units of 16 bits: one for each character, and two of
+ * them, surrogates, for each beyond U+FFFF, which has four bytes in UTF-8.  Both codecs write
+ * the two one after the other, and all other characters beyond ASCII as UTF-8.  So only the
+ * characters of four bytes need to be taken apart. */
 #include "codec.h"
 
 #include <stdint.h>

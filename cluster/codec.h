@@ -1,5 +1,5 @@
-/* codec.h - what the codecs of Redisson make of a string of Java: the bytes that its Bloom filter
- * hashes. */
+/* codec.h - what the codecs of Redisson make of a string of Java: the bytes that its Bloom
+ * filters hash. */
 #ifndef CODEC_H
 #define CODEC_H
 
