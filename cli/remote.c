@@ -207,10 +207,14 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
     *npresent = 0;
     if (!handle)
         return !block->error;
+    const uint8_t *answer = (uint8_t *)block->answer;
     int error = perhaps_cluster_contains_many(handle->cluster, &keys, (uint8_t *)block->answer,
                                               npresent);
     if (error)
         block->ndone = *npresent = 0;
+    if (error == PERHAPS_ERR_ARGUMENT) /* about the first key without an answer */
+        while (block->ndone < block->count && answer[block->ndone] != PERHAPS_ANSWER_UNKNOWN)
+            block->ndone++;
     return give_back(remote, handle, block, error);
 }
 

@@ -53,10 +53,10 @@ const char *codec_check(const void *key, size_t nbytes)
     const unsigned char *at = key;
     uint32_t character;
     if (nbytes > INT32_MAX)
-        return "a key has more bytes than a string of Java";
+        return "the key has more bytes than a string of Java may have";
     for (size_t i = 0, n; i < nbytes; i += n)
         if (!(n = read_character(at + i, nbytes - i, &character)))
-            return "a key is not UTF-8, and so no string of Java: only codec=string takes it";
+            return "the key is not UTF-8, and so no string of Java: only codec=string takes it";
     return NULL;
 }
 

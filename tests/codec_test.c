@@ -37,7 +37,7 @@ struct coded {
  * writeUtf8_slow() in src/com/esotericsoftware/kryo/io/Output.java of Kryo 5, and from
  * writeClass() in util/DefaultClassResolver.java (the id plus 2) and the constructor of
  * Kryo.java (int has the id 0, String 1).  Kryo 2.20 wrote the same bytes, but for ASCII
- * of 33 to 63 characters, which it writes as if they were 32. */
+ * of 33 to 63 characters, which it writes without a length. */
 static const struct coded kryo5[] = {
     CODED("meow", "\3meo\xf7"),
     CODED("a", "\3\202a"),
