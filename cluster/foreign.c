@@ -98,6 +98,17 @@ static int take_length(const struct request *request, const struct reply *reply)
     return 0;
 }
 
+/* A client without the right to look cannot know that the filter has no keys.  It warns, since
+ * its answers do not depend on this. */
+static int take_length_error(const struct request *request, const struct reply *reply)
+{
+    struct foreign *f = request->context;
+    bool is_refused = strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0;
+    if (is_refused)
+        f->nbytes = 1;
+    return is_refused ? 0 : 1;
+}
+
 static const char no_codec[] =
     "the address names no codec, so keys are taken as Redisson's StringCodec writes them; if "
     "Redisson has its default, Kryo5Codec, all answers are \"no\": write codec=string, "
@@ -111,6 +122,7 @@ static int warn_of_codec(perhaps_cluster *c)
     struct exchange exchange = { .count = 1,
                                  .command = (const char *const[]){ "STRLEN", c->key, NULL },
                                  .take = take_length,
+                                 .take_error = take_length_error,
                                  .context = &f };
     if (c->address.codec != CODEC_NOT_GIVEN || !c->warn || c->warned)
         return 0;

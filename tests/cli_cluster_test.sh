@@ -577,6 +577,9 @@ test_no_codec() {
     reports "/coded: the address names no codec" add "$url" keys
     quietly query -q "$url" keys
     quietly query "$url&codec=string" keys
+    ask_server acl setuser asks on '>secret' '~*' '+cluster|slots' +hmget +bitfield_ro >asked
+    reports "/coded: the address names no codec" query "${url/:\/\//:\/\/asks:secret@}" keys
+    ask_server acl deluser asks >asked
     flush_all
 }
 
