@@ -228,11 +228,13 @@ static int run_batch(perhaps_cluster *c, const struct perhaps_keys *keys, bool a
     if (!keys->each && keys->hashed)
         return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
                           "Redisson's filters hash keys in their own way");
+    int error = 0;
     const char *problem = prepare_keys(&f, &ngood);
-    if (problem == no_memory)
-        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
     memset(c->batch->answer, UNKNOWN, keys->count);
-    int error = ngood ? send_keys(&f, ngood) : 0;
+    if (problem == no_memory)
+        error = nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    else if (ngood)
+        error = send_keys(&f, ngood);
     *done = error ? 0 : ngood;
     free(f.coded);
     if (error || !problem)

@@ -231,8 +231,7 @@ TEST(test_utf8)
         "\xc0\xaf",
         "\xc1\xbf",
         "\xe2\x82",
-        "\xe2\x82"
-        "a",
+        "\342\202a",
         "\xe0\x9f\xbf",
         "\xed\xa0\x80",
         "\xed\xbf\xbf",
@@ -250,8 +249,8 @@ TEST(test_utf8)
     expect(strstr(codec_check("", (size_t)INT32_MAX + 1), "more bytes"));
 }
 
-/* The bits that tests/cli_cluster_test.sh sets by SETBIT, as Redisson would.  They were computed
- * by a third implementation, in Python, from the bytes alone. */
+/* The bits that tests/cli_cluster_test.sh sets by SETBIT, as Redisson would.  A third
+ * implementation, in Python, computed them from the strings. */
 TEST(test_coded_bits)
 {
     static const struct {
