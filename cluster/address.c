@@ -247,6 +247,19 @@ static const char *read_layout(struct span value, struct address *address)
                                                           : "layout is perhaps or redisson";
 }
 
+static const char *read_codec(struct span value, struct address *address)
+{
+    static const char *const names[] = {
+        [CODEC_STRING] = "string", [CODEC_KRYO5] = "kryo5", [CODEC_JSON] = "json"
+    };
+    for (enum codec codec = CODEC_STRING; codec <= CODEC_JSON; codec++)
+        if (is_text(value, names[codec])) {
+            address->codec = codec;
+            return NULL;
+        }
+    return "codec is string, kryo5 or json";
+}
+
 /* Reads one setting.  '*given' has a bit for each setting that was read before. */
 static const char *read_setting(struct span setting, struct address *address, unsigned *given)
 {
@@ -256,7 +269,7 @@ static const char *read_setting(struct span setting, struct address *address, un
     } settings[] = {
         { "timeout", read_timeout },   { "patience", read_patience },
         { "replicas", read_replicas }, { "acknowledge", read_acknowledge },
-        { "layout", read_layout },
+        { "layout", read_layout },     { "codec", read_codec },
     };
     struct span name = cut(&setting, '=');
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
@@ -267,7 +280,7 @@ static const char *read_setting(struct span setting, struct address *address, un
             return settings[i].read(setting, address);
         }
     return "behind the ? stand settings: timeout=2s, patience=1m, replicas=yes, acknowledge=1, "
-           "layout=redisson, with & between them; a ? in the name is written %3F";
+           "layout=redisson, codec=kryo5, with & between them; a ? in the name is written %3F";
 }
 
 static const char *read_settings(struct span settings, struct address *address)
@@ -310,6 +323,8 @@ static const char *read_all(struct span url, struct address *address)
         (problem = decode(path, &address->name)) ||
         (settings.nbytes && (problem = read_settings(behind(settings, 1), address))))
         return problem;
+    if (address->codec && !address->redisson)
+        return "codec is for filters of Redisson: write layout=redisson, too";
     return check_name(address->name, address->redisson);
 }
 

@@ -9,6 +9,9 @@
 enum { REDIS_PORT = 6379 };
 enum { HOST_NBYTES_MOST = 255, NAME_NBYTES_MOST = 1000, ACKNOWLEDGE_MOST = 16 };
 
+/* codec=: how the keys of a filter of Redisson are written before they are hashed. */
+enum codec { CODEC_NOT_GIVEN, CODEC_STRING, CODEC_KRYO5, CODEC_JSON };
+
 /* What an address says.  It owns its texts. */
 struct address {
     char *host; /* without the brackets of IPv6 */
@@ -16,6 +19,7 @@ struct address {
     char *user, *password;            /* decoded; NULL: not given */
     char *name;                       /* decoded, and allowed in this layout */
     bool redisson;                    /* layout=redisson */
+    enum codec codec;                 /* only with layout=redisson */
     unsigned timeout_ms, patience_ms; /* 0: not given */
     bool replicas_given, replicas;
     bool acknowledge_given;

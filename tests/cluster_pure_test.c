@@ -24,7 +24,8 @@ static bool same_text(const char *a, const char *b)
 static void expect_empty(const struct address *a)
 {
     expect(!a->host && !a->user && !a->password && !a->name);
-    expect(a->port == 0 && !a->redisson && a->timeout_ms == 0 && a->patience_ms == 0);
+    expect(a->port == 0 && !a->redisson && !a->codec && a->timeout_ms == 0 &&
+           a->patience_ms == 0);
     expect(!a->replicas_given && !a->replicas && !a->acknowledge_given && a->acknowledge == 0);
 }
 
@@ -38,6 +39,7 @@ static void expect_address(const char *url, const struct address *wanted)
     expect(same_text(a.host, wanted->host) && a.port == wanted->port);
     expect(same_text(a.user, wanted->user) && same_text(a.password, wanted->password));
     expect(same_text(a.name, wanted->name) && a.redisson == wanted->redisson);
+    expect(a.codec == wanted->codec);
     expect(a.timeout_ms == wanted->timeout_ms && a.patience_ms == wanted->patience_ms);
     expect(a.replicas_given == wanted->replicas_given && a.replicas == wanted->replicas);
     expect(a.acknowledge_given == wanted->acknowledge_given);
@@ -80,6 +82,12 @@ TEST(test_addresses)
           { AT_H, .name = "n", .replicas_given = true, .acknowledge_given = true } },
         { "redis://h/a/{b} c%20?layout=redisson",
           { AT_H, .name = "a/{b} c ", .redisson = true } },
+        { "redis://h/n?codec=string&layout=redisson",
+          { AT_H, .name = "n", .redisson = true, .codec = CODEC_STRING } },
+        { "redis://h/n?layout=redisson&codec=kryo5",
+          { AT_H, .name = "n", .redisson = true, .codec = CODEC_KRYO5 } },
+        { "redis://h/n?layout=redisson&codec=json",
+          { AT_H, .name = "n", .redisson = true, .codec = CODEC_JSON } },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         expect_address(good[i].url, &good[i].wanted);
@@ -168,6 +176,11 @@ TEST(test_bad_addresses)
         { "redis://h/n?acknowledge=", "0 to 16" },
         { "redis://h/n?acknowledge=-1", "0 to 16" },
         { "redis://h/n?layout=Redisson", "perhaps or redisson" },
+        { "redis://h/n?layout=redisson&codec=Kryo5", "string, kryo5 or json" },
+        { "redis://h/n?layout=redisson&codec=", "string, kryo5 or json" },
+        { "redis://h/n?layout=redisson&codec=json&codec=json", "twice" },
+        { "redis://h/n?codec=json", "layout=redisson, too" },
+        { "redis://h/n?codec=string&layout=perhaps", "layout=redisson, too" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_refusal(bad[i][0], bad[i][1]);
