@@ -77,6 +77,12 @@ struct link *nodes_any(struct nodes *nodes, unsigned slot)
 
 bool nodes_open(struct nodes *nodes, struct link *link)
 {
-    return link_is_open(link) ||
-           (now_ms() >= link->rest_ms && link_open(link, nodes->user, nodes->password));
+    struct greeting greeting = { .user = nodes->user, .password = nodes->password };
+    if (link_is_open(link))
+        return true;
+    if (now_ms() < link->rest_ms)
+        return false;
+    if (++nodes->connections == 0)
+        nodes->connections++; /* 0 is the number of a link that is closed */
+    return link_open(link, &greeting, nodes->connections, NULL);
 }

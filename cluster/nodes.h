@@ -28,7 +28,8 @@ struct nodes {
     bool passing; /* when the map was last asked for, at least one server was there */
     struct link **links;
     size_t nlinks;
-    unsigned turn; /* counts up, so that a master and its replicas are asked in turn */
+    uint32_t connections; /* how many were made, so that each has a number of its own */
+    unsigned turn;        /* counts up, so that a master and its replicas are asked in turn */
     uint64_t commands, retries, redirections; /* counted for statistics */
     char problem[900];                        /* the last problem, in one line */
 };

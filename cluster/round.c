@@ -315,7 +315,7 @@ static void serve(struct round *round, struct link *link, short happened)
         give_up_link(round, link);
         return;
     }
-    if (happened & (POLLIN | POLLHUP)) {
+    if (happened & (POLLIN | POLLHUP) || link_has_more(link)) {
         bool received = link_receive(link, round->exchange->tree);
         if (received)
             take_all(round, link);
@@ -327,6 +327,15 @@ static void serve(struct round *round, struct link *link, short happened)
         link_fail(link, "did not answer for %u ms", round->nodes->timeout_ms);
         give_up_link(round, link);
     }
+}
+
+/* Returns how long poll() may wait: not at all if bytes have come that it does not tell of. */
+static int pause_ms(struct link *const *waiting, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (link_has_more(waiting[i]))
+            return 0;
+    return POLL_MS;
 }
 
 /* Sends what is written, and takes replies as they come, until none is due: then each request
@@ -341,7 +350,7 @@ static void pump(struct round *round)
         size_t n = events && waiting ? find_waiting(nodes, events, waiting) : 0;
         if (!events || !waiting)
             round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-        else if (n && poll(events, n, POLL_MS) < 0 && errno != EINTR)
+        else if (n && poll(events, n, pause_ms(waiting, n)) < 0 && errno != EINTR)
             round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
         for (size_t i = 0; i < n && !round->error; i++)
             serve(round, waiting[i], events[i].revents);
