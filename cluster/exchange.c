@@ -57,14 +57,16 @@ enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
 static int fence(struct nodes *nodes)
 {
     int64_t now = now_ms();
-    for (size_t i = 0; nodes->cluster && i < nodes->nlinks; i++) {
+    for (size_t i = 0; (nodes->cluster || nodes->master) && i < nodes->nlinks; i++) {
         struct link *link = nodes->links[i];
         struct exchange ping = { .count = 1,
                                  .command = (const char *const[]){ "PING", NULL },
                                  .only = link };
-        if (!link_is_open(link) || now - link->heard_ms < SILENCE_MS)
+        if (!link_is_open(link) || now - link->heard_ms < SILENCE_MS ||
+            nodes_is_sentinel(nodes, link))
             continue;
-        for (int k = 0; k < FENCE_PINGS && link_is_open(link); k++) {
+        nodes->stale |= nodes->master != NULL; /* sentinels know who is the master now */
+        for (int k = 0; nodes->cluster && k < FENCE_PINGS && link_is_open(link); k++) {
             int error = round_alone(nodes, &ping);
             if (error && error != PERHAPS_ERR_UNREACHABLE)
                 return error;
@@ -89,13 +91,12 @@ static int take_wait(const struct request *request, const struct reply *reply)
 {
     const struct inquiry *inquiry = request->context;
     struct nodes *nodes = inquiry->nodes;
-    const struct endpoint *at = &inquiry->link->at;
     if (reply->type == REDIS_REPLY_INTEGER && reply->number >= (long long)nodes->acknowledge)
         return 0;
     return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
-                      "%s:%u: %lld of %u replicas have acknowledged within %u ms: look after "
+                      "%s: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
-                      at->host, at->port, reply->number, nodes->acknowledge,
+                      inquiry->link->name, reply->number, nodes->acknowledge,
                       inquiry->timeout_ms);
 }
 
@@ -105,8 +106,8 @@ static int take_wait_error(const struct request *request, const struct reply *re
 {
     const struct inquiry *inquiry = request->context;
     inquiry->nodes->stale = true;
-    return nodes_fail(inquiry->nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %.200s",
-                      inquiry->link->at.host, inquiry->link->at.port, reply->text);
+    return nodes_fail(inquiry->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s",
+                      inquiry->link->name, reply->text);
 }
 
 /* Waits until the replicas of a server have what it took in this round.  Returns 0, or an error
@@ -138,10 +139,9 @@ static void acknowledge(struct round *round)
         if (!link->unacknowledged)
             continue;
         link->unacknowledged = false;
-        int error = link_is_open(link)
-                        ? wait_for_replicas(nodes, link)
-                        : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s", link->at.host,
-                                     link->at.port, link->trouble);
+        int error = link_is_open(link) ? wait_for_replicas(nodes, link)
+                                       : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s",
+                                                    link->name, link->trouble);
         broken |= error == PERHAPS_ERR_UNREACHABLE;
         if (error != PERHAPS_ERR_UNREACHABLE)
             round->error = error;

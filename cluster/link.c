@@ -193,6 +193,7 @@ void link_fail(struct link *link, const char *format, ...)
 static bool fail_stream(struct link *link)
 {
     link->closed = link->stream.failure.closed;
+    link->mute = link->stream.failure.mute;
     link_fail(link, "%s", link->stream.failure.text);
     return false;
 }
@@ -256,7 +257,7 @@ bool link_open(struct link *link, const struct greeting *greeting, uint32_t numb
 {
     close_link(link);
     link->trouble[0] = '\0';
-    link->closed = link->sent = link->checked = false;
+    link->closed = link->mute = link->sent = link->checked = false;
     if (!stream_open(&link->stream, &link->at, tls))
         return fail_stream(link);
     link->number = number;

@@ -60,7 +60,8 @@ enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 /* One connection, open or closed.  It belongs to struct nodes, and stays at its address. */
 struct link {
     struct endpoint at;
-    bool replica; /* the server is a replica, and keys are asked for there */
+    char name[ENDPOINT_NBYTES]; /* the same as text, for messages */
+    bool replica;               /* the server is a replica, and keys are asked for there */
 
     /* The number of the connection, which no other one of the handle has or had; 0: closed. */
     uint32_t number;
@@ -89,6 +90,7 @@ struct link {
 
     bool sent;   /* at least a byte was sent since it was opened */
     bool closed; /* it failed because the server closed it: so there is a server */
+    bool mute;   /* it did so before it had sent anything */
     char trouble[320];
 };
 

@@ -207,9 +207,8 @@ static ssize_t receive_plain(struct stream *s, void *to, size_t room)
         s->wire.heard = true;
     if (got > 0 || (got < 0 && is_passing(errno)))
         return got > 0 ? got : 0;
-    failure_note(&s->failure, "%s%s", got ? strerror(errno) : "it closed the connection",
-                 s->wire.heard ? ""
-                               : " (if it speaks TLS, write rediss:// instead of redis://)");
+    failure_note(&s->failure, "%s", got ? strerror(errno) : "it closed the connection");
+    s->failure.mute = !s->wire.heard;
     s->failure.closed = true;
     return -1;
 }

@@ -36,7 +36,7 @@ void failure_note(struct failure *failure, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(failure->text, sizeof failure->text, format, arguments);
     va_end(arguments);
-    failure->closed = false;
+    failure->closed = failure->mute = false;
 }
 
 /* ---- Errors ---------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ struct wire {
 struct failure {
     char text[240];
     bool closed; /* the server closed it: so there is a server */
+    bool mute;   /* before it had sent a byte */
 };
 
 /* Reads the files.  Returns NULL if that fails. */
