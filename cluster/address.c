@@ -194,12 +194,12 @@ static const char *make_servers(struct address *address, size_t n, unsigned port
 {
     if (n > SERVERS_MOST)
         return "there are more than 64 servers in the address: some of them will do";
-    address->servers = calloc(n, sizeof *address->servers);
+    address->servers = malloc(n * sizeof *address->servers);
     if (!address->servers)
         return no_memory;
     address->nservers = (unsigned)n;
     for (size_t i = 0; i < n; i++)
-        address->servers[i].port = port;
+        address->servers[i] = (struct endpoint){ .port = port };
     return NULL;
 }
 

@@ -363,9 +363,11 @@ bool link_receive(struct link *link, bool tree)
     return true;
 }
 
-/* No text that this client asks for is longer than TEXT_NBYTES_MOST, and no tree longer than
- * TREE_NBYTES_MOST, so no server can make it take more memory. */
-enum { TEXT_NBYTES_MOST = 2 << 20, TREE_NBYTES_MOST = 17 << 20 };
+/* No text that this client asks for is longer than TEXT_NBYTES_MOST, and no reply, with all its
+ * arrays, longer than REPLY_NBYTES_MOST: so no server can make it take more memory.  (hiredis
+ * looks for the end of a line from its beginning each time that it gets more, which takes time
+ * by the square of the length.) */
+enum { TEXT_NBYTES_MOST = 2 << 20, REPLY_NBYTES_MOST = 17 << 20 };
 
 static bool is_tree(const struct link *link)
 {
@@ -376,9 +378,10 @@ static bool is_tree(const struct link *link)
  * is no memory. */
 static bool feed(struct link *link, size_t nbytes)
 {
+    const redisReader *reader = link->reader;
     if (nbytes > FEED_NBYTES)
         nbytes = FEED_NBYTES;
-    if (link->reply_nbytes > (is_tree(link) ? TREE_NBYTES_MOST : TEXT_NBYTES_MOST))
+    if (reader->len - reader->pos > TEXT_NBYTES_MOST || link->reply_nbytes > REPLY_NBYTES_MOST)
         link->reply.problem = too_long;
     else if (redisReaderFeed(link->reader, link->in + link->in_at, nbytes) != REDIS_OK)
         link->reply.problem = "no memory";

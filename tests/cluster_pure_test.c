@@ -204,7 +204,7 @@ TEST(test_bad_addresses)
         { "http://h/n", "begins with redis://" },
         { "redis:/h/n", "begins with redis://" },
         { "redis+unix:/s/n", "begins with redis://" },
-        { "redis://h?x", "no name" },
+        { "redis://h?x", "settings" },
         { "redis://", "no host" },
         { "redis:///n", "no host" },
         { "redis://:6379/n", "no host" },
