@@ -32,7 +32,11 @@ struct remote {
 
 bool is_remote(const char *path)
 {
-    static const char *const schemes[] = { "redis://", "rediss://", "valkey://", "valkeys://" };
+    static const char *const schemes[] = {
+        "redis://",          "rediss://",          "valkey://",          "valkeys://",
+        "redis+sentinel://", "rediss+sentinel://", "valkey+sentinel://", "valkeys+sentinel://",
+        "unix://",           "redis+unix://",
+    };
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
         if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
             return true;

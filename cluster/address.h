@@ -1,29 +1,53 @@
-/* address.h - reads the address of a filter on servers:
- * redis://[[user][:password]@]host[:port]/name[?setting=value&...] */
+/* address.h - reads the address of a filter on servers (doc/CLUSTER.md, "Addresses"):
+ *
+ *     redis://[[user][:password]@]host[:port][,host[:port]...]/name[?setting=value&...]
+ *     rediss://...                     by TLS
+ *     redis+sentinel://host[:port]...  the hosts are sentinels
+ *     unix://[[user][:password]@]/path/name
+ */
 #ifndef ADDRESS_H
 #define ADDRESS_H
 
 #include <stdbool.h>
 
-/* The port of an address that has none. */
-enum { REDIS_PORT = 6379 };
+/* The ports of an address that has none. */
+enum { REDIS_PORT = 6379, SENTINEL_PORT = 26379 };
 enum { HOST_NBYTES_MOST = 255, NAME_NBYTES_MOST = 1000, ACKNOWLEDGE_MOST = 16 };
 
-/* codec=: how the keys of a filter of Redisson are written before they are hashed. */
+/* The longest path that a unix socket may have on Linux. */
+enum { PATH_NBYTES_MOST = 107, SERVERS_MOST = 64 };
+
+/* Where a server listens. */
+struct endpoint {
+    char host[HOST_NBYTES_MOST + 1]; /* without the brackets of IPv6 */
+    unsigned port;                   /* 0: a unix socket, whose path is the host */
+};
+
+/* How Redisson writes the elements of a filter. */
 enum codec { CODEC_NOT_GIVEN, CODEC_STRING, CODEC_KRYO5, CODEC_JSON };
 
-/* What an address says.  It owns its texts. */
+/* What an address says.  It owns its texts; NULL and 0: not given. */
 struct address {
-    char *host; /* without the brackets of IPv6 */
-    unsigned port;
-    char *user, *password;            /* decoded; NULL: not given */
-    char *name;                       /* decoded, and allowed in this layout */
-    bool redisson;                    /* layout=redisson */
-    enum codec codec;                 /* only with layout=redisson */
-    unsigned timeout_ms, patience_ms; /* 0: not given */
+    const char *scheme; /* as it was given, with "://"; a constant */
+    bool secure;        /* by TLS */
+    bool sentinel;      /* the servers are sentinels */
+    struct endpoint *servers;
+    unsigned nservers;
+    char *user, *password; /* decoded, as all texts are */
+    char *name;            /* allowed in this layout */
+    bool redisson;         /* layout=redisson */
+    enum codec codec;
+    unsigned timeout_ms, patience_ms, deadline_ms;
     bool replicas_given, replicas;
     bool acknowledge_given;
     unsigned acknowledge;
+    char *cacert, *cert, *key, *sni;
+    bool insecure;
+    unsigned database;
+    char *client;        /* the name of this client: printable, no blanks */
+    char *password_file; /* whose first line is the password */
+    char *master;        /* the name by which sentinels know the master */
+    char *sentinel_password_file;
 };
 
 /* Reads an address.  Returns NULL, and address_release() releases it later.  On failure returns

@@ -223,6 +223,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };
     begin(c);
     int error = check_open(c);
+    keys_give_back(c);
     if (!error)
         error = c->dialect->stats(c, stats);
     if (error)
@@ -245,16 +246,50 @@ int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *v
 
 /* ---- The handle ------------------------------------------------------------------------ */
 
+/* A password in the address counts more than the options, and so does a file.  A user in the
+ * address goes with any password. */
+static void take_login(struct access *access, const struct address *a,
+                       const struct perhaps_cluster_options *options)
+{
+    bool is_given = a->user || a->password || a->password_file;
+    access->user = is_given ? a->user : options->user;
+    access->password_file = a->password_file;
+    access->sentinel_password_file = a->sentinel_password_file;
+    if (a->password || a->password_file)
+        access->password = a->password;
+    else if (options->login)
+        access->login = options->login;
+    else
+        access->password = options->password;
+}
+
+static void take_access(struct nodes *nodes, const struct address *a)
+{
+    struct access *access = &nodes->access;
+    access->client = a->client;
+    access->database = a->database;
+    access->secure = a->secure;
+    access->settings = (struct tls_settings){ .cacert = a->cacert,
+                                              .cert = a->cert,
+                                              .key = a->key,
+                                              .sni = a->sni,
+                                              .insecure = a->insecure };
+    nodes->seeds = a->servers;
+    nodes->nseeds = a->nservers;
+    nodes->master = a->master;
+}
+
 /* A setting in the address counts more than one in the options.  Texts of the options are not
  * copied: the caller keeps them as long as the handle. */
 static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_options *options)
 {
     const struct address *a = &c->address;
     struct nodes *nodes = &c->nodes;
-    nodes->user = a->user || a->password ? a->user : options->user;
-    nodes->password = a->password ? a->password : options->password;
+    take_login(&nodes->access, a, options);
+    take_access(nodes, a);
     nodes->timeout_ms = a->timeout_ms ? a->timeout_ms : options->timeout_ms;
     nodes->patience_ms = a->patience_ms ? a->patience_ms : options->patience_ms;
+    nodes->deadline_ms = a->deadline_ms ? a->deadline_ms : options->deadline_ms;
     if (!nodes->timeout_ms)
         nodes->timeout_ms = TIMEOUT_MS;
     if (!nodes->patience_ms)
@@ -274,8 +309,6 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
 static void take_names(perhaps_cluster *c)
 {
     const struct address *a = &c->address;
-    snprintf(c->nodes.seed.host, sizeof c->nodes.seed.host, "%s", a->host);
-    c->nodes.seed.port = a->port;
     if (a->redisson)
         c->dialect = &redisson_dialect;
     snprintf(c->key, sizeof c->key, "%s%s%s", c->dialect->before, a->name, c->dialect->behind);
@@ -283,19 +316,29 @@ static void take_names(perhaps_cluster *c)
     c->prefix_nbytes = (size_t)snprintf(c->prefix, sizeof c->prefix, "perhaps:{%s/", a->name);
 }
 
-/* Returns the address without its password, for messages; NULL if there is no memory.  Of a
- * text that is no address it shows only what stands behind the last '@', since a password may
- * stand before it. */
+/* Returns the address without its password and settings, for messages; NULL if there is no
+ * memory.  Of a text that is no address it shows only what stands behind the last '@', since a
+ * password may stand before it. */
 static char *show(const struct address *a, const char *url)
 {
-    char *shown;
+    char server[ENDPOINT_NBYTES], *shown = NULL;
+    size_t nbytes;
     const char *at = strrchr(url, '@');
-    if (!a->host)
+    if (!a->servers)
         return strdup(at ? at + 1 : url);
-    bool is_ipv6 = strchr(a->host, ':');
-    int length = asprintf(&shown, "redis://%s%s%s:%u/%s", is_ipv6 ? "[" : "", a->host,
-                          is_ipv6 ? "]" : "", a->port, a->name);
-    return length < 0 ? NULL : shown;
+    FILE *out = open_memstream(&shown, &nbytes);
+    if (!out)
+        return NULL;
+    fputs(a->scheme, out);
+    for (unsigned i = 0; i < a->nservers; i++) {
+        endpoint_show(&a->servers[i], server);
+        fprintf(out, "%s%s", i ? "," : "", server);
+    }
+    fprintf(out, "/%s", a->name);
+    if (fclose(out) == 0)
+        return shown;
+    free(shown);
+    return NULL;
 }
 
 /* A wrong address is an error with a handle, which tells what is wrong; without memory there is

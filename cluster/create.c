@@ -164,9 +164,9 @@ static int check_policy(perhaps_cluster *c, struct link *link)
     if (error || !policy.evicts || !policy.limited)
         return error;
     return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
-                      "%s:%u: would throw parts of a filter away when its memory is full: set "
+                      "%s: would throw parts of a filter away when its memory is full: set "
                       "its maxmemory-policy to noeviction, or to one of volatile-*",
-                      link->at.host, link->at.port);
+                      link->name);
 }
 
 /* Checks all masters.  A filter on a server that evicts keys would lose partitions without a

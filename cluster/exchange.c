@@ -46,6 +46,12 @@ static int refresh(struct round *round)
  * node timeout (15 s by default), so one that was heard in the last second needs none. */
 enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
 
+static bool is_silent(const struct nodes *nodes, const struct link *link, int64_t now)
+{
+    return link_is_open(link) && now - link->heard_ms >= SILENCE_MS &&
+           !nodes_is_sentinel(nodes, link);
+}
+
 /* Lists the links that the requests need and that were silent for a while.  '*links' is to be
  * released by the caller; NULL: there are none, or there is no memory.  Returns how many. */
 static size_t find_silent(struct round *round, struct link ***links)
@@ -55,15 +61,16 @@ static size_t find_silent(struct round *round, struct link ***links)
     bool any = false;
     size_t n = 0;
     *links = NULL;
-    for (size_t i = 0; nodes->cluster && i < nodes->nlinks && !any; i++)
-        any = link_is_open(nodes->links[i]) && now - nodes->links[i]->heard_ms >= SILENCE_MS;
-    if (!any)
+    for (size_t i = 0; i < nodes->nlinks && !any; i++)
+        any = is_silent(nodes, nodes->links[i], now);
+    nodes->stale |= any && nodes->master; /* sentinels know who is the master now */
+    if (!any || !nodes->cluster)
         return 0;
     round_mark_needed(round);
     *links = calloc(nodes->nlinks, sizeof **links);
     for (size_t i = 0; *links && i < nodes->nlinks; i++) {
         struct link *link = nodes->links[i];
-        if (link->needed && link_is_open(link) && now - link->heard_ms >= SILENCE_MS)
+        if (link->needed && is_silent(nodes, link, now))
             (*links)[n++] = link;
     }
     return n;
@@ -135,18 +142,18 @@ static int take_wait_error(const struct request *request, const struct reply *re
     const struct waiting *waiting = request->context;
     const struct link *link = waiting->links[request->i];
     waiting->nodes->stale = true;
-    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %.200s", link->at.host,
-                      link->at.port, reply->text);
+    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name,
+                      reply->text);
 }
 
 /* Notes which server has too few replicas.  Returns PERHAPS_ERR_REPLICAS. */
 static int fail_replicas(struct nodes *nodes, const struct waiting *waiting)
 {
     return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
-                      "%s:%u: %lld of %u replicas have acknowledged within %u ms: look after "
+                      "%s: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
-                      waiting->where->at.host, waiting->where->at.port, waiting->fewest,
-                      nodes->acknowledge, waiting->timeout_ms);
+                      waiting->where->name, waiting->fewest, nodes->acknowledge,
+                      waiting->timeout_ms);
 }
 
 /* Asks all servers at once, over the links that took something, whether replicas have it; those
@@ -167,8 +174,8 @@ static int wait_for_replicas(struct nodes *nodes)
     for (size_t i = 0; i < nodes->nlinks && !error; i++) {
         struct link *link = nodes->links[i];
         if (link->unacknowledged && !link_is_open(link))
-            error = nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s:%u: %s", link->at.host,
-                               link->at.port, link->trouble);
+            error =
+                nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s", link->name, link->trouble);
         else if (link->unacknowledged)
             links[wait.count++] = link;
     }

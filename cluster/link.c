@@ -1,19 +1,16 @@
 /* link.c - sends the bytes of commands, receives those of replies, and lets hiredis's reader
  * parse them.
  *
- * hiredis connects and parses replies.  Sending and receiving are done here, so that it is
- * known what was sent, and when something was last heard.
+ * hiredis only parses the replies.  It takes memory by what a server announces, so that is
+ * checked first.
  *
  * Invariant: a link that is closed has nothing in 'out' and 'in'.  Its queue may have entries,
  * until the round that wrote them has taken them back by link_forget(). */
 #include "link.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <time.h>
 
 /* How much hiredis gets at a time.  With every kilobyte that it reads, it moves what it has not
@@ -27,27 +24,26 @@ enum { REST_MS = 100 };
 int64_t now_ms(void)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 bool link_is_open(const struct link *link)
 {
-    return link->context != NULL;
+    return link->number != 0;
 }
 
 struct pollfd link_wants(const struct link *link)
 {
-    bool sends = link->out_sent < link->out.nbytes;
-    return (struct pollfd){ .fd = link->context->fd,
-                            .events = (short)(POLLIN | (sends ? POLLOUT : 0)) };
+    return stream_wants(&link->stream, link->out_sent < link->out.nbytes);
 }
 
 bool link_has_more(const struct link *link)
 {
-    (void)link;
-    return false;
+    return link->stream.more;
 }
+
+static const char too_long[] = "its answer is longer than what was asked for";
 
 /* ---- Replies without a tree ------------------------------------------------------------ */
 
@@ -77,7 +73,7 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     if (reply->room_nbytes <= nbytes) {
         char *room = realloc(reply->room, nbytes + 1);
         if (!room) {
-            reply->failed = true;
+            reply->problem = "no memory";
             return NULL;
         }
         reply->room = room;
@@ -91,13 +87,17 @@ static void *take_text(const redisReadTask *task, char *text, size_t nbytes)
     return reply;
 }
 
-/* Refuses an array that is longer than any reply to our commands. */
+/* Refuses an array that is longer than any reply to our commands.  A count below zero is one
+ * as well. */
 static void *take_array(const redisReadTask *task, element_count count)
 {
     struct reply *reply = reply_of(task);
     if (!task->parent)
         reply->count = (size_t)count;
-    return count <= NUMBERS_MOST ? reply : NULL;
+    if ((size_t)count <= NUMBERS_MOST)
+        return reply;
+    reply->problem = too_long;
+    return NULL;
 }
 
 static void *take_number(const redisReadTask *task, long long number)
@@ -146,14 +146,21 @@ static const redisReplyObjectFunctions plain_functions = {
     .createNil = take_nil,
 };
 
-/* hiredis allocates as many elements as a server announces.  This limit keeps a server from
- * making it take gigabytes. */
+/* hiredis allocates as many elements as a server announces.  This limit, of all arrays of a
+ * reply together, keeps a server from making it take gigabytes.  CLUSTER SLOTS has the most: a
+ * few dozen for each range of slots. */
 enum { ELEMENTS_MOST = 1 << 20 };
 
 static void *take_tree_array(const redisReadTask *task, element_count count)
 {
-    const struct reply *reply = task->privdata;
-    return count > ELEMENTS_MOST ? NULL : reply->new_array(task, count);
+    struct reply *reply = task->privdata;
+    reply->elements = task->parent ? reply->elements : 0;
+    if ((size_t)count > ELEMENTS_MOST - reply->elements) {
+        reply->problem = too_long;
+        return NULL;
+    }
+    reply->elements += (size_t)count;
+    return reply->new_array(task, count);
 }
 
 /* ---- Opening and closing --------------------------------------------------------------- */
@@ -161,25 +168,39 @@ static void *take_tree_array(const redisReadTask *task, element_count count)
 /* Closes the connection and drops what was to be sent and what was received; not the queue. */
 static void close_link(struct link *link)
 {
-    if (link->context) {
+    if (link->reader) {
         freeReplyObject((void *)link->reply.tree);
-        redisFree(link->context); /* frees half a reply by the functions that made it */
+        redisReaderFree(link->reader); /* frees half a reply by the functions that made it */
     }
-    link->context = NULL;
+    stream_close(&link->stream);
+    link->reader = NULL;
     link->reply.tree = NULL;
+    link->number = 0;
     link->out_sent = link->out_tried = 0;
-    link->in_at = link->in_nbytes = 0;
+    link->in_at = link->in_nbytes = link->reply_nbytes = 0;
     resp_clear(&link->out);
 }
 
 void link_fail(struct link *link, const char *format, ...)
 {
     va_list arguments;
+    char what[sizeof link->trouble];
     va_start(arguments, format);
-    vsnprintf(link->trouble, sizeof link->trouble, format, arguments);
+    vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
+    snprintf(link->trouble, sizeof link->trouble, "%.240s%.70s", what,
+             stream_hint(&link->stream));
     close_link(link);
     link->rest_ms = now_ms() + REST_MS;
+}
+
+/* Closes the link because its stream has failed.  Returns false. */
+static bool fail_stream(struct link *link)
+{
+    link->closed = link->stream.failure.closed;
+    link->mute = link->stream.failure.mute;
+    link_fail(link, "%s", link->stream.failure.text);
+    return false;
 }
 
 void link_release(struct link *link)
@@ -191,49 +212,64 @@ void link_release(struct link *link)
     *link = (struct link){ 0 };
 }
 
-/* Writes what must come before all other commands.  A replica would redirect all questions to
- * its master if it had not been sent READONLY. */
-static bool greet(struct link *link, const char *user, const char *password)
+/* Writes a command of the greeting; NULL stands behind its last argument. */
+static bool greet_by(struct link *link, const char *const *command)
 {
-    if (password) {
-        resp_command(&link->out, user ? 3 : 2, 64);
-        resp_text(&link->out, "AUTH");
-        if (user)
-            resp_text(&link->out, user);
-        resp_text(&link->out, password);
-        if (!link_queue(link, QUEUE_GREETING))
-            return false;
-    }
-    if (!link->replica)
-        return true;
-    resp_command(&link->out, 1, 16);
-    resp_text(&link->out, "READONLY");
+    resp_texts(&link->out, command);
     return link_queue(link, QUEUE_GREETING);
 }
 
-static _Atomic uint32_t last_number;
+static bool log_in(struct link *link, const struct greeting *greeting)
+{
+    const char *with_user[] = { "AUTH", greeting->user, greeting->password, NULL };
+    const char *without[] = { "AUTH", greeting->password, NULL };
+    return !greeting->password || greet_by(link, greeting->user ? with_user : without);
+}
 
-bool link_open(struct link *link, const char *user, const char *password)
+/* Writes what must come before all other commands.  A replica would redirect all questions to
+ * its master if it had not been sent READONLY. */
+static bool greet(struct link *link, const struct greeting *greeting)
+{
+    char database[12];
+    snprintf(database, sizeof database, "%u", greeting->database);
+    const char *name[] = { "CLIENT", "SETNAME", greeting->client, NULL };
+    const char *select[] = { "SELECT", database, NULL };
+    const char *readonly[] = { "READONLY", NULL };
+    return log_in(link, greeting) && (!greeting->client || greet_by(link, name)) &&
+           (!greeting->database || greet_by(link, select)) &&
+           (!link->replica || greet_by(link, readonly));
+}
+
+/* Makes the parser of replies.  Its functions take memory for a tree; link_receive() gives it
+ * others for other replies. */
+static bool make_reader(struct link *link)
+{
+    redisReader *reader = link->reader = redisReaderCreate();
+    if (!reader)
+        return false;
+    link->tree_functions = *reader->fn;
+    link->reply.new_array = link->tree_functions.createArray;
+    link->reply.problem = NULL;
+    link->tree_functions.createArray = take_tree_array;
+    reader->privdata = &link->reply;
+    reader->maxbuf = 0; /* it keeps its buffer between replies, however large */
+    return true;
+}
+
+bool link_open(struct link *link, const struct greeting *greeting, uint32_t number,
+               struct tls *tls)
 {
     close_link(link);
-    redisContext *context = redisConnectNonBlock(link->at.host, (int)link->at.port);
-    if (!context || context->err) {
-        link_fail(link, "%s", context ? context->errstr : "no memory");
-        if (context)
-            redisFree(context);
-        return false;
-    }
-    link->context = context;
-    link->tree_functions = *context->reader->fn;
-    link->reply.new_array = link->tree_functions.createArray;
-    link->tree_functions.createArray = take_tree_array;
-    context->reader->privdata = &link->reply;
-    context->reader->maxbuf = 0; /* it keeps its buffer between replies, however large */
-    link->heard_ms = now_ms();
     link->trouble[0] = '\0';
-    link->closed = link->sent = false;
-    link->number = ++last_number;
-    return greet(link, user, password);
+    link->closed = link->mute = link->sent = false;
+    if (!stream_open(&link->stream, &link->at, tls))
+        return fail_stream(link);
+    link->number = number;
+    link->heard_ms = now_ms();
+    if (make_reader(link))
+        return greet(link, greeting);
+    link_fail(link, "no memory");
+    return false;
 }
 
 /* ---- The queue ------------------------------------------------------------------------- */
@@ -280,43 +316,27 @@ bool link_forget(struct link *link, uint32_t *entry)
 
 /* ---- Sending and receiving ------------------------------------------------------------- */
 
-/* Returns whether an error has come meanwhile, such as a connection that was refused, and then
- * closes the link. */
-static bool has_failed(struct link *link)
-{
-    int error = 0;
-    socklen_t nbytes = sizeof error;
-    getsockopt(link->context->fd, SOL_SOCKET, SO_ERROR, &error, &nbytes);
-    if (error) {
-        link->closed = error == ECONNRESET || error == EPIPE;
-        link_fail(link, "%s", strerror(error));
-    }
-    return error != 0;
-}
-
 /* 'out_tried' is noted first.  So if a server takes nothing now, round.c does not try again for
- * each request, but only when another SEND_NBYTES have piled up. */
+ * each request, but only when another SEND_NBYTES have piled up.  It is called with nothing to
+ * send, too, since a connection that is being made may have failed. */
 bool link_send(struct link *link)
 {
     struct resp *out = &link->out;
-    if (has_failed(link))
-        return false;
+    ssize_t sent;
     link->out_tried = out->nbytes;
-    while (link->out_sent < out->nbytes) {
-        ssize_t sent = send(link->context->fd, out->bytes + link->out_sent,
-                            out->nbytes - link->out_sent, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-            return true;
-        if (sent < 0) {
-            link_fail(link, "%s", strerror(errno));
-            return false;
+    do {
+        sent = stream_send(&link->stream, out->bytes + link->out_sent,
+                           out->nbytes - link->out_sent);
+        if (sent < 0)
+            return fail_stream(link);
+        if (sent > 0) {
+            link->out_sent += (size_t)sent;
+            link->sent = true;
+            link->heard_ms = now_ms();
         }
-        link->out_sent += (size_t)sent;
-        link->sent = true;
-        link->heard_ms = now_ms();
-    }
+    } while (sent > 0 && link->out_sent < out->nbytes);
+    if (link->out_sent < out->nbytes)
+        return true;
     resp_clear(out);
     link->out_sent = link->out_tried = 0;
     return true;
@@ -328,7 +348,7 @@ static const char unasked[] = "it answered what was not asked";
  * between replies: half a reply must be finished by the functions that began it. */
 bool link_receive(struct link *link, bool tree)
 {
-    redisReader *reader = link->context->reader;
+    redisReader *reader = link->reader;
     redisReplyObjectFunctions *functions =
         tree ? &link->tree_functions : (redisReplyObjectFunctions *)&plain_functions;
     if (reader->reply && reader->fn != functions) {
@@ -336,44 +356,69 @@ bool link_receive(struct link *link, bool tree)
         return false;
     }
     reader->fn = functions;
-    ssize_t got = recv(link->context->fd, link->in, sizeof link->in, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+    ssize_t got = stream_receive(&link->stream, link->in, sizeof link->in);
+    if (got < 0)
+        return fail_stream(link);
+    if (got == 0)
         return true;
-    if (got <= 0) {
-        link->closed = true;
-        link_fail(link, "%s", got ? strerror(errno) : "it closed the connection");
-        return false;
-    }
     link->heard_ms = now_ms();
     link->in_at = 0;
     link->in_nbytes = (size_t)got;
     return true;
 }
 
-/* No text that this client asks for is longer, so no server can make it take more memory. */
-enum { TEXT_NBYTES_MOST = 2 << 20 };
+/* No text that this client asks for is longer than TEXT_NBYTES_MOST, and no reply, with all its
+ * arrays, longer than REPLY_NBYTES_MOST: so no server can make it take more memory.  (hiredis
+ * looks for the end of a line from its beginning each time that it gets more, which takes time
+ * by the square of the length.) */
+enum { TEXT_NBYTES_MOST = 2 << 20, REPLY_NBYTES_MOST = 17 << 20 };
+
+static bool is_tree(const struct link *link)
+{
+    return link->reader->fn == &link->tree_functions;
+}
+
+/* Gives hiredis more of what was received.  Returns false if the reply is too long, or if there
+ * is no memory. */
+static bool feed(struct link *link, size_t nbytes)
+{
+    const redisReader *reader = link->reader;
+    if (nbytes > FEED_NBYTES)
+        nbytes = FEED_NBYTES;
+    if (reader->len - reader->pos > TEXT_NBYTES_MOST || link->reply_nbytes > REPLY_NBYTES_MOST)
+        link->reply.problem = too_long;
+    else if (redisReaderFeed(link->reader, link->in + link->in_at, nbytes) != REDIS_OK)
+        link->reply.problem = "no memory";
+    link->in_at += nbytes;
+    link->reply_nbytes += nbytes;
+    return !link->reply.problem;
+}
 
 /* Parses the next reply from what was received, and sets *object to it, or to NULL if a part of
  * it is still missing.  Returns false if it is no reply. */
 static bool read_reply(struct link *link, void **object)
 {
-    redisReader *reader = link->context->reader;
-    while (redisReaderGetReply(reader, object) == REDIS_OK) {
+    while (redisReaderGetReply(link->reader, object) == REDIS_OK) {
         size_t left = link->in_nbytes - link->in_at;
+        if (*object)
+            link->reply_nbytes = 0;
         if (*object || !left)
             return true;
-        size_t nbytes = left < FEED_NBYTES ? left : FEED_NBYTES;
-        if (reader->len - reader->pos > TEXT_NBYTES_MOST ||
-            redisReaderFeed(reader, link->in + link->in_at, nbytes) != REDIS_OK)
+        if (!feed(link, left))
             return false;
-        link->in_at += nbytes;
     }
     return false;
 }
 
-static bool is_tree(const struct link *link)
+/* Returns what is wrong with a reply that could not be read.  A server that speaks TLS answers
+ * a plain command by an alert, whose first bytes are these. */
+static const char *problem_of(const struct link *link)
 {
-    return link->context->reader->fn == &link->tree_functions;
+    if (link->reply.problem)
+        return link->reply.problem;
+    if (link->in_nbytes >= 2 && link->in[0] == 0x15 && link->in[1] == 3)
+        return "it speaks TLS: write rediss:// instead of redis://";
+    return "it does not speak Redis's protocol";
 }
 
 /* Keeps the tree, and what it is at its top, so that callers that need no more find that in the
@@ -397,8 +442,7 @@ const struct reply *link_next(struct link *link, uint32_t *entry, bool *failed)
     reply->tree = NULL;
     *failed = !read_reply(link, &object);
     if (*failed) {
-        link_fail(link, "%s",
-                  reply->failed ? "no memory" : "it does not speak Redis's protocol");
+        link_fail(link, "%s", problem_of(link));
         return NULL;
     }
     if (!object)

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #include "resp.h"
-#include "slots.h"
+#include "stream.h"
 
 /* How many numbers a reply may have at most if it is an array: more than a key has bits. */
 enum { NUMBERS_MOST = 192 };
@@ -41,19 +41,32 @@ struct reply {
     size_t text_nbytes;
     char *room; /* holds the text, unless that belongs to the tree */
     size_t room_nbytes;
-    bool failed; /* there was no memory for it */
+    const char *problem; /* why it was not taken; NULL: nothing is wrong */
     const redisReply *tree;
+    size_t elements; /* of all arrays of the tree together */
     void *(*new_array)(const redisReadTask *task, element_count count); /* hiredis's own */
 };
 
-/* Entries of the queue that are no requests: AUTH or READONLY, and ASKING. */
+/* What is sent first on each new connection.  NULL: nothing. */
+struct greeting {
+    const char *user, *password; /* a user only beside a password */
+    const char *client;          /* the name of this client */
+    unsigned database;
+};
+
+/* Entries of the queue that are no requests: those of a greeting and READONLY, and ASKING. */
 enum { QUEUE_GREETING = UINT32_MAX, QUEUE_ASKING = UINT32_MAX - 1 };
 
 /* One connection, open or closed.  It belongs to struct nodes, and stays at its address. */
 struct link {
     struct endpoint at;
-    bool replica;          /* the server is a replica, and keys are asked for there */
-    redisContext *context; /* NULL: closed */
+    char name[ENDPOINT_NBYTES]; /* the same as text, for messages */
+    bool replica;               /* the server is a replica, and keys are asked for there */
+
+    /* The number of the connection, which no other one of the handle has or had; 0: closed. */
+    uint32_t number;
+    struct stream stream;
+    redisReader *reader;
     redisReplyObjectFunctions tree_functions;
     struct resp out;
 
@@ -65,12 +78,10 @@ struct link {
     size_t first, waiting, room;
     char in[64 << 10]; /* what was received, and not given to hiredis yet */
     size_t in_at, in_nbytes;
+    size_t reply_nbytes; /* how much of the reply that is being parsed hiredis has */
     struct reply reply;
     int64_t heard_ms; /* when bytes last went through it, or its queue was last empty */
     int64_t rest_ms;  /* after a failure: it is not opened before this time */
-
-    /* The number of its connection, which is never 0.  A handle has no two of the same. */
-    uint32_t number;
 
     /* These two are for the files that use links. */
     bool unacknowledged; /* it took something in this exchange that replicas may not have */
@@ -78,24 +89,30 @@ struct link {
 
     bool sent;   /* at least a byte was sent since it was opened */
     bool closed; /* it failed because the server closed it: so there is a server */
-    char trouble[256];
+    bool mute;   /* it did so before it had sent anything */
+    char trouble[320];
 };
 
-/* Returns the milliseconds of a clock that never goes back. */
+/* Returns the milliseconds of a clock that never goes back, and goes on while the machine
+ * sleeps. */
 int64_t now_ms(void);
 
 /* Returns whether the link is open: connected, or about to be. */
 bool link_is_open(const struct link *link);
 
-/* Returns what poll() shall wait for on an open link. */
+/* Returns what poll() shall wait for on an open link.  On POLLOUT, and if the connection has
+ * failed, link_send() must be called, even if nothing is to be sent. */
 struct pollfd link_wants(const struct link *link);
 
-/* Returns whether bytes have come that poll() does not tell of. */
+/* Returns whether link_receive() must be called, although poll() may not say so: bytes have
+ * come over TLS. */
 bool link_has_more(const struct link *link);
 
-/* Begins to connect, and writes AUTH and READONLY first where they are needed.  Returns false
- * if that fails; 'trouble' says why. */
-bool link_open(struct link *link, const char *user, const char *password);
+/* Begins to connect, and writes the greeting, and READONLY for a replica.  'number' is that of
+ * the connection; 'tls' stays the caller's, NULL for a plain connection.  Returns false if that
+ * fails; 'trouble' says why. */
+bool link_open(struct link *link, const struct greeting *greeting, uint32_t number,
+               struct tls *tls);
 
 /* Puts an entry into the queue for the command that was just written to link->out.  Returns
  * false if there is no memory for the command or the entry, and then the link is closed. */

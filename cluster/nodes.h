@@ -10,10 +10,29 @@
 
 #include "link.h"
 
-/* All that a handle knows of its servers.  It owns the map and the links. */
+/* How connections are made.  The texts belong to the address or the caller; NULL: none. */
+struct access {
+    const char *user, *password, *password_file, *sentinel_password_file;
+
+    /* The caller's, as perhaps_cluster.h says; NULL: there is none. */
+    bool (*login)(void *context, char *user, size_t user_size, char *password,
+                  size_t password_size);
+    const char *client;
+    unsigned database;
+    bool secure; /* by TLS, as the settings say */
+    struct tls_settings settings;
+};
+
+/* All that a handle knows of its servers.  It owns the map, the links, 'seen' and 'tls'. */
 struct nodes {
-    struct endpoint seed;        /* the address that the user gave */
-    const char *user, *password; /* belong to the address or the caller; NULL: none */
+    const struct endpoint *seeds; /* those of the address: servers or sentinels */
+    size_t nseeds;
+
+    /* The name of the master that the sentinels at the seeds watch over; NULL: the seeds are
+     * servers. */
+    const char *master;
+    struct access access;
+    struct tls *tls; /* made with the first connection; NULL: not yet */
 
     /* How long to wait for a reply; how long an exchange goes on after its first failure. */
     unsigned timeout_ms, patience_ms;
@@ -31,7 +50,10 @@ struct nodes {
     bool passing; /* when the map was last asked for, at least one server was there */
     struct link **links;
     size_t nlinks;
-    unsigned turn; /* counts up, so that a master and its replicas are asked in turn */
+    struct endpoint *seen; /* all that were ever in the map: places to ask for another one */
+    size_t nseen;
+    uint32_t connections; /* how many were made, so that each has a number of its own */
+    unsigned turn;        /* counts up, so that a master and its replicas are asked in turn */
     uint64_t commands, retries, redirections; /* counted for statistics */
     char problem[900];                        /* the last problem, in one line */
 };
@@ -52,9 +74,16 @@ struct link *nodes_any(struct nodes *nodes, unsigned slot);
  * there is no memory. */
 struct link *nodes_link(struct nodes *nodes, const struct endpoint *at, bool replica);
 
+/* Notes all servers of the map among those that were seen.  Those for which there is no memory
+ * are left out. */
+void nodes_see(struct nodes *nodes);
+
 /* Opens a link, unless it is open already or has failed a moment ago.  Returns whether it is
  * open now. */
 bool nodes_open(struct nodes *nodes, struct link *link);
+
+/* Returns whether this is the link to a sentinel. */
+bool nodes_is_sentinel(const struct nodes *nodes, const struct link *link);
 
 void nodes_release(struct nodes *nodes);
 

@@ -228,10 +228,10 @@ int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t
 {
     const struct link *link = nodes_master(&c->nodes, partition_slot(c, partition));
     return nodes_fail(&c->nodes, PERHAPS_ERR_LOST,
-                      "%s:%u has lost partition %ju of layer %u: restore the server's data, or "
+                      "%s has lost partition %ju of layer %u: restore the server's data, or "
                       "'perhaps delete' the filter and make it anew",
-                      link ? link->at.host : c->address.host, link ? link->at.port : 0,
-                      (uintmax_t)partition, (unsigned)(layer - c->layer));
+                      link ? link->name : "the cluster", (uintmax_t)partition,
+                      (unsigned)(layer - c->layer));
 }
 
 /* Returns 0, or PERHAPS_ERR_LOST with the first partition that is lost. */

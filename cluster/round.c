@@ -62,8 +62,7 @@ static bool is_alone(const struct exchange *exchange)
 /* Notes what failed at a server. */
 static void note(struct round *round, const struct link *link, const char *what)
 {
-    snprintf(round->trouble, sizeof round->trouble, "%s:%u: %s", link->at.host, link->at.port,
-             what);
+    snprintf(round->trouble, sizeof round->trouble, "%s: %s", link->name, what);
 }
 
 /* Returns whether the request must be answered: it is not one of the optional ones. */
@@ -142,9 +141,10 @@ static void send_to(struct round *round, struct link *link, uint32_t i, bool ask
  * cluster is lost. */
 static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
 {
-    const struct endpoint *seed = &round->nodes->seed;
-    snprintf(round->trouble, sizeof round->trouble, "%s:%u: the cluster has nobody for slot %u",
-             seed->host, seed->port, slot);
+    char seed[ENDPOINT_NBYTES];
+    endpoint_show(round->nodes->seeds, seed);
+    snprintf(round->trouble, sizeof round->trouble, "%s: the cluster has nobody for slot %u",
+             seed, slot);
     round->nodes->stale = true;
     put_off(round, i);
 }
@@ -193,8 +193,7 @@ void round_mark_needed(struct round *round)
 /* Notes an error reply as what failed last. */
 static void note_reply(struct round *round, const struct link *link, const struct reply *reply)
 {
-    snprintf(round->trouble, sizeof round->trouble, "%s:%u: %.200s", link->at.host,
-             link->at.port, reply->text);
+    snprintf(round->trouble, sizeof round->trouble, "%s: %.200s", link->name, reply->text);
     for (char *at = round->trouble; *at; at++) /* a problem is one line, whatever is replied */
         if (iscntrl((unsigned char)*at))
             *at = '?';
@@ -262,7 +261,7 @@ static void obey(struct round *round, struct link *link, uint32_t i, const struc
         memcpy(to.to.host, link->at.host, sizeof to.to.host);
     if (follow(round, i, &to))
         return;
-    if (!round->nodes->cluster && begins_with(reply, "READONLY"))
+    if (!round->nodes->cluster && !round->nodes->master && begins_with(reply, "READONLY"))
         fail_reply(round, PERHAPS_ERR_REFUSED, ": it is a replica: give its master");
     else if (to.verdict == REPLY_FULL)
         fail_reply(round, PERHAPS_ERR_SERVER_FULL,
@@ -407,7 +406,7 @@ static void serve(struct round *round, struct link *link, short happened)
         give_up_link(round, link);
         return;
     }
-    if (happened & (POLLIN | POLLHUP)) {
+    if (happened & (POLLIN | POLLHUP) || link_has_more(link)) {
         bool received = link_receive(link, round->exchange->tree);
         if (received)
             take_all(round, link);

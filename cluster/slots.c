@@ -5,6 +5,7 @@
 #include "slots.h"
 
 #include <hiredis.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,10 +46,17 @@ bool endpoint_equal(const struct endpoint *a, const struct endpoint *b)
     return a->port == b->port && strcmp(a->host, b->host) == 0;
 }
 
-/* Sets the host, which may be empty.  Returns false, and changes nothing, if it is too long or
- * not one word of printable ASCII: hosts are printed in messages, and a server may be
- * hostile. */
-static bool set_host(struct endpoint *at, const char *host, size_t nbytes)
+void endpoint_show(const struct endpoint *at, char text[ENDPOINT_NBYTES])
+{
+    bool is_ipv6 = strchr(at->host, ':');
+    if (at->port)
+        snprintf(text, ENDPOINT_NBYTES, "%s%s%s:%u", is_ipv6 ? "[" : "", at->host,
+                 is_ipv6 ? "]" : "", at->port);
+    else
+        snprintf(text, ENDPOINT_NBYTES, "%s", at->host);
+}
+
+bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes)
 {
     if (nbytes > HOST_NBYTES_MOST)
         return false;
@@ -84,7 +92,7 @@ static bool read_target(const char *text, struct redirection *redirection)
     if (!blank || !colon || colon < blank ||
         !read_digits(text, (size_t)(blank - text), SLOTS - 1, &slot) ||
         !read_digits(colon + 1, strlen(colon + 1), UINT16_MAX, &port) || port == 0 ||
-        !set_host(&redirection->to, blank + 1, (size_t)(colon - blank - 1)))
+        !endpoint_set_host(&redirection->to, blank + 1, (size_t)(colon - blank - 1)))
         return false;
     redirection->slot = (unsigned)slot;
     redirection->to.port = (unsigned)port;
@@ -312,9 +320,10 @@ static const redisReply *find_ip(const redisReply *node)
  * none; it is the one that was asked.  Returns false if the host is unusable. */
 static bool set_told(struct endpoint *at, const redisReply *host, const struct endpoint *asked)
 {
+    const char *near = asked->port ? asked->host : "127.0.0.1"; /* by a unix socket: here */
     if (is(host, REDIS_REPLY_NIL) || (is(host, REDIS_REPLY_STRING) && host->len == 0))
-        return set_host(at, asked->host, strlen(asked->host));
-    return is(host, REDIS_REPLY_STRING) && set_host(at, host->str, host->len);
+        return endpoint_set_host(at, near, strlen(near));
+    return is(host, REDIS_REPLY_STRING) && endpoint_set_host(at, host->str, host->len);
 }
 
 /* Sets the host of a node, by its "ip" if the host itself is not known. */
@@ -337,8 +346,8 @@ static const char *read_node(struct slot_map *map, const redisReply *node,
         return "the answer to CLUSTER SLOTS has a node without a usable host";
     const redisReply *port = node->element[1];
     if (!is(port, REDIS_REPLY_INTEGER) || port->integer < 1 || port->integer > UINT16_MAX)
-        return "the answer to CLUSTER SLOTS has a node without a port; without TLS it needs "
-               "one";
+        return "the answer to CLUSTER SLOTS has a node without a port: if the nodes speak only "
+               "TLS, write rediss:// instead of redis://";
     at.port = (unsigned)port->integer;
     return is_unknown(&at) ? NULL : find_or_add(map, &at, index);
 }

@@ -17,13 +17,16 @@ enum { SLOTS = 16384, NODES_MOST = 1024 };
  * its hash tag, or of the whole key if it has none, modulo SLOTS. */
 unsigned slot_of(const void *key, size_t nbytes);
 
-/* Where a server listens. */
-struct endpoint {
-    char host[HOST_NBYTES_MOST + 1];
-    unsigned port;
-};
-
 bool endpoint_equal(const struct endpoint *a, const struct endpoint *b);
+
+/* Writes host and port, or the path of a unix socket, for messages. */
+enum { ENDPOINT_NBYTES = HOST_NBYTES_MOST + 16 };
+void endpoint_show(const struct endpoint *at, char text[ENDPOINT_NBYTES]);
+
+/* Sets the host, which may be empty.  Returns false, and changes nothing, if it is too long or
+ * not one word of printable ASCII: hosts are printed in messages, and a server may be
+ * hostile. */
+bool endpoint_set_host(struct endpoint *at, const char *host, size_t nbytes);
 
 /* ---- What an error reply asks for ------------------------------------------------------ */
 

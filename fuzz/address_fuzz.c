@@ -21,6 +21,14 @@ static bool is_one_of(char c, const char *set)
     return c && strchr(set, c);
 }
 
+static void check_server(const struct endpoint *at)
+{
+    check(*at->host && strlen(at->host) <= (at->port ? 255 : 107) && at->port <= 65535);
+    check(at->port || *at->host == '/');
+    for (const char *c = at->host; *c; c++)
+        check(at->port ? *c > 32 && *c < 127 : (unsigned char)*c >= 32 && *c != 127);
+}
+
 /* Checks that all values are in their ranges. */
 static void check_address(const struct address *a)
 {
@@ -30,11 +38,14 @@ static void check_address(const struct address *a)
         check((unsigned char)a->name[i] >= 32 && a->name[i] != 127);
         check(a->redisson || !is_one_of(a->name[i], " /{}"));
     }
-    check(*a->host && strlen(a->host) <= 255);
-    for (const char *c = a->host; *c; c++)
-        check(*c > 32 && *c < 127);
-    check(a->port >= 1 && a->port <= 65535);
-    check(!a->user || (*a->user && a->password));
+    check(a->nservers >= 1 && a->nservers <= SERVERS_MOST);
+    for (unsigned i = 0; i < a->nservers; i++)
+        check_server(&a->servers[i]);
+    check(!a->user || *a->user);
+    check(!a->sentinel == !a->master && !a->cert == !a->key);
+    check(a->secure || !(a->cacert || a->cert || a->sni || a->insecure));
+    check(a->redisson || !a->codec);
+    check(a->codec <= CODEC_JSON && a->deadline_ms <= 24 * 3600000);
     check(a->timeout_ms <= 24 * 3600000 && a->patience_ms <= 24 * 3600000);
     check(a->acknowledge <= 16 && (a->acknowledge_given || !a->acknowledge));
     check(a->replicas_given || !a->replicas);
@@ -52,18 +63,32 @@ static char *encode(char *to, const char *text)
  * from. */
 static char *write_out(const struct address *a, size_t nbytes)
 {
-    char *url = malloc(3 * nbytes + 500), *to = url;
+    static const char *const codecs[] = { "", "string", "kryo5", "json" };
+    const struct {
+        const char *name, *value;
+    } texts[] = {
+        { "cacert", a->cacert }, { "cert", a->cert },
+        { "key", a->key },       { "sni", a->sni },
+        { "client", a->client }, { "password-file", a->password_file },
+        { "master", a->master }, { "sentinel-password-file", a->sentinel_password_file },
+    };
+    char *url = malloc(4 * nbytes + 2000), *to = url;
     check(url);
-    to += sprintf(to, "redis://");
-    if (a->password) {
+    to += sprintf(to, "%s", a->scheme);
+    if (a->password || a->user) {
         to = encode(to, a->user ? a->user : "");
-        to += sprintf(to, ":");
-        to = encode(to, a->password);
+        to += sprintf(to, "%s", a->password ? ":" : "");
+        to = encode(to, a->password ? a->password : "");
         to += sprintf(to, "@");
     }
-    to += sprintf(to, "[");
-    to = encode(to, a->host);
-    to += sprintf(to, "]:%u/", a->port);
+    for (unsigned i = 0; i < a->nservers; i++) {
+        const struct endpoint *at = &a->servers[i];
+        to += sprintf(to, "%s%s", i ? "," : "", at->port ? "[" : "/");
+        to = encode(to, at->host + !at->port);
+        if (at->port)
+            to += sprintf(to, "]:%u", at->port);
+    }
+    to += sprintf(to, "/");
     to = encode(to, a->name);
     to += sprintf(to, "?layout=%s", a->redisson ? "redisson" : "perhaps");
     if (a->codec)
@@ -77,6 +102,18 @@ static char *write_out(const struct address *a, size_t nbytes)
         to += sprintf(to, "&patience=%ums", a->patience_ms);
     if (a->replicas_given)
         to += sprintf(to, "&replicas=%s", a->replicas ? "yes" : "no");
+    if (a->deadline_ms)
+        to += sprintf(to, "&deadline=%ums", a->deadline_ms);
+    if (a->codec)
+        to += sprintf(to, "&codec=%s", codecs[a->codec]);
+    if (a->insecure)
+        to += sprintf(to, "&insecure=yes");
+    to += sprintf(to, "&db=%u", a->database);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].value) {
+            to += sprintf(to, "&%s=", texts[i].name);
+            to = encode(to, texts[i].value);
+        }
     if (a->acknowledge_given)
         sprintf(to, "&acknowledge=%u", a->acknowledge);
     return url;
@@ -89,7 +126,17 @@ static bool same_text(const char *a, const char *b)
 
 static void check_same(const struct address *a, const struct address *b)
 {
-    check(same_text(a->host, b->host) && same_text(a->name, b->name) && a->port == b->port);
+    check(same_text(a->scheme, b->scheme) && a->nservers == b->nservers);
+    for (unsigned i = 0; i < a->nservers; i++)
+        check(same_text(a->servers[i].host, b->servers[i].host) &&
+              a->servers[i].port == b->servers[i].port);
+    check(same_text(a->name, b->name) && same_text(a->client, b->client));
+    check(same_text(a->cacert, b->cacert) && same_text(a->cert, b->cert));
+    check(same_text(a->key, b->key) && same_text(a->sni, b->sni));
+    check(same_text(a->master, b->master) && same_text(a->password_file, b->password_file));
+    check(same_text(a->sentinel_password_file, b->sentinel_password_file));
+    check(a->insecure == b->insecure && a->database == b->database && a->codec == b->codec);
+    check(a->deadline_ms == b->deadline_ms);
     check(same_text(a->user, b->user) && same_text(a->password, b->password));
     check(a->timeout_ms == b->timeout_ms && a->patience_ms == b->patience_ms);
     check(a->replicas_given == b->replicas_given && a->replicas == b->replicas);
@@ -106,7 +153,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)
     url[nbytes] = '\0';
     const char *problem = address_read(url, &a);
     if (problem) {
-        check(*problem && !a.host && !a.user && !a.password && !a.name && !a.port);
+        static const struct address empty;
+        check(*problem);
+        check_same(&a, &empty);
     } else {
         check_address(&a);
         char *written = write_out(&a, nbytes);

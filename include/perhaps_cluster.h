@@ -54,10 +54,13 @@ enum perhaps_cluster_error {
 
 /* Zero is the default in every member but 'url'. */
 struct perhaps_cluster_options {
-    /* redis://[[user][:password]@]host[:port]/name, where the host is any node.  Special
-     * characters in the parts are written as %XX.  After a '?' there may be settings, with '&'
-     * between them, which take precedence over the members below: timeout=2s, patience=1m,
-     * replicas=yes, acknowledge=1.  layout=redisson is for a filter that an RBloomFilter of
+    /* redis://[[user][:password]@]host[:port]/name, where the host is a server or any node of a
+     * cluster; several may stand there, with commas between them.  rediss:// is the same by
+     * TLS, unix:///path/of/socket/name is a unix socket, and redis+sentinel://host[:port]/name
+     * ?master=NAME asks sentinels for the server.  Special characters in the parts are written
+     * as %XX.  After a '?' there may be settings, with '&' between them, which take precedence
+     * over the members below: timeout=2s, patience=1m, replicas=yes, acknowledge=1, and more
+     * (doc/CLUSTER.md, "Addresses").  layout=redisson is for a filter that an RBloomFilter of
      * Redisson made, and codec=string, kryo5 or json is how it writes strings before it hashes
      * them; with the wrong codec, or if the filter's string is lost, the answers are "no"
      * (doc/CLUSTER.md).  The handle keeps a copy. */
@@ -66,8 +69,17 @@ struct perhaps_cluster_options {
     /* If the URL has none.  The handle keeps these pointers, not a copy of the texts. */
     const char *user, *password;
 
+    /* If the URL has no password; then the two above are not used.  It is called before each
+     * connection to a server, so that a password may change while the handle is open.  Writes
+     * user (empty: none) and password, each with a zero byte behind it, which must fit into the
+     * sizes; returns false if there is no password now, and then the connection counts as one
+     * that has failed.  It must not use the handle.  The client wipes its copies. */
+    bool (*login)(void *context, char *user, size_t user_size, char *password,
+                  size_t password_size);
+
     unsigned timeout_ms;  /* a server that says nothing for this time is given up; 0: 3000 */
     unsigned patience_ms; /* how long an operation is tried again after failures; 0: 30000 */
+    unsigned deadline_ms; /* how long a call may take in all, whatever happens; 0: no limit */
     bool replicas;        /* asks replicas, too, which may not have the last adds yet */
     unsigned acknowledge; /* how many replicas must have an add before it returns */
     struct perhaps_hashing hashing; /* the secret or function, if it needs one */
@@ -100,7 +112,7 @@ PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
  * NULL it tells that there was no memory. */
 PERHAPS_API const char *perhaps_cluster_problem(const perhaps_cluster *cluster);
 
-/* Returns redis://host:port/name, without a password, for messages. */
+/* Returns the address without its password and settings, for messages. */
 PERHAPS_API const char *perhaps_cluster_name(const perhaps_cluster *cluster);
 
 /* ---- Make and delete ------------------------------------------------------------------- */

@@ -20,77 +20,168 @@ static bool same_text(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
+/* The members that are texts of their own, in any order. */
+enum { TEXTS = 10 };
+static void texts_of(const struct address *a, const char *texts[TEXTS])
+{
+    const char *const all[TEXTS] = {
+        a->user, a->password, a->name,   a->cacert,        a->cert,
+        a->key,  a->sni,      a->client, a->password_file, a->sentinel_password_file,
+    };
+    memcpy(texts, all, sizeof all);
+}
+
+/* Compares all members but the servers. */
+static void expect_same(const struct address *a, const struct address *wanted)
+{
+    const char *texts[TEXTS], *wanted_texts[TEXTS];
+    texts_of(a, texts);
+    texts_of(wanted, wanted_texts);
+    for (size_t i = 0; i < TEXTS; i++)
+        expect(same_text(texts[i], wanted_texts[i]));
+    expect(same_text(a->master, wanted->master) && a->sentinel == !!wanted->master);
+    expect(a->secure == wanted->secure && a->insecure == wanted->insecure);
+    expect(a->redisson == wanted->redisson && a->codec == wanted->codec);
+    expect(a->timeout_ms == wanted->timeout_ms && a->patience_ms == wanted->patience_ms);
+    expect(a->deadline_ms == wanted->deadline_ms && a->database == wanted->database);
+    expect(a->replicas_given == wanted->replicas_given && a->replicas == wanted->replicas);
+    expect(a->acknowledge_given == wanted->acknowledge_given);
+    expect(a->acknowledge == wanted->acknowledge);
+}
+
 /* Checks that an address has no values: after a refusal or a release nothing may be left. */
 static void expect_empty(const struct address *a)
 {
-    expect(!a->host && !a->user && !a->password && !a->name);
-    expect(a->port == 0 && !a->redisson && !a->codec && a->timeout_ms == 0 &&
-           a->patience_ms == 0);
-    expect(!a->replicas_given && !a->replicas && !a->acknowledge_given && a->acknowledge == 0);
+    expect(!a->scheme && !a->servers && a->nservers == 0);
+    expect_same(a, &(struct address){ .scheme = NULL });
 }
 
-/* Checks that a URL is taken and read as 'wanted'. */
-static void expect_address(const char *url, const struct address *wanted)
+/* Returns whether there is one server, and it is at "host:port". */
+static bool is_at(const struct address *a, const char *where)
+{
+    char text[ENDPOINT_NBYTES];
+    endpoint_show(a->servers, text);
+    return a->nservers == 1 && strcmp(text, where) == 0;
+}
+
+/* Checks that a URL of one server is taken, and read as 'wanted'. */
+static void expect_address(const char *url, const char *where, const struct address *wanted)
 {
     struct address a;
     const char *problem = address_read(url, &a);
     scene("%s: %s", url, problem ? problem : "taken");
-    expect(!problem);
-    expect(same_text(a.host, wanted->host) && a.port == wanted->port);
-    expect(same_text(a.user, wanted->user) && same_text(a.password, wanted->password));
-    expect(same_text(a.name, wanted->name) && a.redisson == wanted->redisson);
-    expect(a.codec == wanted->codec);
-    expect(a.timeout_ms == wanted->timeout_ms && a.patience_ms == wanted->patience_ms);
-    expect(a.replicas_given == wanted->replicas_given && a.replicas == wanted->replicas);
-    expect(a.acknowledge_given == wanted->acknowledge_given);
-    expect(a.acknowledge == wanted->acknowledge);
+    expect(!problem && is_at(&a, where));
+    expect_same(&a, wanted);
     address_release(&a);
     expect_empty(&a);
 }
 
-/* The host and port of most rows below. */
-#define AT_H .host = "h", .port = 6379
+/* Where the server is in most rows below. */
+#define AT_H "h:6379"
 
 /* Hosts of all sorts, percent codes, and each setting at the ends of its range. */
 TEST(test_addresses)
 {
     static const struct {
-        const char *url;
+        const char *url, *where;
         struct address wanted;
     } good[] = {
-        { "redis://h/n", { AT_H, .name = "n" } },
-        { "redis://127.0.0.1:7000/urls",
-          { .host = "127.0.0.1", .port = 7000, .name = "urls" } },
-        { "redis://[::1]/n", { .host = "::1", .port = 6379, .name = "n" } },
-        { "redis://[fe80::1%25eth0]:1/n", { .host = "fe80::1%eth0", .port = 1, .name = "n" } },
-        { "redis://:p@h:65535/n",
-          { .host = "h", .port = 65535, .password = "p", .name = "n" } },
-        { "redis://u@h/n", { AT_H, .user = "u", .name = "n" } },
-        { "redis://u:@h/n", { AT_H, .user = "u", .password = "", .name = "n" } },
+        { "redis://h/n", AT_H, { .name = "n" } },
+        { "valkey://h/n", AT_H, { .name = "n" } },
+        { "redis://127.0.0.1:7000/urls", "127.0.0.1:7000", { .name = "urls" } },
+        { "redis://[::1]/n", "[::1]:6379", { .name = "n" } },
+        { "redis://[fe80::1%25eth0]:1/n", "[fe80::1%eth0]:1", { .name = "n" } },
+        { "redis://:p@h:65535/n", "h:65535", { .password = "p", .name = "n" } },
+        { "redis://u@h/n", AT_H, { .user = "u", .name = "n" } },
+        { "redis://u:@h/n", AT_H, { .user = "u", .password = "", .name = "n" } },
         { "redis://u%3a%40:a%2Fb%3a:c@d@h/n",
-          { AT_H, .user = "u:@", .password = "a/b::c@d", .name = "n" } },
-        { "redis://h/a%3Fb%25c", { AT_H, .name = "a?b%c" } },
-        { "redis://h/%c3%a4", { AT_H, .name = "\xc3\xa4" } },
-        { "redis://h/n?timeout=2s&patience=1m",
-          { AT_H, .name = "n", .timeout_ms = 2000, .patience_ms = 60000 } },
+          AT_H,
+          { .user = "u:@", .password = "a/b::c@d", .name = "n" } },
+        { "redis://:a,b@h/n", AT_H, { .password = "a,b", .name = "n" } },
+        { "redis://h/a%3Fb%25c", AT_H, { .name = "a?b%c" } },
+        { "redis://h/%c3%a4", AT_H, { .name = "\xc3\xa4" } },
+        { "redis://h/n?timeout=2s&patience=1m&deadline=3h",
+          AT_H,
+          { .name = "n",
+            .timeout_ms = 2000,
+            .patience_ms = 60000,
+            .deadline_ms = 3 * 3600 * 1000 } },
         { "redis://h/n?patience=24h&timeout=1ms",
-          { AT_H, .name = "n", .timeout_ms = 1, .patience_ms = 24 * 3600 * 1000 } },
+          AT_H,
+          { .name = "n", .timeout_ms = 1, .patience_ms = 24 * 3600 * 1000 } },
         { "redis://h/n?replicas=yes&acknowledge=16",
-          { AT_H, .name = "n", .replicas_given = true, .replicas = true,
-            .acknowledge_given = true, .acknowledge = 16 } },
+          AT_H,
+          { .name = "n",
+            .replicas_given = true,
+            .replicas = true,
+            .acknowledge_given = true,
+            .acknowledge = 16 } },
         { "redis://h/n?acknowledge=0&replicas=no&layout=perhaps",
-          { AT_H, .name = "n", .replicas_given = true, .acknowledge_given = true } },
+          AT_H,
+          { .name = "n", .replicas_given = true, .acknowledge_given = true } },
         { "redis://h/a/{b} c%20?layout=redisson",
-          { AT_H, .name = "a/{b} c ", .redisson = true } },
-        { "redis://h/n?codec=string&layout=redisson",
-          { AT_H, .name = "n", .redisson = true, .codec = CODEC_STRING } },
-        { "redis://h/n?layout=redisson&codec=kryo5",
-          { AT_H, .name = "n", .redisson = true, .codec = CODEC_KRYO5 } },
+          AT_H,
+          { .name = "a/{b} c ", .redisson = true } },
+        { "redis://h/n?layout=redisson&codec=string",
+          AT_H,
+          { .name = "n", .redisson = true, .codec = CODEC_STRING } },
+        { "redis://h/n?codec=kryo5&layout=redisson",
+          AT_H,
+          { .name = "n", .redisson = true, .codec = CODEC_KRYO5 } },
         { "redis://h/n?layout=redisson&codec=json",
-          { AT_H, .name = "n", .redisson = true, .codec = CODEC_JSON } },
+          AT_H,
+          { .name = "n", .redisson = true, .codec = CODEC_JSON } },
+        { "redis://h/n?db=0", AT_H, { .name = "n" } },
+        { "redis://h/n?db=1000000&client=me-1",
+          AT_H,
+          { .name = "n", .database = 1000000, .client = "me-1" } },
+        { "redis://u@h/n?password-file=/run/a%26b",
+          AT_H,
+          { .user = "u", .name = "n", .password_file = "/run/a&b" } },
+        { "rediss://h/n", AT_H, { .secure = true, .name = "n" } },
+        { "valkeys://h/n?insecure=no", AT_H, { .secure = true, .name = "n" } },
+        { "rediss://h/n?insecure=yes",
+          AT_H,
+          { .secure = true, .insecure = true, .name = "n" } },
+        { "rediss://h/n?cacert=/a&cert=/b&key=/c&sni=d.e",
+          AT_H,
+          { .secure = true,
+            .name = "n",
+            .cacert = "/a",
+            .cert = "/b",
+            .key = "/c",
+            .sni = "d.e" } },
+        { "unix:///run/redis.sock/n", "/run/redis.sock", { .name = "n" } },
+        { "redis+unix://u:p@/a%20b%2f/n?db=1",
+          "/a b/",
+          { .user = "u", .password = "p", .name = "n", .database = 1 } },
+        { "unix:///s/a%2Fb?layout=redisson", "/s", { .name = "a/b", .redisson = true } },
+        { "redis+sentinel://h/n?master=m", "h:26379", { .name = "n", .master = "m" } },
+        { "rediss+sentinel://:p@h:1/n?master=m&sentinel-password-file=/f",
+          "h:1",
+          { .secure = true,
+            .password = "p",
+            .name = "n",
+            .master = "m",
+            .sentinel_password_file = "/f" } },
     };
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-        expect_address(good[i].url, &good[i].wanted);
+        expect_address(good[i].url, good[i].where, &good[i].wanted);
+}
+
+/* Several servers, each with its own port, in their order. */
+TEST(test_servers)
+{
+    static const char *const wanted[] = { "a:7000", "b:6379", "[::1]:1", "127.0.0.1:6379" };
+    struct address a;
+    char text[ENDPOINT_NBYTES];
+    expect(!address_read("redis://u:p@a:7000,b,[::1]:1,127.0.0.1/n", &a));
+    expect(a.nservers == 4 && same_text(a.user, "u") && same_text(a.name, "n"));
+    for (unsigned i = 0; i < 4; i++) {
+        endpoint_show(&a.servers[i], text);
+        expect(strcmp(text, wanted[i]) == 0);
+    }
+    address_release(&a);
 }
 
 /* Checks that a URL is refused by one line that contains 'about'.  The struct is filled with
@@ -112,7 +203,8 @@ TEST(test_bad_addresses)
         { "", "begins with redis://" },
         { "http://h/n", "begins with redis://" },
         { "redis:/h/n", "begins with redis://" },
-        { "rediss://h/n", "TLS" },
+        { "redis+unix:/s/n", "begins with redis://" },
+        { "redis://h?x", "settings" },
         { "redis://", "no host" },
         { "redis:///n", "no host" },
         { "redis://:6379/n", "no host" },
@@ -130,7 +222,41 @@ TEST(test_bad_addresses)
         { "redis://h:18446744073709557999/n", "no port" },
         { "redis://h:+1/n", "no port" },
         { "redis://h:1 /n", "no port" },
-        { "redis://::1/n", "no port" },
+        { "redis://::1/n", "in brackets" },
+        { "redis://2001:db8::1:7000/n", "in brackets" },
+        { "redis://a,/n", "no host" },
+        { "redis://,a/n", "no host" },
+        { "redis://a,,b/n", "no host" },
+        { "redis://a:1,b:x/n", "no port" },
+        { "redis://a%2cb/n", "a host has letters" },
+        { "unix://h/s/n", "the path of a socket" },
+        { "unix:///n", "the path of a socket" },
+        { "unix://", "the path of a socket" },
+        { "unix:///s%0a/n", "control" },
+        { "unix:///s%00/n", "%00" },
+        { "unix:///s/", "no name" },
+        { "redis+sentinel://h/n", "master=NAME" },
+        { "redis://h/n?master=m", "redis+sentinel://" },
+        { "redis://h/n?sentinel-password-file=f", "redis+sentinel://" },
+        { "redis://h/n?cacert=a", "rediss://" },
+        { "redis://h/n?insecure=yes", "rediss://" },
+        { "unix:///s/n?sni=a", "rediss://" },
+        { "rediss://h/n?cert=a", "belong together" },
+        { "rediss://h/n?key=a", "belong together" },
+        { "rediss://h/n?insecure=yes&sni=a", "insecure=yes" },
+        { "rediss://h/n?insecure=yes&cacert=a", "insecure=yes" },
+        { "rediss://h/n?insecure=1", "yes or no" },
+        { "rediss://h/n?cacert=", "stands nothing" },
+        { "rediss://h/n?cacert", "stands nothing" },
+        { "redis://:p@h/n?password-file=f", "leave one of them out" },
+        { "redis://h/n?codec=string", "layout=redisson" },
+        { "redis://h/n?layout=redisson&codec=String", "codec is" },
+        { "redis://h/n?db=-1", "db is" },
+        { "redis://h/n?db=1000001", "db is" },
+        { "redis://h/n?db=", "db is" },
+        { "redis://h/n?client=a%20b", "without blanks" },
+        { "redis://h/n?client=a%0ab", "without blanks" },
+        { "redis://h/n?deadline=1", "unit" },
         { "redis://@h/n", "neither user nor password" },
         { "redis://:@h/n", "neither user nor password" },
         { "redis://h", "no name" },
@@ -176,11 +302,6 @@ TEST(test_bad_addresses)
         { "redis://h/n?acknowledge=", "0 to 16" },
         { "redis://h/n?acknowledge=-1", "0 to 16" },
         { "redis://h/n?layout=Redisson", "perhaps or redisson" },
-        { "redis://h/n?layout=redisson&codec=Kryo5", "string, kryo5 or json" },
-        { "redis://h/n?layout=redisson&codec=", "string, kryo5 or json" },
-        { "redis://h/n?layout=redisson&codec=json&codec=json", "twice" },
-        { "redis://h/n?codec=json", "layout=redisson, too" },
-        { "redis://h/n?codec=string&layout=perhaps", "layout=redisson, too" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_refusal(bad[i][0], bad[i][1]);
@@ -205,8 +326,21 @@ TEST(test_longest)
     expect(strlen(a.name) == 1000);
     address_release(&a);
     expect_refusal(padded("redis://h/", 1001, "?layout=redisson"), "1000 bytes");
-    expect(!address_read(padded("redis://", 255, "/n"), &a) && strlen(a.host) == 255);
+    expect(!address_read(padded("redis://", 255, "/n"), &a));
+    expect(strlen(a.servers->host) == 255);
     address_release(&a);
+    expect(!address_read(padded("unix:///", 106, "/n"), &a));
+    expect(strlen(a.servers->host) == 107);
+    address_release(&a);
+    expect_refusal(padded("unix:///", 107, "/n"), "107 bytes");
+    char many_servers[2 * 65 + 20] = "redis://a";
+    for (unsigned i = 1; i < 64; i++)
+        strcat(many_servers, ",a");
+    strcat(many_servers, "/n");
+    expect(!address_read(many_servers, &a) && a.nservers == 64);
+    address_release(&a);
+    memcpy(many_servers + strlen(many_servers) - 2, ",a/n", 5);
+    expect_refusal(many_servers, "64 servers");
     expect_refusal(padded("redis://", 256, "/n"), "255 characters");
 }
 
@@ -223,8 +357,7 @@ TEST(test_encoded)
                 sprintf(to, rng_below(&rng, 2) ? "%%%02x" : "%%%02X", (unsigned char)plain[i]);
         }
         sprintf(to, "@h/n");
-        expect_address(url, &(struct address){
-                                .host = "h", .port = 6379, .password = plain, .name = "n" });
+        expect_address(url, AT_H, &(struct address){ .password = plain, .name = "n" });
     }
 }
 
@@ -237,12 +370,13 @@ TEST(test_address_memory)
     for (; problem == no_memory && number < 20; number++) {
         scene("call %u", number + 1);
         fail_memory(number + 1);
-        problem = address_read("redis://u:p@h/n", &a);
+        problem = address_read("redis://u:p@h/n?client=c", &a);
         fail_memory(0);
         if (problem)
             expect_empty(&a);
     }
-    expect(!problem && number == 5); /* four texts are allocated: the fifth try succeeds */
+    /* five texts, the servers and a host are allocated: the seventh try succeeds */
+    expect(!problem && number == 7);
     expect(same_text(a.user, "u") && same_text(a.password, "p") && same_text(a.name, "n"));
     address_release(&a);
 }

@@ -34,6 +34,9 @@ struct server {
     pthread_t thread;
     answer_function *answering;
     bool hangs_up, dribbles; /* ends a connection after each answer; sends byte by byte */
+    const char *greeting;    /* is sent as soon as a client is there; NULL: nothing is */
+    const char *flood;       /* is sent again and again after an answer; NULL: nothing is */
+    size_t flooded_nbytes;   /* how much of that was sent */
     struct rng rng;
 };
 
@@ -83,6 +86,22 @@ static bool send_answer(const struct server *server, int connection,
     return !server->hangs_up;
 }
 
+/* Sends more than any memory takes, until the client hangs up. */
+static bool flood(struct server *server, int connection)
+{
+    static char bytes[1 << 16];
+    size_t nbytes = server->flood ? strlen(server->flood) : 0, total = 0;
+    if (!nbytes)
+        return true;
+    while (total + nbytes <= sizeof bytes) {
+        memcpy(bytes + total, server->flood, nbytes);
+        total += nbytes;
+    }
+    for (ssize_t sent; (sent = send(connection, bytes, total, MSG_NOSIGNAL)) > 0;)
+        server->flooded_nbytes += (size_t)sent;
+    return false;
+}
+
 /* Answers commands of one connection until the client or the server ends it. */
 static void serve(struct server *server, int connection)
 {
@@ -90,6 +109,8 @@ static void serve(struct server *server, int connection)
     static struct answer answer;
     size_t have = 0, took;
     char name[32];
+    if (server->greeting)
+        send(connection, server->greeting, strlen(server->greeting), MSG_NOSIGNAL);
     for (;;) {
         ssize_t got = recv(connection, received + have, sizeof received - have, 0);
         if (got <= 0)
@@ -99,7 +120,7 @@ static void serve(struct server *server, int connection)
             memmove(received, received + took, have -= took);
             answer.nbytes = 0;
             server->answering(&answer, name, server->port, &server->rng);
-            if (!send_answer(server, connection, &answer))
+            if (!send_answer(server, connection, &answer) || !flood(server, connection))
                 return;
         }
     }
@@ -144,11 +165,13 @@ static void stop(struct server *server)
 
 /* ---- Clients ----------------------------------------------------------------------------- */
 
+static const char *scheme = "redis";
+
 static struct perhaps_cluster *client_of(const struct server *server, unsigned timeout_ms)
 {
     char url[64];
     perhaps_cluster *c;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%u/f", server->port);
+    snprintf(url, sizeof url, "%s://127.0.0.1:%u/f", scheme, server->port);
     expect_success(perhaps_cluster_new(
         &(struct perhaps_cluster_options){
             .url = url, .timeout_ms = timeout_ms, .patience_ms = PATIENCE_MS },
@@ -304,6 +327,58 @@ TEST(test_says_nothing)
     scene("says nothing");
     start(&server, answer_nothing);
     expect_error(expect_not_opened(&server, 50), PERHAPS_ERR_UNREACHABLE);
+}
+
+/* ---- Another protocol ---------------------------------------------------------------------- */
+
+/* Servers that speak first, or answer in the language of TLS, are told from others at once. */
+TEST(test_other_protocols)
+{
+    static const struct {
+        const char *scheme, *greeting, *about;
+    } others[] = {
+        { "redis", "\x15\x03\x01", "it speaks TLS: write rediss://" },
+        { "redis", "SSH-2.0-OpenSSH_9.2\r\n", "does not speak Redis's protocol" },
+        { "rediss", "-ERR Protocol error: unbalanced quotes in request\r\n",
+          "does not speak TLS: write redis://" },
+        { "rediss", "HTTP/1.1 400 Bad Request\r\n\r\n", "does not speak TLS: write redis://" },
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct server server;
+        start(&server, answer_nothing);
+        server.greeting = others[i].greeting;
+        scheme = others[i].scheme;
+        perhaps_cluster *c = client_of(&server, 20000);
+        run(&server);
+        expect_error(perhaps_cluster_open(c), PERHAPS_ERR_UNREACHABLE);
+        scene("%s", perhaps_cluster_problem(c));
+        expect(strstr(perhaps_cluster_problem(c), others[i].about));
+        perhaps_cluster_free(c);
+        stop(&server);
+    }
+    scheme = "redis";
+}
+
+/* ---- Too much ------------------------------------------------------------------------------ */
+
+/* Answers that never end are cut off: at 17 MiB, or as soon as they announce too many elements.
+ * The client may have received a few MiB more, which the sockets hold. */
+TEST(test_floods)
+{
+    static const char *const floods[][2] = {
+        { "$2000000000\r\n", "x" },        { "+", "x" },
+        { "*1000000\r\n", "$1\r\nx\r\n" }, { "*100000\r\n", "*1048570\r\n" },
+        { "*1048577\r\n", ":1\r\n" },
+    };
+    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
+        struct server server;
+        start(&server, answer_always);
+        always = floods[i][0];
+        server.flood = floods[i][1];
+        expect_not_opened(&server, 20000);
+        scene("%s: %zu bytes", floods[i][0], server.flooded_nbytes);
+        expect(server.flooded_nbytes < 48U << 20);
+    }
 }
 
 /* ---- Anything ---------------------------------------------------------------------------- */

@@ -7,7 +7,8 @@
 #     server_cli I ARG...  redis-cli, talking to server I
 #     servers_stop         ends them all
 #
-# CONFIG is as redis-server takes it: --maxmemory 10mb.  Each call adds its servers to the
+# CONFIG is as redis-server takes it: --maxmemory 10mb; @PORT@ in it is the server's port, so that
+# '--port 0 --tls-port @PORT@' makes it speak TLS.  SERVER_CLI_OPTIONS are for redis-cli.  Each call adds its servers to the
 # arrays PORTS and PIDS; a cluster's masters come before its replicas.  A start that fails
 # returns 1 and tells the reason on standard error.  The tests are skipped (status 77) where no
 # redis-server or valkey-server is installed.
@@ -19,7 +20,7 @@ if [ -z "$SERVER_PROGRAM" ] || [ -z "$SERVER_CLI" ]; then
     exit 77
 fi
 
-PORTS=() PIDS=()
+PORTS=() PIDS=() SERVER_CLI_OPTIONS=()
 server_folders=() server_configs=() # of each server; the configs are quoted for eval
 
 # The trap of the shell that sourced this is kept, and runs after ours.
@@ -30,7 +31,7 @@ trap "servers_stop; rm -rf '$servers_folder'; ${set_before[2]-}" EXIT
 server_cli() {
     local i=$1
     shift
-    "$SERVER_CLI" --no-auth-warning -p "${PORTS[i]}" "$@"
+    "$SERVER_CLI" --no-auth-warning "${SERVER_CLI_OPTIONS[@]}" -p "${PORTS[i]}" "$@"
 }
 
 # The log tells whether the server is ready.  The port would not: it may be another program's,
@@ -45,7 +46,7 @@ server_run() {
     rm -f "$folder/log"
     # When this shell dies, even by KILL, the server gets KILL.
     setpriv --pdeathsig KILL "$SERVER_PROGRAM" --bind 127.0.0.1 --port "$port" --dir "$folder" \
-        --logfile "$folder/log" --save "" --appendonly no --daemonize no "$@" \
+        --logfile "$folder/log" --save "" --appendonly no --daemonize no "${@//@PORT@/$port}" \
         >"$folder/out" 2>&1 </dev/null &
     server_pid=$!
     for tries in $(seq 500); do
@@ -105,8 +106,9 @@ servers_start_cluster() {
             --cluster-node-timeout 2000 "$@" || return 1
         nodes+=("127.0.0.1:${PORTS[-1]}")
     done
-    "$SERVER_CLI" --no-auth-warning --cluster create "${nodes[@]}" --cluster-replicas "$replicas" \
-        --cluster-yes >"$servers_folder/create" 2>&1 || { cat "$servers_folder/create" >&2; return 1; }
+    "$SERVER_CLI" --no-auth-warning "${SERVER_CLI_OPTIONS[@]}" --cluster create "${nodes[@]}" \
+        --cluster-replicas "$replicas" --cluster-yes >"$servers_folder/create" 2>&1 ||
+        { cat "$servers_folder/create" >&2; return 1; }
     for i in $(seq 500); do
         cluster_ready "$first" && return 0
         sleep 0.05
