@@ -12,9 +12,9 @@
  *     perhaps_cluster_free(seen);
  *
  * The hash of a key chooses one of many partitions, each of which is a Redis string of at most
- * 16 MiB, and in it a block of 64 bytes or a few times as many.  So in large batches each key
- * takes one command to one node, whether it is added or asked; a call with one key takes 4 to
- * 13 commands (doc/CLUSTER.md).  The servers need no module and no script.
+ * 16 MiB, and in it a block of 64 bytes or a few times as many.  So each key takes one command
+ * to one node, whether it is added or asked, and sometimes one more (doc/CLUSTER.md).  The
+ * servers need no module and no script.
  *
  * Answers.  Once the add of a key has returned, every client gets the answer "perhaps", unless
  * the servers lose what they acknowledged: 'acknowledge' in the options tells how many replicas
@@ -104,7 +104,8 @@ typedef struct perhaps_cluster perhaps_cluster;
 PERHAPS_API int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                                     perhaps_cluster **cluster);
 
-/* Closes the connections and releases the handle.  NULL is allowed. */
+/* Gives back the room for keys that the handle has reserved and not used, closes the connections
+ * and releases the handle.  NULL is allowed. */
 PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
 
 /* Returns one line about the last error of this handle, which reads well after the name of the
@@ -134,8 +135,8 @@ PERHAPS_API int perhaps_cluster_create(perhaps_cluster *cluster,
                                        const struct perhaps_options *options,
                                        uint64_t partitions);
 
-/* Opens the filter: reads its description, and checks that all its partitions are there; on a
- * server that cannot be reached now, when it is first asked. */
+/* Opens the filter: reads its description.  Each partition is looked at when a key first needs
+ * it: a partition that is lost is PERHAPS_ERR_LOST then, and no answer. */
 PERHAPS_API int perhaps_cluster_open(perhaps_cluster *cluster);
 
 /* Removes the filter, even an unfinished one, and all that belongs to it.  Clients that have it
