@@ -1,26 +1,43 @@
-/* perhaps-bench-cluster - measures one filter that lies on the servers of a cluster, beside
- * pipelined GETs.  This file has the options and the tables. */
+/* perhaps-bench-cluster - measures filters that lie on the servers of a cluster, beside GETs.
+ * This file has the options and the tables. */
 #include "cluster.h"
 
 #include <err.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const char usage[] =
-    "usage: perhaps-bench-cluster --servers redis://HOST:PORT [OPTION...]\n"
-    "       ./dev bench cluster [OPTION...]      starts servers of its own\n"
-    "Measures one filter over the servers of a Redis or Valkey Cluster, in turns with\n"
-    "pipelined GETs of 64 bytes and with a layout that sends a command for each bit.  All\n"
-    "keep all servers busy from one thread.  Targets: at 0.1 %, asking takes 60 % or more of\n"
-    "the keys that GETs take, and 5 times or more what the naive layout takes; adding 20 %,\n"
-    "and 1.8 times.\n\n"
-    "  --servers URL     any node of a cluster, or a server that is none\n"
+    "usage: perhaps-bench-cluster --servers redis://HOST:PORT[,...] [OPTION...]\n"
+    "       ./dev bench cluster [OPTION...]      starts 1, 3 and 12 masters of its own\n"
+    "Measures filters on the servers of a Redis or Valkey Cluster, in turns with GETs of 64\n"
+    "bytes.\n\n"
+    "One key a call, for a large filter, a small one and one that has grown: the time of a\n"
+    "call, the commands that the servers got for it, how evenly the masters share them, and\n"
+    "the client's CPU time.  Targets: asking takes 1.1 times as long as a GET, 1.1 commands;\n"
+    "adding 1.6 times, 1.3 commands; 15 us of CPU time.  Eight processes that ask at once.\n"
+    "The first answer: a handle made, the filter opened, one key asked, the handle freed;\n"
+    "also for a filter of 900,000 partitions, on the first cluster.\n\n"
+    "Batches, beside pipelined GETs and a layout that sends a command for each bit.  All keep\n"
+    "all servers busy from one thread.  Targets: at 0.1 %, asking takes 60 % or more of the\n"
+    "keys that GETs take, and 5 times or more what the naive layout takes; adding 20 %, and\n"
+    "1.8 times.  Then calls of 16 to 4096 keys.\n\n"
+    "  --servers URL,... any node of each cluster, or a server that is none\n"
     "  --keys N          capacity [10M]\n"
-    "  --fpr P[,P...]    false-positive rates to ask for [0.1%,1%,1e-6]\n"
+    "  --fpr P[,P...]    false-positive rates to ask for [0.1%,1%,1e-6]; those after\n"
+    "                    the first one only in batches, on the first cluster\n"
     "  --json FILE       write the results to FILE, too\n"
-    "  --quick           a try, not a measurement: few keys, two turns\n"
+    "  --quick           a try, not a measurement: few keys, two turns, 1 and 3 masters, no\n"
+    "                    filter of 900,000 partitions\n"
     "  --help\n";
 
-/* The columns of one rate, a row for each work; then those of the latencies. */
+/* The columns of calls with one key, a row for each work. */
+static const char call_columns[] =
+    "_ work -14s; us call.us 7.1; GET get.us 7.1; /GET to_get 6.2; "
+    "|commands call.commands 8.2; busiest call.busiest 8.2; GETs' get.busiest 6.2; "
+    "descr. call.description 7.2; |CPU call.cpu_us 7.1; GET get.cpu_us 6.1;";
+
+/* Those of one rate in batches, a row for each work; then those of the latencies. */
 static const char work_columns[] =
     "_ work -14s; keys/s keys_per_second 7n; GETs/s gets_per_second 7n; /GET to_get 6%; "
     "/few to_get_few 6%; /naive to_naive 6.2; |commands a_key.commands 8.2; "
@@ -52,15 +69,27 @@ static void read_setup(int argc, char **argv, struct setup *setup)
     setup->rounds = setup->quick ? 2 : 10;
     setup->absent = setup->quick ? 100000 : 5000000;
     setup->samples = setup->quick ? 10 : 200;
+    setup->calls = setup->quick ? 100 : 500;
+    setup->turns = setup->quick ? 2 : 20;
+    setup->turn_s = setup->quick ? 0.05 : 0.3;
     if (setup->keys.at[0] < (double)(2 * setup->piece * setup->rounds))
         errx(2, "--keys: fewer than twice what is added in the rounds, %zu times %zu",
              setup->rounds, setup->piece);
 }
 
 /* Explains how it is measured, and what the columns mean. */
-static void print_head(const struct setup *setup, const struct fleet *fleet)
+static void print_head(const struct setup *setup)
 {
-    printf("%zu masters; %zu keys a call; turns of %zu keys, %zu of them, the best counts; "
+    printf(
+        "one key a call: turns of %zu calls, %zu of them, the best counts, for time and CPU; "
+        "before each as many GETs, each sent and awaited\n"
+        "  us, CPU: microseconds of a call, and of the client's CPU time for it; commands: "
+        "that the servers got for a call\n"
+        "  busiest: commands of the busiest master to the mean of all (1.00: even; GETs': "
+        "that is chance); descr.: of the one with the description\n"
+        "  targets: ask: /GET 1.1, commands 1.1; add: /GET 1.6, commands 1.3; CPU 15\n",
+        setup->calls, setup->turns);
+    printf("batches: %zu keys a call; turns of %zu keys, %zu of them, the best counts; "
            "before each as many GETs, as many a call,\n"
            "of %d bytes (one of %d values; few: of %d)\n"
            "  /GET: keys/s to GETs/s; /few: to GETs of few values; /naive: how many times as "
@@ -69,8 +98,40 @@ static void print_head(const struct setup *setup, const struct fleet *fleet)
            "by the servers' INFO and getrusage()\n"
            "  client: making the commands, the kernel's part and reading the answers "
            "included\n",
-           fleet->count, setup->batch, setup->piece, setup->rounds, VALUE_NBYTES, VALUES,
-           FEW_VALUES);
+           setup->batch, setup->piece, setup->rounds, VALUE_NBYTES, VALUES, FEW_VALUES);
+}
+
+/* Prints what measure_calls() returned: the filter, a line for each work, and the rest. */
+static void print_calls(const json_t *row)
+{
+    char capacity[16], keys[16], asks[16], gets[16];
+    size_t i;
+    const json_t *work, *works = json_object_get(row, "works");
+    printf("\none key a call, %s: %.4g %%, room for %s keys%s, %s in; %.0f partitions; made in "
+           "%.1f s\n",
+           json_string_value(json_object_get(row, "shape")), 100 * json_number_at(row, "fpr"),
+           short_number(json_number_at(row, "capacity"), capacity),
+           json_number_at(row, "layers") > 1 ? " at first" : "",
+           short_number(json_number_at(row, "keys"), keys), json_number_at(row, "partitions"),
+           json_number_at(row, "made_seconds"));
+    if (works) {
+        printf("  ");
+        table_head(call_columns);
+    }
+    json_array_foreach(works, i, work)
+    {
+        printf("\n  ");
+        table_row(call_columns, work);
+    }
+    printf("%s  first answer: %.2f ms; of a GET: %.2f ms\n", works ? "\n" : "",
+           json_number_at(row, "first.ms"), json_number_at(row, "first.get_ms"));
+    if (json_object_get(row, "processes"))
+        printf("  %.0f processes: %s questions/s, %s GETs/s: %.2f\n",
+               json_number_at(row, "processes.count"),
+               short_number(json_number_at(row, "processes.asks_per_second"), asks),
+               short_number(json_number_at(row, "processes.gets_per_second"), gets),
+               json_number_at(row, "processes.to_get"));
+    fflush(stdout);
 }
 
 /* Prints what measure_rate() returned: the filter, then a line for each work. */
@@ -116,29 +177,52 @@ static void print_latencies(const json_t *rows)
     putchar('\n');
 }
 
-int main(int argc, char **argv)
+/* Measures everything on one cluster; with 'all' also what is measured on the first one only.
+ * Returns the results. */
+static json_t *measure_cluster(const struct setup *setup, const char *url, bool all)
 {
     static struct fleet fleet;
-    static struct setup setup;
-    read_setup(argc, argv, &setup);
-    fleet_open(&fleet, setup.servers);
-    json_t *facts = report_machine(), *rows = json_array();
-    print_head(&setup, &fleet);
+    fleet_open(&fleet, url);
+    printf("\n---- %zu master%s ----\n", fleet.count, fleet.count == 1 ? "" : "s");
     struct strings values = values_open(&fleet);
-    for (size_t i = 0; i < setup.fpr.count; i++) {
-        json_t *row = measure_rate(&values, &setup, setup.fpr.at[i]);
+    json_t *calls = json_array(), *rows = json_array();
+    for (int shape = 0; shape < (all && !setup->quick ? SHAPES : THOUSANDS); shape++) {
+        json_t *row = measure_calls(&values, setup, (enum shape)shape);
+        print_calls(row);
+        json_array_append_new(calls, row);
+    }
+    for (size_t i = 0; i < (all ? setup->fpr.count : 1); i++) {
+        json_t *row = measure_rate(&values, setup, setup->fpr.at[i]);
         print_rate(row);
         json_array_append_new(rows, row);
     }
-    json_t *latencies = measure_latency(&values, &setup);
+    json_t *latencies = measure_latency(&values, setup);
     print_latencies(latencies);
-    json_object_update_new(
-        facts, json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "masters", (json_int_t)fleet.count,
-                         "keys_a_call", (json_int_t)setup.batch, "keys_a_turn",
-                         (json_int_t)setup.piece, "turns", (json_int_t)setup.rounds, "rows",
-                         rows, "latencies", latencies));
-    report_close(facts, setup.json);
+    json_t *facts = json_pack("{s:I, s:o, s:o, s:o}", "masters", (json_int_t)fleet.count,
+                              "one_key", calls, "rows", rows, "latencies", latencies);
     strings_close(&values);
     fleet_close(&fleet);
+    return facts;
+}
+
+int main(int argc, char **argv)
+{
+    static struct setup setup;
+    read_setup(argc, argv, &setup);
+    json_t *facts = report_machine(), *clusters = json_array();
+    print_head(&setup);
+    char *urls = strdup(setup.servers), *rest = urls, *url;
+    if (!urls)
+        errx(2, "out of memory");
+    while ((url = strsep(&rest, ",")))
+        json_array_append_new(clusters, measure_cluster(&setup, url, url == urls));
+    free(urls);
+    json_object_update_new(facts, json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "calls_a_turn",
+                                            (json_int_t)setup.calls, "call_turns",
+                                            (json_int_t)setup.turns, "keys_a_call",
+                                            (json_int_t)setup.batch, "keys_a_turn",
+                                            (json_int_t)setup.piece, "turns",
+                                            (json_int_t)setup.rounds, "clusters", clusters));
+    report_close(facts, setup.json);
     return 0;
 }

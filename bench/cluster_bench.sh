@@ -1,8 +1,8 @@
-#!/bin/sh
-# cluster_bench.sh [--bin FOLDER] [OPTION...] - runs perhaps-bench-cluster on three masters that
-# it starts and stops itself; or on the servers of --servers.  There are no replicas: they would
-# take CPU time from the masters on the same machine.
-set -eu
+#!/usr/bin/env bash
+# cluster_bench.sh [--bin FOLDER] [OPTION...] - runs perhaps-bench-cluster on servers that it
+# starts and stops itself: clusters of 3 and 12 masters, and one server that is none; or on those
+# of --servers.  There are no replicas: they would take CPU time from the masters on the same
+# machine.  The cluster of 3 comes first, since some things are only measured on the first.
 here=$(dirname "$0")
 bin=$here/../build/bin
 if [ "${1:-}" = --bin ]; then
@@ -13,12 +13,16 @@ case " $* " in
 *" --servers"* | *" --help "*) exec "$bin/perhaps-bench-cluster" "$@" ;;
 esac
 
-folder=$(mktemp -d)
-clean_up() {
-    "$here/../cluster/local.sh" down --folder "$folder/many"
-    rm -rf "$folder"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-many=$("$here/../cluster/local.sh" up --port 0 --replicas 0 --folder "$folder/many")
-"$bin/perhaps-bench-cluster" --servers "$many" "$@"
+. "$here/../tests/servers.sh"
+servers_start_cluster 3 0 || exit
+urls=redis://127.0.0.1:${PORTS[-1]}
+servers_start_single || exit
+urls=$urls,redis://127.0.0.1:${PORTS[-1]}
+case " $* " in
+*" --quick "*) ;;
+*)
+    servers_start_cluster 12 0 || exit
+    urls=$urls,redis://127.0.0.1:${PORTS[-1]}
+    ;;
+esac
+"$bin/perhaps-bench-cluster" --servers "$urls" "$@"

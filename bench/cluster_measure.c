@@ -1,62 +1,105 @@
-/* cluster_measure.c - measures one filter on servers: its works in turn, its rate and its
- * latency.
+/* cluster_measure.c - measures one filter on servers with many keys a call: its works in turn,
+ * its rate and its latency.
  *
  * Before each turn come as many GETs as the turn has keys.  So each work has GETs of its own to
  * be compared with, made a moment before.  The best time of all turns counts, for both. */
 #include <err.h>
-#include <perhaps_cluster.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 #include "cluster.h"
 
-/* What is measured, in the order of the turns.  NAIVE_ADDING comes before NAIVE_ASKING, which
- * asks for keys that were added to the naive layout. */
-enum work {
-    ASKING_ABSENT,
-    ASKING_PRESENT,
-    ADDING_NEW,
-    ADDING_AGAIN,
-    NAIVE_ADDING,
-    NAIVE_ASKING,
-    GETTING_FEW, /* GETs of FEW_VALUES */
-    WORKS
+const char *const work_names[WORKS] = {
+    [ASKING_ABSENT] = "ask, absent", [ASKING_PRESENT] = "ask, present",
+    [ADDING_NEW] = "add, new",       [ADDING_AGAIN] = "add, again",
+    [NAIVE_ADDING] = "naive add",    [NAIVE_ASKING] = "naive ask",
+    [GETTING_FEW] = "GET, of few",
 };
 
-/* 'naive' is the same work on the naive layout; WORKS: there is none. */
-static const struct {
-    const char *name;
-    enum work naive;
-} works[WORKS] = {
-    [ASKING_ABSENT] = { "ask, absent", NAIVE_ASKING },
-    [ASKING_PRESENT] = { "ask, present", NAIVE_ASKING },
-    [ADDING_NEW] = { "add, new", NAIVE_ADDING },
-    [ADDING_AGAIN] = { "add, again", NAIVE_ADDING },
-    [NAIVE_ADDING] = { "naive add", WORKS },
-    [NAIVE_ASKING] = { "naive ask", WORKS },
-    [GETTING_FEW] = { "GET, of few", WORKS },
+/* The same work on the naive layout. */
+static const enum work naive_of[OWN_WORKS] = {
+    [ASKING_ABSENT] = NAIVE_ASKING,
+    [ASKING_PRESENT] = NAIVE_ASKING,
+    [ADDING_NEW] = NAIVE_ADDING,
+    [ADDING_AGAIN] = NAIVE_ADDING,
 };
 
-/* One filter that is being measured.  open_contest() makes 'cluster', 'buffer' and 'answers',
- * and close_contest() releases them; 'bits' is opened and closed by measure_rate(). */
+/* One filter that is being measured.  open_contest() makes 'filter' and 'answers', and
+ * close_contest() releases them; 'bits' is opened and closed by measure_rate(). */
 struct contest {
     const struct strings *values; /* belong to the caller */
     const struct setup *setup;
-    perhaps_cluster *cluster;
-    struct perhaps_cluster_stats stats; /* of the empty filter */
+    struct filter filter;
     struct bits bits;
-    struct key_buffer buffer;
-    uint8_t *answers;            /* of one batch */
-    uint64_t added, naive_added; /* how many keys are in: those from number 0 on */
-    uint64_t asked, got;         /* counted so that each turn has other keys and values */
+    uint8_t *answers;                           /* of one batch */
+    uint64_t naive_added;                       /* how many keys the naive layout has */
+    uint64_t got;                               /* counted so that each turn has other values */
     double seconds[WORKS], get_seconds[WORKS];  /* the best of all rounds */
     double cost[WORKS][COSTS], get_cost[COSTS]; /* of all rounds together */
 };
 
-static void stop_on(const perhaps_cluster *cluster, int error)
+/* ---- The filter -------------------------------------------------------------------------- */
+
+void stop_on(const perhaps_cluster *cluster, int error)
 {
-    if (error)
+    if (error < 0)
         errx(2, "%s", perhaps_cluster_problem(cluster));
+}
+
+void filter_url(const struct fleet *fleet, char url[256])
+{
+    snprintf(url, 256, "%.200s/%s", fleet->url, FILTER_NAME);
+}
+
+struct filter filter_make(const struct fleet *fleet, const struct setup *setup,
+                          const struct perhaps_options *options, uint64_t partitions)
+{
+    enum { KEY_NBYTES = 8 };
+    char url[256];
+    struct perhaps_cluster_options at = { .url = url };
+    struct filter filter = { .buffer = key_buffer_open(KEY_NBYTES, setup->piece) };
+    filter_url(fleet, url);
+    int error = perhaps_cluster_new(&at, &filter.cluster);
+    if (!error)
+        error = perhaps_cluster_create(filter.cluster, options, partitions);
+    if (!error)
+        error = perhaps_cluster_stats_of(filter.cluster, &filter.stats);
+    stop_on(filter.cluster, error);
+    return filter;
+}
+
+void filter_delete(struct filter *filter)
+{
+    stop_on(filter->cluster, perhaps_cluster_delete(filter->cluster));
+    perhaps_cluster_free(filter->cluster);
+    key_buffer_close(&filter->buffer);
+}
+
+double filter_fill(struct filter *filter, uint64_t until, size_t batch)
+{
+    double seconds = 0;
+    while (filter->added < until) {
+        size_t count = piece_of(until - filter->added, batch);
+        struct perhaps_keys keys = keys_added(&filter->buffer, filter->added, count);
+        double start = seconds_now();
+        stop_on(filter->cluster, perhaps_cluster_add_many(filter->cluster, &keys, NULL, NULL));
+        seconds += seconds_now() - start;
+        filter->added += count;
+    }
+    return seconds;
+}
+
+struct perhaps_keys filter_keys(struct filter *filter, enum work work, size_t count,
+                                uint64_t *added, bool *sure)
+{
+    uint64_t first = filter->turns++ * count;
+    *sure = work == ASKING_PRESENT || work == ADDING_AGAIN || work == NAIVE_ASKING;
+    if (work == ASKING_ABSENT)
+        return keys_absent(&filter->buffer, first, count);
+    if (work != ADDING_NEW && work != NAIVE_ADDING)
+        return keys_present(&filter->buffer, first, count, *added);
+    *added += count;
+    return keys_added(&filter->buffer, *added - count, count);
 }
 
 /* ---- Batches ----------------------------------------------------------------------------- */
@@ -66,8 +109,8 @@ static void stop_on(const perhaps_cluster *cluster, int error)
 static size_t add_batch(struct contest *contest, const struct perhaps_keys *keys)
 {
     size_t present = 0;
-    stop_on(contest->cluster,
-            perhaps_cluster_add_many(contest->cluster, keys, contest->answers, NULL));
+    perhaps_cluster *cluster = contest->filter.cluster;
+    stop_on(cluster, perhaps_cluster_add_many(cluster, keys, contest->answers, NULL));
     for (size_t i = 0; i < keys->count; i++)
         present += contest->answers[i];
     return present;
@@ -76,8 +119,8 @@ static size_t add_batch(struct contest *contest, const struct perhaps_keys *keys
 static size_t ask_batch(struct contest *contest, const struct perhaps_keys *keys)
 {
     size_t present;
-    stop_on(contest->cluster,
-            perhaps_cluster_contains_many(contest->cluster, keys, contest->answers, &present));
+    perhaps_cluster *cluster = contest->filter.cluster;
+    stop_on(cluster, perhaps_cluster_contains_many(cluster, keys, contest->answers, &present));
     return present;
 }
 
@@ -107,23 +150,6 @@ static size_t work_batch(struct contest *contest, enum work work,
     }
 }
 
-/* Makes the keys of the next turn, and sets *sure to whether all of them were added before. */
-static struct perhaps_keys next_keys(struct contest *contest, enum work work, bool *sure)
-{
-    struct key_buffer *buffer = &contest->buffer;
-    size_t count = contest->setup->piece;
-    uint64_t turn = contest->asked++ * count;
-    uint64_t *added =
-        work == NAIVE_ADDING || work == NAIVE_ASKING ? &contest->naive_added : &contest->added;
-    *sure = work == ASKING_PRESENT || work == ADDING_AGAIN || work == NAIVE_ASKING;
-    if (work == ASKING_ABSENT)
-        return keys_absent(buffer, turn, count);
-    if (work != ADDING_NEW && work != NAIVE_ADDING)
-        return keys_present(buffer, turn, count, *added);
-    *added += count;
-    return keys_added(buffer, *added - count, count);
-}
-
 /* ---- One turn ---------------------------------------------------------------------------- */
 
 /* Adds to 'cost' all that servers and client have done so far, times 'sign'. */
@@ -136,7 +162,7 @@ static void count_cost(const struct contest *contest, double sign, double cost[C
     fleet_count(contest->values->fleet, sign, cost);
 }
 
-static void note_best(double *best, double seconds)
+void note_best(double *best, double seconds)
 {
     if (*best <= 0 || seconds < *best)
         *best = seconds;
@@ -147,9 +173,11 @@ static void note_best(double *best, double seconds)
 static void take_turn(struct contest *contest, enum work work)
 {
     const struct setup *setup = contest->setup;
-    bool sure;
+    bool sure, naive = work == NAIVE_ADDING || work == NAIVE_ASKING;
     size_t found = 0;
-    struct perhaps_keys keys = next_keys(contest, work, &sure);
+    struct perhaps_keys keys =
+        filter_keys(&contest->filter, work, setup->piece,
+                    naive ? &contest->naive_added : &contest->filter.added, &sure);
     count_cost(contest, -1, contest->get_cost);
     double start = seconds_now();
     for (size_t at = 0; at < setup->piece; at += setup->batch)
@@ -165,26 +193,11 @@ static void take_turn(struct contest *contest, enum work work)
     note_best(&contest->seconds[work], seconds_now() - start);
     count_cost(contest, 1, contest->cost[work]);
     if (sure && found != setup->piece)
-        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", works[work].name,
+        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", work_names[work],
              setup->piece, found);
 }
 
 /* ---- Before and after -------------------------------------------------------------------- */
-
-/* Adds keys until there are 'until' of them.  Returns the seconds that the adding took. */
-static double fill(struct contest *contest, uint64_t until)
-{
-    double seconds = 0;
-    while (contest->added < until) {
-        size_t count = piece_of(until - contest->added, contest->setup->batch);
-        struct perhaps_keys keys = keys_added(&contest->buffer, contest->added, count);
-        double start = seconds_now();
-        add_batch(contest, &keys);
-        seconds += seconds_now() - start;
-        contest->added += count;
-    }
-    return seconds;
-}
 
 /* Returns the share of absent keys that are found.  Their numbers lie far behind those of the
  * keys that the turns asked for. */
@@ -194,37 +207,23 @@ static double measure_fpr(struct contest *contest)
     uint64_t asked = 0, found = 0;
     for (; asked < contest->setup->absent; asked += batch) {
         struct perhaps_keys keys =
-            keys_absent(&contest->buffer, (UINT64_C(1) << 48) + asked, batch);
+            keys_absent(&contest->filter.buffer, (UINT64_C(1) << 48) + asked, batch);
         found += ask_batch(contest, &keys);
     }
     return (double)found / (double)asked;
 }
 
-/* Makes a new filter on the servers.  The program ends if there is one of that name already, so
- * that no filter in use is overwritten. */
 static void open_contest(struct contest *contest, double fpr)
 {
-    enum { KEY_NBYTES = 8 };
     const struct setup *setup = contest->setup;
-    char url[256];
     struct perhaps_options options = { .capacity = (uint64_t)setup->keys.at[0], .fpr = fpr };
-    struct perhaps_cluster_options at = { .url = url };
-    snprintf(url, sizeof url, "%s/perhaps-bench", setup->servers);
     contest->answers = allocate_zeroed(setup->batch, sizeof *contest->answers);
-    contest->buffer = key_buffer_open(KEY_NBYTES, setup->piece);
-    int error = perhaps_cluster_new(&at, &contest->cluster);
-    if (!error)
-        error = perhaps_cluster_create(contest->cluster, &options, 0);
-    if (!error)
-        error = perhaps_cluster_stats_of(contest->cluster, &contest->stats);
-    stop_on(contest->cluster, error);
+    contest->filter = filter_make(contest->values->fleet, setup, &options, 0);
 }
 
 static void close_contest(struct contest *contest)
 {
-    stop_on(contest->cluster, perhaps_cluster_delete(contest->cluster));
-    perhaps_cluster_free(contest->cluster);
-    key_buffer_close(&contest->buffer);
+    filter_delete(&contest->filter);
     free(contest->answers);
 }
 
@@ -245,22 +244,23 @@ static json_t *json_cost(const double cost[COSTS], double count)
 static json_t *json_work(const struct contest *contest, int work)
 {
     double piece = (double)contest->setup->piece, seconds = contest->seconds[work];
-    enum work naive = works[work].naive;
     json_t *row =
-        json_pack("{s:s, s:f, s:f, s:f, s:f, s:o}", "work", works[work].name, "keys_per_second",
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:o}", "work", work_names[work], "keys_per_second",
                   piece / seconds, "gets_per_second", piece / contest->get_seconds[work],
                   "to_get", contest->get_seconds[work] / seconds, "to_get_few",
                   contest->seconds[GETTING_FEW] / seconds, "a_key",
                   json_cost(contest->cost[work], piece * (double)contest->setup->rounds));
-    if (naive != WORKS)
-        json_object_set_new(row, "to_naive", json_real(contest->seconds[naive] / seconds));
+    if (work < OWN_WORKS)
+        json_object_set_new(row, "to_naive",
+                            json_real(contest->seconds[naive_of[work]] / seconds));
     return row;
 }
 
 /* Returns all about the filter, with a row for each work, and a last one for the GETs. */
 static json_t *json_contest(const struct contest *contest)
 {
-    const struct perhaps_plan *plan = &contest->stats.plan;
+    const struct perhaps_cluster_stats *stats = &contest->filter.stats;
+    const struct perhaps_plan *plan = &stats->plan;
     double gets = (double)contest->setup->piece * (double)contest->setup->rounds * WORKS;
     json_t *list = json_array();
     for (int work = 0; work < WORKS; work++)
@@ -270,8 +270,8 @@ static json_t *json_contest(const struct contest *contest)
     return json_pack("{s:f, s:f, s:I, s:f, s:I, s:i, s:o}", "fpr", plan->fpr, "fpr_predicted",
                      plan->fpr_predicted, "capacity", (json_int_t)plan->capacity,
                      "bits_per_key", plan->bits_per_key, "partitions",
-                     (json_int_t)contest->stats.partitions, "naive_k", (int)contest->bits.k,
-                     "works", list);
+                     (json_int_t)stats->partitions, "naive_k", (int)contest->bits.k, "works",
+                     list);
 }
 
 /* The filter is filled but for the keys that the turns add: adding to a full filter is other
@@ -281,12 +281,12 @@ json_t *measure_rate(const struct strings *values, const struct setup *setup, do
     struct contest contest = { .values = values, .setup = setup };
     uint64_t filled = (uint64_t)setup->keys.at[0] - (setup->rounds + 1) * setup->piece;
     open_contest(&contest, fpr);
-    bits_open(&contest.bits, values->fleet, setup, fpr, contest.stats.partitions);
-    double fill_seconds = fill(&contest, filled);
+    bits_open(&contest.bits, values->fleet, setup, fpr, contest.filter.stats.partitions);
+    double fill_seconds = filter_fill(&contest.filter, filled, setup->batch);
     for (size_t round = 0; round < setup->rounds; round++)
         for (int work = 0; work < WORKS; work++)
             take_turn(&contest, (enum work)work);
-    fill(&contest, (uint64_t)setup->keys.at[0]);
+    filter_fill(&contest.filter, (uint64_t)setup->keys.at[0], setup->batch);
     json_t *row = json_contest(&contest);
     json_object_update_new(row, json_pack("{s:I, s:f, s:f, s:I}", "filled", (json_int_t)filled,
                                           "fill_seconds", fill_seconds, "fpr_measured",
@@ -304,11 +304,10 @@ enum call { GET, ASK, ADD_KEYS, CALL_KINDS };
 /* Makes one call with 'count' keys.  Returns its seconds. */
 static double time_call(struct contest *contest, enum call call, size_t count)
 {
-    struct perhaps_keys keys = call == ASK
-                                   ? keys_absent(&contest->buffer, contest->asked, count)
-                                   : keys_added(&contest->buffer, contest->added, count);
-    contest->asked += call == ASK ? count : 0;
-    contest->added += call == ADD_KEYS ? count : 0;
+    struct filter *filter = &contest->filter;
+    bool sure;
+    struct perhaps_keys keys = filter_keys(
+        filter, call == ADD_KEYS ? ADDING_NEW : ASKING_ABSENT, count, &filter->added, &sure);
     double start = seconds_now();
     if (call == GET)
         values_get(contest->values, VALUES, contest->got++, count);
@@ -335,7 +334,7 @@ static double median(double *numbers, size_t count)
  * latency is what a caller usually sees. */
 json_t *measure_latency(const struct strings *values, const struct setup *setup)
 {
-    static const size_t sizes[] = { 1, 16, 256, 4096, 0 };
+    static const size_t sizes[] = { 16, 256, 4096, 0 };
     struct contest contest = { .values = values, .setup = setup };
     size_t n = setup->samples;
     double *times = allocate_zeroed(CALL_KINDS * n, sizeof *times), us[CALL_KINDS];

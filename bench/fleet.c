@@ -133,7 +133,8 @@ static void fleet_run(struct fleet *fleet)
 {
     void *reply;
     for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++)
-        send_some(node, true);
+        if (node->ntags)
+            send_some(node, true);
     for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++) {
         while (node->answered < node->ntags)
             if (redisGetReply(node->context, &reply) != REDIS_OK)
@@ -189,7 +190,7 @@ static redisContext *reach(const char *host, int port)
     return context;
 }
 
-/* The reader of 'control' stays as hiredis made it: INFO needs whole replies. */
+/* The reader of 'control' stays as hiredis made it, so that replies come as a whole. */
 static void add_node(struct fleet *fleet, const char *host, int port)
 {
     if (fleet->count == NODES_MAX)
@@ -238,6 +239,7 @@ void fleet_open(struct fleet *fleet, const char *url)
     int port;
     if (sscanf(url, "redis://%63[^:/]:%d", host, &port) != 2)
         errx(2, "%s: not redis://host:port", url);
+    *fleet = (struct fleet){ .url = url };
     redisContext *seed = reach(host, port);
     redisReply *rows = ask(seed, "CLUSTER SLOTS");
     if (rows->type == REDIS_REPLY_ERROR)
@@ -258,6 +260,18 @@ void fleet_close(struct fleet *fleet)
     }
 }
 
+void fleet_reconnect(struct fleet *fleet)
+{
+    for (struct node *node = fleet->nodes; node < fleet->nodes + fleet->count; node++)
+        if (redisReconnect(node->control) != REDIS_OK)
+            errx(2, "%s: %s", node->at, node->control->errstr);
+}
+
+size_t fleet_find(const struct fleet *fleet, const char *tag)
+{
+    return fleet->node_of[slot_of(tag)];
+}
+
 /* ---- What the servers did ---------------------------------------------------------------- */
 
 /* Adds a number of INFO to *sum.  'name' ends with a colon. */
@@ -269,12 +283,31 @@ static void add_number(const redisReply *info, const char *name, double factor, 
     *sum += factor * strtod(line + strlen(name), NULL);
 }
 
+/* Each line is "cmdstat_NAME:calls=N,...". */
+void fleet_count_commands(struct fleet *fleet, double factor, double commands[NODES_MAX])
+{
+    static const char begin[] = "cmdstat_", own[] = "cmdstat_info:", calls[] = ":calls=";
+    for (size_t i = 0; i < fleet->count; i++) {
+        redisReply *info = ask(fleet->nodes[i].control, "INFO commandstats");
+        const char *line = info->type == REDIS_REPLY_STRING ? info->str : "";
+        while ((line = strstr(line, begin))) {
+            const char *number = strstr(line, calls);
+            if (number && strncmp(line, own, strlen(own)) != 0)
+                commands[i] += factor * strtod(number + strlen(calls), NULL);
+            line += strlen(begin);
+        }
+        freeReplyObject(info);
+    }
+}
+
 void fleet_count(struct fleet *fleet, double factor, double cost[COSTS])
 {
+    double commands[NODES_MAX] = { 0 };
+    fleet_count_commands(fleet, factor, commands);
     for (size_t i = 0; i < fleet->count; i++) {
+        cost[COMMANDS] += commands[i];
         redisReply *stats = ask(fleet->nodes[i].control, "INFO stats");
         redisReply *cpu = ask(fleet->nodes[i].control, "INFO cpu");
-        add_number(stats, "total_commands_processed:", factor, &cost[COMMANDS]);
         add_number(stats, "total_net_input_bytes:", factor, &cost[BYTES_TO]);
         add_number(stats, "total_net_output_bytes:", factor, &cost[BYTES_FROM]);
         add_number(cpu, "used_cpu_sys:", 1e6 * factor, &cost[SERVER_US]);
@@ -321,6 +354,36 @@ void values_get(const struct strings *values, uint64_t count, uint64_t first, si
     for (size_t i = 0; i < gets; i++)
         strings_send(values, "*2\r\n$3\r\nGET", random64(first + i) % count, UINT64_MAX, "", 0);
     fleet_run(values->fleet);
+}
+
+/* Sends a GET and waits for its value. */
+static void get_and_wait(redisContext *context, const struct strings *values, uint64_t number)
+{
+    redisReply *reply = redisCommand(context, "GET %s%06u", values->prefix, (unsigned)number);
+    if (!reply)
+        errx(2, "GET: %s", context->errstr);
+    take_value(NULL, 0, 0, reply->type == REDIS_REPLY_STRING ? reply->str : NULL, reply->len);
+    freeReplyObject(reply);
+}
+
+void values_get_one(const struct strings *values, uint64_t first)
+{
+    uint64_t number = random64(first) % values->count;
+    get_and_wait(values->fleet->nodes[values->node_of[number]].control, values, number);
+}
+
+void values_get_afresh(const struct strings *values, uint64_t first)
+{
+    uint64_t number = random64(first) % values->count;
+    const struct node *seed = values->fleet->nodes, *node = seed + values->node_of[number];
+    redisContext *context = reach(seed->control->tcp.host, seed->control->tcp.port);
+    freeReplyObject(ask(context, "CLUSTER SLOTS"));
+    if (node != seed) {
+        redisFree(context);
+        context = reach(node->control->tcp.host, node->control->tcp.port);
+    }
+    get_and_wait(context, values, number);
+    redisFree(context);
 }
 
 /* ---- Bits -------------------------------------------------------------------------------- */

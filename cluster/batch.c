@@ -1,9 +1,19 @@
-/* batch.c - sends a request for each pending key, and behind these the requests that find out
- * whether a partition is lost.
+/* batch.c - sends a request for each pending key and layer, and behind these the requests that
+ * find out whether a partition is lost.
  *
- * Invariant: no key is answered "no" from a partition that may have been lost.  Adding twice
- * sets the same bits, so requests may be sent again; only the answer to an add then says less
- * (batch_take_bits()). */
+ * Invariant: no key is answered "no" from a partition that may have been lost.  Such a "no"
+ * counts only if
+ *
+ * - the partition was seen to be whole over the very connection by which the "no" came.  A
+ *   server that restarts without its data breaks all its connections, and so does one whose
+ *   place another takes; so behind a connection that has not broken the data are still there.
+ *   What was seen is noted (layer->seen), so each partition is looked at once a connection.
+ * - and the block has the bits of more keys than clients may have added just now to a partition
+ *   that somebody had deleted (find_doubts() in layers.c), or the partition was seen to be whole
+ *   after the "no": a partition that was lost never becomes whole again.
+ *
+ * Adding twice sets the same bits, so requests may be sent again; only the answer to an add then
+ * says less (batch_take_bits()). */
 #include "batch.h"
 
 #include <stdlib.h>
@@ -12,21 +22,21 @@
 #include "layers.h"
 #include "partitions.h"
 
-/* Each batch also watches some partitions, in turn: it looks at their lengths.  So the client
- * finds out in time that a partition is gone, even if no key needs it.  It watches one on each
- * server, since a server may have been emptied as a whole, and one more for every KEYS_A_WATCH
- * keys.  These requests, and the questions to the description, only go to servers that are
- * connected, and may stay unanswered: if one server is down, keys on the others are answered as
- * before. */
+/* For every KEYS_A_WATCH keys the client also looks at the length of one partition, in turn.  So
+ * it finds out that a partition is gone, even if no key needs it.  These requests, and the
+ * question whether there is a newer layer, only go to servers that are connected, and may stay
+ * unanswered. */
 enum { KEYS_A_WATCH = 256 };
 
 int batch_begin(perhaps_cluster *c, const struct perhaps_keys *keys)
 {
     struct batch *batch = c->batch;
+    batch->count = batch->npending = 0;
     int error = perhaps_layout_hash_many(c->layer[0].layout, keys, batch->hash);
     if (error)
         return nodes_fail_plainly(&c->nodes, error);
     memset(batch->answer, UNKNOWN, keys->count);
+    memset(batch->unsure, 0, keys->count);
     for (uint32_t i = 0; i < keys->count; i++)
         batch->pending[i] = i;
     batch->count = batch->npending = keys->count;
@@ -42,140 +52,152 @@ void batch_sift(struct batch *batch)
     batch->npending = n;
 }
 
-/* ---- The requests of a batch ----------------------------------------------------------- */
+/* ---- The requests of a pass ------------------------------------------------------------ */
 
-/* The context of one exchange, in which the pending keys are asked for or added. */
+/* The context of one exchange, in which the pending keys are asked for or added.
+ *
+ *     0                    nkeys              + nwatches        + nturns        + nasks
+ *     | one for each pending | STRLEN of their   | STRLEN of some  | is there a    |
+ *     | key and each layer   | partitions        | in turn         | newer layer? | */
 struct pass {
     perhaps_cluster *c;
-    const struct layer *layer;
-    bool adds;
-    size_t nwatches;
-    bool changed; /* there are newer layers; or no server has told, and there may be some */
-    bool lost;    /* a partition is not what it should be */
+    unsigned from, to; /* the layers */
+    bool adds, replicas;
+    size_t nkeys, nwatches, nturns, nasks;
+    uint64_t
+        watched; /* a bit for each layer all of whose partitions that are asked are watched */
+    int64_t asked_ms;
+    bool changed; /* there is a newer layer */
+    bool lost;    /* a partition is not what it should be: this one */
+    unsigned lost_layer;
     uint32_t lost_partition;
 };
 
-/* Finds bits and partition of each pending key. */
+/* Requests are numbered key by key, and those of a key layer by layer. */
+static size_t key_of(const struct pass *pass, size_t i)
+{
+    return pass->c->batch->pending[i / (pass->to - pass->from)];
+}
+
+static unsigned layer_number(const struct pass *pass, size_t i)
+{
+    return pass->from + (unsigned)(i % (pass->to - pass->from));
+}
+
+static struct layer *layer_of(const struct pass *pass, size_t i)
+{
+    return &pass->c->layer[layer_number(pass, i)];
+}
+
+/* Finds bits and partition for each request. */
 static void locate_all(struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
-    for (size_t i = 0; i < batch->npending; i++) {
-        perhaps_layout_locate(pass->layer->layout, &batch->hash[batch->pending[i]],
-                              &batch->bits[i]);
-        batch->partition[i] = (uint32_t)(batch->bits[i].block / pass->layer->partition_blocks);
+    pass->nkeys = batch->npending * (pass->to - pass->from);
+    for (size_t i = 0; i < pass->nkeys; i++) {
+        const struct layer *layer = layer_of(pass, i);
+        perhaps_layout_locate(layer->layout, &batch->hash[key_of(pass, i)], &batch->bits[i]);
+        batch->partition[i] = (uint32_t)(batch->bits[i].block / layer->partition_blocks);
     }
+    memset(batch->no_from, 0, pass->nkeys * sizeof *batch->no_from);
 }
 
-/* Returns where the block of a pending key begins, in bytes from the beginning of its
- * partition. */
+/* Returns where the block of a request begins, in bytes from the beginning of its partition. */
 static size_t block_offset(const struct pass *pass, size_t i)
 {
     const struct batch *batch = pass->c->batch;
-    uint64_t first = batch->partition[i] * pass->layer->partition_blocks;
-    return (size_t)(batch->bits[i].block - first) * pass->layer->block_nbytes;
+    const struct layer *layer = layer_of(pass, i);
+    uint64_t first = batch->partition[i] * layer->partition_blocks;
+    return (size_t)(batch->bits[i].block - first) * layer->block_nbytes;
 }
 
-/* Adding to a partition that is lost makes a new one, which is short and empty.  Its blocks
- * answer "no" until the client that added finds that it is too short, and removes it.  Other
- * clients must not believe such a "no" meanwhile:
- *
- * - In a large filter the blocks of a new partition are nearly empty.  So the client looks at
- *   the length of a partition if a block of it answers "no" and has the bits of at most
- *   KEYS_BELIEVED keys (is_sparse()).  That is one block in some hundreds when the filter is a
- *   third full.
- * - In a small filter one batch, or a few batches at once, put several keys into each block, so
- *   the block of a new partition looks as good as any.  So the client looks at the length of
- *   each partition that it asks.  It does so behind its questions, over the same connection.  A
- *   lost partition never becomes whole again, so one that is whole then was whole when the
- *   questions were answered. */
-enum { BATCHES_AT_ONCE = 16, KEYS_BELIEVED = 3 };
-
-static bool is_small(const struct layer *layer)
-{
-    return layer->blocks < (uint64_t)BATCHES_AT_ONCE * BATCH_KEYS;
-}
-
-/* Returns whether the length of each partition that is asked is looked at.  An add suspects
- * lost partitions by the bits that it finds (take_old_bits()). */
-static bool watches_all(const struct pass *pass)
-{
-    return !pass->adds && is_small(pass->layer);
-}
-
-static int compare_partitions(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
-/* Sorts a list of partitions, and drops repeated ones.  Returns how many are left. */
-static size_t make_unique(uint32_t *partition, size_t count)
-{
-    size_t n = 0;
-    qsort(partition, count, sizeof *partition, compare_partitions);
-    for (size_t i = 0; i < count; i++)
-        if (i == 0 || partition[i] != partition[i - 1])
-            partition[n++] = partition[i];
-    return n;
-}
-
-/* Returns whether the link to the node that owns the slot is open. */
-static bool is_connected(perhaps_cluster *c, unsigned slot)
-{
-    const struct link *link = nodes_master(&c->nodes, slot);
-    return link && link_is_open(link);
-}
-
-/* Chooses the next partitions in turn.  The first one on a server that has none yet is always
- * taken; others are taken as long as the number of keys allows. */
-static void choose_in_turn(struct pass *pass)
+/* Returns the number of the connection to the master of a partition; 0: there is none now. */
+static uint32_t connection_of(const struct pass *pass, uint32_t partition)
 {
     perhaps_cluster *c = pass->c;
-    struct batch *batch = c->batch;
-    bool seen[NODES_MOST] = { false };
-    size_t more = batch->npending / KEYS_A_WATCH;
-    for (uint64_t i = 0; i < pass->layer->partitions && i < BATCH_KEYS; i++) {
-        uint32_t partition = (uint32_t)(c->next_watch % pass->layer->partitions);
-        unsigned slot = c->partition_slot[partition];
-        uint16_t node = c->nodes.map.master[slot];
-        bool is_new = node < NODES_MOST && !seen[node];
-        if (!is_new && !more)
-            break;
-        c->next_watch++;
-        if (!is_connected(c, slot))
-            continue;
-        more -= !is_new;
-        seen[node] = true;
-        batch->watch[pass->nwatches++] = partition;
-    }
+    const struct link *link = nodes_master(&c->nodes, partition_slot(c, partition));
+    return link && link_is_open(link) ? link->number : 0;
 }
 
-/* Chooses the partitions whose lengths are looked at in this pass. */
+/* Returns whether the partition of a request was seen to be whole over this connection. */
+static bool was_seen(const struct pass *pass, size_t i, uint32_t connection)
+{
+    return connection && layer_of(pass, i)->seen[pass->c->batch->partition[i]] == connection;
+}
+
+static void watch(struct pass *pass, unsigned layer, uint32_t partition)
+{
+    struct batch *batch = pass->c->batch;
+    batch->watch[pass->nwatches] = partition;
+    batch->watch_layer[pass->nwatches++] = (uint8_t)layer;
+}
+
+/* Chooses the partitions that are looked at because keys need it: in layers whose blocks are
+ * doubted all, in others those that were not seen yet. */
 static void choose_watches(struct pass *pass)
 {
     struct batch *batch = pass->c->batch;
-    if (watches_all(pass)) {
-        memcpy(batch->watch, batch->partition, batch->npending * sizeof *batch->watch);
-        pass->nwatches = make_unique(batch->watch, batch->npending);
-    } else {
-        choose_in_turn(pass);
+    for (unsigned number = pass->from; number < pass->to; number++) {
+        size_t before = pass->nwatches;
+        bool all = pass->c->layer[number].sparse;
+        pass->watched |= (uint64_t)all << number;
+        for (size_t i = number - pass->from; i < pass->nkeys; i += pass->to - pass->from)
+            if (all || !was_seen(pass, i, connection_of(pass, batch->partition[i])))
+                watch(pass, number, batch->partition[i]);
+        pass->nwatches =
+            before + partitions_sort(batch->watch + before, pass->nwatches - before);
     }
 }
 
-/* Notes that a partition is lost; run_pass() fails when the exchange has ended. */
-static void note_lost(struct pass *pass, uint32_t partition)
+/* Chooses the next partitions in turn, of the newest layer. */
+static void choose_turns(struct pass *pass)
+{
+    perhaps_cluster *c = pass->c;
+    const struct layer *layer = &c->layer[pass->to - 1];
+    const size_t before = pass->nwatches;
+    c->unwatched += pass->nkeys;
+    for (; c->unwatched >= KEYS_A_WATCH; c->unwatched -= KEYS_A_WATCH) {
+        uint32_t partition = (uint32_t)(c->next_watch++ % layer->partitions);
+        if (pass->nwatches < BATCH_KEYS && connection_of(pass, partition))
+            watch(pass, pass->to - 1, partition);
+    }
+    pass->nturns = pass->nwatches - before;
+    pass->nwatches = before;
+}
+
+static unsigned slot_of_request(const struct request *request)
+{
+    const struct pass *pass = request->context;
+    perhaps_cluster *c = pass->c;
+    size_t i = request->i;
+    if (i < pass->nkeys)
+        return partition_slot(c, c->batch->partition[i]);
+    i -= pass->nkeys;
+    return i < pass->nwatches + pass->nturns ? partition_slot(c, c->batch->watch[i])
+                                             : c->nodes.home;
+}
+
+/* Notes that a partition is lost; the pass fails when the exchange has ended. */
+static void note_lost(struct pass *pass, unsigned layer, uint32_t partition)
 {
     pass->lost = true;
+    pass->lost_layer = layer;
     pass->lost_partition = partition;
 }
 
-/* ---- Asking ---------------------------------------------------------------------------- */
-
-static void write_getrange(const struct pass *pass, size_t i, struct resp *out)
+static void take_length(struct pass *pass, size_t i, const struct request *request,
+                        const struct reply *reply)
 {
-    partition_getrange(pass->c, pass->layer, pass->c->batch->partition[i],
-                       block_offset(pass, i), pass->layer->block_nbytes, out);
+    const struct batch *batch = pass->c->batch;
+    unsigned number = batch->watch_layer[i];
+    struct layer *layer = &pass->c->layer[number];
+    if (partition_is_whole(layer, batch->watch[i], reply))
+        layer->seen[batch->watch[i]] = request->link->number;
+    else
+        note_lost(pass, number, batch->watch[i]);
 }
+
+/* ---- Asking ---------------------------------------------------------------------------- */
 
 /* Returns whether all bits of a key are set.  No branch depends on a bit, since the CPU would
  * mispredict it half of the time. */
@@ -187,32 +209,181 @@ static bool has_all(const char *block, const struct perhaps_bits *bits)
     return !missing;
 }
 
-/* Returns whether a block has the bits of at most KEYS_BELIEVED keys. */
-static bool is_sparse(const char *block, const struct layer *layer, unsigned nbits)
+/* Returns whether a block has so few bits that a "no" from it is doubted. */
+static bool is_sparse(const char *block, const struct layer *layer)
 {
-    const unsigned most = KEYS_BELIEVED * nbits;
     unsigned nset = 0;
-    for (size_t i = 0; i < layer->block_nbytes && nset <= most; i += sizeof(uint64_t)) {
+    for (size_t i = 0; i < layer->block_nbytes && nset <= layer->bits_doubted;
+         i += sizeof(uint64_t)) {
         uint64_t word;
         memcpy(&word, block + i, sizeof word);
         nset += (unsigned)__builtin_popcountll(word);
     }
-    return nset <= most;
+    return nset <= layer->bits_doubted;
 }
 
-/* Takes the block of a key.  A block that is too short is proof that its partition is lost; a
- * "no" from one that is nearly empty is a suspicion. */
-static int take_block(struct pass *pass, size_t i, const struct reply *reply)
+/* Takes the block of a key.  One that is too short is proof that its partition is lost. */
+static void take_block(struct pass *pass, const struct request *request,
+                       const struct reply *reply)
 {
     struct batch *batch = pass->c->batch;
-    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != pass->layer->block_nbytes)
-        note_lost(pass, batch->partition[i]);
-    else if (has_all(reply->text, &batch->bits[i]))
-        batch->answer[batch->pending[i]] = PRESENT;
-    else if (!is_small(pass->layer) &&
-             is_sparse(reply->text, pass->layer, batch->bits[i].nbits))
-        batch->suspect[batch->nsuspects++] = batch->partition[i];
+    size_t i = request->i;
+    struct layer *layer = layer_of(pass, i);
+    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != layer->block_nbytes) {
+        note_lost(pass, layer_number(pass, i), batch->partition[i]);
+    } else if (has_all(reply->text, &batch->bits[i])) {
+        batch->answer[key_of(pass, i)] = PRESENT;
+    } else {
+        batch->no_from[i] = request->link->number;
+        batch->sparse[i] = layer->sparse = is_sparse(reply->text, layer);
+    }
+}
+
+static void write_question(const struct request *request, struct resp *out)
+{
+    const struct pass *pass = request->context;
+    const struct batch *batch = pass->c->batch;
+    size_t i = request->i, behind = i - pass->nkeys;
+    if (i < pass->nkeys)
+        partition_getrange(pass->c, layer_of(pass, i), batch->partition[i],
+                           block_offset(pass, i), layer_of(pass, i)->block_nbytes, out);
+    else if (behind < pass->nwatches + pass->nturns)
+        partition_command(pass->c, &pass->c->layer[batch->watch_layer[behind]],
+                          batch->watch[behind], "STRLEN", 1, 0, out);
+    else
+        layers_write_newer(pass->c, out);
+}
+
+static int take_answer(const struct request *request, const struct reply *reply)
+{
+    struct pass *pass = request->context;
+    size_t i = request->i, behind = i - pass->nkeys;
+    if (i < pass->nkeys)
+        take_block(pass, request, reply);
+    else if (behind < pass->nwatches + pass->nturns)
+        take_length(pass, behind, request, reply);
+    else
+        return layers_take_newer(pass->c, reply, pass->asked_ms, &pass->changed);
     return 0;
+}
+
+/* Returns the error of a pass: that of its exchange, or that a partition is lost. */
+static int error_of(const struct pass *pass, int error)
+{
+    perhaps_cluster *c = pass->c;
+    return !error && pass->lost
+               ? partitions_fail_lost(c, &c->layer[pass->lost_layer], pass->lost_partition)
+               : error;
+}
+
+/* Returns whether a "no" counts without a further look.  'in_order': each request was sent once
+ * only, to masters, and answered, so the lengths were told after the blocks. */
+static bool is_proven(const struct pass *pass, size_t i, bool in_order)
+{
+    const struct batch *batch = pass->c->batch;
+    uint32_t from =
+        pass->replicas ? connection_of(pass, batch->partition[i]) : batch->no_from[i];
+    if (!was_seen(pass, i, from))
+        return false;
+    return !batch->sparse[i] || (in_order && pass->watched >> layer_number(pass, i) & 1);
+}
+
+/* Returns the index of a partition in the sorted list of suspects. */
+static size_t find_suspect(const struct batch *batch, uint32_t partition)
+{
+    size_t low = 0, high = batch->nsuspects;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (batch->suspect[middle] < partition)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Looks at the partitions of one layer from which a "no" came that is not proven.  A "no" from
+ * one that is not seen to be whole now does not count. */
+static int look_again(const struct pass *pass, unsigned number, bool in_order)
+{
+    struct batch *batch = pass->c->batch;
+    const size_t step = pass->to - pass->from;
+    batch->nsuspects = 0;
+    for (size_t i = number - pass->from; i < pass->nkeys; i += step)
+        if (batch->no_from[i] && !is_proven(pass, i, in_order))
+            batch->suspect[batch->nsuspects++] = batch->partition[i];
+    if (!batch->nsuspects)
+        return 0;
+    batch->nsuspects = partitions_sort(batch->suspect, batch->nsuspects);
+    int error = partitions_look(pass->c, &pass->c->layer[number], batch->suspect,
+                                batch->nsuspects, batch->sight);
+    for (size_t i = number - pass->from; i < pass->nkeys; i += step) {
+        size_t k = find_suspect(batch, batch->partition[i]);
+        if (k < batch->nsuspects && batch->suspect[k] == batch->partition[i] &&
+            batch->sight[k] != SEEN_WHOLE)
+            batch->no_from[i] = 0;
+    }
+    return error;
+}
+
+/* Marks the keys as unsure of which a layer has not answered.  Those that another layer has are
+ * PRESENT all the same. */
+static void note_unsure(const struct pass *pass)
+{
+    struct batch *batch = pass->c->batch;
+    for (size_t i = 0; i < pass->nkeys; i++)
+        batch->unsure[key_of(pass, i)] |= !batch->no_from[i];
+}
+
+/* Runs one pass of questions.  After an error such as no memory, or at the end of the deadline,
+ * it looks no further, and what is not proven does not count. */
+static int ask(struct pass *pass)
+{
+    perhaps_cluster *c = pass->c;
+    const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
+    const struct link *home = nodes_master(&c->nodes, c->nodes.home);
+    locate_all(pass);
+    choose_watches(pass);
+    choose_turns(pass);
+    pass->asked_ms = now_ms();
+    pass->nasks = layers_lease_is_over(c) && home && link_is_open(home);
+    struct exchange exchange = {
+        .count = pass->nkeys + pass->nwatches + pass->nturns + pass->nasks,
+        .noptional = pass->nturns + pass->nasks,
+        .nreplicas = pass->replicas ? pass->nkeys : 0,
+        .slot = slot_of_request,
+        .write = write_question,
+        .take = take_answer,
+        .context = pass,
+        .partial = true,
+    };
+    int error = exchange_run(&c->nodes, &exchange);
+    bool in_order = !error && !pass->replicas && retries == c->nodes.retries &&
+                    redirections == c->nodes.redirections;
+    c->nodes.impatient |= error == PERHAPS_ERR_UNREACHABLE;
+    error = error_of(pass, error);
+    for (unsigned number = pass->from; number < pass->to; number++) {
+        int failure = look_again(pass, number, in_order);
+        error = error ? error : failure;
+    }
+    note_unsure(pass);
+    return error;
+}
+
+/* A replica may not have a partition yet that its master has.  So if a replica seems to have
+ * lost one, all is asked again, of masters alone. */
+int batch_ask(perhaps_cluster *c, unsigned from, unsigned to, bool replicas)
+{
+    struct batch *batch = c->batch;
+    struct pass pass = { .c = c, .from = from, .to = to, .replicas = replicas };
+    int error = ask(&pass);
+    if (error == PERHAPS_ERR_LOST && replicas) {
+        memset(batch->unsure, 0, batch->count);
+        pass = (struct pass){ .c = c, .from = from, .to = to };
+        error = ask(&pass);
+    }
+    batch_sift(batch);
+    return error;
 }
 
 /* ---- Adding ---------------------------------------------------------------------------- */
@@ -236,24 +407,36 @@ static uint64_t redis_bit(size_t offset, unsigned bit)
 }
 
 /* One BITFIELD sets all bits of a key at once and tells what they were.  Commands are atomic,
- * so of several clients that add one key, exactly one finds a bit that was 0. */
-static void write_bitfield(const struct pass *pass, size_t i, struct resp *out)
+ * so of several clients that add one key, exactly one finds a bit that was 0.  It may also tell
+ * the first byte of the footer, which proves that the partition is whole. */
+static void write_add(const struct request *request, struct resp *out)
 {
-    const struct perhaps_bits *bits = &pass->c->batch->bits[i];
-    const size_t offset = block_offset(pass, i);
+    const struct pass *pass = request->context;
+    const struct batch *batch = pass->c->batch;
+    size_t i = request->i, offset, behind = i - pass->nkeys;
+    if (i >= pass->nkeys) {
+        partition_command(pass->c, &pass->c->layer[batch->watch_layer[behind]],
+                          batch->watch[behind], "STRLEN", 1, 0, out);
+        return;
+    }
+    const struct perhaps_bits *bits = &batch->bits[i];
     uint64_t bit[PERHAPS_BITS_MAX];
-    partition_command(pass->c, pass->layer, pass->c->batch->partition[i], "BITFIELD",
-                      1 + 4 * bits->nbits, 32 + 48 * (size_t)bits->nbits, out);
+    offset = block_offset(pass, i);
+    partition_command(pass->c, layer_of(pass, i), batch->partition[i], "BITFIELD",
+                      1 + 4 * bits->nbits + 3 * batch->proves[i], 96 + 48 * (size_t)bits->nbits,
+                      out);
     for (unsigned k = 0; k < bits->nbits; k++)
         bit[k] = redis_bit(offset, bits->bit[k]);
     batch_put_bits(out, true, bit, bits->nbits);
+    if (batch->proves[i])
+        partition_put_proof(layer_of(pass, i), batch->partition[i], out);
 }
 
 int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *reply,
-                    size_t nbits, bool again)
+                    size_t nbits, size_t more, bool again)
 {
     int nset = 0;
-    if (reply->type != REDIS_REPLY_ARRAY || reply->count != nbits)
+    if (reply->type != REDIS_REPLY_ARRAY || reply->count != nbits + more)
         return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
                           "a server answered strangely to BITFIELD");
     for (size_t k = 0; k < nbits; k++)
@@ -266,65 +449,29 @@ int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
     return nset;
 }
 
-/* A key none of whose bits were set may have been added to a partition that was lost. */
-static int take_old_bits(struct pass *pass, size_t i, const struct reply *reply, bool again)
-{
-    struct batch *batch = pass->c->batch;
-    int nset = batch_take_bits(pass->c, &batch->answer[batch->pending[i]], reply,
-                               batch->bits[i].nbits, again);
-    if (nset == 0 && batch->nsuspects < BATCH_KEYS) /* a request may be taken twice */
-        batch->suspect[batch->nsuspects++] = batch->partition[i];
-    return nset < 0 ? nset : 0;
-}
-
-/* ---- The requests of a pass ------------------------------------------------------------ */
-
-/*     0                 npending          + nwatches           + ASKS
- *     | one for each key | STRLEN of some   | questions to the
- *     | that is pending  | partitions       | description, if it asks */
-
-/* Which of the three a request is follows from its number. */
-static unsigned slot_of_request(const struct request *request)
-{
-    const struct pass *pass = request->context;
-    const perhaps_cluster *c = pass->c;
-    const struct batch *batch = c->batch;
-    size_t i = request->i;
-    if (i < batch->npending)
-        return c->partition_slot[batch->partition[i]];
-    i -= batch->npending;
-    return i < pass->nwatches ? c->partition_slot[batch->watch[i]] : c->nodes.home;
-}
-
-static void write_request(const struct request *request, struct resp *out)
-{
-    const struct pass *pass = request->context;
-    const struct batch *batch = pass->c->batch;
-    size_t i = request->i, behind = i - batch->npending;
-    if (i < batch->npending && pass->adds)
-        write_bitfield(pass, i, out);
-    else if (i < batch->npending)
-        write_getrange(pass, i, out);
-    else if (behind < pass->nwatches)
-        partition_command(pass->c, pass->layer, batch->watch[behind], "STRLEN", 1, 0, out);
-    else
-        layers_write_question(pass->c, (enum question)(behind - pass->nwatches),
-                              pass->c->nlayers, out);
-}
-
-static int take_reply(const struct request *request, const struct reply *reply)
+/* Takes the reply to an add.  Its partition is under suspicion if the footer is not there; or
+ * if that was not asked for and none of the bits were set. */
+static int take_added(const struct request *request, const struct reply *reply)
 {
     struct pass *pass = request->context;
-    const struct batch *batch = pass->c->batch;
-    size_t i = request->i, behind = i - batch->npending;
-    if (i < batch->npending)
-        return pass->adds ? take_old_bits(pass, i, reply, request->again)
-                          : take_block(pass, i, reply);
-    if (behind >= pass->nwatches)
-        return layers_take_answer(pass->c, (enum question)(behind - pass->nwatches), reply,
-                                  &pass->changed);
-    if (!partition_is_whole(pass->layer, batch->watch[behind], reply))
-        note_lost(pass, batch->watch[behind]);
+    struct batch *batch = pass->c->batch;
+    size_t i = request->i;
+    if (i >= pass->nkeys) {
+        take_length(pass, i - pass->nkeys, request, reply);
+        return 0;
+    }
+    size_t nbits = batch->bits[i].nbits;
+    bool proves = batch->proves[i];
+    int nset = batch_take_bits(pass->c, &batch->answer[key_of(pass, i)], reply, nbits, proves,
+                               request->again);
+    if (nset < 0)
+        return nset;
+    if (proves && partition_is_proven(reply->numbers[nbits]))
+        layer_of(pass, i)->seen[batch->partition[i]] = request->link->number;
+    else if ((proves || nset == 0) && batch->nsuspects < BATCH_KEYS) /* may be taken twice */
+        batch->suspect[batch->nsuspects++] = batch->partition[i];
+    if (proves && !partition_is_proven(reply->numbers[nbits]))
+        note_lost(pass, pass->from, batch->partition[i]);
     return 0;
 }
 
@@ -333,69 +480,50 @@ static void doubt_key(const struct request *request)
 {
     const struct pass *pass = request->context;
     struct batch *batch = pass->c->batch;
-    size_t i = request->i;
-    batch->nunknown += i < batch->npending && batch->answer[batch->pending[i]] == UNKNOWN;
+    batch->nunknown +=
+        request->i < pass->nkeys && batch->answer[key_of(pass, request->i)] == UNKNOWN;
 }
 
-/* Runs one pass.  'changed' begins as true for a filter that grows: if no server tells that
- * there is no newer layer, there may be one.  Adding asks no question, since keys_add() asks
- * when it reserves room and when it gives back. */
-static int run_pass(struct pass *pass, bool replicas)
+/* Looks at the partitions that are under suspicion, and removes those that are lost: this client
+ * may have made them by adding.  What was added to them is gone. */
+static int look_at_suspects(perhaps_cluster *c, struct layer *layer)
 {
-    perhaps_cluster *c = pass->c;
     struct batch *batch = c->batch;
-    size_t nasks = !pass->adds && is_connected(c, c->nodes.home) ? ASKS : 0;
-    batch->nsuspects = 0;
-    pass->changed = !pass->adds && c->about.factor;
-    locate_all(pass);
-    choose_watches(pass);
-    struct exchange exchange = {
-        .count = batch->npending + pass->nwatches + nasks,
-        .noptional = (watches_all(pass) ? 0 : pass->nwatches) + nasks,
-        .slot = slot_of_request,
-        .write = write_request,
-        .take = take_reply,
-        .doubt = pass->adds ? doubt_key : NULL,
-        .context = pass,
-        .replicas = replicas,
-        .acknowledged = pass->adds,
-    };
-    int error = exchange_run(&c->nodes, &exchange);
-    if (!error && pass->lost)
-        error = partitions_fail_lost(c, pass->layer, pass->lost_partition);
-    return error ? error : partitions_check_new(c);
-}
-
-/* Looks at the partitions that are under suspicion.  After adding, removes those that are lost:
- * this client may have made them by adding. */
-static int look_at_suspects(const struct pass *pass)
-{
-    struct batch *batch = pass->c->batch;
-    size_t n = make_unique(batch->suspect, batch->nsuspects);
-    return n ? partitions_look(pass->c, pass->layer, batch->suspect, n, pass->adds) : 0;
-}
-
-/* A replica may not have a partition yet that its master has.  So if a replica seems to have
- * lost one, all is asked again, of masters alone. */
-int batch_ask(perhaps_cluster *c, const struct layer *layer, bool replicas, bool *changed)
-{
-    struct pass pass = { .c = c, .layer = layer };
-    int error = run_pass(&pass, replicas);
-    if (error == PERHAPS_ERR_LOST && replicas) {
-        pass = (struct pass){ .c = c, .layer = layer };
-        error = run_pass(&pass, false);
-    }
-    *changed = pass.changed;
-    if (!error)
-        error = look_at_suspects(&pass);
-    if (!error)
-        batch_sift(c->batch);
+    size_t n = partitions_sort(batch->suspect, batch->nsuspects);
+    if (!n)
+        return 0;
+    int error = partitions_look(c, layer, batch->suspect, n, batch->sight);
+    if (error != PERHAPS_ERR_LOST)
+        return error;
+    struct aside aside;
+    handle_begin_aside(c, &aside);
+    partitions_remove_lost(c, layer, batch->suspect, n, batch->sight);
+    handle_end_aside(c, &aside);
     return error;
 }
 
-int batch_add(perhaps_cluster *c, const struct layer *layer)
+int batch_add(perhaps_cluster *c, unsigned layer)
 {
-    struct pass pass = { .c = c, .layer = layer, .adds = true };
-    int error = run_pass(&pass, false);
-    return error ? error : look_at_suspects(&pass);
+    struct batch *batch = c->batch;
+    struct pass pass = { .c = c, .from = layer, .to = layer + 1, .adds = true };
+    locate_all(&pass);
+    choose_turns(&pass);
+    batch->nsuspects = 0;
+    for (size_t i = 0; i < pass.nkeys; i++)
+        batch->proves[i] = pass.nkeys <= FEW_KEYS ||
+                           !was_seen(&pass, i, connection_of(&pass, batch->partition[i]));
+    struct exchange exchange = {
+        .count = pass.nkeys + pass.nturns,
+        .noptional = pass.nturns,
+        .slot = slot_of_request,
+        .write = write_add,
+        .take = take_added,
+        .doubt = doubt_key,
+        .context = &pass,
+        .acknowledged = true,
+    };
+    int error = exchange_run(&c->nodes, &exchange);
+    if (!error)
+        error = look_at_suspects(c, &c->layer[layer]);
+    return error_of(&pass, error);
 }

@@ -43,9 +43,17 @@ static int check_open(perhaps_cluster *c)
                : nodes_fail(&c->nodes, PERHAPS_ERR_ARGUMENT, "is not open");
 }
 
+/* Begins a public call that asks servers: its deadline, and patience that is whole again. */
+static void begin(perhaps_cluster *c)
+{
+    c->nodes.impatient = false;
+    c->nodes.ends_ms = c->nodes.deadline_ms ? now_ms() + c->nodes.deadline_ms : 0;
+}
+
 int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *options,
                            uint64_t partitions)
 {
+    begin(c);
     int error = check_can(c, c->dialect->create,
                           "let Redisson make its filters (tryInit), or leave out "
                           "layout=redisson");
@@ -54,11 +62,14 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
 
 int perhaps_cluster_open(perhaps_cluster *c)
 {
+    begin(c);
+    keys_give_back(c);
     return c->dialect->open(c);
 }
 
 int perhaps_cluster_delete(perhaps_cluster *c)
 {
+    begin(c);
     int error = check_can(c, c->dialect->delete,
                           "let Redisson delete its filters, or leave out layout=redisson");
     return error ? error : c->dialect->delete (c);
@@ -67,6 +78,7 @@ int perhaps_cluster_delete(perhaps_cluster *c)
 int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
                            uint64_t partitions)
 {
+    begin(c);
     int error = check_can(c, c->dialect->upload,
                           "a filter of ours is none of Redisson's: leave out "
                           "layout=redisson");
@@ -75,6 +87,7 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
 
 int perhaps_cluster_download(perhaps_cluster *c, const char *path)
 {
+    begin(c);
     int error =
         check_can(c, c->dialect->download, "a filter of Redisson's has no file of ours");
     if (!error)
@@ -98,39 +111,94 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     return n;
 }
 
-/* Deals with all keys, a batch at a time.  answers[] may be NULL.  After an error *done tells
- * how many keys have been dealt with. */
-static int go_over(perhaps_cluster *c, const struct perhaps_keys *keys,
-                   int (*deal_with)(perhaps_cluster *c, const struct perhaps_keys *keys,
-                                    size_t *done),
-                   uint8_t *answers, size_t *npresent, size_t *done)
+/* Copies the answers of the batch, which has n keys; NULL is allowed.  Returns how many are
+ * "perhaps". */
+static size_t tell_answers(const perhaps_cluster *c, uint8_t *answers, size_t n)
 {
-    int error = check_open(c);
-    *npresent = *done = 0;
-    while (*done < keys->count && !error) {
-        size_t n = batch_size(c, keys, *done);
-        struct perhaps_keys some = perhaps_keys_slice(keys, *done, n);
-        error = deal_with(c, &some, &n);
-        for (size_t i = 0; i < n; i++) {
-            bool is_present = c->batch->answer[i] == PRESENT;
-            if (answers)
-                answers[*done + i] = is_present ? PERHAPS_ANSWER_PERHAPS : PERHAPS_ANSWER_NO;
-            *npresent += is_present;
-        }
-        *done += n;
+    static const uint8_t told[] = { [UNKNOWN] = PERHAPS_ANSWER_UNKNOWN,
+                                    [ABSENT] = PERHAPS_ANSWER_NO,
+                                    [PRESENT] = PERHAPS_ANSWER_PERHAPS,
+                                    [ADDED] = PERHAPS_ANSWER_NO };
+    size_t npresent = 0;
+    for (size_t i = 0; i < n; i++) {
+        npresent += c->batch->answer[i] == PRESENT;
+        if (answers)
+            answers[i] = told[c->batch->answer[i]];
     }
-    return error;
+    return npresent;
 }
 
 int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys,
                              uint8_t *answers, size_t *done)
 {
-    size_t npresent, ndone;
-    done = done ? done : &ndone;
-    int error = go_over(c, keys, c->dialect->add, answers, &npresent, done);
+    size_t ndone = 0;
+    begin(c);
+    int error = check_open(c);
     if (answers)
-        memset(answers + *done, PERHAPS_ANSWER_UNKNOWN, keys->count - *done);
+        memset(answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
+    while (ndone < keys->count && !error) {
+        size_t n = batch_size(c, keys, ndone), some_done;
+        struct perhaps_keys some = perhaps_keys_slice(keys, ndone, n);
+        error = c->dialect->add(c, &some, &some_done);
+        tell_answers(c, answers ? answers + ndone : NULL, c->batch->count);
+        ndone += some_done;
+    }
+    if (done)
+        *done = ndone;
     return error;
+}
+
+/* Adds to the problem how many keys have no answer. */
+static void tell_unknown(perhaps_cluster *c, size_t nunknown, size_t count)
+{
+    struct nodes *nodes = &c->nodes;
+    size_t nbytes = strlen(nodes->problem);
+    if (nunknown && count > 1)
+        snprintf(nodes->problem + nbytes, sizeof nodes->problem - nbytes,
+                 "; %zu of %zu keys are unknown", nunknown, count);
+}
+
+/* Returns whether an error concerns all later keys, too: so the call ends. */
+static bool ends_call(int error)
+{
+    return error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_DEADLINE ||
+           error == PERHAPS_ERR_MEMORY || error == PERHAPS_ERR_MISSING ||
+           error == PERHAPS_ERR_CHANGED || error == PERHAPS_ERR_ARGUMENT;
+}
+
+/* A batch that fails does not keep the others from being asked: other servers may be well.  The
+ * first error is that of the call. */
+int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
+                                  uint8_t *answers, size_t *npresent)
+{
+    char problem[sizeof c->nodes.problem];
+    size_t nknown = 0, npresent_all = 0, n;
+    begin(c);
+    int first = check_open(c), error = first;
+    keys_give_back_idle(c);
+    if (answers)
+        memset(answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
+    memcpy(problem, c->nodes.problem, sizeof problem);
+    for (size_t at = 0; at < keys->count && !ends_call(error); at += n) {
+        n = batch_size(c, keys, at);
+        struct perhaps_keys some = perhaps_keys_slice(keys, at, n);
+        size_t done;
+        error = c->dialect->ask(c, &some, &done);
+        if (error && !first) {
+            first = error;
+            memcpy(problem, c->nodes.problem, sizeof problem);
+        }
+        npresent_all += tell_answers(c, answers ? answers + at : NULL, c->batch->count);
+        for (size_t i = 0; i < c->batch->count; i++)
+            nknown += c->batch->answer[i] != UNKNOWN;
+    }
+    if (npresent)
+        *npresent = npresent_all;
+    if (first) {
+        memcpy(c->nodes.problem, problem, sizeof problem);
+        tell_unknown(c, keys->count - nknown, keys->count);
+    }
+    return first;
 }
 
 int perhaps_cluster_add(perhaps_cluster *c, const void *key, size_t nbytes)
@@ -149,20 +217,11 @@ int perhaps_cluster_contains(perhaps_cluster *c, const void *key, size_t nbytes)
     return error ? error : answer;
 }
 
-int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys *keys,
-                                  uint8_t *answers, size_t *npresent)
-{
-    size_t n, done;
-    int error = go_over(c, keys, c->dialect->ask, answers, npresent ? npresent : &n, &done);
-    if (answers)
-        memset(answers + done, PERHAPS_ANSWER_UNKNOWN, keys->count - done);
-    return error;
-}
-
 /* The counters of the handle are added here, since both dialects have them. */
 int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     *stats = (struct perhaps_cluster_stats){ .layout = c->dialect->layout };
+    begin(c);
     int error = check_open(c);
     if (!error)
         error = c->dialect->stats(c, stats);
@@ -178,6 +237,7 @@ int perhaps_cluster_stats_of(perhaps_cluster *c, struct perhaps_cluster_stats *s
 int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     *verdict = (struct perhaps_cluster_verdict){ 0 };
+    begin(c);
     int error = check_can(c, c->dialect->verify,
                           "a filter of Redisson's has nothing to compare its bits with");
     return error ? error : c->dialect->verify(c, verdict);
@@ -313,10 +373,12 @@ void perhaps_cluster_free(perhaps_cluster *c)
 {
     if (!c)
         return;
+    c->nodes.ends_ms = 0;
+    keys_give_back(c);
     layers_close(c);
     nodes_release(&c->nodes);
     address_release(&c->address);
-    free(c->partition_slot);
+    free(c->slot);
     free(c->shown);
     free(c->batch);
     explicit_bzero(c->secret, sizeof c->secret);

@@ -404,8 +404,7 @@ static int make_layer(perhaps_cluster *c, const struct description *about, unsig
     if (!error)
         error = layers_measure(c, layer, index, d->partitions);
     error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_make(c, layer);
-    perhaps_layout_free(layer->layout);
-    *layer = (struct layer){ 0 };
+    layers_release(layer);
     return error ? error : mark_ready(c, index);
 }
 
@@ -447,7 +446,7 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
         if (!d->planned || d->partitions > PARTITIONS_MOST)
             continue;
         layers_name(c, &layer, i);
-        error = partitions_find_slots(c, layer.partitions);
+        error = partitions_make_room(c, NULL, layer.partitions);
         error = error ? nodes_fail_plainly(&c->nodes, error) : partitions_remove(c, &layer);
     }
     return error;

@@ -20,6 +20,8 @@ const char *const state_name[STATES] = { "creating", "ready", "deleting" };
 const char description_unfinished[] =
     "somebody was making or deleting it: 'perhaps delete' it if nobody is any more";
 
+const char counts_marker[] = "of";
+
 static const char strange[] =
     "its description is not one that this version of perhaps understands: use a newer one";
 

@@ -35,6 +35,7 @@ struct description {
     unsigned preference;
     enum perhaps_hash hash;
     uint64_t seed, check;
+    bool counted;
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 
@@ -48,6 +49,8 @@ const char *description_read(const redisReply *fields, struct description *descr
  * line that says what is wrong. */
 const char *counts_read(const redisReply *fields, struct description *description);
 
+extern const char counts_marker[];
+#define COUNT_MOST (INT64_MAX / 2)
 /* Writes HSET of the description with its first layer; later layers are written when they are
  * made. */
 void description_write(const struct description *description, const char *key,

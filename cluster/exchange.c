@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,13 +19,6 @@
 
 /* The pauses between tries, the first and the longest. */
 enum { BACKOFF_MS = 10, BACKOFF_MOST_MS = 500 };
-
-/* The context of WAIT. */
-struct inquiry {
-    struct nodes *nodes;
-    struct link *link;
-    unsigned timeout_ms;
-};
 
 /* ---- The map --------------------------------------------------------------------------- */
 
@@ -52,104 +46,150 @@ static int refresh(struct round *round)
  * node timeout (15 s by default), so one that was heard in the last second needs none. */
 enum { SILENCE_MS = 1000, FENCE_PINGS = 2 };
 
-/* Sends PINGs to the servers that were silent for a while.  A link whose server does not answer
- * is closed; the round opens it again if it needs it. */
-static int fence(struct nodes *nodes)
+/* Lists the links that the requests need and that were silent for a while.  '*links' is to be
+ * released by the caller; NULL: there are none, or there is no memory.  Returns how many. */
+static size_t find_silent(struct round *round, struct link ***links)
+{
+    struct nodes *nodes = round->nodes;
+    int64_t now = now_ms();
+    bool any = false;
+    size_t n = 0;
+    *links = NULL;
+    for (size_t i = 0; nodes->cluster && i < nodes->nlinks && !any; i++)
+        any = link_is_open(nodes->links[i]) && now - nodes->links[i]->heard_ms >= SILENCE_MS;
+    if (!any)
+        return 0;
+    round_mark_needed(round);
+    *links = calloc(nodes->nlinks, sizeof **links);
+    for (size_t i = 0; *links && i < nodes->nlinks; i++) {
+        struct link *link = nodes->links[i];
+        if (link->needed && link_is_open(link) && now - link->heard_ms >= SILENCE_MS)
+            (*links)[n++] = link;
+    }
+    return n;
+}
+
+/* Sentinels are asked again for a master that was silent for a while: it may be none any more,
+ * and PINGs would not tell. */
+static void doubt_master(struct nodes *nodes)
 {
     int64_t now = now_ms();
-    for (size_t i = 0; (nodes->cluster || nodes->master) && i < nodes->nlinks; i++) {
-        struct link *link = nodes->links[i];
-        struct exchange ping = { .count = 1,
-                                 .command = (const char *const[]){ "PING", NULL },
-                                 .only = link };
-        if (!link_is_open(link) || now - link->heard_ms < SILENCE_MS ||
-            nodes_is_sentinel(nodes, link))
-            continue;
-        nodes->stale |= nodes->master != NULL; /* sentinels know who is the master now */
-        for (int k = 0; nodes->cluster && k < FENCE_PINGS && link_is_open(link); k++) {
-            int error = round_alone(nodes, &ping);
-            if (error && error != PERHAPS_ERR_UNREACHABLE)
-                return error;
-        }
+    for (size_t i = 0; nodes->master && i < nodes->nlinks; i++) {
+        const struct link *link = nodes->links[i];
+        nodes->stale |= link_is_open(link) && now - link->heard_ms >= SILENCE_MS &&
+                        !nodes_is_sentinel(nodes, link);
     }
-    return 0;
+}
+
+/* Sends PINGs to the servers that are needed and were silent for a while, to all at once.  A
+ * link whose server does not answer is closed; the round opens it again. */
+static int fence(struct round *round)
+{
+    struct link **links;
+    int error = 0;
+    doubt_master(round->nodes);
+    size_t n = find_silent(round, &links);
+    for (int k = 0; k < FENCE_PINGS && n && !error; k++) {
+        size_t nopen = 0;
+        for (size_t i = 0; i < n; i++)
+            if (link_is_open(links[i]))
+                links[nopen++] = links[i];
+        n = nopen;
+        struct exchange ping = { .count = n,
+                                 .command = (const char *const[]){ "PING", NULL },
+                                 .each = links };
+        error = round_alone(round->nodes, &ping);
+        if (error == PERHAPS_ERR_UNREACHABLE)
+            error = 0;
+    }
+    free(links);
+    return error;
 }
 
 /* ---- Replicas -------------------------------------------------------------------------- */
 
+/* The context of a WAIT on each of some links. */
+struct waiting {
+    struct nodes *nodes;
+    struct link *const *links;
+    unsigned timeout_ms;
+    long long fewest;         /* how many replicas have acknowledged, where these are fewest */
+    const struct link *where; /* the link of that server; NULL: there were enough everywhere */
+};
+
 static void write_wait(const struct request *request, struct resp *out)
 {
-    const struct inquiry *inquiry = request->context;
+    const struct waiting *waiting = request->context;
     resp_command(out, 3, 32);
     resp_text(out, "WAIT");
-    resp_number(out, inquiry->nodes->acknowledge);
-    resp_number(out, inquiry->timeout_ms);
+    resp_number(out, waiting->nodes->acknowledge);
+    resp_number(out, waiting->timeout_ms);
 }
 
 /* WAIT replies how many replicas have all that this connection has written so far. */
 static int take_wait(const struct request *request, const struct reply *reply)
 {
-    const struct inquiry *inquiry = request->context;
-    struct nodes *nodes = inquiry->nodes;
-    if (reply->type == REDIS_REPLY_INTEGER && reply->number >= (long long)nodes->acknowledge)
-        return 0;
-    return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
-                      "%s: %lld of %u replicas have acknowledged within %u ms: look after "
-                      "its replicas, or ask for fewer (acknowledge=)",
-                      inquiry->link->name, reply->number, nodes->acknowledge,
-                      inquiry->timeout_ms);
+    struct waiting *waiting = request->context;
+    struct link *link = waiting->links[request->i];
+    long long n = reply->type == REDIS_REPLY_INTEGER ? reply->number : 0;
+    if (n >= (long long)waiting->nodes->acknowledge) {
+        link->unacknowledged = false;
+    } else if (!waiting->where || n < waiting->fewest) {
+        waiting->fewest = n;
+        waiting->where = link;
+    }
+    return 0;
 }
 
 /* A master that has just become a replica refuses WAIT, or breaks it off.  What it took may be
  * lost, so this counts as a server that cannot be reached. */
 static int take_wait_error(const struct request *request, const struct reply *reply)
 {
-    const struct inquiry *inquiry = request->context;
-    inquiry->nodes->stale = true;
-    return nodes_fail(inquiry->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s",
-                      inquiry->link->name, reply->text);
+    const struct waiting *waiting = request->context;
+    const struct link *link = waiting->links[request->i];
+    waiting->nodes->stale = true;
+    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name, reply->text);
 }
 
-/* Waits until the replicas of a server have what it took in this round.  Returns 0, or an error
- * if that takes longer than the timeout. */
-static int wait_for_replicas(struct nodes *nodes, struct link *link)
+/* Notes which server has too few replicas.  Returns PERHAPS_ERR_REPLICAS. */
+static int fail_replicas(struct nodes *nodes, const struct waiting *waiting)
 {
-    struct inquiry inquiry = { nodes, link, nodes->timeout_ms };
-    struct exchange wait = { .count = 1,
-                             .write = write_wait,
+    return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
+                      "%s: %lld of %u replicas have acknowledged within %u ms: look after "
+                      "its replicas, or ask for fewer (acknowledge=)",
+                      waiting->where->name, waiting->fewest,
+                      nodes->acknowledge, waiting->timeout_ms);
+}
+
+/* Asks all servers at once, over the links that took something, whether replicas have it; those
+ * that have enough are no longer 'unacknowledged'.  Returns PERHAPS_ERR_UNREACHABLE if one of
+ * these links has broken, and PERHAPS_ERR_REPLICAS if there are too few. */
+static int wait_for_replicas(struct nodes *nodes)
+{
+    struct link **links = calloc(nodes->nlinks + 1, sizeof *links);
+    struct waiting waiting = { .nodes = nodes,
+                               .links = links,
+                               .timeout_ms = nodes->timeout_ms };
+    struct exchange wait = { .write = write_wait,
                              .take = take_wait,
                              .take_error = take_wait_error,
-                             .context = &inquiry,
-                             .only = link };
-    nodes->timeout_ms += nodes->timeout_ms / 2; /* longer than the timeout of WAIT itself */
-    int error = round_alone(nodes, &wait);
-    nodes->timeout_ms = inquiry.timeout_ms;
-    return error;
-}
-
-/* Asks each server that took something.  If one of them cannot be reached before it has told,
- * all requests of the exchange are done again.  Only its own would suffice, but nobody knows
- * which these are: some may have been redirected. */
-static void acknowledge(struct round *round)
-{
-    struct nodes *nodes = round->nodes;
-    bool broken = false;
-    for (size_t i = 0; i < nodes->nlinks && !round->error; i++) {
+                             .context = &waiting,
+                             .each = links };
+    int error = links ? 0 : nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
+    for (size_t i = 0; i < nodes->nlinks && !error; i++) {
         struct link *link = nodes->links[i];
-        if (!link->unacknowledged)
-            continue;
-        link->unacknowledged = false;
-        int error = link_is_open(link) ? wait_for_replicas(nodes, link)
-                                       : nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s",
-                                                    link->name, link->trouble);
-        broken |= error == PERHAPS_ERR_UNREACHABLE;
-        if (error != PERHAPS_ERR_UNREACHABLE)
-            round->error = error;
+        if (link->unacknowledged && !link_is_open(link))
+            error = nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s", link->name,
+                               link->trouble);
+        else if (link->unacknowledged)
+            links[wait.count++] = link;
     }
-    if (!broken || round->error)
-        return;
-    snprintf(round->trouble, sizeof round->trouble, "%.599s", nodes->problem);
-    round_repeat(round);
+    nodes->timeout_ms += nodes->timeout_ms / 2; /* longer than the timeout of WAIT itself */
+    if (!error)
+        error = round_alone(nodes, &wait);
+    nodes->timeout_ms = waiting.timeout_ms;
+    free(links);
+    return !error && waiting.where ? fail_replicas(nodes, &waiting) : error;
 }
 
 /* ---- Again ----------------------------------------------------------------------------- */
@@ -165,21 +205,57 @@ static int64_t backoff_ms(unsigned tries)
     return most / 2 + now_ms() % (most / 2 + 1);
 }
 
+/* Returns whether patience, which begins with the first failure, has ended. */
+static bool has_lost_patience(struct round *round)
+{
+    int64_t now = now_ms();
+    if (!round->failed_ms)
+        round->failed_ms = now;
+    return round->nodes->impatient ||
+           now - round->failed_ms >= (int64_t)round->nodes->patience_ms;
+}
+
+static int pause_before(struct nodes *nodes, unsigned tries)
+{
+    int64_t pause_ms = backoff_ms(tries);
+    struct timespec pause = { pause_ms / 1000, pause_ms % 1000 * 1000000 };
+    nanosleep(&pause, NULL);
+    return round_check_stopped(nodes);
+}
+
 /* Waits before the next try.  Returns an error if patience has ended or the caller wants to
  * stop. */
 static int wait_a_while(struct round *round, unsigned tries)
 {
     struct nodes *nodes = round->nodes;
-    int64_t now = now_ms(), pause_ms = backoff_ms(tries);
-    if (!round->failed_ms)
-        round->failed_ms = now;
-    if (now - round->failed_ms >= (int64_t)nodes->patience_ms)
-        return nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE,
-                          "%s, and %u ms of trying again did not help", round->trouble,
-                          nodes->patience_ms);
-    struct timespec pause = { pause_ms / 1000, pause_ms % 1000 * 1000000 };
-    nanosleep(&pause, NULL);
-    return round_check_stopped(nodes);
+    return has_lost_patience(round) ? nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE,
+                                                 "%s, and %u ms of trying again did not help",
+                                                 round->trouble, nodes->patience_ms)
+                                    : pause_before(nodes, tries);
+}
+
+/* Asks the servers that took something whether their replicas have it, again and again while
+ * patience lasts.  If one of them cannot be reached before it has told, all requests of the
+ * exchange are done again.  Only its own would suffice, but nobody knows which these are: some
+ * may have been redirected. */
+static void acknowledge(struct round *round)
+{
+    struct nodes *nodes = round->nodes;
+    int error;
+    for (unsigned tries = 1;; tries++) {
+        error = wait_for_replicas(nodes);
+        if (error != PERHAPS_ERR_REPLICAS || has_lost_patience(round) ||
+            (error = pause_before(nodes, tries)))
+            break;
+    }
+    if (error != PERHAPS_ERR_UNREACHABLE) {
+        round->error = error;
+        return;
+    }
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        nodes->links[i]->unacknowledged = false;
+    snprintf(round->trouble, sizeof round->trouble, "%.599s", nodes->problem);
+    round_repeat(round);
 }
 
 /* The order of a try matters.  The fence comes before the map, since a server that does not
@@ -192,14 +268,14 @@ int exchange_run(struct nodes *nodes, const struct exchange *exchange)
         return 0;
     round_begin(&round, nodes, exchange);
     for (size_t i = 0; i < nodes->nlinks; i++)
-        nodes->links[i]->unacknowledged = nodes->links[i]->used = false;
+        nodes->links[i]->unacknowledged = false;
     for (unsigned tries = 0; round.nlater && !round.error; tries++) {
         if (tries) {
             round.error = wait_a_while(&round, tries);
             nodes->retries += round.nlater;
         }
         if (!round.error)
-            round.error = fence(nodes);
+            round.error = fence(&round);
         if (!round.error)
             round.error = refresh(&round);
         if (round.error || !nodes->known)

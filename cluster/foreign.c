@@ -115,7 +115,7 @@ static int take_bits(const struct request *request, const struct reply *reply)
 {
     const struct foreign *f = request->context;
     perhaps_cluster *c = f->c;
-    int nset = batch_take_bits(c, &c->batch->answer[request->i], reply, c->redisson.nhashes,
+    int nset = batch_take_bits(c, &c->batch->answer[request->i], reply, c->redisson.nhashes, 0,
                                f->adds && request->again);
     return nset < 0 ? nset : 0;
 }
@@ -130,18 +130,21 @@ static int run_batch(perhaps_cluster *c, const struct perhaps_keys *keys, bool a
                                  .write = write_bits,
                                  .take = take_bits,
                                  .context = &f,
-                                 .replicas = c->replicas && !adds,
+                                 .nreplicas = c->replicas && !adds ? keys->count : 0,
                                  .acknowledged = adds };
     *done = 0;
     if (!keys->each && keys->hashed)
         return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
                           "Redisson's filters hash keys in their own way");
     memset(c->batch->answer, UNKNOWN, keys->count);
+    c->batch->count = keys->count;
     int error = check_config(c);
     if (!error)
         error = exchange_run(&c->nodes, &exchange);
     if (!error)
         error = check_config(c);
+    if (error)
+        memset(c->batch->answer, UNKNOWN, keys->count);
     *done = error ? 0 : keys->count;
     return error;
 }

@@ -5,8 +5,8 @@
  *         '----- layer[0..]    the layers that are open: those that are ready, the oldest first
  *         '----- batch         the keys that are under way
  *
- * Invariant: layer[0 .. nlayers-1] have a layout and a size, and partition_slot[] has the slots
- * of all their partitions.  An open filter of our own layout has at least one layer. */
+ * Invariant: layer[0 .. nlayers-1] have a layout and a size, and slot[] has room for all their
+ * partitions.  An open filter of our own layout has at least one layer. */
 #ifndef HANDLE_H
 #define HANDLE_H
 
@@ -21,7 +21,7 @@ enum { BATCH_KEYS = 8192 };
 /* Room for a Redis key of the filter: its name, and what stands around it. */
 enum { REDIS_KEY_NBYTES = NAME_NBYTES_MOST + 64 };
 
-/* A layer that is open.  It owns its layout. */
+/* A layer that is open.  It owns its layout and 'seen'. */
 struct layer {
     perhaps_layout *layout;
     struct perhaps_plan plan;
@@ -31,7 +31,24 @@ struct layer {
     size_t block_nbytes;
     char suffix[ID_DIGITS + 8]; /* of its partitions' names: "}:ID" or "}:ID.LAYER" */
     size_t suffix_nbytes;
-    long long owed; /* keys that it reserved in vain; the next reservation gives them back */
+
+    /* Of each partition: the number of the connection over which it was last seen to be whole;
+     * 0: it was never looked at. */
+    uint32_t *seen;
+
+    /* A "no" from a block with at most this many bits set is not believed without a look at the
+     * partition (batch.c).  'sparse': the last one was from such a block. */
+    unsigned bits_doubted;
+    bool sparse;
+
+    /* Room for keys, which is reserved in the layer's count (keys.c). */
+    uint32_t counted_by; /* the connection over which the count was told last */
+    long long added;     /* how many keys this handle has added since that connection began */
+    long long held;      /* how many keys this handle has reserved and not added */
+    long long room;      /* how many more could be reserved when the count was last told */
+    unsigned ahead;      /* how many more than it needs the handle reserves next */
+    int64_t reserved_ms; /* when it reserved last */
+    int64_t usable_ms;   /* nothing is added to it before this time */
 };
 
 /* A handle.  perhaps_cluster_new() makes it and perhaps_cluster_free() releases all that it
@@ -58,10 +75,13 @@ struct perhaps_cluster {
     struct description about;
     unsigned nlayers;
     struct layer layer[PERHAPS_LAYERS_MAX];
-    uint16_t *partition_slot; /* the slot of each partition: the same in all layers */
-    uint64_t nslots;          /* for how many partitions it has a slot */
-    uint64_t next_watch;      /* the partition whose length is looked at next */
-    uint64_t doubtful;        /* keys of which nobody knows which client added them first */
+    uint16_t *slot;  /* of each partition, which is the same in all layers: partition_slot() */
+    uint64_t nslots; /* how many partitions it has room for */
+    int64_t leased_ms;   /* until this time no layer is in use that this handle does not know */
+    int64_t added_ms;    /* when keys were added last */
+    uint64_t next_watch; /* the partition whose length is looked at next */
+    size_t unwatched;    /* keys that were asked for or added since then */
+    uint64_t doubtful;   /* keys of which nobody knows which client added them first */
 
     struct redisson redisson; /* the config, if Redisson made the filter */
     struct batch *batch;      /* the keys that are under way */
@@ -75,8 +95,7 @@ struct dialect {
     bool is_opened; /* a filter must be opened before keys are added or asked for */
     int (*open)(perhaps_cluster *c);
 
-    /* Deal with a batch of keys, whose answers are then in c->batch.  After an error the first
-     * *done keys have been dealt with. */
+    /* Deal with a batch of keys, whose answers are then in c->batch: see operations.h. */
     int (*ask)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
     int (*add)(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 

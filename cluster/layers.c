@@ -1,7 +1,9 @@
 /* layers.c - reads the description of a filter, and opens its layers one after the other. */
 #include "layers.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "partitions.h"
@@ -45,7 +47,6 @@ static int read_hash(struct describing *describing, const char *key,
                                  .command = (const char *const[]){ "HGETALL", key, NULL },
                                  .take = take,
                                  .context = describing,
-                                 .acknowledged = true,
                                  .tree = true };
     return exchange_run(&describing->c->nodes, &exchange);
 }
@@ -67,24 +68,13 @@ void layers_name_counts(const perhaps_cluster *c, const char *id, char counts[si
     snprintf(counts, sizeof c->counts, "%s:%s", c->key, id);
 }
 
-void layers_write_question(const perhaps_cluster *c, enum question question, unsigned layer,
-                           struct resp *out)
+void layers_write_id(const perhaps_cluster *c, struct resp *out)
 {
-    char ready[FIELD_NBYTES];
-    description_field(ready, "ready", layer);
-    if (question == ASK_READY)
-        resp_texts(out, (const char *const[]){ "HEXISTS", c->key, ready, NULL });
-    else
-        resp_texts(out, (const char *const[]){ "HGET", c->key, "id", NULL });
+    resp_texts(out, (const char *const[]){ "HGET", c->key, "id", NULL });
 }
 
-int layers_take_answer(perhaps_cluster *c, enum question question, const struct reply *reply,
-                       bool *ready)
+int layers_take_id(perhaps_cluster *c, const struct reply *reply)
 {
-    if (question == ASK_READY) {
-        *ready = reply->number != 0;
-        return 0;
-    }
     if (reply->type != REDIS_REPLY_STRING)
         return nodes_fail(&c->nodes, PERHAPS_ERR_MISSING, "was deleted since it was opened");
     return strcmp(reply->text, c->about.id) == 0
@@ -113,6 +103,26 @@ size_t layers_block_nbytes(const perhaps_layout *layout)
     return (size_t)bits.nlines * PERHAPS_LINE_NBYTES;
 }
 
+/* Adding to a partition that is lost makes a new one, which is short and empty.  Its blocks
+ * answer "no" until the client that added finds that it is too short, and removes it.  Other
+ * clients must not believe such a "no" meanwhile.  In that moment it has no more keys than all
+ * clients have under way, about BATCHES_AT_ONCE batches, and a block has its share of these.
+ * So a "no" from a block with the bits of a few more keys than that share is believed, and of
+ * others the client looks at the length of the partition first.  In a filter that is a third
+ * full, of which a batch is a small part, that is one "no" in some hundreds. */
+enum { BATCHES_AT_ONCE = 16, KEYS_DOUBTED = 3 };
+
+static void find_doubts(struct layer *layer)
+{
+    struct perhaps_hashed any = { { 0 } };
+    struct perhaps_bits bits;
+    perhaps_layout_locate(layer->layout, &any, &bits);
+    double share = (double)(BATCHES_AT_ONCE * BATCH_KEYS) / (double)layer->blocks;
+    double doubted = bits.nbits * (KEYS_DOUBTED + share + 4 * sqrt(share));
+    double all = 8.0 * (double)layer->block_nbytes;
+    layer->bits_doubted = (unsigned)(doubted < all ? doubted : all);
+}
+
 /* The description may come from an enemy, so numbers out of range are an error. */
 int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint64_t partitions)
 {
@@ -127,7 +137,8 @@ int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint
     layer->partition_blocks = (layer->blocks + partitions - 1) / partitions;
     layer->partitions = (layer->blocks + layer->partition_blocks - 1) / layer->partition_blocks;
     layers_name(c, layer, index);
-    return partitions_find_slots(c, layer->partitions);
+    find_doubts(layer);
+    return partitions_make_room(c, layer, layer->partitions);
 }
 
 /* Opens one layer.  It counts as open from the moment at which it has a layout, so that
@@ -144,6 +155,9 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
                                             : "was made with a secret: give it (--key-file)");
     if (!error) {
         c->nlayers = index + 1;
+        layer->sparse = true; /* nothing is known of its blocks yet */
+        if (index > 0 && d->keys == 0)
+            layer->usable_ms = now_ms() + LAYER_PAUSE_MS;
         error = layers_measure(c, layer, index, d->partitions);
     }
     return error ? nodes_fail_plainly(&c->nodes, error) : 0;
@@ -175,28 +189,106 @@ int layers_open_ready(perhaps_cluster *c, const struct description *about)
 int layers_renew(perhaps_cluster *c)
 {
     struct description about;
+    int64_t asked_ms = now_ms();
     int error = layers_describe(c, &about);
-    return error ? error : layers_open_ready(c, &about);
+    if (!error)
+        error = layers_open_ready(c, &about);
+    if (!error)
+        c->leased_ms = asked_ms + LEASE_MS;
+    return error;
 }
 
-/* Looks at the partitions at once, so that a filter that has lost some is not opened. */
+/* ---- Newer layers ---------------------------------------------------------------------- */
+
+/* The context of the question whether there is a newer layer. */
+struct looking {
+    perhaps_cluster *c;
+    bool *changed;
+    int64_t asked_ms;
+};
+
+static int take_newer(const struct request *request, const struct reply *reply)
+{
+    const struct looking *looking = request->context;
+    return layers_take_newer(looking->c, reply, looking->asked_ms, looking->changed);
+}
+
+int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms,
+                      bool *changed)
+{
+    if (reply->type != REDIS_REPLY_INTEGER)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
+                          "a server answered strangely to HEXISTS");
+    *changed = reply->number != 0;
+    if (!*changed)
+        c->leased_ms = asked_ms + LEASE_MS;
+    return 0;
+}
+
+void layers_write_newer(const perhaps_cluster *c, struct resp *out)
+{
+    char ready[FIELD_NBYTES];
+    description_field(ready, "ready", c->nlayers);
+    resp_texts(out, (const char *const[]){ "HEXISTS", c->key, ready, NULL });
+}
+
+static void write_newer(const struct request *request, struct resp *out)
+{
+    const struct looking *looking = request->context;
+    layers_write_newer(looking->c, out);
+}
+
+int layers_ask_newer(perhaps_cluster *c, bool *changed)
+{
+    struct looking looking = { c, changed, now_ms() };
+    struct exchange exchange = {
+        .count = 1, .write = write_newer, .take = take_newer, .context = &looking
+    };
+    return exchange_run(&c->nodes, &exchange);
+}
+
+/* ---- Opening and closing --------------------------------------------------------------- */
+
+/* Looks at no partition yet: that is done when the first key needs it. */
 int layers_open(perhaps_cluster *c)
 {
     layers_close(c);
     int error = layers_renew(c);
-    if (!error)
-        error = partitions_check_reachable(c);
     if (error)
         layers_close(c);
     c->open = !error;
     return error;
 }
 
+int layers_explain_loss(perhaps_cluster *c, int error)
+{
+    struct aside aside;
+    if (error != PERHAPS_ERR_LOST)
+        return error;
+    handle_begin_aside(c, &aside);
+    int why = layers_renew(c);
+    if (why == PERHAPS_ERR_MISSING)
+        nodes_fail(&c->nodes, why, "was deleted since it was opened");
+    if (why == PERHAPS_ERR_MISSING || why == PERHAPS_ERR_CHANGED ||
+        why == PERHAPS_ERR_UNFINISHED) {
+        memcpy(aside.problem, c->nodes.problem, sizeof aside.problem);
+        error = why;
+    }
+    handle_end_aside(c, &aside);
+    return error;
+}
+
+void layers_release(struct layer *layer)
+{
+    perhaps_layout_free(layer->layout);
+    free(layer->seen);
+    *layer = (struct layer){ 0 };
+}
+
 void layers_close(perhaps_cluster *c)
 {
     for (unsigned i = 0; i < c->nlayers; i++)
-        perhaps_layout_free(c->layer[i].layout);
-    memset(c->layer, 0, sizeof c->layer);
+        layers_release(&c->layer[i]);
     c->nlayers = 0;
     c->open = false;
 }

@@ -24,6 +24,9 @@ int layers_renew(perhaps_cluster *c);
 /* Closes all layers, and the filter. */
 void layers_close(perhaps_cluster *c);
 
+/* Releases what a layer owns, and leaves it empty. */
+void layers_release(struct layer *layer);
+
 /* Reads description and counts into *about, and changes nothing in the handle.  Returns
  * PERHAPS_ERR_MISSING if there is no filter. */
 int layers_describe(perhaps_cluster *c, struct description *about);
@@ -32,16 +35,38 @@ int layers_describe(perhaps_cluster *c, struct description *about);
  * ready, or if it is another one than that which is open. */
 int layers_open_ready(perhaps_cluster *c, const struct description *about);
 
-/* What a client asks the description beside its work: whether a layer is ready; what the ID is.
- * So it learns soon that the filter has grown, or that it was deleted. */
-enum question { ASK_READY, ASK_ID, ASKS };
-void layers_write_question(const perhaps_cluster *c, enum question question, unsigned layer,
-                           struct resp *out);
+/* The question whether the filter is still the same, which goes with each reservation. */
+void layers_write_id(const perhaps_cluster *c, struct resp *out);
+int layers_take_id(perhaps_cluster *c, const struct reply *reply);
 
-/* Takes the answer: sets *ready by that to ASK_READY; returns an error if that to ASK_ID is not
- * the ID of the filter that is open. */
-int layers_take_answer(perhaps_cluster *c, enum question question, const struct reply *reply,
-                       bool *ready);
+/* Leases.  A client need not ask with every question whether there is a newer layer:
+ *
+ *     client A      asks: no  -- lease --|              until then it does not ask again
+ *     servers           t1      ready at t2
+ *     client B                     sees it --- pause ---| first add to the new layer
+ *
+ * A's lease begins when it sends its question, so it is over before t1 + LEASE_MS.  B waits for
+ * LAYER_PAUSE_MS, which is longer, before it adds to a layer that nobody has added to.  So what
+ * B adds there is acknowledged only after t2 + LAYER_PAUSE_MS, when the leases of all clients
+ * are over that do not know the layer.  An answer under a lease is never out of date. */
+enum { LEASE_MS = 20, LAYER_PAUSE_MS = 25 };
+
+/* Returns whether there may be a newer layer, as far as is known without a question. */
+static inline bool layers_lease_is_over(const perhaps_cluster *c)
+{
+    return c->about.factor && now_ms() >= c->leased_ms;
+}
+
+/* The question whether there is a newer layer.  If there is none, a lease begins at 'asked_ms',
+ * the time before the question was sent; else *changed is set. */
+int layers_ask_newer(perhaps_cluster *c, bool *changed);
+void layers_write_newer(const perhaps_cluster *c, struct resp *out);
+int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms,
+                      bool *changed);
+
+/* Replaces PERHAPS_ERR_LOST by a better error if the reason is that the filter was deleted or
+ * made anew; returns other errors as they are. */
+int layers_explain_loss(perhaps_cluster *c, int error);
 
 /* Writes the Redis key of the counts of the filter with this ID. */
 void layers_name_counts(const perhaps_cluster *c, const char *id,

@@ -58,6 +58,7 @@ static struct reply *reply_of(const redisReadTask *task)
     if (!task->parent) {
         reply->type = task->type;
         reply->count = 0;
+        reply->text = "";
         reply->text_nbytes = 0;
     }
     return reply;
@@ -109,9 +110,13 @@ static void *take_number(const redisReadTask *task, long long number)
     return reply;
 }
 
+/* hiredis tells the type of what could have stood there instead. */
 static void *take_nil(const redisReadTask *task)
 {
-    return reply_of(task);
+    struct reply *reply = reply_of(task);
+    if (!task->parent)
+        reply->type = REDIS_REPLY_NIL;
+    return reply;
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -251,13 +256,12 @@ static bool make_reader(struct link *link)
     return true;
 }
 
-/* 'checked' is taken back: behind a new connection there may be a server that lost its data. */
 bool link_open(struct link *link, const struct greeting *greeting, uint32_t number,
                struct tls *tls)
 {
     close_link(link);
     link->trouble[0] = '\0';
-    link->closed = link->mute = link->sent = link->checked = false;
+    link->closed = link->mute = link->sent = false;
     if (!stream_open(&link->stream, &link->at, tls))
         return fail_stream(link);
     link->number = number;

@@ -83,10 +83,9 @@ struct link {
     int64_t heard_ms; /* when bytes last went through it, or its queue was last empty */
     int64_t rest_ms;  /* after a failure: it is not opened before this time */
 
-    /* These four are for the files that use links; link_open() clears 'checked'. */
+    /* These two are for the files that use links. */
     bool unacknowledged; /* it took something in this exchange that replicas may not have */
-    bool used;           /* it answered a request of the last exchange, not an optional one */
-    bool fresh, checked; /* partitions.c: is being looked at; was looked at */
+    bool needed;         /* exchange.c: requests that were put off need it */
 
     bool sent;   /* at least a byte was sent since it was opened */
     bool closed; /* it failed because the server closed it: so there is a server */

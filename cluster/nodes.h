@@ -36,9 +36,9 @@ struct nodes {
 
     /* How long to wait for a reply; how long an exchange goes on after its first failure. */
     unsigned timeout_ms, patience_ms;
-
-    /* How long a call may take in all; 0: as long as it does. */
-    unsigned deadline_ms;
+    bool impatient;       /* patience has ended once in this call, and does not begin again */
+    unsigned deadline_ms; /* how long a call may take; 0: as long as it needs */
+    int64_t ends_ms;      /* when the call that is under way must end; 0: no such time */
     unsigned acknowledge; /* how many replicas must have what is added */
     unsigned home;        /* the slot of the description, and of requests without one */
     bool (*stopped)(void *context); /* the caller's: whether to stop; NULL: never */

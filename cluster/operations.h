@@ -21,9 +21,15 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
 int create_layer(perhaps_cluster *c);
 
 /* keys.c.  Ask for, or add, a batch of keys, at most BATCH_KEYS; their answers are then in
- * c->batch.  After an error the first *done keys have been dealt with. */
+ * c->batch.  After an error the answers that are not UNKNOWN are right; *done keys at the
+ * beginning of an add have answers. */
 int keys_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
+
+/* Give back what the handle has reserved and not used: now; or if it has added nothing for some
+ * seconds.  An error is none: what could not be given back stays reserved. */
+void keys_give_back(perhaps_cluster *c);
+void keys_give_back_idle(perhaps_cluster *c);
 
 /* stats.c.  perhaps_cluster_stats_of() and perhaps_cluster_verify() do what these do. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);

@@ -43,22 +43,43 @@ void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uin
     resp_number(out, offset + nbytes - 1);
 }
 
-/* Slots are computed once for each partition, and not for each key of each batch. */
-int partitions_find_slots(perhaps_cluster *c, uint64_t partitions)
+/* Returns room for 'count' elements, of which the first 'before' are kept and the others are
+ * zero; NULL: there is no memory, and 'old' stays.  Memory that is never used costs nothing. */
+static void *more_room(void *old, size_t before, size_t count, size_t size)
 {
-    if (partitions <= c->nslots)
-        return 0;
-    uint16_t *slots = realloc(c->partition_slot, partitions * sizeof *slots);
-    if (!slots)
-        return PERHAPS_ERR_MEMORY;
-    c->partition_slot = slots;
-    for (; c->nslots < partitions; c->nslots++) {
-        char name[sizeof c->prefix + 24];
-        char *end = put_tag(c, c->nslots, name);
-        *end++ = '}';
-        slots[c->nslots] = (uint16_t)slot_of(name, (size_t)(end - name));
+    void *room = calloc(count, size);
+    if (!room)
+        return NULL;
+    if (before)
+        memcpy(room, old, before * size);
+    free(old);
+    return room;
+}
+
+int partitions_make_room(perhaps_cluster *c, struct layer *layer, uint64_t partitions)
+{
+    if (partitions > c->nslots) {
+        uint16_t *slot = more_room(c->slot, c->nslots, partitions, sizeof *slot);
+        if (!slot)
+            return PERHAPS_ERR_MEMORY;
+        c->slot = slot;
+        c->nslots = partitions;
     }
-    return 0;
+    if (layer && !layer->seen)
+        layer->seen = calloc(partitions, sizeof *layer->seen);
+    return layer && !layer->seen ? PERHAPS_ERR_MEMORY : 0;
+}
+
+/* 0 means that a slot is not computed yet, so each is noted as one more. */
+unsigned partition_slot(perhaps_cluster *c, uint64_t partition)
+{
+    if (!c->slot[partition]) {
+        char name[sizeof c->prefix + 24];
+        char *end = put_tag(c, partition, name);
+        *end++ = '}';
+        c->slot[partition] = (uint16_t)(1 + slot_of(name, (size_t)(end - name)));
+    }
+    return c->slot[partition] - 1U;
 }
 
 /* ---- Lengths --------------------------------------------------------------------------- */
@@ -78,45 +99,34 @@ bool partition_is_whole(const struct layer *layer, uint64_t partition,
     return reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes;
 }
 
+void partition_put_proof(const struct layer *layer, uint64_t partition, struct resp *out)
+{
+    resp_text(out, "GET");
+    resp_text(out, "u8");
+    resp_number(out, 8 * (uint64_t)partition_nbytes(layer, partition));
+}
+
+bool partition_is_proven(long long number)
+{
+    return number == 'p'; /* of "perhaps": see write_footer() */
+}
+
 /* ---- One request for each of some partitions ------------------------------------------- */
 
 /* The context of an exchange that sends one request to each of some partitions of a layer. */
 struct visit {
     perhaps_cluster *c;
     const struct layer *layer;
-    bool fresh;                /* only partitions behind links that are fresh: see below */
-    bool optional;             /* requests may stay unanswered */
+    uint32_t *seen;            /* layer->seen, if what is seen is noted there; else NULL */
+    uint8_t *sight;            /* of each request: enum sight; NULL: not wanted */
     const uint32_t *partition; /* the partition of each request that is under way */
     struct census *census;
-    uint32_t *lost; /* room for a list of the lost ones; NULL: no list is wanted */
 };
 
 static unsigned visit_slot(const struct request *request)
 {
     const struct visit *visit = request->context;
-    return visit->c->partition_slot[visit->partition[request->i]];
-}
-
-/* Returns whether the partition is to be visited. */
-static bool is_wanted(const struct visit *visit, uint64_t partition)
-{
-    perhaps_cluster *c = visit->c;
-    if (!visit->fresh)
-        return true;
-    const struct link *link = nodes_master(&c->nodes, c->partition_slot[partition]);
-    return link && link->fresh;
-}
-
-/* Lists the next partitions to visit, from *at on, and moves *at behind them.  Returns how many
- * there are, at most 'most'. */
-static size_t choose_next(const struct visit *visit, uint64_t *at, uint32_t *partition,
-                          size_t most)
-{
-    size_t n = 0;
-    for (; n < most && *at < visit->layer->partitions; ++*at)
-        if (is_wanted(visit, *at))
-            partition[n++] = (uint32_t)*at;
-    return n;
+    return partition_slot(visit->c, visit->partition[request->i]);
 }
 
 /* Runs the exchange over all partitions of a layer, 'at_once' at a time.  'tell': shows
@@ -133,8 +143,9 @@ static int visit_all(struct visit *visit, struct exchange *exchange, size_t at_o
     exchange->slot = visit_slot;
     exchange->context = visit;
     visit->partition = partition;
-    while (!error && (exchange->count = choose_next(visit, &at, partition, at_once))) {
-        exchange->noptional = visit->optional ? exchange->count : 0;
+    while (!error && at < layer->partitions) {
+        for (exchange->count = 0; exchange->count < at_once && at < layer->partitions; at++)
+            partition[exchange->count++] = (uint32_t)at;
         error = exchange_run(&c->nodes, exchange);
         if (!error && tell && c->progress)
             c->progress(c->context, at * partition_nbytes(layer, 0),
@@ -198,10 +209,13 @@ static int take_strlen(const struct request *request, const struct reply *reply)
     struct census *census = visit->census;
     uint32_t partition = visit->partition[request->i];
     census->looked_at++;
-    if (partition_is_whole(visit->layer, partition, reply))
+    bool whole = partition_is_whole(visit->layer, partition, reply);
+    if (visit->sight)
+        visit->sight[request->i] = whole ? SEEN_WHOLE : SEEN_LOST;
+    if (whole && visit->seen)
+        visit->seen[partition] = request->link->number;
+    if (whole)
         return 0;
-    if (visit->lost)
-        visit->lost[census->lost] = partition;
     if (!census->lost++ || partition < census->first_lost) {
         census->first_lost = partition;
         census->first_layer = (unsigned)(visit->layer - visit->c->layer);
@@ -212,7 +226,7 @@ static int take_strlen(const struct request *request, const struct reply *reply)
 /* The server is the one that owns the slot now; it need not be the one that lost the data. */
 int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition)
 {
-    const struct link *link = nodes_master(&c->nodes, c->partition_slot[partition]);
+    const struct link *link = nodes_master(&c->nodes, partition_slot(c, partition));
     return nodes_fail(&c->nodes, PERHAPS_ERR_LOST,
                       "%s has lost partition %ju of layer %u: restore the server's data, or "
                       "'perhaps delete' the filter and make it anew",
@@ -228,133 +242,68 @@ static int fail_if_lost(perhaps_cluster *c, const struct census *census)
                : 0;
 }
 
-/* Looks at all layers.  'fresh' and 'optional' are those of struct visit. */
-static int check_layers(perhaps_cluster *c, bool fresh, bool optional, struct census *census)
+int partitions_check(perhaps_cluster *c, struct census *census)
 {
     int error = 0;
     *census = (struct census){ 0 };
     for (unsigned i = 0; i < c->nlayers && !error; i++) {
-        struct visit visit = { .c = c,
-                               .layer = &c->layer[i],
-                               .fresh = fresh,
-                               .optional = optional,
-                               .census = census };
+        struct visit visit = { .c = c, .layer = &c->layer[i], .census = census };
         struct exchange exchange = { .write = write_strlen, .take = take_strlen };
         error = visit_all(&visit, &exchange, CHECKED_AT_ONCE, false);
     }
     return error ? error : fail_if_lost(c, census);
 }
 
-int partitions_check(perhaps_cluster *c, struct census *census)
-{
-    return check_layers(c, false, false, census);
-}
-
-/* Makes the connections first, and marks them as checked before it looks.  If one breaks
- * meanwhile, opening it again marks it as not checked.  So what was seen over the broken one
- * does not count. */
-int partitions_check_reachable(perhaps_cluster *c)
-{
-    struct nodes *nodes = &c->nodes;
-    struct census census;
-    for (size_t n = 0; n < nodes->map.nnodes; n++) {
-        const struct node *node = &nodes->map.nodes[n];
-        struct link *link = node->master == n ? nodes_link(nodes, &node->at, false) : NULL;
-        if (link)
-            link->checked = nodes_open(nodes, link);
-    }
-    return check_layers(c, false, true, &census);
-}
-
-/* ---- Looking at what is behind new connections ------------------------------------------ */
-
-/*     link->used      it has answered in the last exchange
- *     link->checked   what is behind it was looked at since it was opened
- *     link->fresh     it is one of those that are being looked at: used, but not checked
- *
- * Looking needs exchanges of its own, in which connections may break again.  A link is marked
- * as checked before the look, and opening it anew takes the mark back.  So looks are repeated
- * until none of the fresh links was opened anew during a look. */
-
-/* Returns the link to the master of a link's server, which may be the same.  Lengths are asked
- * of masters, so a new connection to a replica makes the link to its master fresh, too. */
-static struct link *master_of(struct nodes *nodes, struct link *link)
-{
-    uint16_t node = link->replica ? slot_map_find(&nodes->map, &link->at) : NOBODY;
-    if (node == NOBODY)
-        return link;
-    return nodes_link(nodes, &nodes->map.nodes[nodes->map.nodes[node].master].at, false);
-}
-
-/* Marks the links that are to be looked at as fresh.  Returns whether there are any. */
-static bool choose_fresh(struct nodes *nodes)
-{
-    bool any = false;
-    for (size_t i = 0; i < nodes->nlinks; i++)
-        nodes->links[i]->fresh = false;
-    for (size_t i = 0; i < nodes->nlinks; i++) {
-        struct link *link = nodes->links[i];
-        if (!link->used || link->checked)
-            continue;
-        struct link *master = master_of(nodes, link);
-        link->fresh = any = true;
-        if (master)
-            master->fresh = true;
-    }
-    return any;
-}
-
-/* Marks all fresh links as checked or not.  Returns whether that changed any of them. */
-static bool mark_fresh(struct nodes *nodes, bool checked)
-{
-    bool any = false;
-    for (size_t i = 0; i < nodes->nlinks; i++) {
-        struct link *link = nodes->links[i];
-        if (!link->fresh || link->checked == checked)
-            continue;
-        link->checked = checked;
-        any = true;
-    }
-    return any;
-}
-
-/* After an error the fresh links count as not checked, so that the next call looks again. */
-int partitions_check_new(perhaps_cluster *c)
-{
-    struct census census;
-    int error = 0;
-    if (!choose_fresh(&c->nodes))
-        return 0;
-    while (!error && mark_fresh(&c->nodes, true))
-        error = check_layers(c, true, false, &census);
-    if (error)
-        mark_fresh(&c->nodes, false);
-    return error;
-}
-
-/* Removes by a second exchange: first all lengths, then what is lost, if anything is. */
-int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
-                    size_t n, bool remove)
+int partitions_look(perhaps_cluster *c, struct layer *layer, const uint32_t *partition,
+                    size_t n, uint8_t *sight)
 {
     struct census census = { 0 };
     struct visit visit = { .c = c,
                            .layer = layer,
+                           .seen = layer->seen,
+                           .sight = sight,
                            .partition = partition,
-                           .census = &census,
-                           .lost = malloc(n * sizeof *partition) };
-    struct exchange look = { .count = n,
-                             .slot = visit_slot,
-                             .write = write_strlen,
-                             .take = take_strlen,
-                             .context = &visit };
-    struct exchange unlink = { .slot = visit_slot, .write = write_unlink, .context = &visit };
-    int error = visit.lost ? exchange_run(&c->nodes, &look)
-                           : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
-    if (!error && remove) {
-        visit.partition = visit.lost;
-        unlink.count = census.lost;
-        error = exchange_run(&c->nodes, &unlink);
-    }
-    free(visit.lost);
+                           .census = &census };
+    struct exchange exchange = { .count = n,
+                                 .slot = visit_slot,
+                                 .write = write_strlen,
+                                 .take = take_strlen,
+                                 .context = &visit,
+                                 .partial = true };
+    memset(sight, SEEN_NOT, n);
+    int error = exchange_run(&c->nodes, &exchange);
     return error ? error : fail_if_lost(c, &census);
+}
+
+int partitions_remove_lost(perhaps_cluster *c, const struct layer *layer,
+                           const uint32_t *partition, size_t n, const uint8_t *sight)
+{
+    uint32_t *lost = malloc((n + 1) * sizeof *lost);
+    struct visit visit = { .c = c, .layer = layer, .partition = lost };
+    struct exchange exchange = { .slot = visit_slot, .write = write_unlink, .context = &visit };
+    if (!lost)
+        return nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    for (size_t i = 0; i < n; i++)
+        if (sight[i] == SEEN_LOST)
+            lost[exchange.count++] = partition[i];
+    int error = exchange_run(&c->nodes, &exchange);
+    free(lost);
+    return error;
+}
+
+static int compare_partitions(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+size_t partitions_sort(uint32_t *partition, size_t count)
+{
+    size_t n = 0;
+    if (count > 1)
+        qsort(partition, count, sizeof *partition, compare_partitions);
+    for (size_t i = 0; i < count; i++)
+        if (i == 0 || partition[i] != partition[i - 1])
+            partition[n++] = partition[i];
+    return n;
 }

@@ -34,9 +34,18 @@ void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uin
 bool partition_is_whole(const struct layer *layer, uint64_t partition,
                         const struct reply *reply);
 
-/* Makes sure that partition_slot[] has the slots of the first 'partitions' partitions.  Returns
- * 0 or PERHAPS_ERR_MEMORY, without a problem. */
-int partitions_find_slots(perhaps_cluster *c, uint64_t partitions);
+/* Writes the last three arguments of a BITFIELD, which ask for the first byte of the footer; and
+ * returns whether the number in the reply is that byte.  A partition that was lost has none. */
+void partition_put_proof(const struct layer *layer, uint64_t partition, struct resp *out);
+bool partition_is_proven(long long number);
+
+/* Makes room to note the slots of the first 'partitions' partitions, and, unless 'layer' is
+ * NULL, what was seen of those of the layer.  Returns 0 or PERHAPS_ERR_MEMORY, without a
+ * problem. */
+int partitions_make_room(perhaps_cluster *c, struct layer *layer, uint64_t partitions);
+
+/* Returns the slot of a partition, for which there is room.  It is computed once. */
+unsigned partition_slot(perhaps_cluster *c, uint64_t partition);
 
 /* Makes all partitions of a layer, with all bits zero; leaves those that are there already as
  * they are. */
@@ -55,20 +64,19 @@ struct census {
  * *census.  Returns PERHAPS_ERR_LOST if any differs. */
 int partitions_check(perhaps_cluster *c, struct census *census);
 
-/* Does the same for the partitions on servers that can be reached at once. */
-int partitions_check_reachable(perhaps_cluster *c);
+/* Does the same for n partitions of a layer.  Sets sight[i] to what was seen of partition[i],
+ * also after an error, and notes in layer->seen over which connection. */
+enum sight { SEEN_NOT, SEEN_WHOLE, SEEN_LOST };
+int partitions_look(perhaps_cluster *c, struct layer *layer, const uint32_t *partition,
+                    size_t n, uint8_t *sight);
 
-/* Does the same for the partitions on servers that answered in the last exchange over a
- * connection that is newer than the last look at them.  A server that restarts without its data
- * breaks all its connections, and so does one whose place another takes.  So behind a
- * connection that has not broken the data are still there. */
-int partitions_check_new(perhaps_cluster *c);
+/* Removes those of n partitions that were seen to be lost.  What is there of them was made by
+ * adding keys after they had gone, and would answer "no" for all keys before. */
+int partitions_remove_lost(perhaps_cluster *c, const struct layer *layer,
+                           const uint32_t *partition, size_t n, const uint8_t *sight);
 
-/* Does the same for n partitions of a layer.  With 'remove' it removes those that are lost:
- * what is there now was made by adding keys after the partition had gone, and would answer "no"
- * for all keys before. */
-int partitions_look(perhaps_cluster *c, const struct layer *layer, const uint32_t *partition,
-                    size_t n, bool remove);
+/* Sorts a list of partitions, and drops repeated ones.  Returns how many are left. */
+size_t partitions_sort(uint32_t *partition, size_t count);
 
 /* Notes which partition is lost and on which server.  Returns PERHAPS_ERR_LOST. */
 int partitions_fail_lost(perhaps_cluster *c, const struct layer *layer, uint64_t partition);

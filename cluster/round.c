@@ -46,7 +46,15 @@ enum {
 
 static struct request request_of(const struct round *round, uint32_t i)
 {
-    return (struct request){ round->exchange->context, i, round->state[i] & SENT };
+    return (struct request){ .context = round->exchange->context,
+                             .i = i,
+                             .again = round->state[i] & SENT };
+}
+
+/* Returns whether requests have links of their own: the map, PING, WAIT. */
+static bool is_alone(const struct exchange *exchange)
+{
+    return exchange->only || exchange->each;
 }
 
 /* ---- Sending --------------------------------------------------------------------------- */
@@ -141,22 +149,43 @@ static void put_off_slot(struct round *round, unsigned slot, uint32_t i)
     put_off(round, i);
 }
 
+static unsigned slot_of_request(const struct round *round, uint32_t i)
+{
+    const struct exchange *exchange = round->exchange;
+    struct request request = request_of(round, i);
+    return exchange->slot ? exchange->slot(&request) : round->nodes->home;
+}
+
 /* Sends a request to the node that owns its slot, by the map as it is now. */
 static void send_request(struct round *round, uint32_t i)
 {
     const struct exchange *exchange = round->exchange;
     struct nodes *nodes = round->nodes;
-    if (exchange->only) {
-        send_to(round, exchange->only, i, false);
+    if (is_alone(exchange)) {
+        send_to(round, exchange->each ? exchange->each[i] : exchange->only, i, false);
         return;
     }
-    struct request request = request_of(round, i);
-    unsigned slot = exchange->slot ? exchange->slot(&request) : nodes->home;
+    unsigned slot = slot_of_request(round, i);
     if (nodes->map.master[slot] == NOBODY)
         put_off_slot(round, slot, i);
     else
-        send_to(round, exchange->replicas ? nodes_any(nodes, slot) : nodes_master(nodes, slot),
-                i, false);
+        send_to(round,
+                i < exchange->nreplicas ? nodes_any(nodes, slot) : nodes_master(nodes, slot), i,
+                false);
+}
+
+/* A request that may go to a replica may need any of them. */
+void round_mark_needed(struct round *round)
+{
+    struct nodes *nodes = round->nodes;
+    for (size_t i = 0; i < nodes->nlinks; i++)
+        nodes->links[i]->needed = round->exchange->nreplicas > 0;
+    for (size_t k = 0; k < round->nlater && !round->exchange->nreplicas; k++) {
+        unsigned slot = slot_of_request(round, round->later[k]);
+        struct link *link = nodes_master(nodes, slot);
+        if (link)
+            link->needed = true;
+    }
 }
 
 /* ---- Taking ---------------------------------------------------------------------------- */
@@ -175,16 +204,31 @@ static bool begins_with(const struct reply *reply, const char *word)
     return strncmp(reply->text, word, strlen(word)) == 0;
 }
 
-/* Ends the round with the error reply that was noted, and advice. */
-static void fail_reply(struct round *round, int error, const char *advice)
+/* Ends the round with an error, whose problem is noted; or only one of its requests, if the
+ * exchange is partial. */
+static void fail(struct round *round, int error)
 {
-    round->error = nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
+    if (!round->exchange->partial) {
+        round->error = error;
+    } else if (!round->failure) {
+        round->failure = error;
+        snprintf(round->why, sizeof round->why, "%.599s", round->nodes->problem);
+    }
 }
 
-/* Ends the round because a server does not let this client do what it asks. */
+/* Fails with the error reply that was noted, and advice. */
+static void fail_reply(struct round *round, int error, const char *advice)
+{
+    fail(round, nodes_fail(round->nodes, error, "%s%s", round->trouble, advice));
+}
+
+/* Fails because a server does not let this client do what it asks. */
 static void refuse(struct round *round, const struct reply *reply)
 {
     bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
+    size_t nbytes = strlen(round->trouble);
+    if (secret && nbytes && round->trouble[nbytes - 1] == '.')
+        round->trouble[nbytes - 1] = '\0'; /* advice follows */
     fail_reply(round, PERHAPS_ERR_REFUSED,
                secret ? ": give user and password in the address, or REDISCLI_AUTH" : "");
 }
@@ -194,7 +238,7 @@ static void refuse(struct round *round, const struct reply *reply)
  * this one go to the right node; if there is no memory for that, they are redirected, too. */
 static bool follow(struct round *round, uint32_t i, const struct redirection *to)
 {
-    if ((to->verdict != REPLY_MOVED && to->verdict != REPLY_ASK) || round->exchange->only ||
+    if ((to->verdict != REPLY_MOVED && to->verdict != REPLY_ASK) || is_alone(round->exchange) ||
         round->hops >= HOPS_MOST * (uint64_t)round->exchange->count)
         return false;
     round->hops++;
@@ -240,7 +284,7 @@ static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *r
     struct request request = request_of(round, i);
     int dealt = exchange->take_error ? exchange->take_error(&request, reply) : 1;
     if (dealt < 0)
-        round->error = dealt;
+        fail(round, dealt);
     return dealt <= 0;
 }
 
@@ -263,11 +307,12 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
         return;
     }
     struct request request = request_of(round, i);
-    if (exchange->take)
-        round->error = exchange->take(&request, reply);
+    request.link = link;
+    int error = exchange->take ? exchange->take(&request, reply) : 0;
+    if (error)
+        fail(round, error);
     round->state[i] |= TAKEN;
-    if (!exchange->only && is_needed(round, i)) /* 'only' is for the map, PING and WAIT */
-        link->unacknowledged = link->used = true;
+    link->unacknowledged |= !is_alone(exchange);
 }
 
 /* Takes all replies that have come over a link. */
@@ -286,35 +331,82 @@ static void take_all(struct round *round, struct link *link)
 
 int round_check_stopped(struct nodes *nodes)
 {
-    return nodes->stopped && nodes->stopped(nodes->context)
-               ? nodes_fail(nodes, PERHAPS_ERR_STOPPED, "interrupted")
-               : 0;
+    if (nodes->stopped && nodes->stopped(nodes->context))
+        return nodes_fail(nodes, PERHAPS_ERR_STOPPED, "interrupted");
+    if (nodes->ends_ms && now_ms() >= nodes->ends_ms)
+        return nodes_fail(nodes, PERHAPS_ERR_DEADLINE, "no answer within %u ms (deadline=)",
+                          nodes->deadline_ms);
+    return 0;
 }
 
-/* Finds the links on which replies are due, and what each waits for: to be read, and to be
- * written if commands are left.  Returns how many there are. */
-static size_t find_waiting(struct nodes *nodes, struct pollfd *events, struct link **waiting)
+/* What a round waits for: the links on which replies are due. */
+enum { FEW_LINKS = 64 };
+struct waiting {
+    struct pollfd *events, few_events[FEW_LINKS];
+    struct link **links, *few_links[FEW_LINKS];
+    size_t n;
+    bool more; /* bytes have come already, of which poll() does not tell */
+};
+
+/* Finds the links on which replies are due, and what each waits for.  What is written goes off
+ * first.  Returns false if there is no memory. */
+static bool find_waiting(struct round *round, struct waiting *waiting)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < nodes->nlinks; i++) {
+    struct nodes *nodes = round->nodes;
+    size_t most = nodes->nlinks; /* as of now: a redirection may make more links */
+    waiting->n = 0;
+    waiting->more = false;
+    waiting->events =
+        most <= FEW_LINKS ? waiting->few_events : calloc(most, sizeof *waiting->events);
+    waiting->links =
+        most <= FEW_LINKS ? waiting->few_links : calloc(most, sizeof *waiting->links);
+    if (!waiting->events || !waiting->links)
+        return false;
+    for (size_t i = 0; i < most; i++) {
         struct link *link = nodes->links[i];
         if (!link_is_open(link) || link->waiting == 0)
             continue;
-        events[n] = link_wants(link);
-        waiting[n++] = link;
+        if (link->out.nbytes > link->out_tried && !link_send(link)) {
+            give_up_link(round, link);
+            continue;
+        }
+        waiting->more |= link_has_more(link);
+        waiting->events[waiting->n] = link_wants(link);
+        waiting->links[waiting->n++] = link;
     }
-    return n;
+    return true;
+}
+
+static void forget_waiting(struct waiting *waiting)
+{
+    if (waiting->events != waiting->few_events)
+        free(waiting->events);
+    if (waiting->links != waiting->few_links)
+        free(waiting->links);
+}
+
+/* Returns how long poll() may wait, in milliseconds. */
+static int poll_ms(const struct round *round, const struct waiting *waiting)
+{
+    int64_t ends_ms = round->nodes->ends_ms, most = POLL_MS;
+    if (waiting->more)
+        return 0;
+    if (ends_ms && ends_ms - now_ms() < most)
+        most = ends_ms - now_ms();
+    return most > 0 ? (int)most : 0;
 }
 
 /* Does what poll() says can be done on a link.  The link is given up if it fails, or if nothing
  * was heard of its server for the timeout although a reply is due. */
 static void serve(struct round *round, struct link *link, short happened)
 {
+    if (link_has_more(link))
+        happened |= POLLIN;
     if (happened & (POLLOUT | POLLERR | POLLHUP) && !link_send(link)) {
         give_up_link(round, link);
         return;
     }
-    if (happened & (POLLIN | POLLHUP) || link_has_more(link)) {
+    if (happened & (POLLIN | POLLHUP)) {
         bool received = link_receive(link, round->exchange->tree);
         if (received)
             take_all(round, link);
@@ -328,38 +420,24 @@ static void serve(struct round *round, struct link *link, short happened)
     }
 }
 
-/* Returns how long poll() may wait: not at all if bytes have come that it does not tell of. */
-static int pause_ms(struct link *const *waiting, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (link_has_more(waiting[i]))
-            return 0;
-    return POLL_MS;
-}
-
 /* Sends what is written, and takes replies as they come, until none is due: then each request
  * was answered or put off. */
 static void pump(struct round *round)
 {
     struct nodes *nodes = round->nodes;
-    while (!round->error) {
-        size_t most = nodes->nlinks + 1; /* as of now: a redirection may make more links */
-        struct pollfd *events = calloc(most, sizeof *events);
-        struct link **waiting = calloc(most, sizeof *waiting);
-        size_t n = events && waiting ? find_waiting(nodes, events, waiting) : 0;
-        if (!events || !waiting)
+    struct waiting waiting;
+    do {
+        if (!find_waiting(round, &waiting))
             round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
-        else if (n && poll(events, n, pause_ms(waiting, n)) < 0 && errno != EINTR)
+        else if (waiting.n && poll(waiting.events, waiting.n, poll_ms(round, &waiting)) < 0 &&
+                 errno != EINTR)
             round->error = nodes_fail(nodes, PERHAPS_ERR_IO, "poll: %m");
-        for (size_t i = 0; i < n && !round->error; i++)
-            serve(round, waiting[i], events[i].revents);
-        free(events);
-        free(waiting);
-        if (!round->error && n)
+        for (size_t i = 0; i < waiting.n && !round->error; i++)
+            serve(round, waiting.links[i], waiting.events[i].revents);
+        forget_waiting(&waiting);
+        if (!round->error && waiting.n)
             round->error = round_check_stopped(nodes);
-        if (n == 0)
-            return;
-    }
+    } while (waiting.n && !round->error);
 }
 
 /* ---- Running --------------------------------------------------------------------------- */
@@ -368,9 +446,12 @@ static void pump(struct round *round)
  * goes through the copy. */
 int round_begin(struct round *round, struct nodes *nodes, const struct exchange *exchange)
 {
-    *round = (struct round){ .nodes = nodes, .exchange = exchange };
-    round->state = calloc(exchange->count + 1, sizeof *round->state);
-    round->later = calloc(2 * exchange->count + 1, sizeof *round->later);
+    bool few = exchange->count <= FEW_REQUESTS;
+    memset(round, 0, sizeof *round);
+    round->nodes = nodes;
+    round->exchange = exchange;
+    round->state = few ? round->few_state : calloc(exchange->count, sizeof *round->state);
+    round->later = few ? round->few_later : calloc(2 * exchange->count, sizeof *round->later);
     if (!round->state || !round->later)
         return round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
     for (uint32_t i = 0; i < exchange->count; i++)
@@ -406,7 +487,8 @@ static void await_rest(struct round *round)
     struct nodes *nodes = round->nodes;
     int error = round->error;
     char problem[sizeof nodes->problem];
-    if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY)
+    if (error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_DEADLINE ||
+        error == PERHAPS_ERR_MEMORY)
         return;
     memcpy(problem, nodes->problem, sizeof problem);
     round->ending = true;
@@ -454,8 +536,12 @@ int round_end(struct round *round)
 {
     if (round->error && round->state && round->later)
         end_early(round);
-    free(round->state);
-    free(round->later);
+    if (round->state != round->few_state)
+        free(round->state);
+    if (round->later != round->few_later)
+        free(round->later);
+    if (!round->error && round->failure)
+        return nodes_fail(round->nodes, round->failure, "%s", round->why);
     return round->error;
 }
 
@@ -463,7 +549,7 @@ int round_alone(struct nodes *nodes, const struct exchange *exchange)
 {
     struct round round;
     round_begin(&round, nodes, exchange);
-    if (!round.error && is_open(&round, exchange->only))
+    if (!round.error)
         round_run(&round);
     if (!round.error && round.nlater)
         round.error = nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s", round.trouble);

@@ -12,8 +12,9 @@
 
 /* One request, as the functions of its exchange get it. */
 struct request {
-    void *context; /* that of the exchange */
-    size_t i;      /* its number, from 0 on */
+    void *context;           /* that of the exchange */
+    size_t i;                /* its number, from 0 on */
+    const struct link *link; /* over which its reply came; NULL before */
 
     /* It was sent before, over a connection that broke.  Nobody knows whether it was done. */
     bool again;
@@ -50,25 +51,36 @@ struct exchange {
 
     void *context;
     size_t noptional;  /* so many of the last requests are sent once, and may stay unanswered */
+    size_t nreplicas;  /* so many of the first requests may go to replicas, too */
     bool tree;         /* replies are trees */
-    bool replicas;     /* requests may go to replicas, too */
     bool acknowledged; /* it ends when nodes->acknowledge replicas have what was done */
-    struct link *only; /* the link to which round_alone() sends all */
+
+    /* An error reply, or an error of take(), leaves only its own request unanswered.  The first
+     * such error is that of the exchange, when all others are answered. */
+    bool partial;
+
+    /* For round_alone(): the link to which it sends all requests; or that of each request. */
+    struct link *only, *const *each;
 };
 
 /* An exchange under way.  round_begin() makes it, and round_end() releases what it owns:
  * 'state' and 'later'. */
+enum { FEW_REQUESTS = 64 };
 struct round {
     struct nodes *nodes;
     const struct exchange *exchange;
     uint8_t *state;  /* of each request: SENT, TAKEN (round.c) */
     uint32_t *later; /* the requests that were put off; behind them room for a copy */
     size_t nlater;
+    uint8_t few_state[FEW_REQUESTS]; /* these two are used if there are few requests */
+    uint32_t few_later[2 * FEW_REQUESTS];
     uint64_t hops;     /* how many redirections were followed */
     int64_t failed_ms; /* when something failed first; 0: nothing has failed */
     int error;
+    int failure;       /* the first error of a request, if the exchange is 'partial' */
     bool ending;       /* after an error: replies are taken, but nothing is sent again */
     char trouble[600]; /* what failed last: the message if patience ends */
+    char why[600];     /* the problem of 'failure' */
 };
 
 /* Begins a round, with all requests put off.  Returns 0, or PERHAPS_ERR_MEMORY; round_end() is
@@ -84,11 +96,15 @@ void round_repeat(struct round *round);
 /* Ends the round and releases what it owns.  Returns its error. */
 int round_end(struct round *round);
 
-/* Sends all requests to exchange->only, and none of them twice.  Returns 0 or an error;
- * PERHAPS_ERR_UNREACHABLE if a request was put off. */
+/* Marks the links that the requests which were put off need now: link->needed. */
+void round_mark_needed(struct round *round);
+
+/* Sends all requests to exchange->only or ->each, and none of them twice.  Returns 0 or an
+ * error; PERHAPS_ERR_UNREACHABLE if a request was put off. */
 int round_alone(struct nodes *nodes, const struct exchange *exchange);
 
-/* Returns PERHAPS_ERR_STOPPED if the caller of the library wants to stop, else 0. */
+/* Returns PERHAPS_ERR_STOPPED if the caller of the library wants to stop,
+ * PERHAPS_ERR_DEADLINE if the deadline of the call is over, else 0. */
 int round_check_stopped(struct nodes *nodes);
 
 #endif

@@ -31,23 +31,29 @@ static uint64_t sample_partition(const struct request *request)
 static unsigned sample_slot(const struct request *request)
 {
     const struct sampling *s = request->context;
-    return s->c->partition_slot[sample_partition(request)];
+    return partition_slot(s->c, sample_partition(request));
+}
+
+/* Returns how many bytes are sampled of a partition. */
+static size_t sample_nbytes(const struct request *request)
+{
+    const struct sampling *s = request->context;
+    size_t nbytes = partition_nbytes(s->layer, sample_partition(request));
+    return nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES;
 }
 
 static void write_sample(const struct request *request, struct resp *out)
 {
     const struct sampling *s = request->context;
-    uint64_t partition = sample_partition(request);
-    size_t nbytes = partition_nbytes(s->layer, partition);
-    partition_getrange(s->c, s->layer, partition, 0,
-                       nbytes < SAMPLE_NBYTES ? nbytes : SAMPLE_NBYTES, out);
+    partition_getrange(s->c, s->layer, sample_partition(request), 0, sample_nbytes(request),
+                       out);
 }
 
 /* Counts the bits of a sample. */
 static int take_sample(const struct request *request, const struct reply *reply)
 {
     struct sampling *s = request->context;
-    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes == 0)
+    if (reply->type != REDIS_REPLY_STRING || reply->text_nbytes != sample_nbytes(request))
         return partitions_fail_lost(s->c, s->layer, sample_partition(request));
     for (size_t k = 0; k < reply->text_nbytes; k++)
         s->nset += (unsigned)__builtin_popcount((unsigned char)reply->text[k]);
@@ -84,14 +90,14 @@ static double relative_deviation(const struct sampling *s)
 
 /* Adds how many masters there are, and how much memory the filter takes on the one where it
  * takes most and on the one where it takes least. */
-static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
+static void add_nodes(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct slot_map *map = &c->nodes.map;
     uint64_t held[NODES_MOST] = { 0 };
     bool is_master[NODES_MOST] = { false };
     for (unsigned i = 0; i < c->nlayers; i++)
         for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
-            uint16_t node = map->master[c->partition_slot[p]];
+            uint16_t node = map->master[partition_slot(c, p)];
             if (node != NOBODY)
                 held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
         }
@@ -148,8 +154,6 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     struct sampling s = { .c = c, .layer = &c->layer[c->nlayers - 1] };
     if (!error)
         error = sample(&s);
-    if (!error)
-        error = partitions_check_new(c);
     if (error)
         return error;
     stats->hash = perhaps_hash_name(c->about.hash);

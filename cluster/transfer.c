@@ -73,7 +73,7 @@ static void tell_progress(const struct transfer *t, uint64_t at)
 static unsigned piece_slot(const struct request *request)
 {
     const struct transfer *t = request->context;
-    return t->c->partition_slot[t->piece[request->i].partition];
+    return partition_slot(t->c, t->piece[request->i].partition);
 }
 
 /* ---- Up -------------------------------------------------------------------------------- */
@@ -166,9 +166,19 @@ static int take_piece(const struct request *request, const struct reply *reply)
     return 0;
 }
 
-/* Reads some bytes of the body: the perhaps_reader for perhaps_layout_save().  Lengths behind
- * new connections are checked before the bytes are used, since a partition that was lost and
- * made anew could be long enough. */
+/* Looks at the partitions of the pieces that were read: one that was lost and made anew could
+ * be long enough. */
+static int check_pieces(struct transfer *t, size_t n)
+{
+    uint32_t partition[PIECES];
+    uint8_t sight[PIECES];
+    for (size_t i = 0; i < n; i++)
+        partition[i] = (uint32_t)t->piece[i].partition;
+    n = partitions_sort(partition, n);
+    return partitions_look(t->c, &t->c->layer[0], partition, n, sight);
+}
+
+/* Reads some bytes of the body: the perhaps_reader for perhaps_layout_save(). */
 static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
 {
     struct transfer *t = context;
@@ -180,7 +190,7 @@ static int download(void *context, uint64_t offset, void *buffer, size_t nbytes)
         at = next_pieces(t, at, end, bytes + (at - offset), &exchange.count);
         int error = exchange_run(&t->c->nodes, &exchange);
         if (!error)
-            error = partitions_check_new(t->c);
+            error = check_pieces(t, exchange.count);
         if (error)
             return error;
     }

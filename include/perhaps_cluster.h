@@ -49,6 +49,7 @@ enum perhaps_cluster_error {
     PERHAPS_ERR_REPLICAS = -72,    /* fewer replicas than asked have what was added */
     PERHAPS_ERR_CHANGED = -73,     /* it was deleted and made anew since it was opened */
     PERHAPS_ERR_PROTOCOL = -74,    /* a server gave an answer that makes no sense */
+    PERHAPS_ERR_DEADLINE = -75,    /* the deadline of the call is over */
 };
 
 /* Zero is the default in every member but 'url'. */
