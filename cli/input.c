@@ -289,6 +289,15 @@ static _Noreturn void fail_integer(const struct input *input, const struct perha
          place, (uintmax_t)range->low, (uintmax_t)range->high, outcome);
 }
 
+/* Returns whether the problem of a block says more than its error: what the system has against
+ * a file, or Redisson's codec against a key. */
+static bool says_more(const struct block *block)
+{
+    return block->problem && (block->error == PERHAPS_ERR_IO ||
+                              (block->error == PERHAPS_ERR_ARGUMENT &&
+                               strcmp(block->problem, perhaps_strerror(block->error)) != 0));
+}
+
 void input_settle(const struct input *input, const struct block *last, const char *outcome)
 {
     const char *name = name_of(input->settings->inputs[last->source]);
@@ -297,9 +306,8 @@ void input_settle(const struct input *input, const struct block *last, const cha
         snprintf(place, sizeof place, "%s:%ju", name, (uintmax_t)block_line(last, last->ndone));
         fail_integer(input, &last->key[last->ndone], place, outcome);
     }
-    const char *problem = last->error && !(last->error == PERHAPS_ERR_IO && last->problem)
-                              ? key_problem(input, last->error)
-                              : last->problem;
+    const char *problem =
+        last->error && !says_more(last) ? key_problem(input, last->error) : last->problem;
     if (last->error || last->problem)
         fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone), problem, outcome);
     if (last->holds == BLOCK_PROBLEM && stop_signal())

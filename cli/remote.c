@@ -61,6 +61,14 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_show(&remote->progress, false, 0, done);
 }
 
+/* Prints a warning of the client. */
+static void show_warning(void *context, const char *line)
+{
+    const struct remote *remote = context;
+    if (!remote->settings->quiet)
+        complain("%s: %s", remote_name(remote), line);
+}
+
 void remote_new(struct remote **remote, const struct settings *settings,
                 const struct perhaps_hashing *hashing, const char *address, const char *doing)
 {
@@ -76,6 +84,7 @@ void remote_new(struct remote **remote, const struct settings *settings,
                                                    .without_secret = !needs_secret(settings),
                                                    .stopped = is_stopped,
                                                    .progress = show_progress,
+                                                   .warn = show_warning,
                                                    .context = r };
     progress_start(&r->progress, settings, doing, 0);
     int error = perhaps_cluster_new(&r->options, &r->first.cluster);
@@ -152,7 +161,8 @@ static int open_handle(struct remote *remote, struct handle *handle)
     struct perhaps_cluster_options options = remote->options;
     if (handle->open)
         return 0;
-    options.progress = NULL; /* only the first one draws */
+    options.progress = NULL; /* only the first one draws, and warns */
+    options.warn = NULL;
     int error = perhaps_cluster_new(&options, &handle->cluster);
     if (!error)
         error = perhaps_cluster_open(handle->cluster);
@@ -201,10 +211,14 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
     *npresent = 0;
     if (!handle)
         return !block->error;
+    const uint8_t *answer = (uint8_t *)block->answer;
     int error = perhaps_cluster_contains_many(handle->cluster, &keys, (uint8_t *)block->answer,
                                               npresent);
     if (error)
         block->ndone = *npresent = 0;
+    if (error == PERHAPS_ERR_ARGUMENT) /* about the first key without an answer */
+        while (block->ndone < block->count && answer[block->ndone] != PERHAPS_ANSWER_UNKNOWN)
+            block->ndone++;
     return give_back(remote, handle, block, error);
 }
 

@@ -300,6 +300,7 @@ static void take_settings(perhaps_cluster *c, const struct perhaps_cluster_optio
     nodes->stopped = options->stopped;
     nodes->context = c->context = options->context;
     c->progress = options->progress;
+    c->warn = options->warn;
 }
 
 /* Sets what follows from the address: the dialect, the Redis keys, and the slot of the

@@ -148,7 +148,8 @@ static int take_wait_error(const struct request *request, const struct reply *re
     const struct waiting *waiting = request->context;
     const struct link *link = waiting->links[request->i];
     waiting->nodes->stale = true;
-    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name, reply->text);
+    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name,
+                      reply->text);
 }
 
 /* Notes which server has too few replicas.  Returns PERHAPS_ERR_REPLICAS. */
@@ -157,8 +158,8 @@ static int fail_replicas(struct nodes *nodes, const struct waiting *waiting)
     return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
                       "%s: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
-                      waiting->where->name, waiting->fewest,
-                      nodes->acknowledge, waiting->timeout_ms);
+                      waiting->where->name, waiting->fewest, nodes->acknowledge,
+                      waiting->timeout_ms);
 }
 
 /* Asks all servers at once, over the links that took something, whether replicas have it; those
@@ -179,8 +180,8 @@ static int wait_for_replicas(struct nodes *nodes)
     for (size_t i = 0; i < nodes->nlinks && !error; i++) {
         struct link *link = nodes->links[i];
         if (link->unacknowledged && !link_is_open(link))
-            error = nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s", link->name,
-                               link->trouble);
+            error =
+                nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s", link->name, link->trouble);
         else if (link->unacknowledged)
             links[wait.count++] = link;
     }

@@ -5,9 +5,11 @@
  * deletes such filters.  All bits lie in one string, and so on one server; those of a key may
  * lie anywhere in it, so a BITFIELD names each. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "batch.h"
+#include "codec.h"
 #include "layers.h"
 
 /* The context of an exchange. */
@@ -15,8 +17,10 @@ struct foreign {
     perhaps_cluster *c;
     const struct perhaps_keys *keys; /* the batch */
     bool adds;                       /* false: keys are asked for */
+    unsigned char *coded;            /* room for a key as the codec writes it; NULL: as it is */
     unsigned config_slot;            /* may differ from that of the bits */
     double nset;                     /* how many bits are set: from BITCOUNT */
+    long long nbytes;                /* of the string of bits: from STRLEN */
 };
 
 /* ---- The config ------------------------------------------------------------------------ */
@@ -85,16 +89,90 @@ static int foreign_open(perhaps_cluster *c)
     return error;
 }
 
+/* ---- The codec ------------------------------------------------------------------------- */
+
+static int take_length(const struct request *request, const struct reply *reply)
+{
+    struct foreign *f = request->context;
+    f->nbytes = reply->type == REDIS_REPLY_INTEGER ? reply->number : 0;
+    return 0;
+}
+
+/* A client without the right to look cannot know that the filter has no keys.  It warns, since
+ * its answers do not depend on this. */
+static int take_length_error(const struct request *request, const struct reply *reply)
+{
+    struct foreign *f = request->context;
+    bool is_refused = strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0;
+    if (is_refused)
+        f->nbytes = 1;
+    return is_refused ? 0 : 1;
+}
+
+static const char no_codec[] =
+    "the address names no codec, so keys are taken as Redisson's StringCodec writes them; if "
+    "Redisson has its default, Kryo5Codec, all answers are \"no\": write codec=string, "
+    "codec=kryo5 or codec=json";
+
+/* Warns if nothing tells which codec wrote the keys of a filter that has any.  Looks at the
+ * filter only once, before the first keys. */
+static int warn_of_codec(perhaps_cluster *c)
+{
+    struct foreign f = { .c = c };
+    struct exchange exchange = { .count = 1,
+                                 .command = (const char *const[]){ "STRLEN", c->key, NULL },
+                                 .take = take_length,
+                                 .take_error = take_length_error,
+                                 .context = &f };
+    if (c->address.codec != CODEC_NOT_GIVEN || !c->warn || c->warned)
+        return 0;
+    int error = exchange_run(&c->nodes, &exchange);
+    c->warned = !error;
+    if (f.nbytes > 0)
+        c->warn(c->context, no_codec);
+    return error;
+}
+
 /* ---- Keys ------------------------------------------------------------------------------ */
 
-/* Finds the bits of key i of the batch, which may be packed or not. */
+/* Returns key i of a batch, which may be packed or not. */
+static struct perhaps_key key_at(const struct perhaps_keys *keys, size_t i)
+{
+    if (keys->each)
+        return keys->each[i];
+    return (struct perhaps_key){ (const char *)keys->packed + i * keys->key_nbytes,
+                                 keys->key_nbytes };
+}
+
+/* Checks the keys, and makes room for the longest one as the codec writes it.  Returns NULL; or
+ * what is wrong with the key behind the first *ngood keys, which are good; or no_memory. */
+static const char *prepare_keys(struct foreign *f, size_t *ngood)
+{
+    const char *problem = NULL;
+    size_t most = 0;
+    *ngood = f->keys->count;
+    if (codec_is_plain(f->c->address.codec))
+        return NULL;
+    for (size_t i = 0; i < *ngood; i++) {
+        struct perhaps_key key = key_at(f->keys, i);
+        if ((problem = codec_check(key.bytes, key.nbytes)))
+            *ngood = i;
+        else
+            most = key.nbytes > most ? key.nbytes : most;
+    }
+    f->coded = malloc(CODEC_ROOM(most));
+    return f->coded ? problem : no_memory;
+}
+
+/* Finds the bits of key i of the batch. */
 static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
 {
-    const struct perhaps_keys *keys = f->keys;
-    const void *bytes =
-        keys->each ? keys->each[i].bytes : (const char *)keys->packed + i * keys->key_nbytes;
-    size_t nbytes = keys->each ? keys->each[i].nbytes : keys->key_nbytes;
-    redisson_bits(&f->c->redisson, bytes, nbytes, bits);
+    struct perhaps_key key = key_at(f->keys, i);
+    if (f->coded) {
+        key.nbytes = codec_write(f->c->address.codec, key.bytes, key.nbytes, f->coded);
+        key.bytes = f->coded;
+    }
+    redisson_bits(&f->c->redisson, key.bytes, key.nbytes, bits);
 }
 
 /* Writes a command that asks for the bits of a key, or sets them and tells what they were.
@@ -120,33 +198,51 @@ static int take_bits(const struct request *request, const struct reply *reply)
     return nset < 0 ? nset : 0;
 }
 
-/* Asks for a batch of keys, or adds it.  All or nothing counts as done: after an error nobody
- * knows by which size the answers were computed. */
+/* Sends the first keys of a batch.  All or nothing counts as done: after an error nobody knows
+ * by which size the answers were computed. */
+static int send_keys(struct foreign *f, size_t count)
+{
+    perhaps_cluster *c = f->c;
+    struct exchange exchange = { .count = count,
+                                 .write = write_bits,
+                                 .take = take_bits,
+                                 .context = f,
+                                 .nreplicas = c->replicas && !f->adds ? count : 0,
+                                 .acknowledged = f->adds };
+    int error = warn_of_codec(c);
+    if (!error)
+        error = check_config(c);
+    if (!error)
+        error = exchange_run(&c->nodes, &exchange);
+    return error ? error : check_config(c);
+}
+
+/* Asks for a batch of keys, or adds it.  Keys before one that the codec does not take are dealt
+ * with. */
 static int run_batch(perhaps_cluster *c, const struct perhaps_keys *keys, bool adds,
                      size_t *done)
 {
     struct foreign f = { .c = c, .keys = keys, .adds = adds };
-    struct exchange exchange = { .count = keys->count,
-                                 .write = write_bits,
-                                 .take = take_bits,
-                                 .context = &f,
-                                 .nreplicas = c->replicas && !adds ? keys->count : 0,
-                                 .acknowledged = adds };
+    size_t ngood;
     *done = 0;
     if (!keys->each && keys->hashed)
         return nodes_fail(&c->nodes, PERHAPS_ERR_UNSUPPORTED,
                           "Redisson's filters hash keys in their own way");
+    int error = 0;
+    const char *problem = prepare_keys(&f, &ngood);
     memset(c->batch->answer, UNKNOWN, keys->count);
     c->batch->count = keys->count;
-    int error = check_config(c);
-    if (!error)
-        error = exchange_run(&c->nodes, &exchange);
-    if (!error)
-        error = check_config(c);
+    if (problem == no_memory)
+        error = nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+    else if (ngood)
+        error = send_keys(&f, ngood);
+    *done = error ? 0 : ngood;
     if (error)
         memset(c->batch->answer, UNKNOWN, keys->count);
-    *done = error ? 0 : keys->count;
-    return error;
+    free(f.coded);
+    if (error || !problem)
+        return error;
+    return nodes_fail(&c->nodes, PERHAPS_ERR_ARGUMENT, "%s", problem);
 }
 
 static int foreign_ask(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)

@@ -63,6 +63,8 @@ struct perhaps_cluster {
     bool without_secret; /* opens filters whose secret it does not have: not for keys */
     bool replicas;       /* keys may be asked for at replicas */
     void (*progress)(void *context, uint64_t done, uint64_t total);
+    void (*warn)(void *context, const char *line);
+    bool warned; /* or there was nothing to warn of */
     void *context;
 
     /* Redis keys: of the description; of the counts; the beginning "perhaps:{NAME/" of those of

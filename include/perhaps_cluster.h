@@ -61,7 +61,8 @@ struct perhaps_cluster_options {
      * as %XX.  After a '?' there may be settings, with '&' between them, which take precedence
      * over the members below: timeout=2s, patience=1m, replicas=yes, acknowledge=1, and more
      * (doc/CLUSTER.md, "Addresses").  layout=redisson is for a filter that an RBloomFilter of
-     * Redisson made with StringCodec; if its string is lost, the answers are "no"
+     * Redisson made, and codec=string, kryo5 or json is how it writes strings before it hashes
+     * them; with the wrong codec, or if the filter's string is lost, the answers are "no"
      * (doc/CLUSTER.md).  The handle keeps a copy. */
     const char *url;
 
@@ -85,6 +86,12 @@ struct perhaps_cluster_options {
     bool without_secret;            /* to inspect or verify only: needs none */
     bool (*stopped)(void *context); /* true ends the call; asked ten times a second */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* in bytes */
+
+    /* Tells in one line, without a newline, of what may be wrong though no call fails: that a
+     * filter of Redisson has keys, and the URL names no codec.  Is called at most once for each
+     * handle, by the thread that adds or asks first, and must not use the handle.  NULL: nobody
+     * is told. */
+    void (*warn)(void *context, const char *line);
     void *context;
     uint64_t reserved[PERHAPS_RESERVED];
 };

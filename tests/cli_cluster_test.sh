@@ -525,4 +525,62 @@ redisson_at() {
 }
 test_redisson() { both redisson_at; }
 
+# Sets bits as Redisson does for three strings: meow, a long one, and one beyond ASCII; and the
+# bits of the same strings under another codec.  tests/codec_test.c has both.
+kryo5_bits="1244 9454 1113 9323 982 9192 8088 3341 1179 4520 10 3351 1189 4530
+    2346 8319 8317 4705 4703 1091 1089"
+json_bits="108 5861 5969 2137 2245 7998 8106 657 2782 3439 5564 3873 8346 6655
+    8763 2935 2113 5870 5048 8805 7983"
+
+codecs_at() {
+    local url="$at/coded?layout=redisson" codec other bits bit
+    printf '%s\n' meow https://example.org/a/page/that/is/long/enough 'é😂"' >strings
+    ask_server hset "{coded}:config" size 9585 hashIterations 7 expectedInsertions 1000 falseProbability 0.01 >asked
+    for codec in kryo5 json; do
+        other=json bits=$kryo5_bits
+        [ $codec = kryo5 ] || other=kryo5 bits=$json_bits
+        for bit in $bits; do ask_server setbit coded $bit 1; done >asked
+        ask_server get coded >theirs
+        quietly query "$url&codec=$codec" strings
+        check "$codec: all are in" same out strings
+        writes '' query "$url&codec=$other" strings
+        writes '' query "$url&codec=string" strings
+        ask_server del coded >asked
+        works add -q "$url&codec=$codec" strings
+        ask_server get coded >ours
+        check "$codec: adds the same bits" same theirs ours
+        ask_server del coded >asked
+        printf 'meow\n\xff\nsame\n' >wrong
+        refuses "wrong:2: the key is not UTF-8, " add "$url&codec=$codec" wrong
+        writes $'meow\n' query "$url&codec=$codec" <(printf 'meow\nsame\n')
+        refuses "wrong:2: the key is not UTF-8, " query "$url&codec=$codec" wrong
+        refuses "wrong:2: the key is not UTF-8, " dedup --state "$url&codec=$codec" wrong
+        ask_server del coded >asked
+    done
+}
+test_codecs() { both codecs_at; }
+
+# Without a codec there is one warning a run, and the server is asked once whether to warn.
+test_no_codec() {
+    local url="$one/coded?layout=redisson"
+    at=$one
+    ask_server hset "{coded}:config" size 958500 hashIterations 7 expectedInsertions 100000 falseProbability 0.01 >asked
+    ask_server config resetstat >asked
+    seq 50000 >many
+    writes '' query "$url" keys
+    check "empty: no warning for a question" is_silent
+    works add "$url" -j 1 many
+    check "empty: no warning" not says "names no codec"
+    check "asked once a run" [ "$(ask_server info commandstats | grep -o 'strlen:calls=[0-9]*')" = strlen:calls=2 ]
+    reports "/coded: the address names no codec" query "$url" -j 4 many
+    check "one warning" [ "$(grep -c "names no codec" err)" = 1 ]
+    reports "/coded: the address names no codec" add "$url" keys
+    quietly query -q "$url" keys
+    quietly query "$url&codec=string" keys
+    ask_server acl setuser asks on '>secret' '~*' '+cluster|slots' +hmget +bitfield_ro >asked
+    reports "/coded: the address names no codec" query "${url/:\/\//:\/\/asks:secret@}" keys
+    ask_server acl deluser asks >asked
+    flush_all
+}
+
 run_tests

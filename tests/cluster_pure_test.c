@@ -249,8 +249,6 @@ TEST(test_bad_addresses)
         { "rediss://h/n?cacert=", "stands nothing" },
         { "rediss://h/n?cacert", "stands nothing" },
         { "redis://:p@h/n?password-file=f", "leave one of them out" },
-        { "redis://h/n?codec=string", "layout=redisson" },
-        { "redis://h/n?layout=redisson&codec=String", "codec is" },
         { "redis://h/n?db=-1", "db is" },
         { "redis://h/n?db=1000001", "db is" },
         { "redis://h/n?db=", "db is" },
@@ -302,6 +300,11 @@ TEST(test_bad_addresses)
         { "redis://h/n?acknowledge=", "0 to 16" },
         { "redis://h/n?acknowledge=-1", "0 to 16" },
         { "redis://h/n?layout=Redisson", "perhaps or redisson" },
+        { "redis://h/n?layout=redisson&codec=Kryo5", "string, kryo5 or json" },
+        { "redis://h/n?layout=redisson&codec=", "string, kryo5 or json" },
+        { "redis://h/n?layout=redisson&codec=json&codec=json", "twice" },
+        { "redis://h/n?codec=json", "layout=redisson, too" },
+        { "redis://h/n?codec=string&layout=perhaps", "layout=redisson, too" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         expect_refusal(bad[i][0], bad[i][1]);
