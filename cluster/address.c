@@ -413,7 +413,7 @@ static const char *check_settings(const struct address *a)
     if (!a->sentinel && (a->master || a->sentinel_password_file))
         return "master and sentinel-password-file are for redis+sentinel://";
     if (!a->redisson && a->codec)
-        return "codec is for layout=redisson";
+        return "codec is for filters of Redisson: write layout=redisson, too";
     return NULL;
 }
 

@@ -23,7 +23,7 @@ struct endpoint {
     unsigned port;                   /* 0: a unix socket, whose path is the host */
 };
 
-/* How Redisson writes the elements of a filter. */
+/* codec=: how the keys of a filter of Redisson are written before they are hashed. */
 enum codec { CODEC_NOT_GIVEN, CODEC_STRING, CODEC_KRYO5, CODEC_JSON };
 
 /* What an address says.  It owns its texts; NULL and 0: not given. */

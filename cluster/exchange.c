@@ -76,12 +76,25 @@ static size_t find_silent(struct round *round, struct link ***links)
     return n;
 }
 
+/* Sentinels are asked again for a master that was silent for a while: it may be none any more,
+ * and PINGs would not tell. */
+static void doubt_master(struct nodes *nodes)
+{
+    int64_t now = now_ms();
+    for (size_t i = 0; nodes->master && i < nodes->nlinks; i++) {
+        const struct link *link = nodes->links[i];
+        nodes->stale |= link_is_open(link) && now - link->heard_ms >= SILENCE_MS &&
+                        !nodes_is_sentinel(nodes, link);
+    }
+}
+
 /* Sends PINGs to the servers that are needed and were silent for a while, to all at once.  A
  * link whose server does not answer is closed; the round opens it again. */
 static int fence(struct round *round)
 {
     struct link **links;
     int error = 0;
+    doubt_master(round->nodes);
     size_t n = find_silent(round, &links);
     for (int k = 0; k < FENCE_PINGS && n && !error; k++) {
         size_t nopen = 0;

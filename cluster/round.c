@@ -406,7 +406,7 @@ static void serve(struct round *round, struct link *link, short happened)
         give_up_link(round, link);
         return;
     }
-    if (happened & (POLLIN | POLLHUP) || link_has_more(link)) {
+    if (happened & (POLLIN | POLLHUP)) {
         bool received = link_receive(link, round->exchange->tree);
         if (received)
             take_all(round, link);

@@ -91,11 +91,6 @@ static char *write_out(const struct address *a, size_t nbytes)
     to += sprintf(to, "/");
     to = encode(to, a->name);
     to += sprintf(to, "?layout=%s", a->redisson ? "redisson" : "perhaps");
-    if (a->codec)
-        to += sprintf(to, "&codec=%s",
-                      a->codec == CODEC_STRING  ? "string"
-                      : a->codec == CODEC_KRYO5 ? "kryo5"
-                                                : "json");
     if (a->timeout_ms)
         to += sprintf(to, "&timeout=%ums", a->timeout_ms);
     if (a->patience_ms)
@@ -141,7 +136,7 @@ static void check_same(const struct address *a, const struct address *b)
     check(a->timeout_ms == b->timeout_ms && a->patience_ms == b->patience_ms);
     check(a->replicas_given == b->replicas_given && a->replicas == b->replicas);
     check(a->acknowledge_given == b->acknowledge_given && a->acknowledge == b->acknowledge);
-    check(a->redisson == b->redisson && a->codec == b->codec);
+    check(a->redisson == b->redisson);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes)

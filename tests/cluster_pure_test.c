@@ -249,8 +249,6 @@ TEST(test_bad_addresses)
         { "rediss://h/n?cacert=", "stands nothing" },
         { "rediss://h/n?cacert", "stands nothing" },
         { "redis://:p@h/n?password-file=f", "leave one of them out" },
-        { "redis://h/n?codec=string", "layout=redisson" },
-        { "redis://h/n?layout=redisson&codec=String", "codec is" },
         { "redis://h/n?db=-1", "db is" },
         { "redis://h/n?db=1000001", "db is" },
         { "redis://h/n?db=", "db is" },
