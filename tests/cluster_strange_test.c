@@ -1,16 +1,23 @@
 /* cluster_strange_test.c - proves that a server which answers nonsense, hangs up, stays silent
  * or never ends its answer makes the client return an error with one printable line about it,
  * within its patience.  The server runs in a thread of this test.  The test fails when the
- * client crashes, hangs, or believes that there is a filter. */
+ * client crashes, hangs, or believes that there is a filter.
+ *
+ *     cluster_strange_test         servers that only answer nonsense
+ *     cluster_strange_test PORT    servers that ask the empty server of that port, and lie about
+ *                                  one command: no key that is in may be denied */
 #include "support.h"
 
 #include <arpa/inet.h>
+#include <hiredis.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "perhaps_cluster.h"
@@ -24,9 +31,16 @@ struct answer {
     size_t nbytes;
 };
 
-/* Writes the answer to a command, whose name is in capitals. */
-typedef void answer_function(struct answer *answer, const char *name, unsigned port,
-                             struct rng *rng);
+/* A command as it was received. */
+struct command {
+    const char *bytes;
+    size_t nbytes;
+    char name[32]; /* in capitals */
+};
+
+/* Writes the answer to a command. */
+typedef void answer_function(struct answer *answer, const struct command *command,
+                             unsigned port, struct rng *rng);
 
 struct server {
     int listening;
@@ -46,7 +60,7 @@ static void put(struct answer *answer, const char *text)
 
 /* Looks for a whole command, such as "*1\r\n$4\r\nPING\r\n", at the beginning of what was
  * received, and writes its name in capitals.  Returns its number of bytes; 0: not whole yet. */
-static size_t command_nbytes(const char *bytes, size_t nbytes, char name[32])
+static size_t command_nbytes(const char *bytes, size_t nbytes, struct command *command)
 {
     const char *at = bytes, *end = bytes + nbytes;
     long nargs = 0, arg_nbytes;
@@ -63,13 +77,15 @@ static size_t command_nbytes(const char *bytes, size_t nbytes, char name[32])
         if (at + arg_nbytes + 2 > end)
             return 0;
         if (i == 0) {
-            snprintf(name, 32, "%.*s", (int)(arg_nbytes < 31 ? arg_nbytes : 31), at);
-            for (char *c = name; *c; c++)
+            snprintf(command->name, sizeof command->name, "%.*s",
+                     (int)(arg_nbytes < 31 ? arg_nbytes : 31), at);
+            for (char *c = command->name; *c; c++)
                 *c = (char)(*c >= 'a' && *c <= 'z' ? *c - 32 : *c);
         }
         at += arg_nbytes + 2;
     }
-    return (size_t)(at - bytes);
+    command->bytes = bytes;
+    return command->nbytes = (size_t)(at - bytes);
 }
 
 /* Returns false if the connection is to end. */
@@ -89,16 +105,16 @@ static void serve(struct server *server, int connection)
     static char received[1 << 20];
     static struct answer answer;
     size_t have = 0, took;
-    char name[32];
+    struct command command;
     for (;;) {
         ssize_t got = recv(connection, received + have, sizeof received - have, 0);
         if (got <= 0)
             return;
         have += (size_t)got;
-        while ((took = command_nbytes(received, have, name))) {
-            memmove(received, received + took, have -= took);
+        while ((took = command_nbytes(received, have, &command))) {
             answer.nbytes = 0;
-            server->answering(&answer, name, server->port, &server->rng);
+            server->answering(&answer, &command, server->port, &server->rng);
+            memmove(received, received + took, have -= took);
             if (!send_answer(server, connection, &answer))
                 return;
         }
@@ -196,11 +212,11 @@ static void expect_all_fail(struct server *server, unsigned timeout_ms)
 
 static const char *always;
 
-static void answer_always(struct answer *answer, const char *name, unsigned port,
+static void answer_always(struct answer *answer, const struct command *command, unsigned port,
                           struct rng *rng)
 {
     char text[256];
-    (void)name;
+    (void)command;
     (void)rng;
     snprintf(text, sizeof text, always, port); // NOLINT: a format of the list below
     put(answer, text);
@@ -289,11 +305,11 @@ TEST(test_dribbles)
     expect_all_fail(&server, 20);
 }
 
-static void answer_nothing(struct answer *answer, const char *name, unsigned port,
+static void answer_nothing(struct answer *answer, const struct command *command, unsigned port,
                            struct rng *rng)
 {
     (void)answer;
-    (void)name;
+    (void)command;
     (void)port;
     (void)rng;
 }
@@ -316,11 +332,11 @@ static const char *const pieces[] = {
     "1",  "-MOVED", "-ASK ",  "$-1\r\n", "\n",      "\r",     "$0\r\n\r\n", ":16383\r\n",
 };
 
-static void answer_anything(struct answer *answer, const char *name, unsigned port,
+static void answer_anything(struct answer *answer, const struct command *command, unsigned port,
                             struct rng *rng)
 {
     (void)port;
-    if (!strcmp(name, "CLUSTER") && rng_below(rng, 4)) {
+    if (!strcmp(command->name, "CLUSTER") && rng_below(rng, 4)) {
         put(answer, "-ERR This instance has cluster support disabled\r\n");
         return;
     }
@@ -340,4 +356,162 @@ TEST(test_anything)
         server.hangs_up = rng_below(&rng, 2);
         expect_not_opened(&server, 20);
     }
+}
+
+/* ---- Liars ------------------------------------------------------------------------------- */
+
+/* A liar hands commands on to a real server, and its answers back, but for the commands of one
+ * name: these are never done, and always get the same answer. */
+static unsigned real_port; /* 0: there is no real server */
+static int real;           /* the connection to it */
+static const char *lie_about, *lie;
+static atomic_bool lying;
+
+/* Asks the real server.  One command is under way at a time, so all bytes that come until the
+ * answer is whole belong to it. */
+static void answer_really(struct answer *answer, const struct command *command)
+{
+    redisReader *reader = redisReaderCreate();
+    void *reply = NULL;
+    size_t sent = (size_t)send(real, command->bytes, command->nbytes, MSG_NOSIGNAL);
+    while (sent == command->nbytes && !reply) {
+        char *to = answer->bytes + answer->nbytes;
+        ssize_t got = recv(real, to, sizeof answer->bytes - answer->nbytes, 0);
+        if (got <= 0 || redisReaderFeed(reader, to, (size_t)got) != REDIS_OK ||
+            redisReaderGetReply(reader, &reply) != REDIS_OK)
+            break;
+        answer->nbytes += (size_t)got;
+    }
+    if (reply)
+        freeReplyObject(reply);
+    redisReaderFree(reader);
+}
+
+static void answer_with_lies(struct answer *answer, const struct command *command,
+                             unsigned port, struct rng *rng)
+{
+    (void)port;
+    (void)rng;
+    if (lying && strcmp(command->name, lie_about) == 0)
+        put(answer, lie);
+    else
+        answer_really(answer, command);
+}
+
+/* Ends calls that would go on for ever. */
+enum { DEADLINE_S = 30 };
+
+static bool is_over(void *context)
+{
+    const time_t *begin = context;
+    return time(NULL) - *begin > DEADLINE_S;
+}
+
+static perhaps_cluster *client_at(unsigned port, const char *name, time_t *begin)
+{
+    char url[64];
+    perhaps_cluster *c;
+    time(begin);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u/%s", port, name);
+    expect_success(perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url,
+                                                                          .timeout_ms = 1000,
+                                                                          .patience_ms =
+                                                                              PATIENCE_MS,
+                                                                          .stopped = is_over,
+                                                                          .context = begin },
+                                       &c));
+    return c;
+}
+
+/* The keys of a filter that grows: those that were in when the client of the liar opened it,
+ * those that a client of the real server added then, so that there are more layers, and those
+ * that the client of the liar adds. */
+enum { FIRST_KEYS = 4, LATER_KEYS = 20, OWN_KEYS = 8, LIAR_KEYS = FIRST_KEYS + LATER_KEYS + OWN_KEYS };
+
+struct liar_run {
+    perhaps_cluster *honest, *deceived;
+    time_t begin[2];
+    uint64_t key[LIAR_KEYS];
+    bool is_in[LIAR_KEYS]; /* added by a call that told so */
+};
+
+/* Checks the result of a call: success, or an error with a problem; the deadline is neither. */
+static void expect_ended(const perhaps_cluster *c, int error)
+{
+    if (error == PERHAPS_ERR_STOPPED)
+        fail_msg("it goes on for ever [%s]", scene_text());
+    if (error && strlen(perhaps_cluster_problem(c)) < 10)
+        fail_msg("%d: '%s' [%s]", error, perhaps_cluster_problem(c), scene_text());
+}
+
+/* Asks for all keys.  None that is in may be denied. */
+static int ask_all(struct liar_run *run, perhaps_cluster *c)
+{
+    struct perhaps_keys keys = perhaps_keys_packed(run->key, sizeof *run->key, LIAR_KEYS);
+    uint8_t answer[LIAR_KEYS];
+    int error = perhaps_cluster_contains_many(c, &keys, answer, NULL);
+    expect_ended(c, error);
+    for (unsigned i = 0; i < LIAR_KEYS; i++) {
+        if (run->is_in[i] && answer[i] == PERHAPS_ANSWER_NO)
+            fail_msg("key %u is denied, error %d [%s]", i, error, scene_text());
+        expect(answer[i] < PERHAPS_ANSWER_UNKNOWN || error);
+    }
+    return error;
+}
+
+/* Adds keys, and notes those of which it is told that they are in. */
+static int add_new(struct liar_run *run, perhaps_cluster *c, unsigned first, unsigned count)
+{
+    struct perhaps_keys keys = perhaps_keys_packed(run->key + first, sizeof *run->key, count);
+    uint8_t answer[LIAR_KEYS];
+    int error = perhaps_cluster_add_many(c, &keys, answer, NULL);
+    expect_ended(c, error);
+    for (unsigned i = 0; i < count; i++) {
+        run->is_in[first + i] |= answer[i] != PERHAPS_ANSWER_UNKNOWN;
+        expect(answer[i] < PERHAPS_ANSWER_UNKNOWN || error);
+    }
+    return error;
+}
+
+/* Makes a filter with the first keys. */
+static void begin_run(struct liar_run *run, const struct server *server)
+{
+    struct perhaps_options options = { .capacity = 8,
+                                       .fpr = 1e-6,
+                                       .needs = PERHAPS_CAN_GROW,
+                                       .hashing = { .seed = 1 } };
+    *run = (struct liar_run){ 0 };
+    run->honest = client_at(real_port, "liar", &run->begin[0]);
+    run->deceived = client_at(server->port, "liar", &run->begin[1]);
+    for (unsigned i = 0; i < LIAR_KEYS; i++)
+        run->key[i] = i;
+    perhaps_cluster_delete(run->honest);
+    expect_success(perhaps_cluster_create(run->honest, &options, 0));
+    expect_success(add_new(run, run->honest, 0, FIRST_KEYS));
+}
+
+/* Does all that is done with a filter through the liar.  A filter that it says to have made
+ * must be there. */
+static void try_the_rest(struct liar_run *run)
+{
+    struct perhaps_options options = { .capacity = 100, .fpr = 1e-3 };
+    struct perhaps_cluster_stats stats;
+    struct perhaps_cluster_verdict verdict;
+    perhaps_cluster *c = run->deceived;
+    expect_ended(c, perhaps_cluster_stats_of(c, &stats));
+    expect_ended(c, perhaps_cluster_verify(c, &verdict));
+    expect_ended(c, perhaps_cluster_open(c));
+    perhaps_cluster_free(c);
+    unsigned port = lying_port;
+    c = run->deceived = client_at(port, "liar2", &run->begin[1]);
+    int error = perhaps_cluster_create(c, &options, 2);
+    expect_ended(c, error);
+    perhaps_cluster *other = client_at(real_port, "liar2", &run->begin[0]);
+    if (!error)
+        expect_success(perhaps_cluster_open(other));
+    error = perhaps_cluster_delete(c);
+    expect_ended(c, error);
+    error = perhaps_cluster_delete(other);
+    expect(!error || error == PERHAPS_ERR_MISSING);
+    perhaps_cluster_free(other);
 }

@@ -16,7 +16,7 @@ struct place {
     unsigned nservers, port[SERVERS_MOST];
 };
 
-enum { OLD_KEYS = 4, NEW_KEYS_MOST = 40, KEYS_MOST = OLD_KEYS + NEW_KEYS_MOST };
+enum { OLD_KEYS = 2, NEW_KEYS_MOST = 20, KEYS_MOST = OLD_KEYS + NEW_KEYS_MOST };
 
 /* One run of a verb.  The caller sets the first part. */
 struct attempt {
@@ -28,6 +28,7 @@ struct attempt {
     uint64_t first_key;
     unsigned timeout_ms, patience_ms;
     bool must_succeed; /* else the verb may fail, with a problem that tells why */
+    bool lied_to;      /* what it does and answers may be wrong: it only has to end */
 
     uint64_t key[KEYS_MOST]; /* those that are in before, and new ones */
     bool is_in[KEYS_MOST];   /* an add of it has returned */
@@ -39,6 +40,7 @@ struct verb {
     const char *name;
     unsigned nnew; /* how many new keys it adds */
     bool shares;   /* all attempts use one filter, which is large: see verbs_begin() */
+    bool spawns;   /* it is the program that does it */
     void (*prepare)(struct attempt *a);                /* without the proxy */
     int (*run)(struct attempt *a, perhaps_cluster *c); /* through it; returns an error */
     void (*check)(struct attempt *a, int error);       /* without it */
@@ -48,7 +50,7 @@ extern const struct verb verbs[];
 extern const size_t nverbs;
 
 /* Makes what all attempts at a place share.  'program' is the command line; NULL: there is
- * none, and what needs it does nothing. */
+ * none, and verbs that need it must not be run. */
 void verbs_begin(const struct place *place, const char *program);
 void verbs_end(const struct place *place);
 
