@@ -9,7 +9,7 @@
  *
  * PORT is an empty server, and the others are the masters of an empty cluster that tells no
  * addresses (proxy.h).  PROGRAM is the command line.  Of most replies the fault is put at some
- * bytes only, which the seed chooses; at each if PERHAPS_TEST_EVERY_BYTE is set. */
+ * bytes only, which the seed chooses; at each if PERHAPS_TEST_EVERY is set. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static uint64_t measure(const struct trial *trial)
 static void choose_bytes(struct trial *trial, uint64_t total)
 {
     struct rng rng = rng_for("bytes");
-    bool each = !trial->nsamples || getenv("PERHAPS_TEST_EVERY_BYTE");
+    bool each = !trial->nsamples || getenv("PERHAPS_TEST_EVERY");
     trial->nbytes = each || trial->nsamples > total ? total : trial->nsamples;
     trial->byte = malloc(trial->nbytes * sizeof *trial->byte);
     expect(trial->byte);

@@ -218,7 +218,7 @@ static void check_keys(struct attempt *a, int error)
 static void prepare_growing(struct attempt *a)
 {
     struct perhaps_options options = { .capacity = ADDED_AT_ONCE,
-                                       .fpr = 1e-6,
+                                       .fpr = 1e-3,
                                        .needs = PERHAPS_CAN_GROW,
                                        .hashing = { .seed = 1 } };
     make_directly(a, &options, 0);
@@ -448,7 +448,7 @@ static int dedup(struct attempt *a, unsigned host, struct printed *printed)
 
 static int run_dedup(struct attempt *a, perhaps_cluster *c)
 {
-    struct printed unused = { { 0 } };
+    struct printed unused = { .total = 0 };
     (void)c;
     return dedup(a, a->host, &unused);
 }
@@ -457,7 +457,7 @@ static int run_dedup(struct attempt *a, perhaps_cluster *c)
  * first has succeeded, it has printed all, and none twice but those that it calls doubtful. */
 static void check_dedup(struct attempt *a, int error)
 {
-    struct printed first = { { 0 } }, both;
+    struct printed first = { .total = 0 }, both;
     struct path out;
     unsigned nmore = 0;
     snprintf(out.text, sizeof out.text, "%.200s.%u", a->file.text, a->host);

@@ -16,7 +16,7 @@ struct place {
     unsigned nservers, port[SERVERS_MOST];
 };
 
-enum { OLD_KEYS = 2, NEW_KEYS_MOST = 20, KEYS_MOST = OLD_KEYS + NEW_KEYS_MOST };
+enum { OLD_KEYS = 2, NEW_KEYS_MOST = 12, KEYS_MOST = OLD_KEYS + NEW_KEYS_MOST };
 
 /* One run of a verb.  The caller sets the first part. */
 struct attempt {

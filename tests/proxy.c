@@ -14,6 +14,8 @@
 /* The pieces of a reply, and the pause behind each, in which the client reads it. */
 enum { PIECE_NBYTES_MOST = 7, PIECE_PAUSE_US = 20 };
 
+enum { LISTEN_TRIES = 10000 };
+
 static struct sockaddr_in address_of(unsigned host, unsigned port)
 {
     return (struct sockaddr_in){ .sin_family = AF_INET,
@@ -180,14 +182,18 @@ static void *serve_all(void *context)
     return NULL;
 }
 
-/* The address may still be that of connections which ended a moment ago. */
+/* The address may still be that of connections which ended a moment ago.  Or a program that is
+ * being started may still have the socket of the proxy before, until it runs: this is tried for
+ * at most LISTEN_TRIES milliseconds. */
 static int listen_at(unsigned host, unsigned port)
 {
     struct sockaddr_in address = address_of(host, port);
+    unsigned tries = LISTEN_TRIES;
     int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
-    if (!bind(listening, (struct sockaddr *)&address, sizeof address) &&
-        !listen(listening, CONNECTIONS_MOST))
+    while (bind(listening, (struct sockaddr *)&address, sizeof address) && --tries)
+        usleep(1000);
+    if (tries && !listen(listening, CONNECTIONS_MOST))
         return listening;
     close(listening);
     return -1;
