@@ -222,14 +222,17 @@ bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
     return give_back(remote, handle, block, error);
 }
 
+/* A key whose answer is not known counts as new: dedup prints it. */
 bool remote_add(struct remote *remote, struct block *block)
 {
     struct perhaps_keys keys = block_keys(block, 0, block->count);
     struct handle *handle = begin(remote, block);
+    uint8_t *answer = (uint8_t *)block->answer;
     if (!handle)
         return !block->error;
-    int error = perhaps_cluster_add_many(handle->cluster, &keys, (uint8_t *)block->answer,
-                                         &block->ndone);
+    int error = perhaps_cluster_add_many(handle->cluster, &keys, answer, &block->ndone);
+    for (size_t i = 0; i < block->count; i++)
+        answer[i] = answer[i] == PERHAPS_ANSWER_PERHAPS;
     return give_back(remote, handle, block, error);
 }
 

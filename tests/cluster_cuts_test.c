@@ -1,200 +1,240 @@
-/* cluster_cuts_test.c - proves that the client survives a fault at any byte of the servers'
- * replies: a short run (open, add, ask) goes through a proxy that cuts the connection, stalls
- * it or sends nonsense at one byte, and is repeated for each byte.  After a cut or a stall the
- * run must still succeed, with the right answers; after nonsense it must end.
+/* cluster_cuts_test.c - proves that clients survive a fault at any byte of the servers'
+ * replies.  All that they do with a filter (cut_verbs.h) goes through a proxy that cuts the
+ * connection, stalls it or sends nonsense at one byte, and is repeated with the fault at
+ * another byte.  After a cut or a stall it must still succeed, with the right answers.  If
+ * patience is too short for that, it may fail; but nothing that is acknowledged may be lost,
+ * and what is left can be removed.  After nonsense it must end.
  *
- *     cluster_cuts_test PORT                 all tests, on an empty server of that port
- *     cluster_cuts_test PORT cut|stall BYTE  only the proxy: prints its port, and serves until
- *                                            standard input ends */
+ *     cluster_cuts_test PORT PORT1 PORT2 PORT3 [PROGRAM]
+ *
+ * PORT is an empty server, and the others are the masters of an empty cluster that tells no
+ * addresses (proxy.h).  PROGRAM is the command line.  Of most replies the fault is put at some
+ * bytes only, which the seed chooses; at each if PERHAPS_TEST_EVERY is set. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "perhaps_cluster.h"
+#include "cut_verbs.h"
 #include "proxy.h"
 #include "support.h"
 
-enum { RUNS_AT_ONCE = 32, KEYS = 2 };
+enum { RUNS_AT_ONCE = 32, BYTES_MOST = 1 << 16, PATIENCE_MS = 60000, TIMEOUT_MS = 3000 };
 
-static unsigned server_port;
+static struct place places[] = { { .name = "server", .nservers = 1 },
+                                 { .name = "cluster", .nservers = 3 } };
+enum { PLACES = sizeof places / sizeof *places };
+static const char *program;
 
-/* ---- A short run ------------------------------------------------------------------------- */
-
-struct short_run {
-    uint64_t first_key;
-    unsigned timeout_ms, patience_ms;
-    char trouble[400];
-};
-
-static perhaps_cluster *client_of(unsigned port, const struct short_run *run)
-{
-    char url[64];
-    perhaps_cluster *c;
-    snprintf(url, sizeof url, "redis://127.0.0.1:%u/cuts", port);
-    perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url,
-                                                           .timeout_ms = run->timeout_ms,
-                                                           .patience_ms = run->patience_ms },
-                        &c);
-    return c;
-}
-
-/* Opens the filter, again and again while no server answers: the client soon gives up a server
- * that says nothing from the beginning, since its address may be wrong. */
-static int open_again(perhaps_cluster *c)
-{
-    int error = perhaps_cluster_open(c);
-    for (unsigned tries = 1; tries < 1000 && error == PERHAPS_ERR_UNREACHABLE; tries++) {
-        usleep(10000);
-        error = perhaps_cluster_open(c);
-    }
-    return error;
-}
-
-/* Adds new keys and asks for them.  Returns the error; sets run->trouble if an answer was
- * wrong. */
-static int add_and_ask(perhaps_cluster *c, struct short_run *run)
-{
-    uint64_t key[KEYS];
-    uint8_t was_present[KEYS], present[KEYS];
-    struct perhaps_keys keys = perhaps_keys_packed(key, sizeof *key, KEYS);
-    for (unsigned i = 0; i < KEYS; i++)
-        key[i] = run->first_key + i;
-    int error = run->patience_ms ? perhaps_cluster_open(c) : open_again(c);
-    if (!error)
-        error = perhaps_cluster_add_many(c, &keys, was_present, NULL);
-    if (!error)
-        error = perhaps_cluster_contains_many(c, &keys, present, NULL);
-    for (unsigned i = 0; i < KEYS && !error; i++)
-        if (was_present[i] || !present[i])
-            snprintf(run->trouble, sizeof run->trouble, "key %u: %s before, %s after", i,
-                     was_present[i] ? "there" : "new", present[i] ? "there" : "denied");
-    return error;
-}
-
-static void make_filter_there(void)
-{
-    struct short_run any = { .timeout_ms = 0 };
-    struct perhaps_options options = { .capacity = 100000,
-                                       .fpr = 1e-3,
-                                       .hashing = { .seed = 1 } };
-    perhaps_cluster *c = client_of(server_port, &any);
-    perhaps_cluster_open(c);
-    perhaps_cluster_delete(c);
-    expect_success(perhaps_cluster_create(c, &options, 2));
-
-    /* some other keys, which are only counted */
-    struct perhaps_keys letters = perhaps_keys_packed("abcdef", 1, 6);
-    size_t nletters = 0;
-    expect_success(perhaps_cluster_add_many(c, &letters, NULL, NULL));
-    expect_success(perhaps_cluster_contains_many(c, &letters, NULL, &nletters));
-    expect(nletters == 6);
-    perhaps_cluster_free(c);
-}
-
-/* ---- The same with a fault at each byte -------------------------------------------------- */
+/* ---- The same with faults at many bytes -------------------------------------------------- */
 
 struct trial {
     enum fault fault;
     const char *last_words;
+    bool in_pieces;
     unsigned timeout_ms, patience_ms;
-    bool must_succeed; /* else a run may end with any error */
-    uint64_t nbytes;   /* how many bytes of replies a run without a fault gets */
-    atomic_uint next;  /* the next byte to try */
+    bool must_succeed;
+    unsigned nsamples; /* at how many bytes the fault is; 0: at each */
+
+    const struct verb *verb;
+    const struct place *place;
+    uint64_t *byte; /* those at which the fault is */
+    size_t nbytes;
+    atomic_size_t next;    /* the next one to try */
+    atomic_uint workers;   /* how many threads have begun */
+    atomic_uint nhappened; /* in how many runs the fault has happened */
     pthread_mutex_t lock;
-    char trouble[500];
+    char trouble[700];
 };
 
-/* Runs once with a fault behind byte 'at'.  Returns how many bytes of replies went through. */
-static uint64_t run_with_fault(struct trial *trial, uint64_t at)
+/* Runs once with a fault behind byte 'at', as worker number 'worker'.  Sets *proxy to the
+ * proxy, which tells how many bytes went through. */
+static void run_with_fault(struct trial *trial, unsigned worker, uint64_t at,
+                           struct proxy *proxy)
 {
-    struct proxy proxy = { .at = at, .fault = trial->fault, .last_words = trial->last_words };
-    struct short_run run = { .first_key = at * KEYS,
-                             .timeout_ms = trial->timeout_ms,
-                             .patience_ms = trial->patience_ms };
-    proxy_start(&proxy, server_port);
-    perhaps_cluster *c = client_of(proxy.port, &run);
-    int error = add_and_ask(c, &run);
-    if (error)
-        snprintf(run.trouble, sizeof run.trouble, "%.399s", perhaps_cluster_problem(c));
+    struct attempt a = { .verb = trial->verb,
+                         .place = trial->place,
+                         .host = 2 + worker,
+                         .timeout_ms = trial->timeout_ms,
+                         .patience_ms = trial->patience_ms,
+                         .must_succeed = trial->must_succeed,
+                         .lied_to = trial->last_words };
+    *proxy = (struct proxy){ .at = at,
+                             .fault = trial->fault,
+                             .last_words = trial->last_words,
+                             .in_pieces = trial->in_pieces,
+                             .rng.state = mix64(test_seed() + at) };
+    snprintf(a.name, sizeof a.name, "cuts%02u", worker);
+    a.file = temp_path(a.name);
+    if (trial->verb->shares) {
+        snprintf(a.name, sizeof a.name, "shared");
+        a.first_key = (at + 1) * KEYS_MOST;
+    }
+    attempt_run(&a, proxy);
     pthread_mutex_lock(&trial->lock);
-    if (trial->must_succeed && run.trouble[0])
+    if (a.trouble[0] && !trial->trouble[0])
         snprintf(trial->trouble, sizeof trial->trouble, "at byte %u: %s", (unsigned)at,
-                 run.trouble);
+                 a.trouble);
     pthread_mutex_unlock(&trial->lock);
-    perhaps_cluster_free(c);
-    proxy_stop(&proxy);
-    return proxy.nreplied;
 }
 
 static void *run_some(void *context)
 {
     struct trial *trial = context;
-    for (uint64_t at; (at = trial->next++) < trial->nbytes;)
-        run_with_fault(trial, at);
+    struct proxy proxy;
+    unsigned worker = trial->workers++;
+    for (size_t i; (i = trial->next++) < trial->nbytes;) {
+        run_with_fault(trial, worker, trial->byte[i], &proxy);
+        trial->nhappened += proxy.fault == FAULT_NONE;
+    }
     return NULL;
 }
 
-/* Finds out how long the replies are, and then puts the fault at each byte, in several
- * threads. */
-static void run_at_each_byte(struct trial *trial)
+/* Returns how many bytes of replies a run without a fault gets.  Each server must have told
+ * some of them. */
+static uint64_t measure(const struct trial *trial)
+{
+    struct proxy proxy;
+    struct trial whole = { .verb = trial->verb,
+                           .place = trial->place,
+                           .timeout_ms = TIMEOUT_MS,
+                           .patience_ms = PATIENCE_MS,
+                           .must_succeed = true };
+    pthread_mutex_init(&whole.lock, NULL);
+    run_with_fault(&whole, RUNS_AT_ONCE, BYTES_MOST, &proxy);
+    if (whole.trouble[0])
+        fail_msg("%s, without a fault: %s", scene_text(), whole.trouble);
+    expect(proxy.nreplied > 100 && proxy.nreplied < BYTES_MOST);
+    for (unsigned s = 0; s < trial->place->nservers; s++)
+        expect(proxy.nreplied_by[s] > 0);
+    return proxy.nreplied;
+}
+
+/* Chooses the bytes: each, or one at random out of each of 'nsamples' equal parts. */
+static void choose_bytes(struct trial *trial, uint64_t total)
+{
+    struct rng rng = rng_for("bytes");
+    bool each = !trial->nsamples || getenv("PERHAPS_TEST_EVERY");
+    trial->nbytes = each || trial->nsamples > total ? total : trial->nsamples;
+    trial->byte = malloc(trial->nbytes * sizeof *trial->byte);
+    expect(trial->byte);
+    for (size_t i = 0; i < trial->nbytes; i++) {
+        uint64_t begin = total * i / trial->nbytes, end = total * (i + 1) / trial->nbytes;
+        trial->byte[i] = begin + rng_below(&rng, end - begin);
+    }
+}
+
+/* Runs one verb at one place with the fault at each of the chosen bytes, in several threads.
+ * Replies are not equally long in all runs, so in a few of them the fault may not happen; also
+ * if a verb failed before it. */
+static void run_trial(struct trial *trial)
 {
     pthread_t thread[RUNS_AT_ONCE];
-    struct trial whole = { .must_succeed = true };
-    pthread_mutex_init(&whole.lock, NULL);
     pthread_mutex_init(&trial->lock, NULL);
-    make_filter_there();
-    trial->nbytes = run_with_fault(&whole, 1 << 20);
-    expect(trial->nbytes > 500);
-    make_filter_there();
+    choose_bytes(trial, measure(trial));
     for (unsigned i = 0; i < RUNS_AT_ONCE; i++)
         expect(!pthread_create(&thread[i], NULL, run_some, trial));
     for (unsigned i = 0; i < RUNS_AT_ONCE; i++)
         pthread_join(thread[i], NULL);
+    free(trial->byte);
     if (trial->trouble[0])
-        fail_msg("%s", trial->trouble);
+        fail_msg("%s: %s", scene_text(), trial->trouble);
+    expect(!trial->must_succeed || trial->nhappened + trial->nbytes / 10 + 1 >= trial->nbytes);
 }
+
+/* Runs all verbs at all places with such a fault. */
+static void run_everywhere(const char *what, const struct trial *like)
+{
+    for (unsigned p = 0; p < PLACES; p++) {
+        verbs_begin(&places[p], program);
+        for (size_t v = 0; v < nverbs; v++) {
+            if (verbs[v].spawns && !program)
+                continue;
+            struct trial trial;
+            memcpy(&trial, like, sizeof trial);
+            trial.verb = &verbs[v];
+            trial.place = &places[p];
+            scene("%s, %s, %s", what, places[p].name, verbs[v].name);
+            run_trial(&trial);
+        }
+        verbs_end(&places[p]);
+    }
+}
+
+/* ---- The tests --------------------------------------------------------------------------- */
 
 TEST(test_cut)
 {
-    run_at_each_byte(&(struct trial){ .fault = FAULT_CUT, .must_succeed = true });
+    run_everywhere("cut", &(struct trial){ .fault = FAULT_CUT,
+                                           .timeout_ms = TIMEOUT_MS,
+                                           .patience_ms = PATIENCE_MS,
+                                           .must_succeed = true,
+                                           .nsamples = many(20) });
 }
 
 TEST(test_stall)
 {
-    run_at_each_byte(
-        &(struct trial){ .fault = FAULT_STALL, .must_succeed = true, .timeout_ms = 100 });
+    run_everywhere("stall", &(struct trial){ .fault = FAULT_STALL,
+                                             .timeout_ms = 100,
+                                             .patience_ms = PATIENCE_MS,
+                                             .must_succeed = true,
+                                             .nsamples = many(20) });
+}
+
+/* A client that has no patience gives up after one fault. */
+TEST(test_cut_without_patience)
+{
+    run_everywhere("cut, no patience", &(struct trial){ .fault = FAULT_CUT,
+                                                        .timeout_ms = TIMEOUT_MS,
+                                                        .patience_ms = 1,
+                                                        .nsamples = many(20) });
+}
+
+TEST(test_stall_without_patience)
+{
+    run_everywhere("stall, no patience", &(struct trial){ .fault = FAULT_STALL,
+                                                          .timeout_ms = 50,
+                                                          .patience_ms = 1,
+                                                          .nsamples = many(20) });
+}
+
+/* Networks end segments anywhere. */
+TEST(test_pieces)
+{
+    run_everywhere("pieces", &(struct trial){ .in_pieces = true,
+                                              .timeout_ms = TIMEOUT_MS,
+                                              .patience_ms = PATIENCE_MS,
+                                              .must_succeed = true,
+                                              .nsamples = 1 + many(10) });
 }
 
 /* Arrays and strings that claim a huge size, an array of another length, and types of a later
- * protocol: a run only has to end. */
+ * protocol.  They may also end a reply, and so change what it says. */
 TEST(test_lies)
 {
     static const char *const lies[] = { "*2147483647\r\n", "*7\r\n:0\r\n", "$2147483647\r\n",
                                         "#t\r\n,1.5\r\n" };
-    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
-        run_at_each_byte(&(struct trial){ .fault = i % 2 ? FAULT_CUT : FAULT_STALL,
-                                          .last_words = lies[i],
-                                          .timeout_ms = 20,
-                                          .patience_ms = 1 });
-    }
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++)
+        run_everywhere("lies", &(struct trial){ .fault = i % 2 ? FAULT_CUT : FAULT_STALL,
+                                                .last_words = lies[i],
+                                                .timeout_ms = 20,
+                                                .patience_ms = 1,
+                                                .nsamples = many(20) });
 }
 
-static int only_proxy(const char *kind, const char *at)
+static unsigned port_of(const char *text)
 {
-    struct proxy proxy = { .at = strtoull(at, NULL, 10),
-                           .fault = strcmp(kind, "cut") == 0 ? FAULT_CUT : FAULT_STALL };
-    proxy_start(&proxy, server_port);
-    printf("%u\n", proxy.port);
-    fflush(stdout);
-    while (getchar() != EOF)
-        ;
-    proxy_stop(&proxy);
-    return 0;
+    return (unsigned)strtoul(text, NULL, 10);
 }
 
 int main(int argc, char **argv)
 {
-    server_port = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 0;
-    return argc == 4 ? only_proxy(argv[2], argv[3]) : run_all_tests();
+    if (argc != 5 && argc != 6) {
+        fprintf(stderr, "usage: cluster_cuts_test PORT PORT1 PORT2 PORT3 [PROGRAM]\n");
+        return 2;
+    }
+    places[0].port[0] = port_of(argv[1]);
+    for (unsigned s = 0; s < 3; s++)
+        places[1].port[s] = port_of(argv[2 + s]);
+    program = argv[5];
+    return run_all_tests();
 }
