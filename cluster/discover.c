@@ -169,6 +169,8 @@ static bool speaks_tls(const struct nodes *nodes, const struct endpoint *at)
     struct stream stream = { .state = STREAM_CLOSED };
     struct tls *tls = tls_new(&(struct tls_settings){ .insecure = true }, &failure);
     int64_t until = now_ms() + nodes->timeout_ms;
+    if (nodes->ends_ms && nodes->ends_ms < until)
+        until = nodes->ends_ms;
     bool open = tls && stream_open(&stream, at, tls);
     while (open && stream.state != STREAM_READY && now_ms() < until) {
         struct pollfd event = stream_wants(&stream, false);
@@ -197,7 +199,8 @@ static void ask(struct search *search, struct link *link)
     }
     search->tried = true;
     search->passing |= is_there;
-    search->ended = !error || error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY;
+    search->ended = !error || error == PERHAPS_ERR_STOPPED || error == PERHAPS_ERR_MEMORY ||
+                    error == PERHAPS_ERR_DEADLINE;
     if (search->ended || search->error == PERHAPS_ERR_UNREACHABLE) {
         search->error = error;
         memcpy(search->problem, nodes->problem, sizeof search->problem);

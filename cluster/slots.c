@@ -88,7 +88,7 @@ static bool read_target(const char *text, struct redirection *redirection)
 {
     text += *text == ' ';
     const char *blank = strchr(text, ' '), *colon = strrchr(text, ':');
-    uint64_t slot, port;
+    uint64_t slot = 0, port = 0;
     if (!blank || !colon || colon < blank ||
         !read_digits(text, (size_t)(blank - text), SLOTS - 1, &slot) ||
         !read_digits(colon + 1, strlen(colon + 1), UINT16_MAX, &port) || port == 0 ||

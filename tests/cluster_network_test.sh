@@ -166,7 +166,9 @@ start_sentinel() {
     done
     return 1
 }
-sentinel_knows() { "$SERVER_CLI" -p "$sentinel" sentinel replicas main 2>/dev/null | grep -q '^name'; }
+sentinel_knows() {
+    "$SERVER_CLI" -p "$sentinel" sentinel replicas main 2>/dev/null | grep -q '^name'
+}
 
 test_sentinels() {
     local dead master replica

@@ -208,6 +208,68 @@ TEST(test_other_protocols)
     scheme = "redis";
 }
 
+/* ---- A password ---------------------------------------------------------------------------- */
+
+/* What a caller's function for passwords says, and how often it was asked. */
+struct login {
+    bool known;
+    unsigned calls;
+};
+
+static bool log_in(void *context, char *user, size_t user_size, char *password,
+                   size_t password_size)
+{
+    struct login *login = context;
+    snprintf(user, user_size, "me");
+    snprintf(password, password_size, "secret%u", ++login->calls);
+    return login->known;
+}
+
+/* Wants a password, and takes none. */
+static void answer_wrongpass(struct answer *answer, const char *name, unsigned port,
+                             struct rng *rng)
+{
+    (void)port;
+    (void)rng;
+    put(answer, strcmp(name, "AUTH") ? "-NOAUTH Authentication required.\r\n"
+                                     : "-WRONGPASS invalid username-password pair\r\n");
+}
+
+/* The function is asked for each connection.  What it says is sent, and never told. */
+TEST(test_login)
+{
+    static const struct {
+        bool known;
+        int error;
+        const char *about;
+    } cases[] = {
+        { true, PERHAPS_ERR_REFUSED, "WRONGPASS" },
+        { false, PERHAPS_ERR_UNREACHABLE, "there is no password for it now" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct server server;
+        struct login login = { .known = cases[i].known };
+        char url[64];
+        perhaps_cluster *c;
+        start(&server, answer_wrongpass);
+        snprintf(url, sizeof url, "redis://127.0.0.1:%u/f", server.port);
+        expect_success(perhaps_cluster_new(
+            &(struct perhaps_cluster_options){
+                .url = url, .login = log_in, .context = &login, .patience_ms = PATIENCE_MS },
+            &c));
+        run(&server);
+        for (unsigned k = 1; k <= 2; k++) {
+            expect_error(perhaps_cluster_open(c), cases[i].error);
+            scene("%s", perhaps_cluster_problem(c));
+            expect(strstr(perhaps_cluster_problem(c), cases[i].about));
+            expect(!strstr(perhaps_cluster_problem(c), "secret"));
+            expect(login.calls >= 1 && (!login.known || login.calls == k));
+        }
+        perhaps_cluster_free(c);
+        stop(&server);
+    }
+}
+
 /* ---- Too much ------------------------------------------------------------------------------ */
 
 /* Answers that never end are cut off: at 17 MiB, or as soon as they announce too many elements.

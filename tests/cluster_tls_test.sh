@@ -60,7 +60,8 @@ with_server() {
     entry=$((${#PORTS[@]} - 1))
 }
 
-SERVER_CLI_OPTIONS=(--tls --cacert "$certs/ours.pem" --cert "$certs/client.pem" --key "$certs/client.key")
+SERVER_CLI_OPTIONS=(--tls --cacert "$certs/ours.pem" --cert "$certs/client.pem"
+    --key "$certs/client.key")
 scheme=rediss trust=cacert=$certs/ours.pem
 url() {
     local settings=$trust${2:+${trust:+&}$2}

@@ -8,10 +8,10 @@
 #     servers_stop         ends them all
 #
 # CONFIG is as redis-server takes it: --maxmemory 10mb; @PORT@ in it is the server's port, so that
-# '--port 0 --tls-port @PORT@' makes it speak TLS.  SERVER_CLI_OPTIONS are for redis-cli.  Each call adds its servers to the
-# arrays PORTS and PIDS; a cluster's masters come before its replicas.  A start that fails
-# returns 1 and tells the reason on standard error.  The tests are skipped (status 77) where no
-# redis-server or valkey-server is installed.
+# '--port 0 --tls-port @PORT@' makes it speak TLS.  SERVER_CLI_OPTIONS are for redis-cli.  Each
+# call adds its servers to the arrays PORTS and PIDS; a cluster's masters come before its replicas.
+# A start that fails returns 1 and tells the reason on standard error.  The tests are skipped
+# (status 77) where no redis-server or valkey-server is installed.
 
 SERVER_PROGRAM=$(command -v redis-server || command -v valkey-server)
 SERVER_CLI=$(command -v redis-cli || command -v valkey-cli)
