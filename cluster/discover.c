@@ -224,6 +224,15 @@ static void ask_list(struct search *search, const struct endpoint *list, size_t 
     }
 }
 
+/* Fails because all servers failed a moment ago, so that none was asked. */
+static int fail_resting(struct nodes *nodes)
+{
+    const struct link *link = nodes->nlinks ? nodes->links[0] : NULL;
+    return nodes_fail(nodes, PERHAPS_ERR_UNREACHABLE, "%s: %s",
+                      link ? link->name : "the servers",
+                      link && link->trouble[0] ? link->trouble : "failed a moment ago");
+}
+
 /* Asks one server after the other: those that are connected first, since they answer at once;
  * then the seeds; then all that were ever seen.  The first reply will do, although in a cluster
  * that has lost a slot one server may know more than another: a request whose slot has no owner
@@ -236,7 +245,6 @@ int discover(struct nodes *nodes)
     if (nodes->known && !nodes->stale)
         return 0;
     nodes_see(nodes);
-    memcpy(search.problem, nodes->problem, sizeof search.problem);
     for (size_t i = 0, n = nodes->nlinks; i < n && !search.ended; i++)
         if (link_is_open(nodes->links[i]) &&
             nodes_is_sentinel(nodes, nodes->links[i]) == (nodes->master != NULL))
@@ -244,8 +252,10 @@ int discover(struct nodes *nodes)
     ask_list(&search, nodes->seeds, nodes->nseeds);
     if (!nodes->master)
         ask_list(&search, nodes->seen, nodes->nseen);
-    if (search.tried) /* otherwise all failed a moment ago, and what is known of them stays */
+    if (search.tried)
         nodes->passing = search.passing;
+    else if (!search.ended)
+        return fail_resting(nodes);
     if (search.error) {
         memcpy(nodes->problem, search.problem, sizeof nodes->problem);
         return search.error;

@@ -226,13 +226,14 @@ static bool log_in(void *context, char *user, size_t user_size, char *password,
 }
 
 /* Wants a password, and takes none. */
-static void answer_wrongpass(struct answer *answer, const char *name, unsigned port,
-                             struct rng *rng)
+static void answer_wrongpass(struct answer *answer, const struct command *command,
+                             unsigned port, struct rng *rng)
 {
     (void)port;
     (void)rng;
-    put(answer, strcmp(name, "AUTH") ? "-NOAUTH Authentication required.\r\n"
-                                     : "-WRONGPASS invalid username-password pair\r\n");
+    answer_put(answer, strcmp(command->name, "AUTH")
+                           ? "-NOAUTH Authentication required.\r\n"
+                           : "-WRONGPASS invalid username-password pair\r\n");
 }
 
 /* The function is asked for each connection.  What it says is sent, and never told. */
@@ -251,13 +252,13 @@ TEST(test_login)
         struct login login = { .known = cases[i].known };
         char url[64];
         perhaps_cluster *c;
-        start(&server, answer_wrongpass);
+        strange_start(&server, answer_wrongpass);
         snprintf(url, sizeof url, "redis://127.0.0.1:%u/f", server.port);
         expect_success(perhaps_cluster_new(
             &(struct perhaps_cluster_options){
                 .url = url, .login = log_in, .context = &login, .patience_ms = PATIENCE_MS },
             &c));
-        run(&server);
+        strange_run(&server);
         for (unsigned k = 1; k <= 2; k++) {
             expect_error(perhaps_cluster_open(c), cases[i].error);
             scene("%s", perhaps_cluster_problem(c));
@@ -266,7 +267,7 @@ TEST(test_login)
             expect(login.calls >= 1 && (!login.known || login.calls == k));
         }
         perhaps_cluster_free(c);
-        stop(&server);
+        strange_stop(&server);
     }
 }
 

@@ -555,7 +555,7 @@ static void check_problem(struct attempt *a)
     for (const char *at = a->problem; *at; at++)
         printable &= (unsigned char)*at >= ' ' && *at != 127;
     if (a->must_succeed || !printable || strlen(a->problem) < 10)
-        complain(a, "it fails: %.500s", a->problem), fprintf(stderr, "ERRNO %s\n", a->verb->name);
+        complain(a, "it fails: %.500s", a->problem);
 }
 
 /* Removes what is there, and makes a filter of the same name once more. */
@@ -577,7 +577,6 @@ void attempt_run(struct attempt *a, struct proxy *proxy)
     }
     perhaps_cluster *c = client_of(a, a->host);
     int error = a->verb->run(a, c);
-    if (error && !perhaps_cluster_problem(c)[0]) fprintf(stderr, "EMPTY %d\n", error);
     if (error && !a->problem[0])
         snprintf(a->problem, sizeof a->problem, "%s", perhaps_cluster_problem(c));
     perhaps_cluster_free(c);
