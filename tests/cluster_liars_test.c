@@ -1,4 +1,4 @@
-/* cluster_liars_test.c - proves that no key that is in is denied, and that every call ends, if a
+/* cluster_liars_test.c - proves that no key that is in is denied and that every call ends, if a
  * server answers one command wrongly and all others as it should.  A liar hands commands on to
  * a real server, and its answers back, but for the commands of one name: these are never done,
  * and always get the same answer.

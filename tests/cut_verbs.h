@@ -1,6 +1,23 @@
 /* cut_verbs.h - what clients do with a filter on servers, for tests in which a proxy breaks the
  * servers' replies: each verb can be prepared, done once through the proxy, and checked.
  *
+ *     verb       after success                     after an error
+ *     add, grow  all keys are in                   keys whose answer is not UNKNOWN are in;
+ *                                                  *done has none that is UNKNOWN
+ *     create     an empty filter with the options  -
+ *                that were asked for
+ *     upload     the same, with all keys           -
+ *     delete     no Redis key of it is left        -
+ *     download   a file without damage, with the   the file is as it was before
+ *                keys that were in
+ *     dedup      each new line was printed; more   dedup once more prints each new line that
+ *                than once, or an old one, only    was not printed
+ *                as often as it says ("doubtful")
+ *
+ * At any time no key that was acknowledged is denied, and no new key is taken for an old one.
+ * After an error there is a problem of one line; what is left can be deleted, with nothing left
+ * of it, and be made anew.
+ *
  * Attempts run in several threads at once, each with a filter of its own.  So what is wrong is
  * noted in the attempt, and does not end the test. */
 #ifndef CUT_VERBS_H

@@ -1,4 +1,4 @@
-/* strange_server.h - a server in a thread of the test, which answers commands as it was told. */
+/* strange_server.h - a server in a thread of the test, which answers commands as it is told. */
 #ifndef STRANGE_SERVER_H
 #define STRANGE_SERVER_H
 
