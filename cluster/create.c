@@ -22,6 +22,7 @@
 
 #include "discover.h"
 #include "layers.h"
+#include "numbers.h"
 #include "operations.h"
 #include "partitions.h"
 
@@ -127,19 +128,33 @@ static struct perhaps_options chain_of(const struct description *about,
     return chain;
 }
 
-/* ---- Servers that would lose parts of it ------------------------------------------------ */
+/* ---- Servers that cannot hold it -------------------------------------------------------- */
 
-/* What a server does when its memory is full: it has a limit, and then evicts any key. */
-struct policy {
-    bool limited, evicts;
+/* What a server tells about its memory, in bytes. */
+struct memory {
+    uint64_t limit, machine; /* maxmemory and the memory of the machine; 0: none, not told */
+    bool evicts;             /* when its memory is full, it throws any key away */
 };
+
+/* Returns a number that a reply to INFO has; 0 if it has none of this name. */
+static uint64_t info_number(const char *text, const char *name)
+{
+    const char *at = strstr(text, name);
+    uint64_t number = 0;
+    if (at) {
+        at += strlen(name);
+        read_digits(at, strspn(at, "0123456789"), UINT64_MAX, &number);
+    }
+    return number;
+}
 
 static int take_info(const struct request *request, const struct reply *reply)
 {
-    struct policy *policy = request->context;
+    struct memory *memory = request->context;
     if (reply->type == REDIS_REPLY_STRING) {
-        policy->limited = !strstr(reply->text, "maxmemory:0\r");
-        policy->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
+        memory->limit = info_number(reply->text, "\nmaxmemory:");
+        memory->machine = info_number(reply->text, "\ntotal_system_memory:");
+        memory->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
     }
     return 0;
 }
@@ -151,36 +166,53 @@ static int take_info_error(const struct request *request, const struct reply *re
     return 0;
 }
 
-static int check_policy(perhaps_cluster *c, struct link *link)
+/* A filter on a server that evicts keys would lose partitions without a fault of anything, so
+ * none is made there.  Nor is one that is larger than all the memory of a server, whatever else
+ * lies there: making it would take long before it fails, and a server without a limit would be
+ * killed. */
+static int check_server(perhaps_cluster *c, struct link *link, uint64_t needed)
 {
-    struct policy policy = { 0 };
+    struct memory memory = { 0 };
     struct exchange exchange = { .count = 1,
                                  .command = (const char *const[]){ "INFO", "memory", NULL },
                                  .take = take_info,
                                  .take_error = take_info_error,
-                                 .context = &policy,
+                                 .context = &memory,
                                  .only = link };
     int error = round_alone(&c->nodes, &exchange);
-    if (error || !policy.evicts || !policy.limited)
+    uint64_t most = memory.limit ? memory.limit : memory.machine;
+    if (error)
         return error;
-    return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
-                      "%s:%u: would throw parts of a filter away when its memory is full: set "
-                      "its maxmemory-policy to noeviction, or to one of volatile-*",
-                      link->at.host, link->at.port);
+    if (most && needed > most)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_SERVER_FULL,
+                          "%s:%u: %ju MiB of the filter would lie there, and %s %ju: add "
+                          "servers to the cluster%s",
+                          link->at.host, link->at.port, (uintmax_t)(needed >> 20),
+                          memory.limit ? "its maxmemory is" : "its machine has",
+                          (uintmax_t)(most >> 20),
+                          memory.limit ? ", or raise the maxmemory" : "");
+    if (memory.limit && memory.evicts)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
+                          "%s:%u: would throw parts of a filter away when its memory is full: "
+                          "set its maxmemory-policy to noeviction, or to one of volatile-*",
+                          link->at.host, link->at.port);
+    return 0;
 }
 
-/* Checks all masters.  A filter on a server that evicts keys would lose partitions without a
- * fault of anything, so none is made there. */
-static int check_policies(perhaps_cluster *c)
+/* Checks all masters. */
+static int check_servers(perhaps_cluster *c)
 {
     const struct slot_map *map = &c->nodes.map;
+    uint64_t held[NODES_MOST];
     int error = discover(&c->nodes);
+    if (!error)
+        partitions_share_out(c, held);
     for (uint16_t n = 0; n < map->nnodes && !error; n++) {
         if (map->nodes[n].master != n)
             continue;
         struct link *link = nodes_link(&c->nodes, &map->nodes[n].at, false);
-        error =
-            link ? check_policy(c, link) : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
+        error = link ? check_server(c, link, held[n])
+                     : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
         if (error == PERHAPS_ERR_UNREACHABLE)
             error = 0; /* it may come back; if not, making its partitions will tell */
     }
@@ -337,7 +369,7 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
     if (!error)
         error = plan_first(c, partitions);
     if (!error)
-        error = check_policies(c);
+        error = check_servers(c);
     if (!error)
         error = claim_name(c);
     bool claimed = !error;

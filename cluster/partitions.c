@@ -78,6 +78,17 @@ bool partition_is_whole(const struct layer *layer, uint64_t partition,
     return reply->type == REDIS_REPLY_INTEGER && reply->number == (long long)nbytes;
 }
 
+void partitions_share_out(const perhaps_cluster *c, uint64_t held[NODES_MOST])
+{
+    memset(held, 0, NODES_MOST * sizeof *held);
+    for (unsigned i = 0; i < c->nlayers; i++)
+        for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
+            uint16_t node = c->nodes.map.master[c->partition_slot[p]];
+            if (node != NOBODY)
+                held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
+        }
+}
+
 /* ---- One request for each of some partitions ------------------------------------------- */
 
 /* The context of an exchange that sends one request to each of some partitions of a layer. */

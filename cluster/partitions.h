@@ -38,6 +38,9 @@ bool partition_is_whole(const struct layer *layer, uint64_t partition,
  * 0 or PERHAPS_ERR_MEMORY, without a problem. */
 int partitions_find_slots(perhaps_cluster *c, uint64_t partitions);
 
+/* Fills in how many bytes of all layers each node of the map holds, or shall hold. */
+void partitions_share_out(const perhaps_cluster *c, uint64_t held[NODES_MOST]);
+
 /* Makes all partitions of a layer, with all bits zero; leaves those that are there already as
  * they are. */
 int partitions_make(perhaps_cluster *c, const struct layer *layer);

@@ -87,14 +87,9 @@ static double relative_deviation(const struct sampling *s)
 static void add_nodes(const perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct slot_map *map = &c->nodes.map;
-    uint64_t held[NODES_MOST] = { 0 };
+    uint64_t held[NODES_MOST];
     bool is_master[NODES_MOST] = { false };
-    for (unsigned i = 0; i < c->nlayers; i++)
-        for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
-            uint16_t node = map->master[c->partition_slot[p]];
-            if (node != NOBODY)
-                held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
-        }
+    partitions_share_out(c, held);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         if (map->master[slot] != NOBODY)
             is_master[map->master[slot]] = true;

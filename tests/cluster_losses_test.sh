@@ -363,6 +363,20 @@ test_memory_is_full() {
     end_single
 }
 
+# A filter that is larger than a server is refused before anything is made: a million strings
+# would be made and removed again, or a server without a limit would be killed.
+test_larger_than_the_server() {
+    local huge='capacity=10000000000000 fpr=1e-9' limit
+    with_single
+    for limit in 0 1gb; do
+        server_cli "$entry" config set maxmemory $limit >/dev/null
+        fails "maxmemory $limit" SERVER_FULL create huge $huge
+        check "it says how much: $(tail -n 1 out)" mentions 'MiB of the filter would lie there'
+    done
+    check "nothing was made" [ -z "$(server_cli "$entry" info commandstats | grep setrange)" ]
+    end_single
+}
+
 # A server that would evict keys when its memory is full is refused: parts of the filter would
 # be lost without notice.  volatile-lru evicts only keys with a time to live, which we do not
 # set.
