@@ -19,12 +19,12 @@
  * make a filter. */
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)
-#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT)
-#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT)
+#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
+#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT | RECOUNT)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
-#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT)
+#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
 
@@ -116,7 +116,7 @@ static const struct option_row rows[] = {
     { 0, INFO | PLAN | VERIFY, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
-    { 0, DOING & ~DELETE, "wait", "S", &type_patience, SLOT(wait_ms),
+    { 0, DOING & ~(DELETE | RECOUNT), "wait", "S", &type_patience, SLOT(wait_ms),
       "if another process is changing the filter file, try for S seconds" },
     { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
       "this kind of filter (see below)" },

@@ -20,6 +20,7 @@
 #pragma weak perhaps_cluster_new
 #pragma weak perhaps_cluster_open
 #pragma weak perhaps_cluster_problem
+#pragma weak perhaps_cluster_recount
 #pragma weak perhaps_cluster_stats_of
 #pragma weak perhaps_cluster_upload
 #pragma weak perhaps_cluster_verify

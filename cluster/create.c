@@ -305,6 +305,15 @@ static int claim_name(perhaps_cluster *c)
     return claim.taken ? find_owner(c) : 0;
 }
 
+/* Makes the counts, which hold no count yet, only their marker. */
+static int mark_counts(perhaps_cluster *c)
+{
+    char counts[sizeof c->counts];
+    layers_name_counts(c, c->about.id, counts);
+    return handle_tell(
+        c, (const char *const[]){ "HSET", counts, counts_marker, c->about.id, NULL });
+}
+
 /* ---- Make ------------------------------------------------------------------------------ */
 
 /* Marks a layer as ready, and with the first layer the filter.  With a later layer the command
@@ -353,6 +362,7 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
     c->about.hash = d.hash;
     c->about.seed = d.seed;
     c->about.check = d.check;
+    c->about.counted = true;
 }
 
 /* A failure before the name is claimed removes nothing: what is there under the name belongs to
@@ -373,6 +383,8 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
     if (!error)
         error = claim_name(c);
     bool claimed = !error;
+    if (!error)
+        error = mark_counts(c);
     if (!error)
         error = partitions_make(c, &c->layer[0]);
     if (!error && fill)
@@ -485,20 +497,26 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
     return error;
 }
 
-/* The state comes first, so that no client opens the filter while its partitions go. */
+/* Marks the filter as being deleted and removes all that belongs to it.  The state comes first,
+ * so that no client opens the filter while its partitions go. */
+static int remove_all(perhaps_cluster *c, const struct description *about)
+{
+    int error = handle_tell(
+        c, (const char *const[]){ "HSET", c->key, "state", state_name[STATE_DELETING], NULL });
+    if (!error)
+        error = remove_layers(c, about);
+    return error ? error : remove_description(c);
+}
+
+/* As long as nothing was removed, the handle stays as it was. */
 int delete_filter(perhaps_cluster *c)
 {
     struct description about;
-    layers_close(c);
     int error = layers_describe(c, &about);
-    if (error == PERHAPS_ERR_UNFINISHED) /* only a state: the rest was deleted before */
-        return remove_description(c);
-    if (error)
+    if (error && error != PERHAPS_ERR_UNFINISHED)
         return error;
+    layers_close(c);
     c->about = about;
-    error = handle_tell(
-        c, (const char *const[]){ "HSET", c->key, "state", state_name[STATE_DELETING], NULL });
-    if (!error)
-        error = remove_layers(c, &about);
-    return error ? error : remove_description(c);
+    return error ? remove_description(c) /* only a state: the rest was deleted before */
+                 : remove_all(c, &about);
 }

@@ -29,6 +29,9 @@ int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done);
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
 
+/* recount.c.  perhaps_cluster_recount() does what this does; *was and *now are 0 before. */
+int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now);
+
 /* transfer.c.  Copies a filter from memory to the servers, and from there to a file. */
 int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
 int transfer_down(perhaps_cluster *c, const char *path);

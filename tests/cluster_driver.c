@@ -6,7 +6,7 @@
  * after an error; 2 for a wrong command line; 3 if a key was denied that had been added.
  *
  *     create capacity= fpr= [grow=1] [partitions=]
- *     open, delete
+ *     open, delete, recount
  *     verify [wait=N]                   once, and N more times, each when a line comes in
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
@@ -217,6 +217,8 @@ static int verify_once(perhaps_cluster *cluster)
     print_text("stats", name_of_error(index_of_error(before)));
     print_number("partitions", verdict.partitions);
     print_number("lost", verdict.lost);
+    print_number("miscounted", verdict.miscounted);
+    print_number("keys", verdict.keys);
     return ended(error);
 }
 
@@ -240,6 +242,17 @@ static int delete_filter(const struct settings *s, perhaps_cluster *cluster)
     (void)s;
     int error = perhaps_cluster_delete(cluster);
     print_outcome(error, cluster);
+    return ended(error);
+}
+
+static int recount(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)s;
+    uint64_t was, now;
+    int error = perhaps_cluster_recount(cluster, &was, &now);
+    print_outcome(error, cluster);
+    print_number("was", was);
+    print_number("now", now);
     return ended(error);
 }
 
@@ -375,7 +388,7 @@ int main(int argc, char **argv)
         { "create", create }, { "open", open_and_tell },
         { "verify", verify }, { "delete", delete_filter },
         { "add", add },       { "ask", ask },
-        { "run", run },
+        { "run", run },       { "recount", recount },
     };
     struct settings settings;
     if (!setlocale(LC_ALL, "")) {

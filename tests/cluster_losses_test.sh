@@ -131,6 +131,117 @@ test_deleted_and_made_anew() {
     succeeds "delete" delete anew
 }
 
+# ---- Counts that are wrong -------------------------------------------------------------------
+
+counts_of() { # NAME: prints the Redis key of the counts
+    echo "perhaps:{$1}:$(server_cli "$(owner_of "perhaps:{$1}")" hget "perhaps:{$1}" id)"
+}
+
+# at_counts COMMAND NAME ARGUMENT...: sends a command about the counts of a filter.
+at_counts() {
+    server_cli "$(owner_of "perhaps:{$2}")" "$1" "$(counts_of "$2")" "${@:3}" >/dev/null
+}
+
+# is_between NAME LEAST MOST: whether this number of the driver's last line is.
+is_between() { [ "$(told "$1")" -ge "$2" ] && [ "$(told "$1")" -le "$3" ]; }
+
+# miscounted NAME WHAT: verify and statistics tell that the counts are wrong; the keys can be
+# asked for all the same.
+miscounted() {
+    fails "verify, $2" LOST verify "$1"
+    check "$2: it says what to do" mentions 'perhaps recount'
+    check "$2: no partition is lost" is lost 0
+    check "$2: miscounted" is miscounted 1
+    all_there "$1"
+}
+
+# recounted NAME LEAST MOST: after a recount there are so many keys, and verify is content.
+recounted() {
+    succeeds "recount" recount "$1"
+    check "recounted: $(tail -n 1 out)" is_between now "$2" "$3"
+    succeeds "verify" verify "$1"
+    check "all is well" is miscounted 0
+    succeeds "open" open "$1"
+    check "the count is set: $(tail -n 1 out)" is_between keys "$2" "$3"
+}
+
+# Whatever somebody makes of the counts is told, and can be mended or deleted.
+test_counts_are_replaced() {
+    local value
+    filled counted 20000 capacity=50000 fpr=1e-3
+    recounted counted 19900 20200
+    at_counts del counted
+    miscounted counted "deleted"
+    fails "statistics" LOST open counted
+    check "statistics say what to do" mentions 'perhaps recount'
+    recounted counted 19900 20200
+    at_counts del counted
+    at_counts hset counted keys.0 20000
+    miscounted counted "made by another program"
+    recounted counted 19900 20200
+    at_counts hset counted keys.0 0
+    miscounted counted "set to 0"
+    recounted counted 19900 20200
+    for value in 9223372036854775000 -9223372036854775000 many; do
+        at_counts hset counted keys.0 $value
+        miscounted counted "set to $value"
+        recounted counted 19900 20200
+    done
+    at_counts hset counted keys.0 4000000
+    miscounted counted "far too high"
+    recounted counted 19900 20200
+    at_counts set counted hello
+    miscounted counted "a text"
+    recounted counted 19900 20200
+    succeeds "add" add counted first=20000 count=10000
+    recounted counted 29800 30300
+    at_counts set counted hello
+    succeeds "delete" delete counted
+    check "nothing is left" [ -z "$(for i in 0 1 2; do server_cli $i --scan --pattern 'perhaps:{counted*'; done)" ]
+}
+
+# The margin of a recount makes no filter full that is not, and a full one hardly fuller.
+test_recount_of_full_filters() {
+    succeeds "create" create brim capacity=20000 fpr=1e-3
+    fails "add" FULL add brim count=20500 batch=20
+    recounted brim 19800 20000
+    fails "add" FULL add brim first=30000 count=1000
+    succeeds "create" create layers capacity=1000 fpr=1e-3 grow=1
+    succeeds "add" add layers count=20000
+    recounted layers 19900 20400
+    check "it has grown" above layers 3
+    at_counts hset layers keys.1 0
+    echo 20000 >keys
+    miscounted layers "one layer"
+    recounted layers 19900 20400
+    succeeds "add" add layers first=20000 count=20000
+    all_there layers 40000
+}
+
+# Filters of earlier versions have no marker in their counts.
+test_counts_of_earlier_versions() {
+    filled earlier 1000 capacity=10000
+    server_cli "$(owner_of 'perhaps:{earlier}')" hdel 'perhaps:{earlier}' counted >/dev/null
+    at_counts hdel earlier of
+    succeeds "verify" verify earlier
+    succeeds "add" add earlier first=1000 count=1000
+    recounted earlier 1990 2010
+    at_counts set earlier hello
+    recounted earlier 1990 2010
+    succeeds "delete" delete earlier
+}
+
+# A recount needs all partitions, and none of a filter that is not there.
+test_recount_of_what_is_lost() {
+    local node key
+    fails "none" MISSING recount nothing
+    filled partly 1000 capacity=10000 partitions=16
+    remove_partition partly 7
+    fails "recount" LOST recount partly
+    check "it says which" mentions 'partition 7'
+    succeeds "delete" delete partly
+}
+
 # ---- What is not a filter, or not whole ------------------------------------------------------
 
 # 'verify' and statistics tell what has become of the filter that is open; a later call may
