@@ -65,12 +65,13 @@ test_elsewhere_only() {
     refuses "one operand too many" create $url keys
     refuses "leave out --key-file" create $url -n 5 --hash xxh3 --key-file k
     refuses "keys: is a file: remove it with rm" delete keys
+    refuses "keys: is a file, which has the right count" recount keys
     refuses "convert: from where to where?" convert $url
     refuses "convert: from where to where?" convert f g $url
     refuses "convert: both are files" convert f g
     refuses "convert: both lie on servers" convert $url $all/none
     refuses "--partitions: is not for filters in files" convert $url g --partitions 4
-    for verb in create add query info verify delete convert; do
+    for verb in create add query info verify delete convert recount; do
         shows "redis://host:port/name" help $verb
     done
     check "nothing was made" [ ! -e g ]
@@ -299,6 +300,34 @@ info_at() {
 }
 test_info() { both info_at; }
 
+# A count that somebody has changed is told, and mended.
+recount_at() {
+    local counts
+    run create $at/urls -n 20k -p 0.001 -q
+    run add -q $at/urls <(seq 10000)
+    counts="perhaps:{urls}:$(id urls)"
+    ask_server hset "$counts" keys.0 17 >asked
+    ends 1 verify $at/urls
+    check "verify: one line" lines err 1
+    check "verify: says" says "/urls: the count of layer 0 is 17, and its bits tell of " "perhaps recount"
+    tells_json 'lost keys' '0 17' verify --json $at/urls
+    reports "/urls: its count was 17, is now 10,0" recount $at/urls
+    check "recount: one line" lines err 1
+    check "recount: nothing on stdout" lines out 0
+    ask_server del "$counts" >asked
+    refuses "/urls: the counts of its keys were removed or replaced" info $at/urls
+    refuses "perhaps recount" convert $at/urls f
+    writes $'10000\n' query -c $at/urls <(seq 10000)
+    run recount $at/urls --json
+    check "recount --json" [ "$(field was err)" -eq 0 ]
+    check "recount --json" [ "$(field keys_in_filter err)" -ge 9990 ]
+    works verify $at/urls
+    run recount $at/urls -q
+    check "recount -q" is_silent
+    refuses "/none: there is no filter of that name" recount $at/none
+}
+test_recount() { both recount_at; }
+
 # A filter goes from a file to servers and back without losing a bit.
 convert_at() {
     local kind
@@ -521,6 +550,7 @@ redisson_at() {
     refuses "let Redisson make its filters" create "$url" -n 5
     refuses "let Redisson delete its filters" delete "$url"
     refuses "/theirs: " verify "$url"
+    refuses "/theirs: a filter of Redisson's has no counts" recount "$url"
     refuses "/theirs: " convert "$url" f
 }
 test_redisson() { both redisson_at; }
