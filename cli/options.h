@@ -54,7 +54,8 @@ struct verb {
 
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
-verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete, verb_recount;
+verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
+    verb_recount;
 
 /* ---- Options ------------------------------------------------------------------------- */
 

@@ -20,9 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "discover.h"
 #include "layers.h"
-#include "numbers.h"
 #include "operations.h"
 #include "partitions.h"
 
@@ -126,97 +124,6 @@ static struct perhaps_options chain_of(const struct description *about,
     chain.hashing.hash = about->hash;
     chain.hashing.seed = about->seed;
     return chain;
-}
-
-/* ---- Servers that cannot hold it -------------------------------------------------------- */
-
-/* What a server tells about its memory, in bytes. */
-struct memory {
-    uint64_t limit, machine; /* maxmemory and the memory of the machine; 0: none, not told */
-    bool evicts;             /* when its memory is full, it throws any key away */
-};
-
-/* Returns a number that a reply to INFO has; 0 if it has none of this name. */
-static uint64_t info_number(const char *text, const char *name)
-{
-    const char *at = strstr(text, name);
-    uint64_t number = 0;
-    if (at) {
-        at += strlen(name);
-        read_digits(at, strspn(at, "0123456789"), UINT64_MAX, &number);
-    }
-    return number;
-}
-
-static int take_info(const struct request *request, const struct reply *reply)
-{
-    struct memory *memory = request->context;
-    if (reply->type == REDIS_REPLY_STRING) {
-        memory->limit = info_number(reply->text, "\nmaxmemory:");
-        memory->machine = info_number(reply->text, "\ntotal_system_memory:");
-        memory->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
-    }
-    return 0;
-}
-
-/* A client without the right to ask learns nothing, and makes the filter. */
-static int take_info_error(const struct request *request, const struct reply *reply)
-{
-    (void)request, (void)reply;
-    return 0;
-}
-
-/* A filter on a server that evicts keys would lose partitions without a fault of anything, so
- * none is made there.  Nor is one that is larger than all the memory of a server, whatever else
- * lies there: making it would take long before it fails, and a server without a limit would be
- * killed. */
-static int check_server(perhaps_cluster *c, struct link *link, uint64_t needed)
-{
-    struct memory memory = { 0 };
-    struct exchange exchange = { .count = 1,
-                                 .command = (const char *const[]){ "INFO", "memory", NULL },
-                                 .take = take_info,
-                                 .take_error = take_info_error,
-                                 .context = &memory,
-                                 .only = link };
-    int error = round_alone(&c->nodes, &exchange);
-    uint64_t most = memory.limit ? memory.limit : memory.machine;
-    if (error)
-        return error;
-    if (most && needed > most)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_SERVER_FULL,
-                          "%s:%u: %ju MiB of the filter would lie there, and %s %ju: add "
-                          "servers to the cluster%s",
-                          link->at.host, link->at.port, (uintmax_t)(needed >> 20),
-                          memory.limit ? "its maxmemory is" : "its machine has",
-                          (uintmax_t)(most >> 20),
-                          memory.limit ? ", or raise the maxmemory" : "");
-    if (memory.limit && memory.evicts)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
-                          "%s:%u: would throw parts of a filter away when its memory is full: "
-                          "set its maxmemory-policy to noeviction, or to one of volatile-*",
-                          link->at.host, link->at.port);
-    return 0;
-}
-
-/* Checks all masters. */
-static int check_servers(perhaps_cluster *c)
-{
-    const struct slot_map *map = &c->nodes.map;
-    uint64_t held[NODES_MOST];
-    int error = discover(&c->nodes);
-    if (!error)
-        partitions_share_out(c, held);
-    for (uint16_t n = 0; n < map->nnodes && !error; n++) {
-        if (map->nodes[n].master != n)
-            continue;
-        struct link *link = nodes_link(&c->nodes, &map->nodes[n].at, false);
-        error = link ? check_server(c, link, held[n])
-                     : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
-        if (error == PERHAPS_ERR_UNREACHABLE)
-            error = 0; /* it may come back; if not, making its partitions will tell */
-    }
-    return error;
 }
 
 /* ---- Claiming the name ----------------------------------------------------------------- */
@@ -379,7 +286,7 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
     if (!error)
         error = plan_first(c, partitions);
     if (!error)
-        error = check_servers(c);
+        error = checks_before_create(c);
     if (!error)
         error = claim_name(c);
     bool claimed = !error;

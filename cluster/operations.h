@@ -5,6 +5,11 @@
 
 #include "handle.h"
 
+/* checks.c.  Returns an error if a server cannot hold the filter whose first layer is planned, or
+ * would throw parts of it away; or if the user lacks a right that making it or adding to it
+ * needs.  Leaves nothing on the servers. */
+int checks_before_create(perhaps_cluster *c);
+
 /* create.c.  perhaps_cluster_create() and perhaps_cluster_delete() do what these do. */
 int create_empty(perhaps_cluster *c, const struct perhaps_options *options,
                  uint64_t partitions);

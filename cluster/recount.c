@@ -141,19 +141,11 @@ static int correct(perhaps_cluster *c, unsigned layer, uint64_t count)
     return error;
 }
 
-/* The requests that write the counts anew, in their order.  They have one slot, and so go over
- * one connection. */
-enum { RENEW_REMOVE, RENEW_WRITE, RENEWALS };
-
-static void write_renewal(const struct request *request, struct resp *out)
+static void write_counts(const struct request *request, struct resp *out)
 {
     const struct recounting *r = request->context;
     const perhaps_cluster *c = r->c;
     char field[FIELD_NBYTES];
-    if (request->i == RENEW_REMOVE) {
-        resp_texts(out, (const char *const[]){ "UNLINK", c->counts, NULL });
-        return;
-    }
     resp_command(out, 4 + 2 * c->nlayers, 256 + 32 * c->nlayers);
     resp_text(out, "HSET");
     resp_text(out, c->counts);
@@ -166,17 +158,24 @@ static void write_renewal(const struct request *request, struct resp *out)
     }
 }
 
-static int write_counts(struct recounting *r)
+/* Writes the counts anew, whatever is there. */
+static int replace_counts(struct recounting *r)
 {
     perhaps_cluster *c = r->c;
-    struct exchange renewal = {
-        .count = RENEWALS, .write = write_renewal, .context = r, .acknowledged = true
+    struct exchange exchange = {
+        .count = 1, .write = write_counts, .context = r, .acknowledged = true
     };
+    int error = handle_tell(c, (const char *const[]){ "UNLINK", c->counts, NULL });
+    return error ? error : exchange_run(&c->nodes, &exchange);
+}
+
+static int set_counts(struct recounting *r)
+{
     int error = 0;
-    if (c->about.counts_lost)
-        return exchange_run(&c->nodes, &renewal);
-    for (unsigned i = 0; i < c->nlayers && !error; i++)
-        error = correct(c, i, r->count[i]);
+    if (r->c->about.counts_lost)
+        return replace_counts(r);
+    for (unsigned i = 0; i < r->c->nlayers && !error; i++)
+        error = correct(r->c, i, r->count[i]);
     return error;
 }
 
@@ -197,7 +196,7 @@ int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
         r.count[i] = error ? 0 : count_of(&r);
     }
     if (!error)
-        error = write_counts(&r);
+        error = set_counts(&r);
     for (unsigned i = 0; i < c->nlayers && !error; i++) {
         *was += layer_keys(&c->about.layer[i]);
         *now += r.count[i];
