@@ -404,26 +404,20 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
     return error;
 }
 
-/* Marks the filter as being deleted and removes all that belongs to it.  The state comes first,
- * so that no client opens the filter while its partitions go. */
-static int remove_all(perhaps_cluster *c, const struct description *about)
-{
-    int error = handle_tell(
-        c, (const char *const[]){ "HSET", c->key, "state", state_name[STATE_DELETING], NULL });
-    if (!error)
-        error = remove_layers(c, about);
-    return error ? error : remove_description(c);
-}
-
-/* As long as nothing was removed, the handle stays as it was. */
+/* The state comes first, so that no client opens the filter while its partitions go.  Until it
+ * is set, the handle stays as it was. */
 int delete_filter(perhaps_cluster *c)
 {
     struct description about;
     int error = layers_describe(c, &about);
-    if (error && error != PERHAPS_ERR_UNFINISHED)
+    bool unfinished = error == PERHAPS_ERR_UNFINISHED; /* only a state: the rest is gone */
+    if (!error)
+        error = handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
+                                                      state_name[STATE_DELETING], NULL });
+    if (error && !unfinished)
         return error;
     layers_close(c);
     c->about = about;
-    return error ? remove_description(c) /* only a state: the rest was deleted before */
-                 : remove_all(c, &about);
+    error = unfinished ? 0 : remove_layers(c, &about);
+    return error ? error : remove_description(c);
 }

@@ -311,7 +311,7 @@ recount_at() {
     check "verify: one line" lines err 1
     check "verify: says" says "/urls: the count of layer 0 is 17, and its bits tell of " "perhaps recount"
     tells_json 'lost keys' '0 17' verify --json $at/urls
-    reports "/urls: its count was 17, is now 10,0" recount $at/urls
+    reports "/urls: its count was 17, is now " recount $at/urls
     check "recount: one line" lines err 1
     check "recount: nothing on stdout" lines out 0
     ask_server del "$counts" >asked
@@ -320,7 +320,8 @@ recount_at() {
     writes $'10000\n' query -c $at/urls <(seq 10000)
     run recount $at/urls --json
     check "recount --json" [ "$(field was err)" -eq 0 ]
-    check "recount --json" [ "$(field keys_in_filter err)" -ge 9990 ]
+    check "recount --json" [ "$(field keys_in_filter err)" -ge 9800 ]
+    check "recount --json" [ "$(field keys_in_filter err)" -le 10300 ]
     works verify $at/urls
     run recount $at/urls -q
     check "recount -q" is_silent
