@@ -588,6 +588,18 @@ test_too_few_replicas() {
     end_single
 }
 
+# Without a replica nothing can be added with acknowledge=1.  Reading waits for no replica.
+test_reading_needs_no_replica() {
+    local url='read?acknowledge=1&timeout=500ms&patience=1s'
+    with_single
+    filled read 100 capacity=1000
+    fails "add" REPLICAS add "$url" first=100 count=10
+    succeeds "open, and statistics" open "$url"
+    succeeds "verify" verify "$url"
+    all_there "$url" 100
+    end_single
+}
+
 # replicas_wanted NUMBER SERVER...: with fewer replicas these servers refuse writes.
 replicas_wanted() {
     local number=$1 i
