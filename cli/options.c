@@ -63,8 +63,8 @@ static const struct option_row rows[] = {
       "print the keys that are certainly not in F" },
     { 'c', QUERY, "count", NULL, &type_flag, SLOT(count), "print only the number of keys" },
     { 0, QUERY, "label", NULL, &type_flag, SLOT(label),
-      "print every key after 'perhaps' or 'no' and a tab; with several filters, after the "
-      "names of those that perhaps have it, or 'no'" },
+      "print every key after 'perhaps' or 'no' and a tab ('unknown' if a server did not "
+      "answer); with several filters, after the names of those that perhaps have it, or 'no'" },
     { 0, QUERY, "any", NULL, &type_flag, SLOT(any),
       "print nothing and stop at the first key that would be printed: exit status 0 if there "
       "is one, else 1" },

@@ -65,12 +65,12 @@ static int check_server(perhaps_cluster *c, struct link *link, uint64_t needed)
         return error;
     if (most && needed > most)
         return nodes_fail(&c->nodes, PERHAPS_ERR_SERVER_FULL,
-                          "%s:%u: %ju MiB of the filter would lie there, and %s %ju: add "
-                          "servers to the cluster%s",
+                          "%s:%u: %ju MiB of the filter would lie there, and %s %ju: %sadd "
+                          "servers to the cluster",
                           link->at.host, link->at.port, (uintmax_t)(needed >> 20),
                           memory.limit ? "its maxmemory is" : "its machine has",
                           (uintmax_t)(most >> 20),
-                          memory.limit ? ", or raise the maxmemory" : "");
+                          memory.limit ? "raise its maxmemory or " : "");
     if (memory.limit && memory.evicts)
         return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
                           "%s:%u: would throw parts of a filter away when its memory is full: "

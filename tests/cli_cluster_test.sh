@@ -479,7 +479,9 @@ maxmemory_at() {
     run create $at/urls -n 100k -q
     used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
     server_cli 0 config set maxmemory $((used + 5000000)) >asked
-    refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 100M
+    refuses "MiB of the filter would lie there" create $at/large -n 100M
+    check "maxmemory: too large: says what to do" says "raise its maxmemory"
+    refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 4600k
     check "maxmemory: says what to do" says "raise its maxmemory"
     check "maxmemory: nothing is left" is_gone large
     server_cli 0 config set maxmemory 1 >asked
@@ -536,6 +538,53 @@ silent_server_at() {
     check "a silent server: SIGINT" exits 130
     kill -CONT ${PIDS[0]}
     writes $'10\n' query -c $at/urls <(seq 10)
+}
+
+# labels FILE: whether each line of 'keys' is in the file, behind "perhaps" or "unknown".
+labels() { same <(cut -f 2 "$1") many && ! cut -f 1 "$1" | grep -qvE '^(perhaps|unknown)$'; }
+
+# One of three masters hangs.  What the others answer is told, and the rest is unknown: never
+# "no".  All of these keys are in.
+test_unknown() {
+    local url="$all/half?timeout=2s&patience=3s" hung unknown i
+    seq 2000 >many
+    at=$all
+    run create $all/half -n 10k -p 1e-14 --partitions 64 -q
+    run add -q $all/half many
+    run create $one/whole -n 10k -p 1e-14 -q
+    run add -q $one/whole <(seq 1000)
+    for hung in 1 2 3; do # neither the one that has the description nor that of the address
+        [ $hung -eq 2 ] || server_cli $hung --raw keys 'perhaps:{half}' | grep -q . || break
+    done
+    for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage no >/dev/null; done
+    kill -STOP ${PIDS[hung]}
+    run query -j 1 --label "$url" many
+    refused "a master hangs" "keys are unknown"
+    unknown=$(grep -c ^unknown out)
+    check "--label: all are labelled" labels out
+    check "--label: some are unknown" [ "$unknown" -gt 0 ]
+    check "the error tells how many" grep -qE "; ([0-9],)?[0-9]+ of 2,000 keys are unknown" err
+    run query "$url" many
+    check "query: exit 2" exits 2
+    check "query: unknown keys are not printed" [ "$(wc -l <out)" -lt 2000 ]
+    run query -v "$url" many
+    check "query -v: exit 2" exits 2
+    check "query -v: nor here" lines out 0
+    ends 2 query --any -v "$url" many
+    run query --label -f $one/whole -f "$url" many
+    check "several filters: exit 2" exits 2
+    check "several filters: what one of them has is known" \
+        same <(head -1000 out | grep -c "whole.*	") <(echo 1000)
+    check "several filters: the rest is not denied" [ "$(grep -c ^no out)" -eq 0 ]
+    check "several filters: some are unknown" [ "$(tail -1000 out | grep -c ^unknown)" -gt 0 ]
+    kill -CONT ${PIDS[hung]}
+    until_true eval 'server_cli $hung cluster info | grep -q ^cluster_state:ok'
+    for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage yes >/dev/null; done
+    run query --label "$all/half" many
+    check "it answers again" exits 0
+    check "all are there" [ "$(grep -c ^perhaps out)" -eq 2000 ]
+    tells_json 'perhaps no unknown' '2000 0 0' query --json "$all/half" many
+    flush_all
 }
 
 # ---- A filter that Redisson made -----------------------------------------------------
