@@ -176,9 +176,13 @@ static bool begins_with(const struct reply *reply, const char *word)
     return strncmp(reply->text, word, strlen(word)) == 0;
 }
 
-/* Ends the round with the error reply that was noted, and advice. */
+/* Ends the round with the error reply that was noted, without the full stop of some, and
+ * advice. */
 static void fail_reply(struct round *round, int error, const char *advice)
 {
+    size_t nbytes = strlen(round->trouble);
+    if (nbytes && round->trouble[nbytes - 1] == '.')
+        round->trouble[nbytes - 1] = '\0';
     round->error = nodes_fail(round->nodes, error, "%s%s", round->trouble, advice);
 }
 

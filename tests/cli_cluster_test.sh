@@ -444,7 +444,7 @@ passwords_at() {
     run create $at/urls -n 1000 -q
     server_cli 0 config set requirepass s3cret >asked
     refuses "/urls: 127.0.0.1:${PORTS[0]}: NOAUTH" add $at/urls keys
-    check "no password: says what to do" says REDISCLI_AUTH
+    check "no password: says what to do" says "required: give user and password" REDISCLI_AUTH
     refuses ": WRONGPASS" add ${one/:\/\//://:wrong@}/urls keys
     check "a wrong password is not shown" not says wrong@
     works add $secret/urls keys
@@ -482,7 +482,7 @@ maxmemory_at() {
     refuses "MiB of the filter would lie there" create $at/large -n 100M
     check "maxmemory: too large: says what to do" says "raise its maxmemory"
     refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 4600k
-    check "maxmemory: says what to do" says "raise its maxmemory"
+    check "maxmemory: says what to do" says "'maxmemory': raise its maxmemory"
     check "maxmemory: nothing is left" is_gone large
     server_cli 0 config set maxmemory 1 >asked
     refuses ": OOM " add $at/urls keys
