@@ -77,8 +77,8 @@ static bool add_block(void *context, struct block *block)
 }
 
 /* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
- * knows whether some of the lines are in the filter.  They would be lost if they were in and not
- * printed, so they count as new. */
+ * knows whether some of the lines are in the filter.  They would be lost if they were in and
+ * not printed, so they count as new. */
 static bool add_to_servers(void *context, struct block *block)
 {
     struct dedup *dedup = context;

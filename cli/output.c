@@ -83,7 +83,8 @@ static char *make_room(struct block *block, size_t more_nbytes)
     return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
 }
 
-/* Appends "a,b"; or "no"; or "unknown", if none answers "perhaps" and not all "no".  The answer of filter i is answer[i * stride].  Returns the end. */
+/* Appends "a,b"; or "no"; or "unknown", if none answers "perhaps" and not all "no".  The answer
+ * of filter i is answer[i * stride].  Returns the end. */
 static char *append_names(char *to, const char *const *name, size_t nnames,
                           const uint8_t *answer, size_t stride)
 {

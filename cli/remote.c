@@ -145,8 +145,8 @@ static struct handle *take(struct remote *remote)
     return handle;
 }
 
-/* How long a handle tries again that is opened after servers were waited for, unless the address
- * says how long. */
+/* How long a handle tries again that is opened after servers were waited for, unless the
+ * address says how long. */
 enum { IMPATIENCE_MS = 1000 };
 
 /* Connects a new handle.  Returns 0 or an error of the client. */
@@ -183,8 +183,8 @@ static bool give_back(struct remote *remote, struct handle *handle, struct block
     return true;
 }
 
-/* Takes a handle for a block, and sets all answers to unknown.  Returns NULL if the block has no
- * keys, or an error, which is then noted in it. */
+/* Takes a handle for a block, and sets all answers to unknown.  Returns NULL if the block has
+ * no keys, or an error, which is then noted in it. */
 static struct handle *begin(struct remote *remote, struct block *block)
 {
     if (block->count)

@@ -61,9 +61,9 @@ void remote_settle(const struct remote *remote, int error, const char *outcome);
  * answers.  If they fail they return false and note the error in the block.
  *
  * While some servers fail, remote_ask() does not: block->nunknown of the answers are then
- * unknown, and remote_problem() tells why.  It waits for the servers as long as it may once, and
- * then only for a moment.  It fails if many keys one after the other are unknown, if the filter
- * can no longer be opened, or for another reason. */
+ * unknown, and remote_problem() tells why.  It waits for the servers as long as it may once,
+ * and then only for a moment.  It fails if many keys one after the other are unknown, if the
+ * filter can no longer be opened, or for another reason. */
 bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
 bool remote_add(struct remote *remote, struct block *block);
 

@@ -1,5 +1,5 @@
-/* checks.c - looks before a filter is made whether it will work: whether the servers can hold it,
- * and whether the user has all the rights that it will need. */
+/* checks.c - looks before a filter is made whether it will work: whether the servers can hold
+ * it, and whether the user has all the rights that it will need. */
 #include <stdio.h>
 #include <string.h>
 

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Returns how many of 'keys' different keys set no bit when they were added, in expectation: the
- * integral of the fpr over the keys, by Simpson's rule. */
+/* Returns how many of 'keys' different keys set no bit when they were added, in expectation:
+ * the integral of the fpr over the keys, by Simpson's rule. */
 static double keys_unseen(const struct layer *layer, double keys)
 {
     enum { INTERVALS = 8 };
@@ -29,8 +29,8 @@ static double bits_of_key(const struct layer *layer)
 /* Returns the variance of the number of keys that is estimated from a part of the layer.
  *
  *     sampling     the keys of the part are a random share of all
- *     collisions   of m k bits that fall on n places: the variance of the places that are hit is
- *                  n (e^-f - (1 + f) e^-2f), where f = m k / n; in keys: divided by (k e^-f)^2
+ *     collisions   of m k bits that fall on n places: the variance of the places that are hit
+ *                  is n (e^-f - (1 + f) e^-2f), f = m k / n; in keys: divided by (k e^-f)^2
  *     blocks       some have more keys than others: in keys f^2 / 2 for each block */
 static double variance_of(const struct layer *layer, double keys, double load, double nbits)
 {

@@ -5,8 +5,8 @@
 
 #include "handle.h"
 
-/* checks.c.  Returns an error if a server cannot hold the filter whose first layer is planned, or
- * would throw parts of it away; or if the user lacks a right that making it or adding to it
+/* checks.c.  Returns an error if a server cannot hold the filter whose first layer is planned,
+ * or would throw parts of it away; or if the user lacks a right that making it or adding to it
  * needs.  Leaves nothing on the servers. */
 int checks_before_create(perhaps_cluster *c);
 

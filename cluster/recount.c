@@ -1,6 +1,6 @@
 /* recount.c - sets the count of each layer by its bits.
  *
- *     the counts as they are -> STRLEN and BITCOUNT of all partitions -> HINCRBY, the difference
+ *     the counts as they are -> STRLEN, BITCOUNT of all partitions -> HINCRBY, the difference
  *
  * The counts are read before the bits, and changed by a difference.  So a key that is added
  * meanwhile is counted, or counted twice: the count is rather too high than too low.  Counts

@@ -216,14 +216,14 @@ struct perhaps_cluster_verdict {
 PERHAPS_API int perhaps_cluster_verify(perhaps_cluster *cluster,
                                        struct perhaps_cluster_verdict *verdict);
 
-/* Counts the bits of all partitions, and sets the counts of the keys by them: to what they tell,
- * and three standard deviations more, but not above the capacity if they do not tell of so many.
- * For counts that somebody removed or replaced, or that keep what clients had reserved that
- * died.  Needs no perhaps_cluster_open().
+/* Counts the bits of all partitions, and sets the counts of the keys by them: to what they
+ * tell, and three standard deviations more, but not above the capacity if they do not tell of
+ * so many.  It is for counts that somebody removed or replaced, or that still have what clients
+ * had reserved before they died.  Needs no perhaps_cluster_open().
  *
- * Call it when nobody adds: what living clients have reserved and not used yet is then counted
- * only by them, and the filter may get so many keys too many.  A key that is added meanwhile may
- * be counted twice.
+ * Call it when nobody adds: what living clients have reserved and not used yet is not in the
+ * bits, and the filter may get so many keys too many.  A key that is added meanwhile may be
+ * counted twice.
  *
  * Returns 0, and sets *was and *now (NULL is allowed) to the counts of all layers before and
  * after it; or an error, and then the counts of some layers may be set. */

@@ -234,8 +234,8 @@ static redisReply *answer_with(const char *first, const char *its_value, const c
 }
 
 /* A negative count, which a failover can leave, is read as 0; fields of other names and of
- * layers that cannot exist are ignored; counts that are no number, or that HINCRBY may soon fail
- * to change, are lost. */
+ * layers that cannot exist are ignored; counts that are no number, or that HINCRBY may soon
+ * fail to change, are lost. */
 TEST(test_counts)
 {
     static const struct {
