@@ -10,7 +10,7 @@
 #ifndef BLOCKS_H
 #define BLOCKS_H
 
-#include <perhaps.h>
+#include <perhaps_cluster.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,14 +45,15 @@ struct block {
     size_t nbytes;      /* of the text; 0 unless BLOCK_RECORDS */
     size_t room_nbytes; /* how many bytes of 'text' are allocated */
 
-    size_t count;                  /* how many records there are */
-    struct perhaps_key *record;    /* without its delimiter, which is the next byte */
-    struct perhaps_key *key;       /* what the filter gets: the record or a part of it */
-    bool *answer;                  /* one for each record: written by the stage of the verb */
+    size_t count;               /* how many records there are */
+    struct perhaps_key *record; /* without its delimiter, which is the next byte */
+    struct perhaps_key *key;    /* what the filter gets: the record or a part of it */
+    uint8_t *answer; /* enum perhaps_answer of each record: written by the stage of the verb */
     struct perhaps_hashed *hashed; /* one for each key, if 'is_hashed': see block_hash() */
     uint64_t *number; /* one for each record: the verb writes its time or its count */
     bool is_hashed;
     size_t nselected; /* the verb counts here the records that it selects */
+    size_t nunknown;  /* and query those whose answer is unknown */
     uint64_t line;    /* the number of the first record in its file; the first line is 1 */
 
     /* Lines without a key or without a time are not among the records: see block_skip(). */
@@ -91,6 +92,14 @@ enum {
     FOR_OUTPUT,
     FOR_VERB,
 };
+
+/* Returns the answers for a call of the library about a filter in a file, which writes NO as
+ * false and PERHAPS as true. */
+static inline bool *block_bools(struct block *block)
+{
+    _Static_assert(sizeof(bool) == sizeof *block->answer, "each answer is a byte");
+    return (bool *)block->answer;
+}
 
 /* Releases what the block owns, but not the block. */
 void block_release(struct block *block);

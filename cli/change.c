@@ -35,10 +35,11 @@ static bool add_block(void *context, struct block *block)
         return false;
     struct perhaps_keys keys = block_keys(block, 0, block->count);
     perhaps_filter *filter = change->target->filter;
-    int error = change->once   ? perhaps_add_unless_present_many(filter, &keys, block->answer,
-                                                                 &block->ndone)
-                : change->bulk ? perhaps_bulk_add(change->bulk, &keys, &block->ndone)
-                               : perhaps_add_many(filter, &keys, &block->ndone);
+    int error =
+        change->once
+            ? perhaps_add_unless_present_many(filter, &keys, block_bools(block), &block->ndone)
+        : change->bulk ? perhaps_bulk_add(change->bulk, &keys, &block->ndone)
+                       : perhaps_add_many(filter, &keys, &block->ndone);
     atomic_fetch_add(&change->nchanged, block->ndone);
     return block_met(block, error);
 }
@@ -64,7 +65,8 @@ static bool remove_block(void *context, struct block *block)
     size_t nremoved;
     if (block->count == 0)
         return true;
-    int error = perhaps_remove_many(change->target->filter, &keys, block->answer, &nremoved);
+    int error =
+        perhaps_remove_many(change->target->filter, &keys, block_bools(block), &nremoved);
     if (error)
         block->ndone = find_error(change->target->filter, block);
     atomic_fetch_add(&change->nchanged, nremoved);

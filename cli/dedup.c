@@ -69,7 +69,7 @@ static bool add_block(void *context, struct block *block)
     for (int error = 0; at < block->count && !error; at += done) {
         size_t count = window_advance(&dedup->window, filter, block, at);
         struct perhaps_keys keys = block_keys(block, at, count);
-        error = perhaps_add_unless_present_many(filter, &keys, block->answer + at, &done);
+        error = perhaps_add_unless_present_many(filter, &keys, block_bools(block) + at, &done);
         block_met(block, error);
     }
     block->ndone = at;
@@ -77,17 +77,21 @@ static bool add_block(void *context, struct block *block)
 }
 
 /* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
- * knows which of the lines left are in the filter.  They would be lost if they were in and not
- * printed, so they count as new. */
+ * knows whether some of the lines are in the filter.  They would be lost if they were in and
+ * not printed, so they count as new. */
 static bool add_to_servers(void *context, struct block *block)
 {
     struct dedup *dedup = context;
     if (remote_add(dedup->target->remote, block))
         return true;
-    if (!remote_blames_key(block)) {
-        dedup->nunsure = block->count - block->ndone;
-        block->ndone = block->count;
-    }
+    if (remote_blames_key(block))
+        return false;
+    for (size_t i = block->ndone; i < block->count; i++)
+        if (block->answer[i] == PERHAPS_ANSWER_UNKNOWN) {
+            block->answer[i] = PERHAPS_ANSWER_NO;
+            dedup->nunsure++;
+        }
+    block->ndone = block->count;
     return false;
 }
 

@@ -265,18 +265,21 @@ static void verify_servers(const struct settings *settings)
     const char *name = target->path;
     struct perhaps_cluster_verdict verdict;
     int error = perhaps_cluster_verify(remote_handle(target->remote), &verdict);
+    const char *problem = perhaps_cluster_problem(remote_handle(target->remote));
     if (error != PERHAPS_ERR_LOST)
         remote_settle(target->remote, error, "");
     if (settings->json)
         print_facts(settings,
-                    json_pack("{s:o, s:b, s:I, s:I, s:f}", "filter", json_path(name), "ok",
-                              !error, "partitions", (json_int_t)verdict.partitions, "lost",
-                              (json_int_t)verdict.lost, "keys_estimated",
-                              (double)verdict.keys_estimated));
-    if (error)
+                    json_pack("{s:o, s:b, s:I, s:I, s:b, s:I, s:f}", "filter", json_path(name),
+                              "ok", !error, "partitions", (json_int_t)verdict.partitions,
+                              "lost", (json_int_t)verdict.lost, "miscounted",
+                              verdict.miscounted, "keys", (json_int_t)verdict.keys,
+                              "keys_estimated", (double)verdict.keys_estimated));
+    if (verdict.lost)
         complain("%s: %s of %s partitions are lost: %s", name, grouped(verdict.lost).s,
-                 grouped(verdict.partitions).s,
-                 perhaps_cluster_problem(remote_handle(target->remote)));
+                 grouped(verdict.partitions).s, problem);
+    else if (error)
+        complain("%s: %s", name, problem);
     else if (!settings->quiet && !settings->json)
         printf("%s: ok, %s; about %s, by a sample of %s\n", name,
                counted(verdict.partitions, "partition").s,

@@ -108,7 +108,8 @@ void input_refuse(const struct settings *settings, const struct stat *file, cons
 static bool read_block(void *context, struct block *block)
 {
     struct input *input = context;
-    block->count = block->ndone = block->nselected = block->output_nbytes = 0;
+    block->count = block->ndone = 0;
+    block->nselected = block->nunknown = block->output_nbytes = 0;
     block->error = 0;
     block->problem = NULL;
     block->is_hashed = false;

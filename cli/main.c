@@ -86,7 +86,7 @@ static const struct verb verbs[] = {
       "build a new filter from the keys." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
-      "complete.\n"
+      "complete, and that the count of the keys fits the bits.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
     { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
       "copy a filter from a file to servers, or back",
@@ -95,6 +95,12 @@ static const struct verb verbs[] = {
     { DELETE, true, false, "delete", verb_delete, "F", "remove the filter F from its servers",
       "F is redis://host:port/name.  This also removes a filter that is only half made or half "
       "deleted." },
+    { RECOUNT, true, false, "recount", verb_recount, "F [--json]",
+      "count the keys of F, on servers, anew",
+      "F is redis://host:port/name.  Sets the count of its keys by its bits, after the count "
+      "was "
+      "removed or replaced, or when it has what clients had reserved that died ('perhaps info' "
+      "tells the count and an estimate).  Do it when nobody adds." },
     { .name = NULL },
 };
 

@@ -19,12 +19,12 @@
  * make a filter. */
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)
-#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT)
-#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT)
+#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
+#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT | RECOUNT)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
-#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT)
+#define SERVED  (ADD | QUERY | DEDUP | INFO | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
 #define FILES   (1U << 30)
 #define SERVERS (1U << 31)
 
@@ -63,8 +63,8 @@ static const struct option_row rows[] = {
       "print the keys that are certainly not in F" },
     { 'c', QUERY, "count", NULL, &type_flag, SLOT(count), "print only the number of keys" },
     { 0, QUERY, "label", NULL, &type_flag, SLOT(label),
-      "print every key after 'perhaps' or 'no' and a tab; with several filters, after the "
-      "names of those that perhaps have it, or 'no'" },
+      "print every key after 'perhaps' or 'no' and a tab ('unknown' if a server did not "
+      "answer); with several filters, after the names of those that perhaps have it, or 'no'" },
     { 0, QUERY, "any", NULL, &type_flag, SLOT(any),
       "print nothing and stop at the first key that would be printed: exit status 0 if there "
       "is one, else 1" },
@@ -116,7 +116,7 @@ static const struct option_row rows[] = {
     { 0, INFO | PLAN | VERIFY, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
-    { 0, DOING & ~DELETE, "wait", "S", &type_patience, SLOT(wait_ms),
+    { 0, DOING & ~(DELETE | RECOUNT), "wait", "S", &type_patience, SLOT(wait_ms),
       "if another process is changing the filter file, try for S seconds" },
     { 0, SIZED | FILES, "kind", "K", &type_kind, SLOT(kind),
       "this kind of filter (see below)" },

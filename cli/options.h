@@ -34,6 +34,7 @@ enum verb_bit {
     CREATE = 1024,
     DELETE = 2048,
     CONVERT = 4096,
+    RECOUNT = 8192,
 };
 
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
@@ -53,7 +54,8 @@ struct verb {
 
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
-verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete;
+verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
+    verb_recount;
 
 /* ---- Options ------------------------------------------------------------------------- */
 

@@ -33,7 +33,8 @@ static char *keep_if(bool kept, char *to, const char *from, size_t nbytes)
 /* Moves the first records one by one, as long as the next one lies less than a piece above its
  * new place, since a piece would then overlap itself.  Moves *to on, and counts in *nkept.
  * Returns how many records were dealt with. */
-static size_t keep_first(const struct block *block, bool wanted, char **to, size_t *nkept)
+static size_t keep_first(const struct block *block, enum perhaps_answer wanted, char **to,
+                         size_t *nkept)
 {
     size_t i = 0;
     for (; i < block->ndone; i++) {
@@ -51,10 +52,10 @@ static size_t keep_first(const struct block *block, bool wanted, char **to, size
     return i;
 }
 
-size_t output_keep(struct block *block, bool wanted)
+size_t output_keep(struct block *block, enum perhaps_answer wanted)
 {
     const struct perhaps_key *record = block->record;
-    const bool *answer = block->answer;
+    const uint8_t *answer = block->answer;
     const size_t count = block->ndone;
     char *to = block->output = block->text;
     size_t nkept = 0;
@@ -82,25 +83,28 @@ static char *make_room(struct block *block, size_t more_nbytes)
     return block->output = room_for(&block->room[FOR_OUTPUT], nbytes, 1);
 }
 
-/* Appends "a,b" or "no".  The answer of filter i is answer[i * stride].  Returns the end. */
-static char *append_names(char *to, const char *const *name, size_t nnames, const bool *answer,
-                          size_t stride)
+/* Appends "a,b"; or "no"; or "unknown", if none answers "perhaps" and not all "no".  The answer
+ * of filter i is answer[i * stride].  Returns the end. */
+static char *append_names(char *to, const char *const *name, size_t nnames,
+                          const uint8_t *answer, size_t stride)
 {
     char *begin = to;
+    bool unknown = false;
     for (size_t i = 0; i < nnames; i++) {
-        if (!answer[i * stride])
+        unknown |= answer[i * stride] == PERHAPS_ANSWER_UNKNOWN;
+        if (answer[i * stride] != PERHAPS_ANSWER_PERHAPS)
             continue;
         if (to > begin)
             *to++ = ',';
         to = stpcpy(to, name[i]);
     }
-    return to > begin ? to : stpcpy(to, "no");
+    return to > begin ? to : stpcpy(to, unknown ? "unknown" : "no");
 }
 
 bool output_names(struct block *block, const char *const *name, size_t nnames,
-                  const bool *answer)
+                  const uint8_t *answer)
 {
-    size_t most = sizeof "no\t";
+    size_t most = sizeof "unknown\t";
     for (size_t i = 0; i < nnames; i++)
         most += strlen(name[i]) + 1;
     char *to = make_room(block, most);

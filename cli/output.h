@@ -15,13 +15,13 @@ struct output {
 /* Makes the output of those records whose answer is 'wanted', by moving them together within
  * the text.  Looks only at the first 'ndone' records.  Returns how many it keeps.  The records
  * of the block no longer lie where they were. */
-size_t output_keep(struct block *block, bool wanted);
+size_t output_keep(struct block *block, enum perhaps_answer wanted);
 
 /* Makes the first 'ndone' records the output.  Before each stand the names of the filters that
- * hold it, or "no", and a tab.  'answer' has 'count' answers for each filter, one filter after
- * the other.  Returns false if there is no memory. */
+ * perhaps hold it, or "no" or "unknown", and a tab.  'answer' has 'count' answers for each
+ * filter, one filter after the other.  Returns false if there is no memory. */
 bool output_names(struct block *block, const char *const *name, size_t nnames,
-                  const bool *answer);
+                  const uint8_t *answer);
 
 /* Makes the first 'ndone' records the output.  Behind each stand a tab and its number; the
  * highest number that is counted may mean more, and is printed as 15+.  Returns false if there

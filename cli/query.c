@@ -23,6 +23,7 @@ struct query {
     struct input *input;
     struct output output;
     uint64_t nselected; /* keys that query prints; for count those that are there */
+    uint64_t nunknown;  /* keys whose servers did not answer */
     bool values;        /* --label prints the values of the keys */
 };
 
@@ -36,31 +37,45 @@ static bool ask_one(struct query *query, const struct target *target, struct blo
     return ok;
 }
 
-/* Asks all filters: a key is there if it is in any of them.  Keeps the answers of each filter
- * in the room of the verb, one filter after the other, for label(). */
+/* Returns the answer of all filters together: a key is there if it is in any of them, and not
+ * there if none has it. */
+static uint8_t together(const uint8_t *answer, size_t n, size_t stride)
+{
+    uint8_t all = PERHAPS_ANSWER_NO;
+    for (size_t i = 0; i < n && all != PERHAPS_ANSWER_PERHAPS; i++)
+        if (answer[i * stride] != PERHAPS_ANSWER_NO)
+            all = answer[i * stride];
+    return all;
+}
+
+/* Asks all filters.  Keeps the answers of each in the room of the verb, one filter after the
+ * other, for label(). */
 static bool ask_several(struct query *query, struct block *block, size_t *npresent)
 {
     const size_t count = block->count;
-    bool *answers = room_for(&block->room[FOR_VERB], query->ntargets * count, sizeof *answers);
+    uint8_t *answers =
+        room_for(&block->room[FOR_VERB], query->ntargets * count, sizeof *answers);
+    bool ok = true;
     if (!answers)
         return block_met(block, PERHAPS_ERR_MEMORY);
-    for (size_t t = 0; t < query->ntargets && count; t++) {
-        if (!ask_one(query, query->target[t], block, npresent))
-            return false;
+    for (size_t t = 0; t < query->ntargets && count && ok; t++) {
+        ok = ask_one(query, query->target[t], block, npresent);
         memcpy(answers + t * count, block->answer, count);
+        if (!ok)
+            memset(answers + (t + 1) * count, PERHAPS_ANSWER_UNKNOWN,
+                   (query->ntargets - t - 1) * count);
     }
-    *npresent = 0;
+    *npresent = block->nunknown = 0;
     for (size_t i = 0; i < count; i++) {
-        bool any = false;
-        for (size_t t = 0; t < query->ntargets; t++)
-            any |= answers[t * count + i];
-        block->answer[i] = any;
-        *npresent += any;
+        block->answer[i] = together(answers + i, query->ntargets, count);
+        *npresent += block->answer[i] == PERHAPS_ANSWER_PERHAPS;
+        block->nunknown += block->answer[i] == PERHAPS_ANSWER_UNKNOWN;
     }
-    return true;
+    return ok;
 }
 
-/* Makes the output for --label: each line behind names of filters, "perhaps" or "no". */
+/* Makes the output for --label: each line behind names of filters, "perhaps", "no" or
+ * "unknown". */
 static bool label(const struct query *query, struct block *block)
 {
     static const char *const perhaps[] = { "perhaps" };
@@ -77,9 +92,9 @@ static bool label_values(const struct query *query, struct block *block)
 {
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     uint32_t *value = room_for(&block->room[FOR_VERB], block->count, sizeof *value);
-    int error = value
-                    ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block->answer)
-                    : PERHAPS_ERR_MEMORY;
+    int error =
+        value ? perhaps_lookup_many(query->target[0]->filter, &keys, value, block_bools(block))
+              : PERHAPS_ERR_MEMORY;
     if (!error && !output_values(block, value))
         error = PERHAPS_ERR_MEMORY;
     for (size_t i = 0; !error && i < block->count; i++)
@@ -96,16 +111,19 @@ static bool ask_block(void *context, struct block *block)
     block->nselected = 0;
     if (query->values)
         return label_values(query, block);
-    if (query->ntargets == 1 ? !ask_one(query, query->target[0], block, &npresent)
-                             : !ask_several(query, block, &npresent))
+    bool ok = query->ntargets == 1 ? ask_one(query, query->target[0], block, &npresent)
+                                   : ask_several(query, block, &npresent);
+    if (!ok && (!query->failed || remote_blames_key(block)))
         return false;
-    block->nselected = s->invert ? block->count - npresent : npresent;
+    if (!ok)
+        block->ndone = block->count;
+    block->nselected = s->invert ? block->count - npresent - block->nunknown : npresent;
     if (s->any || s->count)
-        return true;
+        return ok;
     if (s->label)
-        return label(query, block);
-    output_keep(block, !s->invert);
-    return true;
+        return label(query, block) && ok;
+    output_keep(block, s->invert ? PERHAPS_ANSWER_NO : PERHAPS_ANSWER_PERHAPS);
+    return ok;
 }
 
 /* A stage, with a struct query: counts the keys of a block one by one, and makes its output.
@@ -133,6 +151,7 @@ static bool print_block(void *context, struct block *block)
 {
     struct query *query = context;
     query->nselected += block->nselected;
+    query->nunknown += block->nunknown;
     bool enough = query->settings->any && query->nselected;
     return output_write(&query->output, block) && !enough;
 }
@@ -140,8 +159,9 @@ static bool print_block(void *context, struct block *block)
 /* Returns how many of the keys that were asked are perhaps there. */
 static uint64_t npresent_of(const struct query *query)
 {
-    return query->settings->invert ? input_nkeys(query->input) - query->nselected
-                                   : query->nselected;
+    return query->settings->invert
+               ? input_nkeys(query->input) - query->nselected - query->nunknown
+               : query->nselected;
 }
 
 /* Writes "F", or "any of 3 filters". */
@@ -154,6 +174,28 @@ static const char *name_of(const struct query *query, char name[1024])
     return name;
 }
 
+/* Writes how many keys are unknown, for the end of a message. */
+static void tell_unknown(const struct query *query, const char *rest, char *outcome,
+                         size_t nbytes)
+{
+    snprintf(outcome, nbytes, "; %s of %s keys are unknown%s", grouped(query->nunknown).s,
+             grouped(input_nkeys(query->input)).s, rest);
+}
+
+/* Ends the program if some answers are unknown, after all others were printed. */
+static void settle_unknown(const struct query *query)
+{
+    char outcome[256];
+    if (!query->nunknown || (query->settings->any && query->nselected))
+        return;
+    tell_unknown(query, "", outcome, sizeof outcome);
+    for (size_t i = 0; i < query->ntargets; i++) {
+        const struct target *target = query->target[i];
+        if (target->remote && remote_problem(target->remote)[0])
+            fail("%s: %s%s", target->path, remote_problem(target->remote), outcome);
+    }
+}
+
 /* Ends the program if something went wrong.  With --any a selected key is the answer, whatever
  * happened behind it.  An interrupted run says how far it came. */
 static void settle(const struct query *query, const struct block *last)
@@ -164,6 +206,8 @@ static void settle(const struct query *query, const struct block *last)
         snprintf(outcome, sizeof outcome, "; %s keys were asked, %s are perhaps in %s",
                  grouped(input_nkeys(query->input)).s, grouped(npresent_of(query)).s,
                  name_of(query, name));
+    else if (query->nunknown)
+        tell_unknown(query, ", and those behind them were not asked", outcome, sizeof outcome);
     output_settle(&query->output, "");
     if (!query->settings->any || !query->nselected)
         target_settle(failed ? failed : query->target[0], query->input, last, outcome);
@@ -190,10 +234,11 @@ static void report(const struct query *query)
     if (!s->json)
         return;
     uint64_t nkeys = input_nkeys(query->input), npresent = npresent_of(query);
-    json_t *facts =
-        json_pack("{s:o, s:I, s:I, s:I, s:I}", "filter", names_of(query), "keys",
-                  (json_int_t)nkeys, "skipped", (json_int_t)input_nskipped(query->input),
-                  "perhaps", (json_int_t)npresent, "no", (json_int_t)(nkeys - npresent));
+    json_t *facts = json_pack(
+        "{s:o, s:I, s:I, s:I, s:I, s:I}", "filter", names_of(query), "keys", (json_int_t)nkeys,
+        "skipped", (json_int_t)input_nskipped(query->input), "perhaps", (json_int_t)npresent,
+        "no", (json_int_t)(nkeys - npresent - query->nunknown), "unknown",
+        (json_int_t)query->nunknown);
     summarize(s, facts, "%s", "");
 }
 
@@ -238,6 +283,7 @@ static void run_query(struct query *query)
     query->input = input_open(s, "asking", !s->count);
     settle(query, input_run(query->input, stages, 2));
     report(query);
+    settle_unknown(query);
     input_close(query->input);
 }
 

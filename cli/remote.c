@@ -5,6 +5,7 @@
 #include "remote.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 /* An open filter, with its connections. */
 struct handle {
     perhaps_cluster *cluster;
-    bool open;
+    bool open, impatient; /* it tries again for a moment only */
     /* A thread works with it; or it has failed, and its problem is still to be told. */
     bool busy;
     struct handle *next;
@@ -27,7 +28,9 @@ struct remote {
     struct perhaps_cluster_options options; /* for all handles */
     struct progress progress;
     struct handle first;
-    pthread_mutex_t lock; /* of the list and of each 'busy' */
+    pthread_mutex_t lock; /* of the list, of each 'busy', and of what follows */
+    char problem[1024];   /* why answers were unknown first; empty: none was */
+    size_t nsilent;       /* how many keys were asked since the last answer that is known */
 };
 
 bool is_remote(const char *path)
@@ -155,6 +158,10 @@ static struct handle *take(struct remote *remote)
     return handle;
 }
 
+/* How long a handle tries again that is opened after servers were waited for, unless the
+ * address says how long. */
+enum { IMPATIENCE_MS = 1000 };
+
 /* Connects a new handle.  Returns 0 or an error of the client. */
 static int open_handle(struct remote *remote, struct handle *handle)
 {
@@ -163,6 +170,11 @@ static int open_handle(struct remote *remote, struct handle *handle)
         return 0;
     options.progress = NULL; /* only the first one draws, and warns */
     options.warn = NULL;
+    pthread_mutex_lock(&remote->lock);
+    handle->impatient = remote->problem[0] != '\0';
+    pthread_mutex_unlock(&remote->lock);
+    if (handle->impatient)
+        options.patience_ms = IMPATIENCE_MS;
     int error = perhaps_cluster_new(&options, &handle->cluster);
     if (!error)
         error = perhaps_cluster_open(handle->cluster);
@@ -185,12 +197,12 @@ static bool give_back(struct remote *remote, struct handle *handle, struct block
     return true;
 }
 
-/* Takes a handle for a block and sets all answers to false.  Returns NULL if the block has no
- * keys, or an error, which is then noted in it. */
+/* Takes a handle for a block, and sets all answers to unknown.  Returns NULL if the block has
+ * no keys, or an error, which is then noted in it. */
 static struct handle *begin(struct remote *remote, struct block *block)
 {
     if (block->count)
-        memset(block->answer, 0, block->count * sizeof *block->answer);
+        memset(block->answer, PERHAPS_ANSWER_UNKNOWN, block->count);
     if (block->count == 0 || block->error)
         return NULL;
     struct handle *handle = take(remote);
@@ -204,21 +216,65 @@ static struct handle *begin(struct remote *remote, struct block *block)
     return NULL;
 }
 
+/* With so many keys one after the other that are unknown, all servers are taken for dead. */
+enum { SILENT_MOST = 32 };
+
+/* Notes why answers of a block are unknown.  Returns whether to go on with other blocks.  A
+ * handle that waited for the servers as long as it could is not used again, so that the next
+ * one, which waits only for a moment, takes its place. */
+static bool go_on(struct remote *remote, struct handle *handle, const struct block *block)
+{
+    pthread_mutex_lock(&remote->lock);
+    remote->nsilent = block->nunknown < block->count ? 0 : remote->nsilent + block->count;
+    bool more = remote->nsilent < SILENT_MOST;
+    if (more)
+        handle->busy = !handle->impatient;
+    if (!remote->problem[0])
+        snprintf(remote->problem, sizeof remote->problem, "%s",
+                 perhaps_cluster_problem(handle->cluster));
+    pthread_mutex_unlock(&remote->lock);
+    return more;
+}
+
+const char *remote_problem(const struct remote *remote)
+{
+    return remote->problem;
+}
+
+/* Counts the answers of a block that are this one. */
+static size_t count_answers(const struct block *block, enum perhaps_answer answer)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < block->count; i++)
+        n += block->answer[i] == answer;
+    return n;
+}
+
+/* Returns how many answers stand before the first that is unknown. */
+static size_t count_first(const struct block *block)
+{
+    const uint8_t *unknown = memchr(block->answer, PERHAPS_ANSWER_UNKNOWN, block->count);
+    return unknown ? (size_t)(unknown - block->answer) : block->count;
+}
+
 bool remote_ask(struct remote *remote, struct block *block, size_t *npresent)
 {
     struct perhaps_keys keys = block_keys(block, 0, block->count);
     struct handle *handle = begin(remote, block);
     *npresent = 0;
-    if (!handle)
+    if (!handle) {
+        block->nunknown = block->error ? block->count : 0;
         return !block->error;
-    const uint8_t *answer = (uint8_t *)block->answer;
-    int error = perhaps_cluster_contains_many(handle->cluster, &keys, (uint8_t *)block->answer,
-                                              npresent);
-    if (error)
-        block->ndone = *npresent = 0;
-    if (error == PERHAPS_ERR_ARGUMENT) /* about the first key without an answer */
-        while (block->ndone < block->count && answer[block->ndone] != PERHAPS_ANSWER_UNKNOWN)
-            block->ndone++;
+    }
+    int error = perhaps_cluster_contains_many(handle->cluster, &keys, block->answer, npresent);
+    if (!error)
+        return give_back(remote, handle, block, 0);
+    *npresent = count_answers(block, PERHAPS_ANSWER_PERHAPS);
+    block->nunknown = count_answers(block, PERHAPS_ANSWER_UNKNOWN);
+    if (error != PERHAPS_ERR_STOPPED && error != PERHAPS_ERR_MEMORY &&
+        error != PERHAPS_ERR_ARGUMENT && go_on(remote, handle, block))
+        return true;
+    block->ndone = count_first(block);
     return give_back(remote, handle, block, error);
 }
 
@@ -227,12 +283,9 @@ bool remote_add(struct remote *remote, struct block *block)
 {
     struct perhaps_keys keys = block_keys(block, 0, block->count);
     struct handle *handle = begin(remote, block);
-    uint8_t *answer = (uint8_t *)block->answer;
     if (!handle)
         return !block->error;
-    int error = perhaps_cluster_add_many(handle->cluster, &keys, answer, &block->ndone);
-    for (size_t i = 0; i < block->count; i++)
-        answer[i] = answer[i] == PERHAPS_ANSWER_PERHAPS;
+    int error = perhaps_cluster_add_many(handle->cluster, &keys, block->answer, &block->ndone);
     return give_back(remote, handle, block, error);
 }
 

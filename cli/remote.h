@@ -20,6 +20,7 @@
 #pragma weak perhaps_cluster_new
 #pragma weak perhaps_cluster_open
 #pragma weak perhaps_cluster_problem
+#pragma weak perhaps_cluster_recount
 #pragma weak perhaps_cluster_stats_of
 #pragma weak perhaps_cluster_upload
 #pragma weak perhaps_cluster_verify
@@ -57,10 +58,17 @@ void remote_settle(const struct remote *remote, int error, const char *outcome);
 
 /* These are for stages: any number of threads may call them, and each gets a handle of its own.
  * They ask an open filter about the keys of a block, or add the keys to it, and write the
- * answers.  If they fail they return false and note the error in the block; answers that are
- * not known are false. */
+ * answers.  If they fail they return false and note the error in the block.
+ *
+ * While some servers fail, remote_ask() does not: block->nunknown of the answers are then
+ * unknown, and remote_problem() tells why.  It waits for the servers as long as it may once,
+ * and then only for a moment.  It fails if many keys one after the other are unknown, if the
+ * filter can no longer be opened, or for another reason. */
 bool remote_ask(struct remote *remote, struct block *block, size_t *npresent);
 bool remote_add(struct remote *remote, struct block *block);
+
+/* Returns why answers were unknown first; an empty text if none was. */
+const char *remote_problem(const struct remote *remote);
 
 /* Returns whether the error of the block is about a key: the first one that is not done. */
 bool remote_blames_key(const struct block *block);

@@ -554,7 +554,7 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
     struct perhaps_keys keys = perhaps_keys_each(block->key, block->count);
     if (target->remote)
         return remote_ask(target->remote, block, npresent);
-    *npresent = perhaps_contains_many(target->filter, &keys, block->answer);
+    *npresent = perhaps_contains_many(target->filter, &keys, block_bools(block));
     return true;
 }
 

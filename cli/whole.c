@@ -1,7 +1,7 @@
-/* whole.c - the verbs that take filters as wholes: create, delete, merge, convert.
+/* whole.c - the verbs that take filters as wholes: create, delete, recount, merge, convert.
  *
- * None of them reads keys.  Each makes its result completely or not at all, except delete,
- * which can be done again. */
+ * None of them reads keys.  Each makes its result completely or not at all, except delete
+ * and recount, which can be done again. */
 #include <unistd.h>
 
 #include "messages.h"
@@ -118,6 +118,24 @@ void verb_delete(const struct settings *settings)
                   stopped ? "; a part may be left: delete it again" : "");
     summarize(settings, json_pack("{s:o}", "filter", json_path(target->path)), "%s deleted: %s",
               target->path, duration(seconds_worked(settings)).s);
+}
+
+/* ---- Recount ----------------------------------------------------------------------- */
+
+void verb_recount(const struct settings *settings)
+{
+    if (!is_remote(settings->filter))
+        fail("%s: is a file, which has the right count", settings->filter);
+    struct target *target = target_on_servers(settings, settings->filter, "counting");
+    uint64_t was, now;
+    int error = perhaps_cluster_recount(remote_handle(target->remote), &was, &now);
+    remote_settle(target->remote, error,
+                  error == PERHAPS_ERR_STOPPED ? "; the count was not set" : "");
+    summarize(settings,
+              json_pack("{s:o, s:I, s:I}", "filter", json_path(target->path), "was",
+                        (json_int_t)was, "keys_in_filter", (json_int_t)now),
+              "%s: its count was %s, is now %s, %s", target->path, grouped(was).s,
+              counted(now, "key").s, duration(seconds_worked(settings)).s);
 }
 
 /* ---- Merge ------------------------------------------------------------------------- */

@@ -26,7 +26,8 @@ static const struct dialect own_dialect = { .layout = "perhaps",
                                             .delete = delete_filter,
                                             .upload = transfer_up,
                                             .download = transfer_down,
-                                            .verify = stats_verify };
+                                            .verify = stats_verify,
+                                            .recount = recount };
 
 /* Returns 0 if the operation can be done; else PERHAPS_ERR_UNSUPPORTED, and says why.  Only
  * filters of Redisson lack any. */
@@ -242,6 +243,16 @@ int perhaps_cluster_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *v
     int error = check_can(c, c->dialect->verify,
                           "a filter of Redisson's has nothing to compare its bits with");
     return error ? error : c->dialect->verify(c, verdict);
+}
+
+int perhaps_cluster_recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
+{
+    uint64_t ignored[2];
+    was = was ? was : &ignored[0];
+    now = now ? now : &ignored[1];
+    *was = *now = 0;
+    int error = check_can(c, c->dialect->recount, "a filter of Redisson's has no counts");
+    return error ? error : c->dialect->recount(c, was, now);
 }
 
 /* ---- The handle ------------------------------------------------------------------------ */

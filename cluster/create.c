@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "discover.h"
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
@@ -127,66 +126,6 @@ static struct perhaps_options chain_of(const struct description *about,
     return chain;
 }
 
-/* ---- Servers that would lose parts of it ------------------------------------------------ */
-
-/* What a server does when its memory is full: it has a limit, and then evicts any key. */
-struct policy {
-    bool limited, evicts;
-};
-
-static int take_info(const struct request *request, const struct reply *reply)
-{
-    struct policy *policy = request->context;
-    if (reply->type == REDIS_REPLY_STRING) {
-        policy->limited = !strstr(reply->text, "maxmemory:0\r");
-        policy->evicts = strstr(reply->text, "maxmemory_policy:allkeys") != NULL;
-    }
-    return 0;
-}
-
-/* A client without the right to ask learns nothing, and makes the filter. */
-static int take_info_error(const struct request *request, const struct reply *reply)
-{
-    (void)request, (void)reply;
-    return 0;
-}
-
-static int check_policy(perhaps_cluster *c, struct link *link)
-{
-    struct policy policy = { 0 };
-    struct exchange exchange = { .count = 1,
-                                 .command = (const char *const[]){ "INFO", "memory", NULL },
-                                 .take = take_info,
-                                 .take_error = take_info_error,
-                                 .context = &policy,
-                                 .only = link };
-    int error = round_alone(&c->nodes, &exchange);
-    if (error || !policy.evicts || !policy.limited)
-        return error;
-    return nodes_fail(&c->nodes, PERHAPS_ERR_REFUSED,
-                      "%s: would throw parts of a filter away when its memory is full: set "
-                      "its maxmemory-policy to noeviction, or to one of volatile-*",
-                      link->name);
-}
-
-/* Checks all masters.  A filter on a server that evicts keys would lose partitions without a
- * fault of anything, so none is made there. */
-static int check_policies(perhaps_cluster *c)
-{
-    const struct slot_map *map = &c->nodes.map;
-    int error = discover(&c->nodes);
-    for (uint16_t n = 0; n < map->nnodes && !error; n++) {
-        if (map->nodes[n].master != n)
-            continue;
-        struct link *link = nodes_link(&c->nodes, &map->nodes[n].at, false);
-        error =
-            link ? check_policy(c, link) : nodes_fail_plainly(&c->nodes, PERHAPS_ERR_MEMORY);
-        if (error == PERHAPS_ERR_UNREACHABLE)
-            error = 0; /* it may come back; if not, making its partitions will tell */
-    }
-    return error;
-}
-
 /* ---- Claiming the name ----------------------------------------------------------------- */
 
 /* The description is written beside its place and then renamed, if there is none yet
@@ -273,6 +212,15 @@ static int claim_name(perhaps_cluster *c)
     return claim.taken ? find_owner(c) : 0;
 }
 
+/* Makes the counts, which hold no count yet, only their marker. */
+static int mark_counts(perhaps_cluster *c)
+{
+    char counts[sizeof c->counts];
+    layers_name_counts(c, c->about.id, counts);
+    return handle_tell(
+        c, (const char *const[]){ "HSET", counts, counts_marker, c->about.id, NULL });
+}
+
 /* ---- Make ------------------------------------------------------------------------------ */
 
 /* Marks a layer as ready, and with the first layer the filter.  With a later layer the command
@@ -321,6 +269,7 @@ static void describe(perhaps_cluster *c, const perhaps_layout *layout,
     c->about.hash = d.hash;
     c->about.seed = d.seed;
     c->about.check = d.check;
+    c->about.counted = true;
 }
 
 /* A failure before the name is claimed removes nothing: what is there under the name belongs to
@@ -337,10 +286,12 @@ int create_from(perhaps_cluster *c, perhaps_layout *layout,
     if (!error)
         error = plan_first(c, partitions);
     if (!error)
-        error = check_policies(c);
+        error = checks_before_create(c);
     if (!error)
         error = claim_name(c);
     bool claimed = !error;
+    if (!error)
+        error = mark_counts(c);
     if (!error)
         error = partitions_make(c, &c->layer[0]);
     if (!error && fill)
@@ -452,20 +403,20 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
     return error;
 }
 
-/* The state comes first, so that no client opens the filter while its partitions go. */
+/* The state comes first, so that no client opens the filter while its partitions go.  Until it
+ * is set, the handle stays as it was. */
 int delete_filter(perhaps_cluster *c)
 {
     struct description about;
-    layers_close(c);
     int error = layers_describe(c, &about);
-    if (error == PERHAPS_ERR_UNFINISHED) /* only a state: the rest was deleted before */
-        return remove_description(c);
-    if (error)
-        return error;
-    c->about = about;
-    error = handle_tell(
-        c, (const char *const[]){ "HSET", c->key, "state", state_name[STATE_DELETING], NULL });
+    bool unfinished = error == PERHAPS_ERR_UNFINISHED; /* only a state: the rest is gone */
     if (!error)
-        error = remove_layers(c, &about);
+        error = handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
+                                                      state_name[STATE_DELETING], NULL });
+    if (error && !unfinished)
+        return error;
+    layers_close(c);
+    c->about = about;
+    error = unfinished ? 0 : remove_layers(c, &about);
     return error ? error : remove_description(c);
 }

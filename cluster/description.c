@@ -20,10 +20,13 @@ const char *const state_name[STATES] = { "creating", "ready", "deleting" };
 const char description_unfinished[] =
     "somebody was making or deleting it: 'perhaps delete' it if nobody is any more";
 
-const char counts_marker[] = "of";
-
 static const char strange[] =
     "its description is not one that this version of perhaps understands: use a newer one";
+
+const char counts_marker[] = "of";
+
+const char counts_problem[] =
+    "the counts of its keys were removed or replaced, or make no sense: 'perhaps recount' it";
 
 void description_field(char field[FIELD_NBYTES], const char *what, unsigned layer)
 {
@@ -64,7 +67,7 @@ void description_write(const struct description *d, const char *key, struct resp
     share_write(d->fpr, fpr);
     snprintf(check, sizeof check, "%016jx", (uintmax_t)d->check);
     description_layer(layer, &d->layer[0]);
-    resp_command(out, 2 + 2 * 12, 1024);
+    resp_command(out, 2 + 2 * (d->counted ? 13 : 12), 1024);
     put(out, "HSET", key);
     put(out, "layout", version);
     put(out, "id", d->id);
@@ -78,6 +81,8 @@ void description_write(const struct description *d, const char *key, struct resp
     put_number(out, "seed", d->seed);
     put(out, "check", check);
     put(out, "layer.0", layer);
+    if (d->counted)
+        put(out, "counted", "1");
 }
 
 /* ---- Reading --------------------------------------------------------------------------- */
@@ -219,6 +224,8 @@ static bool read_field(struct description *d, const char *field, const char *val
         return number_of(value, 10, &d->seed);
     if (strcmp(field, "check") == 0)
         return number_of(value, 16, &d->check);
+    if (strcmp(field, "counted") == 0)
+        return d->counted = strcmp(value, "1") == 0;
     return read_layers(d, field, value);
 }
 
@@ -261,18 +268,26 @@ const char *description_read(const redisReply *fields, struct description *descr
     return NULL;
 }
 
-/* A count may be below 0, and is then read as 0: a failover lost what was reserved, and it was
- * given back afterwards. */
+/* Reads a field of the counts.  Passes over those that it does not know. */
 static bool read_count(struct description *d, const char *field, const char *value)
 {
     struct layer_description *layer = layer_of(d, field, "keys");
-    if (!layer || *value == '-')
+    bool negative = *value == '-';
+    uint64_t count;
+    if (strcmp(field, counts_marker) == 0 && strcmp(value, d->id) == 0)
+        d->counts_lost = false;
+    if (!layer)
         return true;
-    return number_of(value, 10, &layer->keys);
+    if (!number_of(value + negative, 10, &count) || count > COUNT_MOST)
+        return false;
+    layer->count = negative ? -(long long)count : (long long)count;
+    return true;
 }
 
-const char *counts_read(const redisReply *fields, struct description *description)
+void counts_read(const redisReply *fields, struct description *description)
 {
     unsigned has;
-    return read_all(description, fields, &has, read_count) ? NULL : strange;
+    description->counts_lost = description->counted;
+    if (!read_all(description, fields, &has, read_count))
+        description->counts_lost = true;
 }

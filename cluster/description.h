@@ -16,9 +16,16 @@ enum { ID_DIGITS = 12 };
 struct layer_description {
     struct perhaps_description layout; /* hash, seed and check are those of the filter */
     uint64_t partitions;
-    uint64_t keys;       /* how many were added or are reserved, from the counts */
+    long long count;     /* of keys that were added or are reserved; may be below 0 */
     bool planned, ready; /* it is described; all its partitions are made */
 };
+
+/* Returns how many keys a layer has.  A failover may lose what was reserved; when it is given
+ * back, the count is below 0. */
+static inline uint64_t layer_keys(const struct layer_description *layer)
+{
+    return layer->count > 0 ? (uint64_t)layer->count : 0;
+}
 
 /* The state of a filter.  Others may open it only when it is ready. */
 enum state { STATE_CREATING, STATE_READY, STATE_DELETING, STATES };
@@ -35,7 +42,8 @@ struct description {
     unsigned preference;
     enum perhaps_hash hash;
     uint64_t seed, check;
-    bool counted;
+    bool counted;     /* its counts have the marker: see counts_read() */
+    bool counts_lost; /* they were removed or replaced, or make no sense */
     struct layer_description layer[PERHAPS_LAYERS_MAX];
 };
 
@@ -45,12 +53,21 @@ struct description {
 extern const char description_unfinished[];
 const char *description_read(const redisReply *fields, struct description *description);
 
-/* Reads the reply to HGETALL of the counts into the 'keys' of the layers.  Returns NULL, or one
- * line that says what is wrong. */
-const char *counts_read(const redisReply *fields, struct description *description);
-
+/* The field of the counts that has the ID of the filter.  Counts that somebody removed, and
+ * that HINCRBY made anew, lack it.  Filters of versions before 0.2 have none: their description
+ * has no field "counted". */
 extern const char counts_marker[];
+
+/* Counts beyond this, in either direction, make no sense: HINCRBY may soon fail. */
 #define COUNT_MOST (INT64_MAX / 2)
+
+/* Reads the reply to HGETALL of the counts, of any type, into the layers, and sets
+ * 'counts_lost'. */
+void counts_read(const redisReply *fields, struct description *description);
+
+/* What is wrong if 'counts_lost' is set, in one line. */
+extern const char counts_problem[];
+
 /* Writes HSET of the description with its first layer; later layers are written when they are
  * made. */
 void description_write(const struct description *description, const char *key,

@@ -108,6 +108,7 @@ struct dialect {
     int (*upload)(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);
     int (*download)(perhaps_cluster *c, const char *path);
     int (*verify)(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
+    int (*recount)(perhaps_cluster *c, uint64_t *was, uint64_t *now);
 };
 
 extern const struct dialect redisson_dialect; /* foreign.c */

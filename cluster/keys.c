@@ -128,10 +128,11 @@ static void write_reserving(const struct request *request, struct resp *out)
     }
 }
 
-static int fail_counts(perhaps_cluster *c, const char *what)
+/* Notes that nobody knows how many keys there are, and what to do. */
+static int fail_counts(perhaps_cluster *c)
 {
-    return nodes_fail(&c->nodes, PERHAPS_ERR_LOST,
-                      "%s: nobody knows how many keys it has: 'perhaps recount' it", what);
+    c->about.counts_lost = true;
+    return layers_check_counts(c);
 }
 
 /* The count is at least what this handle holds and has added over the same connection: a server
@@ -143,14 +144,14 @@ static int take_count(struct reserving *r, const struct request *request,
     struct layer *layer = &r->c->layer[r->layer];
     if (reply->type != REDIS_REPLY_INTEGER || reply->number > COUNT_MOST ||
         reply->number < -COUNT_MOST)
-        return fail_counts(r->c, "its counts make no sense");
+        return fail_counts(r->c);
     r->counted = true;
     r->count = reply->number;
     if (layer->counted_by != request->link->number)
         layer->added = 0;
     layer->counted_by = request->link->number;
     return layer->added && r->count < layer->held + r->change + layer->added / 2
-               ? fail_counts(r->c, "its counts were changed by somebody")
+               ? fail_counts(r->c)
                : 0;
 }
 
@@ -161,9 +162,18 @@ static int take_reserving(const struct request *request, const struct reply *rep
         return take_count(r, request, reply);
     if (request->i == ID)
         return layers_take_id(r->c, reply);
-    return reply->type == REDIS_REPLY_STRING
-               ? 0
-               : fail_counts(r->c, "its counts were deleted by somebody");
+    return reply->type == REDIS_REPLY_STRING ? 0 : fail_counts(r->c);
+}
+
+/* HINCRBY refuses what is no number, or one that would be too large. */
+static int take_reserving_error(const struct request *request, const struct reply *reply)
+{
+    struct reserving *r = request->context;
+    bool is_type = strncmp(reply->text, "WRONGTYPE", strlen("WRONGTYPE")) == 0;
+    return request->i != ID && (is_type || strstr(reply->text, "overflow") ||
+                                strstr(reply->text, "not an integer"))
+               ? fail_counts(r->c)
+               : 1;
 }
 
 static void doubt_reserving(const struct request *request)
@@ -182,6 +192,7 @@ static int reserve(perhaps_cluster *c, unsigned number, long long change)
     struct exchange exchange = { .count = c->about.counted ? REQUESTS : MARKER,
                                  .write = write_reserving,
                                  .take = take_reserving,
+                                 .take_error = take_reserving_error,
                                  .context = &r,
                                  .doubt = doubt_reserving,
                                  .acknowledged = true };
@@ -407,6 +418,8 @@ int keys_add(perhaps_cluster *c, const struct perhaps_keys *keys, size_t *done)
     struct batch *batch = c->batch;
     struct adding a = { .c = c, .limit = SIZE_MAX };
     int error = batch_begin(c, keys);
+    if (!error && c->about.counts_lost && !(error = layers_renew(c)))
+        error = layers_check_counts(c);
     while (!error && !a.done && batch->npending)
         error = add_pending(&a);
     c->added_ms = now_ms();

@@ -31,21 +31,30 @@ static int take_description(const struct request *request, const struct reply *r
     return problem ? nodes_fail(nodes, PERHAPS_ERR_VERSION, "%s", problem) : 0;
 }
 
-/* A filter whose counts are missing has an empty array here, and all its layers count 0. */
+/* Counts that are lost are no error here: the filter can still be asked, mended and deleted. */
 static int take_counts(const struct request *request, const struct reply *reply)
 {
     const struct describing *describing = request->context;
-    const char *problem = counts_read(reply->tree, describing->about);
-    return problem ? nodes_fail(&describing->c->nodes, PERHAPS_ERR_VERSION, "%s", problem) : 0;
+    counts_read(reply->tree, describing->about);
+    return 0;
+}
+
+/* Something of another type has taken the place of the counts. */
+static int take_counts_error(const struct request *request, const struct reply *reply)
+{
+    return strncmp(reply->text, "WRONGTYPE", 9) == 0 ? take_counts(request, reply) : 1;
 }
 
 /* Reads one of the two Redis hashes, all its fields. */
 static int read_hash(struct describing *describing, const char *key,
-                     int (*take)(const struct request *request, const struct reply *reply))
+                     int (*take)(const struct request *request, const struct reply *reply),
+                     int (*take_error)(const struct request *request,
+                                       const struct reply *reply))
 {
     struct exchange exchange = { .count = 1,
                                  .command = (const char *const[]){ "HGETALL", key, NULL },
                                  .take = take,
+                                 .take_error = take_error,
                                  .context = describing,
                                  .tree = true };
     return exchange_run(&describing->c->nodes, &exchange);
@@ -58,9 +67,15 @@ int layers_describe(perhaps_cluster *c, struct description *about)
     struct describing describing = { c, about };
     char counts[sizeof c->counts];
     *about = (struct description){ 0 };
-    int error = read_hash(&describing, c->key, take_description);
+    int error = read_hash(&describing, c->key, take_description, NULL);
     layers_name_counts(c, about->id, counts);
-    return error ? error : read_hash(&describing, counts, take_counts);
+    return error ? error : read_hash(&describing, counts, take_counts, take_counts_error);
+}
+
+int layers_check_counts(perhaps_cluster *c)
+{
+    return c->about.counts_lost ? nodes_fail(&c->nodes, PERHAPS_ERR_LOST, "%s", counts_problem)
+                                : 0;
 }
 
 void layers_name_counts(const perhaps_cluster *c, const char *id, char counts[sizeof c->counts])
@@ -141,8 +156,7 @@ int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint
     return partitions_make_room(c, layer, layer->partitions);
 }
 
-/* Opens one layer.  It counts as open from the moment at which it has a layout, so that
- * layers_close() releases it if the rest fails. */
+/* Opens one layer.  On failure the layers before it stay open. */
 static int open_layer(perhaps_cluster *c, const struct description *about, unsigned index)
 {
     struct layer *layer = &c->layer[index];
@@ -153,14 +167,17 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
         return nodes_fail(&c->nodes, error,
                           c->hashing.secret ? "the secret is not the one that it was made with"
                                             : "was made with a secret: give it (--key-file)");
+    if (!error)
+        error = layers_measure(c, layer, index, d->partitions);
     if (!error) {
         c->nlayers = index + 1;
         layer->sparse = true; /* nothing is known of its blocks yet */
-        if (index > 0 && d->keys == 0)
+        if (index > 0 && d->count == 0)
             layer->usable_ms = now_ms() + LAYER_PAUSE_MS;
-        error = layers_measure(c, layer, index, d->partitions);
+        return 0;
     }
-    return error ? nodes_fail_plainly(&c->nodes, error) : 0;
+    layers_release(layer);
+    return nodes_fail_plainly(&c->nodes, error);
 }
 
 /* Stops at the first layer that is not ready: layers behind it are not asked or added to, as

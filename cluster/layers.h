@@ -3,7 +3,7 @@
  *     on servers                      struct description           c->layer[I]
  *     layer.I  as it is planned       about.layer[I].planned
  *     ready.I  all partitions made    about.layer[I].ready  ----->  open: layout, size, names
- *     keys.I   in the counts          about.layer[I].keys
+ *     keys.I   in the counts          about.layer[I].count
  *
  * Layers become ready one after the other, and none goes away as long as the filter has the
  * same ID.  So a handle that is out of date only lacks the newest layers.
@@ -30,6 +30,10 @@ void layers_release(struct layer *layer);
 /* Reads description and counts into *about, and changes nothing in the handle.  Returns
  * PERHAPS_ERR_MISSING if there is no filter. */
 int layers_describe(perhaps_cluster *c, struct description *about);
+
+/* Returns an error if the counts of the filter that is open were lost when they were last
+ * read. */
+int layers_check_counts(perhaps_cluster *c);
 
 /* Opens the layers that are ready and not open yet.  Returns an error if the filter is not
  * ready, or if it is another one than that which is open. */

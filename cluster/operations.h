@@ -5,6 +5,11 @@
 
 #include "handle.h"
 
+/* checks.c.  Returns an error if a server cannot hold the filter whose first layer is planned,
+ * or would throw parts of it away; or if the user lacks a right that making it or adding to it
+ * needs.  Leaves nothing on the servers. */
+int checks_before_create(perhaps_cluster *c);
+
 /* create.c.  perhaps_cluster_create() and perhaps_cluster_delete() do what these do. */
 int create_empty(perhaps_cluster *c, const struct perhaps_options *options,
                  uint64_t partitions);
@@ -34,6 +39,9 @@ void keys_give_back_idle(perhaps_cluster *c);
 /* stats.c.  perhaps_cluster_stats_of() and perhaps_cluster_verify() do what these do. */
 int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats);
 int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict);
+
+/* recount.c.  perhaps_cluster_recount() does what this does; *was and *now are 0 before. */
+int recount(perhaps_cluster *c, uint64_t *was, uint64_t *now);
 
 /* transfer.c.  Copies a filter from memory to the servers, and from there to a file. */
 int transfer_up(perhaps_cluster *c, const perhaps_filter *filter, uint64_t partitions);

@@ -111,6 +111,17 @@ bool partition_is_proven(long long number)
     return number == 'p'; /* of "perhaps": see write_footer() */
 }
 
+void partitions_share_out(perhaps_cluster *c, uint64_t held[NODES_MOST])
+{
+    memset(held, 0, NODES_MOST * sizeof *held);
+    for (unsigned i = 0; i < c->nlayers; i++)
+        for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
+            uint16_t node = c->nodes.map.master[partition_slot(c, p)];
+            if (node != NOBODY)
+                held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
+        }
+}
+
 /* ---- One request for each of some partitions ------------------------------------------- */
 
 /* The context of an exchange that sends one request to each of some partitions of a layer. */

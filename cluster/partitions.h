@@ -47,6 +47,9 @@ int partitions_make_room(perhaps_cluster *c, struct layer *layer, uint64_t parti
 /* Returns the slot of a partition, for which there is room.  It is computed once. */
 unsigned partition_slot(perhaps_cluster *c, uint64_t partition);
 
+/* Fills in how many bytes of all layers each node of the map holds, or shall hold. */
+void partitions_share_out(perhaps_cluster *c, uint64_t held[NODES_MOST]);
+
 /* Makes all partitions of a layer, with all bits zero; leaves those that are there already as
  * they are. */
 int partitions_make(perhaps_cluster *c, const struct layer *layer);

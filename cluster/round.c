@@ -216,9 +216,12 @@ static void fail(struct round *round, int error)
     }
 }
 
-/* Fails with the error reply that was noted, and advice. */
+/* Fails with the error reply that was noted, without the full stop of some, and advice. */
 static void fail_reply(struct round *round, int error, const char *advice)
 {
+    size_t nbytes = strlen(round->trouble);
+    if (nbytes && round->trouble[nbytes - 1] == '.')
+        round->trouble[nbytes - 1] = '\0';
     fail(round, nodes_fail(round->nodes, error, "%s%s", round->trouble, advice));
 }
 
@@ -226,9 +229,6 @@ static void fail_reply(struct round *round, int error, const char *advice)
 static void refuse(struct round *round, const struct reply *reply)
 {
     bool secret = begins_with(reply, "NOAUTH") || begins_with(reply, "WRONGPASS");
-    size_t nbytes = strlen(round->trouble);
-    if (secret && nbytes && round->trouble[nbytes - 1] == '.')
-        round->trouble[nbytes - 1] = '\0'; /* advice follows */
     fail_reply(round, PERHAPS_ERR_REFUSED,
                secret ? ": give user and password in the address, or REDISCLI_AUTH" : "");
 }

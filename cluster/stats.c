@@ -4,7 +4,9 @@
  * Reading all bits would take minutes and load the servers, so the number of keys is estimated
  * from a sample.  Bits lie evenly, since a hash chooses the block of each key. */
 #include <math.h>
+#include <string.h>
 
+#include "estimate.h"
 #include "layers.h"
 #include "operations.h"
 #include "partitions.h"
@@ -77,15 +79,6 @@ static double load_of(const struct sampling *s)
     return s->nbits ? (double)s->nset / (double)s->nbits : 0;
 }
 
-/* Returns the standard deviation of the number of keys that the load tells, as a share of it.
- * The number of bits set in a sample varies like the number of independent events: by its
- * square root. */
-static double relative_deviation(const struct sampling *s)
-{
-    double load = load_of(s);
-    return load > 0 && s->nbits ? 1 / sqrt(load * (double)s->nbits) : 0;
-}
-
 /* ---- Statistics ------------------------------------------------------------------------ */
 
 /* Adds how many masters there are, and how much memory the filter takes on the one where it
@@ -93,14 +86,9 @@ static double relative_deviation(const struct sampling *s)
 static void add_nodes(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 {
     const struct slot_map *map = &c->nodes.map;
-    uint64_t held[NODES_MOST] = { 0 };
+    uint64_t held[NODES_MOST];
     bool is_master[NODES_MOST] = { false };
-    for (unsigned i = 0; i < c->nlayers; i++)
-        for (uint64_t p = 0; p < c->layer[i].partitions; p++) {
-            uint16_t node = map->master[partition_slot(c, p)];
-            if (node != NOBODY)
-                held[node] += partition_nbytes(&c->layer[i], p) + FOOTER_NBYTES;
-        }
+    partitions_share_out(c, held);
     for (unsigned slot = 0; slot < SLOTS; slot++)
         if (map->master[slot] != NOBODY)
             is_master[map->master[slot]] = true;
@@ -122,7 +110,7 @@ static void add_layers(const perhaps_cluster *c, struct perhaps_cluster_stats *s
     double none = 1; /* the chance that no layer gives a false positive */
     for (unsigned i = 0; i < c->nlayers; i++) {
         const struct layer *layer = &c->layer[i];
-        uint64_t keys = c->about.layer[i].keys;
+        uint64_t keys = layer_keys(&c->about.layer[i]);
         stats->keys += keys;
         stats->partitions += layer->partitions;
         stats->memory_nbytes += layer->plan.body_nbytes + layer->partitions * FOOTER_NBYTES;
@@ -153,6 +141,8 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     int error = layers_renew(c);
     struct sampling s = { .c = c, .layer = &c->layer[c->nlayers - 1] };
     if (!error)
+        error = layers_check_counts(c);
+    if (!error)
         error = sample(&s);
     if (error)
         return error;
@@ -163,7 +153,7 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
     double newest = perhaps_layout_estimate_keys(s.layer->layout, stats->load);
     add_layers(c, stats);
     stats->keys_estimated =
-        stats->keys - c->about.layer[c->nlayers - 1].keys + (uint64_t)newest;
+        stats->keys - layer_keys(&c->about.layer[c->nlayers - 1]) + (uint64_t)newest;
     add_plan(c, stats);
     add_nodes(c, stats);
     return 0;
@@ -171,28 +161,89 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
-/* Looks at all partitions, and then samples all layers.  Partitions that are lost are told even
- * though this is an error. */
-int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+/* Reads description and counts again.  Returns an error if this is no longer the filter that
+ * was looked at. */
+static int look_again(perhaps_cluster *c)
+{
+    struct description about;
+    int error = layers_describe(c, &about);
+    if (!error && strcmp(about.id, c->about.id) != 0)
+        return nodes_fail(&c->nodes, PERHAPS_ERR_CHANGED,
+                          "was deleted and made anew meanwhile");
+    if (!error)
+        c->about = about;
+    return error;
+}
+
+static int check_partitions(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     struct census census = { 0 };
-    int error = layers_renew(c);
+    int error = partitions_check(c, &census);
+    if (error && error != PERHAPS_ERR_LOST)
+        return error;
+    verdict->partitions = census.looked_at;
+    verdict->lost = census.lost;
+    verdict->first_lost = census.first_lost;
     if (!error)
-        error = partitions_check(c, &census);
-    if (!error || error == PERHAPS_ERR_LOST) {
-        verdict->partitions = census.looked_at;
-        verdict->lost = census.lost;
-        verdict->first_lost = census.first_lost;
-    }
-    for (unsigned i = 0; i < c->nlayers && !error; i++) {
+        return 0;
+    error = look_again(c);
+    return error ? error
+                 : partitions_fail_lost(c, &c->layer[census.first_layer], census.first_lost);
+}
+
+/* Samples all layers, and adds up what that tells. */
+static int sample_layers(perhaps_cluster *c, struct estimate estimate[PERHAPS_LAYERS_MAX],
+                         struct perhaps_cluster_verdict *verdict)
+{
+    double variance = 0;
+    for (unsigned i = 0; i < c->nlayers; i++) {
         struct sampling s = { .c = c, .layer = &c->layer[i] };
-        error = sample(&s);
+        int error = sample(&s);
         if (error)
-            break;
-        double keys = perhaps_layout_estimate_keys(s.layer->layout, load_of(&s));
+            return error;
+        estimate[i] = estimate_keys(s.layer, s.nset, s.nbits);
         verdict->sampled_nbytes += s.nbits / 8;
-        verdict->keys_estimated += keys;
-        verdict->keys_deviation += keys * relative_deviation(&s);
+        verdict->keys_estimated += estimate[i].keys;
+        variance += estimate[i].deviation * estimate[i].deviation;
+    }
+    verdict->keys_deviation = sqrt(variance);
+    return 0;
+}
+
+/* Compares the counts with what the samples tell. */
+static int check_counts(perhaps_cluster *c, const struct estimate *estimate,
+                        struct perhaps_cluster_verdict *verdict)
+{
+    int error = layers_check_counts(c);
+    verdict->miscounted = error != 0;
+    for (unsigned i = 0; i < c->nlayers; i++) {
+        uint64_t count = layer_keys(&c->about.layer[i]);
+        verdict->keys += count;
+        if (error || !estimate_contradicts(&c->layer[i], &estimate[i], count))
+            continue;
+        verdict->miscounted = true;
+        error = nodes_fail(&c->nodes, PERHAPS_ERR_LOST,
+                           "the count of layer %u is %ju, and its bits tell of %.0f keys, give "
+                           "or take %.0f: 'perhaps recount' it when nobody adds",
+                           i, (uintmax_t)count, estimate[i].counted,
+                           ceil(2 * estimate[i].deviation));
     }
     return error;
+}
+
+/* Looks at all partitions, and then samples all layers.  The counts are read behind the
+ * samples: keys that are added meanwhile are counted before they are in. */
+int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+{
+    struct estimate estimate[PERHAPS_LAYERS_MAX];
+    if (!c->open)
+        layers_close(c);
+    int error = layers_renew(c);
+    if (!error)
+        error = check_partitions(c, verdict);
+    if (!error)
+        error = sample_layers(c, estimate, verdict);
+    if (!error)
+        error = look_again(c);
+    return error ? error : check_counts(c, estimate, verdict);
 }

@@ -204,6 +204,8 @@ int transfer_down(perhaps_cluster *c, const char *path)
 {
     struct transfer t = { .c = c, .layer = &c->layer[0] };
     int error = layers_renew(c);
+    if (!error)
+        error = layers_check_counts(c);
     if (error)
         return error;
     if (c->about.factor)
@@ -211,7 +213,8 @@ int transfer_down(perhaps_cluster *c, const char *path)
                           "is one that grows, which has no file: only filters made without "
                           "--grow have");
     c->nodes.problem[0] = '\0';
-    error = perhaps_layout_save(c->layer[0].layout, c->about.layer[0].keys, download, &t, path);
+    error = perhaps_layout_save(c->layer[0].layout, layer_keys(&c->about.layer[0]), download,
+                                &t, path);
     if (error && !c->nodes.problem[0])
         nodes_fail(&c->nodes, error, "%s: %s", path,
                    error == PERHAPS_ERR_IO ? strerror(errno) : perhaps_strerror(error));

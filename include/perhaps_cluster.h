@@ -225,14 +225,30 @@ struct perhaps_cluster_verdict {
     uint64_t first_lost;
     uint64_t sampled_nbytes;
     double keys_estimated, keys_deviation; /* from the sample: mean, standard deviation */
+    uint64_t keys;                         /* as counted: see perhaps_cluster_stats */
+    bool miscounted; /* the counts are lost, or cannot be true: perhaps_cluster_recount() */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
-/* Checks the length of every partition, and reads a sample of their bits.  Needs no
- * perhaps_cluster_open(), which refuses a filter that has lost partitions.  Returns 0 or
- * PERHAPS_ERR_LOST, with the verdict; or another error. */
+/* Checks the length of every partition, reads a sample of their bits, and compares it with the
+ * counts of the keys.  Needs no perhaps_cluster_open(), which refuses a filter that has lost
+ * partitions.  Returns 0; or PERHAPS_ERR_LOST, with the verdict, if a partition is lost or the
+ * counts are wrong; or another error. */
 PERHAPS_API int perhaps_cluster_verify(perhaps_cluster *cluster,
                                        struct perhaps_cluster_verdict *verdict);
+
+/* Counts the bits of all partitions, and sets the counts of the keys by them: to what they
+ * tell, and three standard deviations more, but not above the capacity if they do not tell of
+ * so many.  It is for counts that somebody removed or replaced, or that still have what clients
+ * had reserved before they died.  Needs no perhaps_cluster_open().
+ *
+ * Call it when nobody adds: what living clients have reserved and not used yet is not in the
+ * bits, and the filter may get so many keys too many.  A key that is added meanwhile may be
+ * counted twice.
+ *
+ * Returns 0, and sets *was and *now (NULL is allowed) to the counts of all layers before and
+ * after it; or an error, and then the counts of some layers may be set. */
+PERHAPS_API int perhaps_cluster_recount(perhaps_cluster *cluster, uint64_t *was, uint64_t *now);
 
 #ifdef __cplusplus
 }

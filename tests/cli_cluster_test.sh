@@ -65,12 +65,13 @@ test_elsewhere_only() {
     refuses "one operand too many" create $url keys
     refuses "leave out --key-file" create $url -n 5 --hash xxh3 --key-file k
     refuses "keys: is a file: remove it with rm" delete keys
+    refuses "keys: is a file, which has the right count" recount keys
     refuses "convert: from where to where?" convert $url
     refuses "convert: from where to where?" convert f g $url
     refuses "convert: both are files" convert f g
     refuses "convert: both lie on servers" convert $url $all/none
     refuses "--partitions: is not for filters in files" convert $url g --partitions 4
-    for verb in create add query info verify delete convert; do
+    for verb in create add query info verify delete convert recount; do
         shows "redis://host:port/name" help $verb
     done
     check "nothing was made" [ ! -e g ]
@@ -299,6 +300,35 @@ info_at() {
 }
 test_info() { both info_at; }
 
+# A count that somebody has changed is told, and mended.
+recount_at() {
+    local counts
+    run create $at/urls -n 20k -p 0.001 -q
+    run add -q $at/urls <(seq 10000)
+    counts="perhaps:{urls}:$(id urls)"
+    ask_server hset "$counts" keys.0 17 >asked
+    ends 1 verify $at/urls
+    check "verify: one line" lines err 1
+    check "verify: says" says "/urls: the count of layer 0 is 17, and its bits tell of " "perhaps recount"
+    tells_json 'lost keys' '0 17' verify --json $at/urls
+    reports "/urls: its count was 17, is now " recount $at/urls
+    check "recount: one line" lines err 1
+    check "recount: nothing on stdout" lines out 0
+    ask_server del "$counts" >asked
+    refuses "/urls: the counts of its keys were removed or replaced" info $at/urls
+    refuses "perhaps recount" convert $at/urls f
+    writes $'10000\n' query -c $at/urls <(seq 10000)
+    run recount $at/urls --json
+    check "recount --json" [ "$(field was err)" -eq 0 ]
+    check "recount --json" [ "$(field keys_in_filter err)" -ge 9800 ]
+    check "recount --json" [ "$(field keys_in_filter err)" -le 10300 ]
+    works verify $at/urls
+    run recount $at/urls -q
+    check "recount -q" is_silent
+    refuses "/none: there is no filter of that name" recount $at/none
+}
+test_recount() { both recount_at; }
+
 # A filter goes from a file to servers and back without losing a bit.
 convert_at() {
     local kind
@@ -414,7 +444,7 @@ passwords_at() {
     run create $at/urls -n 1000 -q
     server_cli 0 config set requirepass s3cret >asked
     refuses "/urls: 127.0.0.1:${PORTS[0]}: NOAUTH" add $at/urls keys
-    check "no password: says what to do" says REDISCLI_AUTH
+    check "no password: says what to do" says "required: give user and password" REDISCLI_AUTH
     refuses ": WRONGPASS" add ${one/:\/\//://:wrong@}/urls keys
     check "a wrong password is not shown" not says wrong@
     works add $secret/urls keys
@@ -449,8 +479,10 @@ maxmemory_at() {
     run create $at/urls -n 100k -q
     used=$(server_cli 0 info memory | tr -d '\r' | sed -n 's/^used_memory://p')
     server_cli 0 config set maxmemory $((used + 5000000)) >asked
-    refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 100M
-    check "maxmemory: says what to do" says "raise its maxmemory"
+    refuses "MiB of the filter would lie there" create $at/large -n 100M
+    check "maxmemory: too large: says what to do" says "raise its maxmemory"
+    refuses "/large: 127.0.0.1:${PORTS[0]}: OOM " create $at/large -n 4600k
+    check "maxmemory: says what to do" says "'maxmemory': raise its maxmemory"
     check "maxmemory: nothing is left" is_gone large
     server_cli 0 config set maxmemory 1 >asked
     refuses ": OOM " add $at/urls keys
@@ -508,6 +540,53 @@ silent_server_at() {
     writes $'10\n' query -c $at/urls <(seq 10)
 }
 
+# labels FILE: whether each line of 'keys' is in the file, behind "perhaps" or "unknown".
+labels() { same <(cut -f 2 "$1") many && ! cut -f 1 "$1" | grep -qvE '^(perhaps|unknown)$'; }
+
+# One of three masters hangs.  What the others answer is told, and the rest is unknown: never
+# "no".  All of these keys are in.
+test_unknown() {
+    local url="$all/half?timeout=2s&patience=3s" hung unknown i
+    seq 2000 >many
+    at=$all
+    run create $all/half -n 10k -p 1e-14 --partitions 64 -q
+    run add -q $all/half many
+    run create $one/whole -n 10k -p 1e-14 -q
+    run add -q $one/whole <(seq 1000)
+    for hung in 1 2 3; do # neither the one that has the description nor that of the address
+        [ $hung -eq 2 ] || server_cli $hung --raw keys 'perhaps:{half}' | grep -q . || break
+    done
+    for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage no >/dev/null; done
+    kill -STOP ${PIDS[hung]}
+    run query -j 1 --label "$url" many
+    refused "a master hangs" "keys are unknown"
+    unknown=$(grep -c ^unknown out)
+    check "--label: all are labelled" labels out
+    check "--label: some are unknown" [ "$unknown" -gt 0 ]
+    check "the error tells how many" grep -qE "; ([0-9],)?[0-9]+ of 2,000 keys are unknown" err
+    run query "$url" many
+    check "query: exit 2" exits 2
+    check "query: unknown keys are not printed" [ "$(wc -l <out)" -lt 2000 ]
+    run query -v "$url" many
+    check "query -v: exit 2" exits 2
+    check "query -v: nor here" lines out 0
+    ends 2 query --any -v "$url" many
+    run query --label -f $one/whole -f "$url" many
+    check "several filters: exit 2" exits 2
+    check "several filters: what one of them has is known" \
+        same <(head -1000 out | grep -c "whole.*	") <(echo 1000)
+    check "several filters: the rest is not denied" [ "$(grep -c ^no out)" -eq 0 ]
+    check "several filters: some are unknown" [ "$(tail -1000 out | grep -c ^unknown)" -gt 0 ]
+    kill -CONT ${PIDS[hung]}
+    until_true eval 'server_cli $hung cluster info | grep -q ^cluster_state:ok'
+    for i in 1 2 3; do server_cli $i config set cluster-require-full-coverage yes >/dev/null; done
+    run query --label "$all/half" many
+    check "it answers again" exits 0
+    check "all are there" [ "$(grep -c ^perhaps out)" -eq 2000 ]
+    tells_json 'perhaps no unknown' '2000 0 0' query --json "$all/half" many
+    flush_all
+}
+
 # ---- A filter that Redisson made -----------------------------------------------------
 
 redisson_at() {
@@ -521,6 +600,7 @@ redisson_at() {
     refuses "let Redisson make its filters" create "$url" -n 5
     refuses "let Redisson delete its filters" delete "$url"
     refuses "/theirs: " verify "$url"
+    refuses "/theirs: a filter of Redisson's has no counts" recount "$url"
     refuses "/theirs: " convert "$url" f
 }
 test_redisson() { both redisson_at; }

@@ -6,7 +6,8 @@
  * after an error; 2 for a wrong command line; 3 if a key was denied that had been added.
  *
  *     create capacity= fpr= [grow=1] [partitions=]
- *     open, delete
+ *     open, recount
+ *     delete [wait=1]                   opens it first; after an error, statistics at a line
  *     verify [wait=N]                   once, and N more times, each when a line comes in
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
@@ -217,6 +218,8 @@ static int verify_once(perhaps_cluster *cluster)
     print_text("stats", name_of_error(index_of_error(before)));
     print_number("partitions", verdict.partitions);
     print_number("lost", verdict.lost);
+    print_number("miscounted", verdict.miscounted);
+    print_number("keys", verdict.keys);
     return ended(error);
 }
 
@@ -237,9 +240,29 @@ static int verify(const struct settings *s, perhaps_cluster *cluster)
 
 static int delete_filter(const struct settings *s, perhaps_cluster *cluster)
 {
-    (void)s;
-    int error = perhaps_cluster_delete(cluster);
+    struct perhaps_cluster_stats stats = { .keys = 0 };
+    int error = s->wait ? perhaps_cluster_open(cluster) : 0;
+    if (!error)
+        error = perhaps_cluster_delete(cluster);
     print_outcome(error, cluster);
+    if (!error || !s->wait)
+        return ended(error);
+    ended(error);
+    wait_for_line();
+    error = perhaps_cluster_stats_of(cluster, &stats);
+    print_outcome(error, cluster);
+    print_number("keys", stats.keys);
+    return ended(error);
+}
+
+static int recount(const struct settings *s, perhaps_cluster *cluster)
+{
+    (void)s;
+    uint64_t was, now;
+    int error = perhaps_cluster_recount(cluster, &was, &now);
+    print_outcome(error, cluster);
+    print_number("was", was);
+    print_number("now", now);
     return ended(error);
 }
 
@@ -375,7 +398,7 @@ int main(int argc, char **argv)
         { "create", create }, { "open", open_and_tell },
         { "verify", verify }, { "delete", delete_filter },
         { "add", add },       { "ask", ask },
-        { "run", run },
+        { "run", run },       { "recount", recount },
     };
     struct settings settings;
     if (!setlocale(LC_ALL, "")) {

@@ -131,6 +131,118 @@ test_deleted_and_made_anew() {
     succeeds "delete" delete anew
 }
 
+# ---- Counts that are wrong -------------------------------------------------------------------
+
+counts_of() { # NAME: prints the Redis key of the counts
+    echo "perhaps:{$1}:$(server_cli "$(owner_of "perhaps:{$1}")" hget "perhaps:{$1}" id)"
+}
+
+# at_counts COMMAND NAME ARGUMENT...: sends a command about the counts of a filter.
+at_counts() {
+    server_cli "$(owner_of "perhaps:{$2}")" "$1" "$(counts_of "$2")" "${@:3}" >/dev/null
+}
+
+# is_between NAME LEAST MOST: whether this number of the driver's last line is.
+is_between() { [ "$(told "$1")" -ge "$2" ] && [ "$(told "$1")" -le "$3" ]; }
+
+# miscounted NAME WHAT: verify and statistics tell that the counts are wrong; the keys can be
+# asked for all the same.
+miscounted() {
+    fails "verify, $2" LOST verify "$1"
+    check "$2: it says what to do" mentions 'perhaps recount'
+    check "$2: no partition is lost" is lost 0
+    check "$2: miscounted" is miscounted 1
+    all_there "$1"
+}
+
+# recounted NAME LEAST MOST: after a recount there are so many keys, and verify is content.
+recounted() {
+    succeeds "recount" recount "$1"
+    check "recounted: $(tail -n 1 out)" is_between now "$2" "$3"
+    succeeds "verify" verify "$1"
+    check "all is well" is miscounted 0
+    succeeds "open" open "$1"
+    check "the count is set: $(tail -n 1 out)" is_between keys "$2" "$3"
+}
+
+# Whatever somebody makes of the counts is told, and can be mended or deleted.
+test_counts_are_replaced() {
+    local value
+    filled counted 20000 capacity=50000 fpr=1e-3
+    recounted counted 19800 20400
+    at_counts del counted
+    miscounted counted "deleted"
+    fails "statistics" LOST open counted
+    check "statistics say what to do" mentions 'perhaps recount'
+    recounted counted 19800 20400
+    at_counts del counted
+    at_counts hset counted keys.0 20000
+    miscounted counted "made by another program"
+    recounted counted 19800 20400
+    at_counts hset counted keys.0 0
+    miscounted counted "set to 0"
+    recounted counted 19800 20400
+    for value in 9223372036854775000 -9223372036854775000 many; do
+        at_counts hset counted keys.0 $value
+        miscounted counted "set to $value"
+        recounted counted 19800 20400
+    done
+    at_counts hset counted keys.0 4000000
+    miscounted counted "far too high"
+    recounted counted 19800 20400
+    at_counts set counted hello
+    miscounted counted "a text"
+    recounted counted 19800 20400
+    succeeds "add" add counted first=20000 count=10000
+    recounted counted 29800 30500
+    at_counts set counted hello
+    succeeds "delete" delete counted
+    check "nothing is left" [ -z "$(for i in 0 1 2; do server_cli $i --scan --pattern 'perhaps:{counted*'; done)" ]
+}
+
+# A full filter that is recounted is full within the accuracy of the estimate (its deviation is
+# 30), and each layer of one that grows is counted.
+test_recount_of_full_filters() {
+    succeeds "create" create brim capacity=20000 fpr=1e-3
+    fails "add" FULL add brim count=20500 batch=20
+    recounted brim 19800 20200
+    fails "add" FULL add brim first=30000 count=1000
+    succeeds "create" create layers capacity=1000 fpr=1e-3 grow=1
+    succeeds "add" add layers count=20000
+    recounted layers 19800 20600
+    check "it has grown" above layers 3
+    at_counts hset layers keys.1 0
+    echo 20000 >keys
+    miscounted layers "one layer"
+    recounted layers 19800 20600
+    succeeds "add" add layers first=20000 count=20000
+    all_there layers 40000
+}
+
+# Filters of earlier versions have no marker in their counts.
+test_counts_of_earlier_versions() {
+    filled earlier 1000 capacity=10000
+    server_cli "$(owner_of 'perhaps:{earlier}')" hdel 'perhaps:{earlier}' counted >/dev/null
+    at_counts hdel earlier of
+    succeeds "verify" verify earlier
+    succeeds "add" add earlier first=1000 count=1000
+    recounted earlier 1950 2080
+    at_counts set earlier hello
+    recounted earlier 1950 2080
+    succeeds "delete" delete earlier
+}
+
+# A recount needs all partitions, and none of a filter that is not there.
+test_recount_of_what_is_lost() {
+    local node key
+    fails "none" MISSING recount nothing
+    filled partly 1000 capacity=10000 partitions=16
+    remove_partition partly 7
+    fails "recount" LOST recount partly
+    check "it says which" mentions 'partition 7'
+    succeeds "delete" delete partly
+}
+
 # ---- What is not a filter, or not whole ------------------------------------------------------
 
 # 'verify' and statistics tell what has become of the filter that is open; a later call may
@@ -155,6 +267,38 @@ test_verify_of_a_stale_handle() {
     end_asker
     check "made anew: $(tail -n 1 out)" gives CHANGED
     check "stats says the same" grep -q '"stats":"CHANGED"' <(tail -n 1 out)
+}
+
+# A handle that could not be opened looks at what is there when it verifies, each time.
+test_verify_without_open() {
+    local node key
+    filled unopened 100 capacity=1000 partitions=16
+    remove_partition unopened 3
+    open_asker unopened verify wait=1
+    check "one is lost: $(tail -n 2 asked)" grep -q '"error":"LOST"' asked
+    succeeds "delete" delete unopened
+    succeeds "create" create unopened capacity=100000
+    echo >&5
+    end_asker
+    check "made anew: $(tail -n 1 out)" gives none
+    succeeds "delete" delete unopened
+}
+
+# A filter that could not be deleted stays open.
+test_delete_that_fails() {
+    local node
+    filled kept 100 capacity=1000
+    node=$(owner_of 'perhaps:{kept}')
+    replicas_wanted 1 "$node"
+    open_asker kept delete wait=1
+    check "it is refused: $(cat asked)" grep -q '"error":"REFUSED"' asked
+    replicas_wanted 0 "$node"
+    echo >&5
+    end_asker
+    check "statistics: $(tail -n 1 out)" gives none
+    check "of the filter" is keys 100
+    all_there kept
+    succeeds "delete" delete kept
 }
 
 # with_comma VERB...: runs the driver in a locale where numbers have a decimal comma.
@@ -278,12 +422,16 @@ test_password() {
     end_single
 }
 
-# with_rights COMMANDS VERB...: runs the driver as a user who may use these commands only.
+# with_rights COMMANDS VERB...: runs the driver as a user who may use these commands only, on all
+# servers of the array 'limited'.
+limited=()
 with_rights() {
-    local commands
+    local commands i
     read -ra commands <<<"$1"
-    server_cli "$entry" acl setuser limited reset on '>secret' '~perhaps:*' '~foreign' \
-        '~{foreign}:config' "${commands[@]/#/+}" >/dev/null
+    for i in "${limited[@]:-$entry}"; do
+        server_cli "$i" acl setuser limited reset on '>secret' '~perhaps:*' '~foreign' \
+            '~{foreign}:config' "${commands[@]/#/+}" >/dev/null
+    done
     run "$2" "redis://limited:secret@127.0.0.1:${PORTS[entry]}/$3" "${@:4}"
 }
 
@@ -298,6 +446,37 @@ needs() {
     done
     with_rights "$all" "$verb" "$@"
     check "$verb: $(tail -n 1 out)" gives none
+}
+
+# Prints the rights of those who make filters.
+maker() {
+    echo 'cluster|slots hgetall hget hexists getrange strlen bitfield hincrby unlink' \
+        'hset renamenx setrange hsetnx'
+}
+
+# The rights that doc/CLUSTER.md lists are enough in a cluster, where PING is one of them.
+test_rights_in_a_cluster() {
+    local limited=(0 1 2) reader='cluster|slots hgetall hget hexists getrange strlen ping'
+    with_rights "$(maker)" create mine capacity=1000
+    check "create without ping: $(tail -n 1 out)" gives REFUSED
+    check "it says so" mentions PING
+    with_rights "$(maker) ping" create mine capacity=1000 grow=1
+    check "create: $(tail -n 1 out)" gives none
+    with_rights "$reader bitfield hincrby" add mine count=500
+    check "add: $(tail -n 1 out)" gives none
+    echo 500 >keys
+    with_rights "$reader" ask mine keys=keys
+    check "ask: $(tail -n 1 out)" gives none
+    with_rights "$reader" open mine
+    check "open: $(tail -n 1 out)" gives none
+    with_rights "$reader" verify mine
+    check "verify: $(tail -n 1 out)" gives none
+    with_rights "$reader bitcount hincrby" recount mine
+    check "recount: $(tail -n 1 out)" gives none
+    with_rights "$(maker) ping" add mine first=500 count=5000
+    check "add, and grow: $(tail -n 1 out)" gives none
+    with_rights 'cluster|slots hgetall hset unlink ping' delete mine
+    check "delete: $(tail -n 1 out)" gives none
 }
 
 # The rights that each verb needs, as doc/CLUSTER.md lists them.
@@ -317,8 +496,15 @@ test_rights() {
     with_rights "$open hget hexists hincrby bitfield getrange hset hsetnx setrange" \
         add grows count=100
     check "one that grows: $(tail -n 1 out)" gives none
-    with_rights "$open hset renamenx setrange unlink" create made capacity=1000
-    check "create: $(tail -n 1 out)" gives none
+    needs recount "$open bitcount hincrby" rights
+    server_cli "$entry" del "perhaps:{rights}:$(server_cli "$entry" hget 'perhaps:{rights}' id)" >/dev/null
+    needs recount "$open bitcount hset unlink" rights
+    needs create "$(maker)" made capacity=1000
+    with_rights "$(maker | sed 's/hsetnx//')" create other capacity=1000
+    check "it says what is missing, and where: $(tail -n 1 out)" mentions "127.0.0.1.*NOPERM.*HSETNX"
+    check "nothing is left" [ -z "$(partitions "$entry" other '')" ]
+    check "no scratch keys are left" \
+        [ -z "$(server_cli "$entry" --scan --pattern 'perhaps:{made}*.tr*')" ]
     with_rights "$open getrange" delete made
     check "who may ask does not delete: $(tail -n 1 out)" gives REFUSED
     with_rights "cluster|slots hgetall hset unlink" delete made
@@ -363,6 +549,20 @@ test_memory_is_full() {
     end_single
 }
 
+# A filter that is larger than a server is refused before anything is made: a million strings
+# would be made and removed again, or a server without a limit would be killed.
+test_larger_than_the_server() {
+    local huge='capacity=10000000000000 fpr=1e-9' limit
+    with_single
+    for limit in 0 1gb; do
+        server_cli "$entry" config set maxmemory $limit >/dev/null
+        fails "maxmemory $limit" SERVER_FULL create huge $huge
+        check "it says how much: $(tail -n 1 out)" mentions 'MiB of the filter would lie there'
+    done
+    check "nothing was made" [ -z "$(server_cli "$entry" info commandstats | grep setrange)" ]
+    end_single
+}
+
 # A server that would evict keys when its memory is full is refused: parts of the filter would
 # be lost without notice.  volatile-lru evicts only keys with a time to live, which we do not
 # set.
@@ -385,6 +585,18 @@ test_too_few_replicas() {
     succeeds "create" create lonely capacity=1000
     fails "acknowledge" REPLICAS add 'lonely?acknowledge=1&timeout=1s&patience=1s' count=10
     succeeds "without" add lonely count=10
+    end_single
+}
+
+# Without a replica nothing can be added with acknowledge=1.  Reading waits for no replica.
+test_reading_needs_no_replica() {
+    local url='read?acknowledge=1&timeout=500ms&patience=1s'
+    with_single
+    filled read 100 capacity=1000
+    fails "add" REPLICAS add "$url" first=100 count=10
+    succeeds "open, and statistics" open "$url"
+    succeeds "verify" verify "$url"
+    all_there "$url" 100
     end_single
 }
 

@@ -1,0 +1,66 @@
+/* estimate.c - how many keys a layer has, from its bits. */
+#include "estimate.h"
+
+#include <math.h>
+
+/* Returns how many of 'keys' different keys set no bit when they were added, in expectation:
+ * the integral of the fpr over the keys, by Simpson's rule. */
+static double keys_unseen(const struct layer *layer, double keys)
+{
+    enum { INTERVALS = 8 };
+    double sum = 0;
+    for (int i = 0; i <= INTERVALS; i++) {
+        double weight = i == 0 || i == INTERVALS ? 1 : i % 2 ? 4 : 2;
+        sum += weight * perhaps_layout_predict_fpr(layer->layout,
+                                                   (uint64_t)(keys * i / (double)INTERVALS));
+    }
+    return sum * keys / (double)INTERVALS / 3;
+}
+
+/* Returns how many bits of the layer a key has. */
+static double bits_of_key(const struct layer *layer)
+{
+    struct perhaps_hashed any = { { 0 } };
+    struct perhaps_bits bits;
+    perhaps_layout_locate(layer->layout, &any, &bits);
+    return bits.nbits;
+}
+
+/* Returns the variance of the number of keys that is estimated from a part of the layer.
+ *
+ *     sampling     the keys of the part are a random share of all
+ *     collisions   of m k bits that fall on n places: the variance of the places that are hit
+ *                  is n (e^-f - (1 + f) e^-2f), f = m k / n; in keys: divided by (k e^-f)^2
+ *     blocks       some have more keys than others: in keys f^2 / 2 for each block */
+static double variance_of(const struct layer *layer, double keys, double load, double nbits)
+{
+    double share = fmin(nbits / (8 * (double)layer->plan.body_nbytes), 1);
+    double fill = -log1p(-fmin(load, 1 - 0.5 / nbits)), k = bits_of_key(layer);
+    double sampling = (1 - share) / share * fmax(keys, 1 / share);
+    double collisions = nbits * (expm1(fill) - fill) / (k * k);
+    double blocks = nbits / (8 * (double)layer->block_nbytes) * fill * fill / 2;
+    return sampling + (collisions + blocks) / (share * share);
+}
+
+struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits)
+{
+    double load = nbits ? (double)nset / (double)nbits : 0;
+    double keys = perhaps_layout_estimate_keys(layer->layout, load);
+    double unseen = fmin(keys_unseen(layer, keys), keys);
+    double variance = nbits ? variance_of(layer, keys, load, (double)nbits) + unseen : 0;
+    return (struct estimate){ keys, keys - unseen, sqrt(variance) };
+}
+
+/* Below: a failover may lose the last changes of the count, and a percent of the capacity does
+ * little to the rate.  Above: clients that died have left what they had reserved, at most a
+ * batch each. */
+bool estimate_contradicts(const struct layer *layer, const struct estimate *estimate,
+                          uint64_t count)
+{
+    enum { DEVIATIONS = 6, CLIENTS_MOST = 64 };
+    double off = DEVIATIONS * estimate->deviation;
+    double least =
+        estimate->counted - off - fmin(0.01 * (double)layer->plan.capacity, BATCH_KEYS);
+    double most = 2 * (estimate->counted + off) + (double)CLIENTS_MOST * BATCH_KEYS;
+    return (double)count < least || (double)count > most;
+}

@@ -1,0 +1,23 @@
+/* estimate.h - how many keys a layer has, from its bits.  Bits lie evenly, since a hash chooses
+ * the block of each key, so a part of the layer tells about all of it. */
+#ifndef ESTIMATE_H
+#define ESTIMATE_H
+
+#include "handle.h"
+
+/* How many keys a layer has, in expectation. */
+struct estimate {
+    double keys;      /* that were added, all different */
+    double counted;   /* those of them that set a bit: the count of the layer has these */
+    double deviation; /* the standard deviation of both */
+};
+
+/* Estimates from 'nbits' bits of whole blocks, of which 'nset' are set. */
+struct estimate estimate_keys(const struct layer *layer, uint64_t nset, uint64_t nbits);
+
+/* Returns whether a count cannot be explained: it is far lower than the keys that are there, or
+ * far higher than these and all that clients may have reserved. */
+bool estimate_contradicts(const struct layer *layer, const struct estimate *estimate,
+                          uint64_t count);
+
+#endif
