@@ -100,8 +100,10 @@ PERHAPS_API int perhaps_cluster_async_new(const struct perhaps_cluster_options *
  * under way together are otherwise done in any order: a question may also find keys whose add
  * was submitted after it.  Of all adds of one key, only one is told that it was not there.
  *
- * A call gets an error only if an answer of its own is unknown.  PERHAPS_ERR_FULL may also
- * come to a key that is there already, if it shared an exchange with one that found no room.
+ * A call gets an error only if an answer of its own is unknown.  But all calls that went to the
+ * servers together wait for the slowest one, so let 'patience_ms' be shorter than their
+ * deadlines.  A problem may speak of the keys of other calls, too, and PERHAPS_ERR_FULL may
+ * come to a key that is there already, if one before it found no room.
  *
  * Return 0; PERHAPS_ERR_ARGUMENT for keys that are hashed already (perhaps_keys_hashed());
  * PERHAPS_ERR_MEMORY; or PERHAPS_ERR_STOPPED while the client is being freed.  Nothing limits

@@ -1,9 +1,10 @@
 /* cluster_async_test.c - the asynchronous client and the pool of handles, on real servers.
  *
- *     cluster_async_test PORT PID CLUSTER_PORT   all tests, on an empty server of that port,
- *                                                which they stop and continue; and on a cluster
- *     cluster_async_test CLUSTER_PORT            a crowd of calls until standard input ends,
- *                                                after which no added key may be denied */
+ *     cluster_async_test PORT PID CLUSTER_PORT MASTER_PID
+ *         all tests, on an empty server and on a cluster; they let that server and one master
+ *         hang for a while
+ *     cluster_async_test CLUSTER_PORT
+ *         a crowd of calls until standard input ends, after which no added key may be denied */
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,7 +19,7 @@
 #include "support.h"
 
 static unsigned server_port, cluster_port;
-static pid_t server_pid;
+static pid_t server_pid, master_pid;
 
 /* ---- Filters ----------------------------------------------------------------------------- */
 
@@ -55,7 +56,7 @@ static perhaps_cluster_async *client_of(struct url url)
     return async;
 }
 
-/* Makes a server hang; the cluster is left alone. */
+/* Make the single server hang, and go on. */
 static void hang(void)
 {
     expect(!kill(server_pid, SIGSTOP));
@@ -458,6 +459,35 @@ TEST(test_free_with_calls_under_way)
     perhaps_cluster_async_free(NULL);
 }
 
+/* While one master hangs, the questions to the others are answered, although all went to the
+ * servers together. */
+TEST(test_one_master_hangs)
+{
+    enum { CALLS = 300 };
+    static struct asked asked[CALLS];
+    unsigned nfailed = 0;
+    struct url url = url_of(cluster_port, "hangs?timeout=1s&patience=1s");
+    make(url, 10000, PERHAPS_HASH_XXH3);
+    perhaps_cluster_async *async = client_of(url);
+    for (unsigned i = 0; i < CALLS; i++)
+        submit(async, add, i, 0, &asked[i]);
+    loop_until_all_ended(async);
+    expect_answers(asked, CALLS, 0);
+    expect(!kill(master_pid, SIGSTOP));
+    for (unsigned i = 0; i < CALLS; i++)
+        submit(async, ask, i, 0, &asked[i]);
+    loop_until_all_ended(async);
+    expect(!kill(master_pid, SIGCONT));
+    for (unsigned i = 0; i < CALLS; i++) {
+        expect_ended(&asked[i], asked[i].error ? PERHAPS_ERR_UNREACHABLE : 0);
+        expect(asked[i].error ? asked[i].nunknown : asked[i].npresent);
+        nfailed += asked[i].error != 0;
+    }
+    expect(nfailed > 0 && nfailed < CALLS);
+    expect_well(async, CALLS);
+    perhaps_cluster_async_free(async);
+}
+
 /* ---- Errors ------------------------------------------------------------------------------- */
 
 static int error_of(perhaps_cluster_async *async, const char *mentions)
@@ -765,12 +795,13 @@ static int run_crowd(void)
 
 int main(int argc, char **argv)
 {
-    cluster_port = argc > 1 ? (unsigned)strtoul(argv[argc - 1], NULL, 10) : 0;
+    cluster_port = argc > 1 ? (unsigned)strtoul(argv[argc > 3 ? 3 : 1], NULL, 10) : 0;
     if (argc == 2)
         return run_crowd();
-    if (argc != 4)
+    if (argc != 5)
         return 2;
     server_port = (unsigned)strtoul(argv[1], NULL, 10);
     server_pid = (pid_t)strtol(argv[2], NULL, 10);
+    master_pid = (pid_t)strtol(argv[4], NULL, 10);
     return run_all_tests();
 }

@@ -4,10 +4,10 @@
 servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
 heal
 servers_start_single || exit 1
-single=$((${#PORTS[@]} - 1))
+servers_start_cluster 3 0 --cluster-node-timeout 60000 || exit 1 # no master is replaced
 
 test_calls() {
-    run "${PORTS[single]}" "${PIDS[single]}" "${PORTS[0]}"
+    run "${PORTS[6]}" "${PIDS[6]}" "${PORTS[7]}" "${PIDS[8]}"
     check "$(tail -n 3 err)" [ "$status" = 0 ]
 }
 
