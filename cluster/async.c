@@ -89,7 +89,8 @@ static bool is_stopped(void *context)
            (a->stopped && a->stopped(a->context));
 }
 
-/* Takes the calls that have waited longest: chain[true] are to be added. */
+/* Takes the calls that have waited longest: chain[true], which is empty before, are to be added,
+ * and chain[false] are questions. */
 static void take_calls(perhaps_cluster_async *a, struct call *chain[2])
 {
     size_t nkeys[2] = { 0, 0 }, n = 0;
@@ -105,7 +106,6 @@ static void take_calls(perhaps_cluster_async *a, struct call *chain[2])
         end[call->adds] = &call->together;
         n++;
     }
-    *end[false] = *end[true] = NULL;
     a->nawaited = n;
 }
 
@@ -228,8 +228,10 @@ static void do_calls(perhaps_cluster_async *a, struct call *chain[2])
     int error = perhaps_cluster_pool_take(a->pool, &handle);
     a->opening = false;
     if (error) {
-        end_calls(a, chain[true], NULL, error, perhaps_cluster_problem(handle));
-        end_calls(a, chain[false], NULL, error, perhaps_cluster_problem(handle));
+        const char *problem =
+            handle ? perhaps_cluster_problem(handle) : perhaps_strerror(error);
+        end_calls(a, chain[true], NULL, error, problem);
+        end_calls(a, chain[false], NULL, error, problem);
         perhaps_cluster_free(handle);
         return;
     }
@@ -243,7 +245,7 @@ static void *work(void *context)
     perhaps_cluster_async *a = context;
     pthread_mutex_lock(&a->lock);
     while (!a->closing) {
-        struct call *chain[2];
+        struct call *chain[2] = { NULL, NULL };
         if (!a->calls.waiting.first) {
             pthread_cond_wait(&a->arrived, &a->lock);
             continue;

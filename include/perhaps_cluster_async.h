@@ -50,7 +50,8 @@ PERHAPS_API int perhaps_cluster_pool_new(const struct perhaps_cluster_options *o
  *
  * Returns 0; or an error of perhaps_cluster_new() or perhaps_cluster_open(), and sets *handle
  * to one that can only tell its problem and be freed with perhaps_cluster_free(); or
- * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_STOPPED while it waits, and sets *handle to NULL. */
+ * PERHAPS_ERR_MEMORY, PERHAPS_ERR_ARGUMENT (a reserved member is not zero), or while it waits
+ * PERHAPS_ERR_STOPPED, and sets *handle to NULL. */
 PERHAPS_API int perhaps_cluster_pool_take(perhaps_cluster_pool *pool, perhaps_cluster **handle);
 
 /* Gives a handle back with the error of the last call on it, or 0.  It is kept, unless the

@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 . "$(dirname "$0")/servers.sh"
 servers_start_single || exit 1
-url=redis://127.0.0.1:${PORTS[0]}/events
+url=redis://127.0.0.1:${PORTS[0]}/events?timeout=1m # no connection is given up
 cd "$folder" || exit 1
 
 events() { seq 60000; seq 30000; printf 'the last line has no end'; }
