@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calls.h"
+#include "failing_memory.h"
 #include "support.h"
 
 enum { CALLS = 500 };
@@ -101,4 +102,24 @@ TEST(test_keys_are_copied)
     expect(call[2]->keys[1].nbytes == 0);
     for (int i = 0; i < 4; i++)
         calls_free_call(call[i]);
+}
+
+/* Without memory a call is not made, or not submitted, and nothing has changed. */
+TEST(test_no_memory)
+{
+    struct calls calls = { .nleft = 0 };
+    struct perhaps_keys keys = perhaps_keys_packed("key", 3, 1);
+    fail_memory(1);
+    expect(!calls_new_call(&keys));
+    fail_memory(0);
+    struct call *call = calls_new_call(&keys);
+    call->deadline_ns = 1;
+    fail_memory(1);
+    expect(calls_submit(&calls, call) == PERHAPS_ERR_MEMORY);
+    fail_memory(0);
+    expect(calls.nleft == 0 && !calls.waiting.first && !calls_soonest(&calls));
+    expect(calls_submit(&calls, call) == 0 && calls_soonest(&calls) == call);
+    calls_end(&calls, call, PERHAPS_ERR_DEADLINE);
+    expect(deliver_all(&calls) == 1);
+    calls_release(&calls);
 }
