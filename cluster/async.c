@@ -34,8 +34,7 @@ enum { AT_ONCE = 1 };
 
 struct perhaps_cluster_async {
     perhaps_cluster_pool *pool;
-    bool (*stopped)(void *context); /* the caller's */
-    void *context;
+    struct perhaps_cluster_options theirs; /* for its functions and their context */
     pthread_t thread;
 
     pthread_mutex_t lock; /* of the calls and the timer */
@@ -81,12 +80,25 @@ static void wake_by(perhaps_cluster_async *a, int64_t at_ns)
 
 /* ---- The thread ------------------------------------------------------------------------ */
 
-/* Ends what the thread is waiting for.  An opening is for the calls to come as well. */
+/* The functions of the options.  This one ends what the thread is waiting for.  An opening is for the calls to come as well. */
 static bool is_stopped(void *context)
 {
     perhaps_cluster_async *a = context;
     return a->closing || (!a->opening && a->nawaited == 0) ||
-           (a->stopped && a->stopped(a->context));
+           (a->theirs.stopped && a->theirs.stopped(a->theirs.context));
+}
+
+static bool login(void *context, char *user, size_t user_size, char *password,
+                  size_t password_size)
+{
+    const struct perhaps_cluster_options *theirs = &((perhaps_cluster_async *)context)->theirs;
+    return theirs->login(theirs->context, user, user_size, password, password_size);
+}
+
+static void warn(void *context, const char *line)
+{
+    const struct perhaps_cluster_options *theirs = &((perhaps_cluster_async *)context)->theirs;
+    theirs->warn(theirs->context, line);
 }
 
 /* Takes the calls that have waited longest: chain[true], which is empty before, are to be added,
@@ -294,9 +306,10 @@ int perhaps_cluster_async_new(const struct perhaps_cluster_options *options,
         return PERHAPS_ERR_MEMORY;
     struct perhaps_cluster_options ours = *options;
     ours.stopped = is_stopped;
+    ours.login = options->login ? login : NULL;
+    ours.warn = options->warn ? warn : NULL;
     ours.context = a;
-    a->stopped = options->stopped;
-    a->context = options->context;
+    a->theirs = *options;
     a->timer_ns = NEVER;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->arrived, NULL);

@@ -25,8 +25,8 @@
  *
  * Both open the filter when it is first needed, and again when it was deleted and made anew.
  * The members 'url' and 'hashing.secret' of the options are copied; what the others point to
- * must stay until the pool or the client is freed.  'stopped' is asked in the threads that take
- * or call, and 'progress' is not used. */
+ * must stay until the pool or the client is freed.  Their functions are called by the threads
+ * that use the handles of a pool, or by the thread of the client; 'progress' is not used. */
 #ifndef PERHAPS_CLUSTER_ASYNC_H
 #define PERHAPS_CLUSTER_ASYNC_H
 
@@ -99,11 +99,12 @@ PERHAPS_API int perhaps_cluster_async_new(const struct perhaps_cluster_options *
  *
  * A question finds all keys whose add was submitted before it and succeeds.  Calls that are
  * under way together are otherwise done in any order: a question may also find keys whose add
- * was submitted after it.  Of all adds of one key, only one is told that it was not there.
+ * was submitted after it.  Of all adds of one key only one is told that it was not there, as
+ * perhaps_cluster_add_many() has it.
  *
  * A call gets an error only if an answer of its own is unknown.  But all calls that went to the
- * servers together wait for the slowest one, so let 'patience_ms' be shorter than their
- * deadlines.  A problem may speak of the keys of other calls, too, and PERHAPS_ERR_FULL may
+ * servers together wait for the slowest one, so let 'patience_ms' or 'deadline_ms' of the options
+ * be shorter than their deadlines.  A problem may speak of the keys of other calls, too, and PERHAPS_ERR_FULL may
  * come to a key that is there already, if one before it found no room.
  *
  * Return 0; PERHAPS_ERR_ARGUMENT for keys that are hashed already (perhaps_keys_hashed());

@@ -516,6 +516,30 @@ TEST(test_wrong_addresses)
     perhaps_cluster_async_free(async);
 }
 
+/* The functions of the options are called with the context of the options. */
+static bool count_login(void *context, char *user, size_t user_size, char *password,
+                        size_t password_size)
+{
+    ++*(atomic_uint *)context;
+    *user = *password = '\0';
+    return user_size && !password_size; /* there is none now */
+}
+
+TEST(test_login)
+{
+    atomic_uint nlogins = 0;
+    struct url url = url_of(server_port, "login");
+    perhaps_cluster_async *async;
+    make(url, 1000, PERHAPS_HASH_XXH3);
+    expect_success(perhaps_cluster_async_new(
+        &(struct perhaps_cluster_options){
+            .url = url.text, .login = count_login, .patience_ms = 1, .context = &nlogins },
+        &async));
+    expect(error_of(async, ""));
+    expect(nlogins > 0);
+    perhaps_cluster_async_free(async);
+}
+
 /* A filter that is not there yet, and one that was made anew: the calls tell it, and the next
  * ones open the filter again. */
 TEST(test_opens_again)
