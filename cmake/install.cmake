@@ -6,7 +6,7 @@ set(HEADERS include/perhaps.h include/perhaps_file.h include/perhaps_build.h
 set(PC_FILES perhaps)
 if(PERHAPS_CLUSTER)
   list(APPEND LIBRARIES perhaps_cluster_shared perhaps_cluster_static)
-  list(APPEND HEADERS include/perhaps_cluster.h)
+  list(APPEND HEADERS include/perhaps_cluster.h include/perhaps_cluster_async.h)
   list(APPEND PC_FILES perhaps_cluster)
 endif()
 

@@ -27,7 +27,8 @@
  * safe, since adding a key twice changes nothing.
  *
  * Threads.  Only one thread at a time may use a handle.  Any number of handles, in any number
- * of threads, processes and machines, may use one filter at once. */
+ * of threads, processes and machines, may use one filter at once.  perhaps_cluster_async.h has
+ * a pool of handles for many threads, and calls that do not wait. */
 #ifndef PERHAPS_CLUSTER_H
 #define PERHAPS_CLUSTER_H
 
@@ -49,7 +50,7 @@ enum perhaps_cluster_error {
     PERHAPS_ERR_REPLICAS = -72,    /* fewer replicas than asked have what was added */
     PERHAPS_ERR_CHANGED = -73,     /* it was deleted and made anew since it was opened */
     PERHAPS_ERR_PROTOCOL = -74,    /* a server gave an answer that makes no sense */
-    PERHAPS_ERR_DEADLINE = -75,    /* the deadline of the call is over */
+    PERHAPS_ERR_DEADLINE = -76,    /* the deadline of the call is over */
 };
 
 /* Zero is the default in every member but 'url'. */

@@ -73,6 +73,8 @@ const char *perhaps_strerror(int error)
         return "a server answers what it should not: is it Redis or Valkey?";
     case PERHAPS_ERR_STOPPED:
         return "interrupted";
+    case PERHAPS_ERR_DEADLINE:
+        return "the deadline of the call is over: look after the servers, or give it more time";
     default:
         return "unknown error";
     }

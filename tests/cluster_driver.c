@@ -126,7 +126,7 @@ static const char *const error_names[ERRORS] = {
     [16] = "ADDRESS",      [17] = "UNREACHABLE", [18] = "REFUSED",    [19] = "SERVER_FULL",
     [20] = "TAKEN",        [21] = "MISSING",     [22] = "UNFINISHED", [23] = "LOST",
     [24] = "REPLICAS",     [25] = "CHANGED",     [26] = "PROTOCOL",   [27] = "STOPPED",
-    [28] = "not_an_error",
+    [28] = "DEADLINE",     [29] = "not_an_error",
 };
 
 /* Errors of perhaps.h are 0 to -15 and have these indexes; those of perhaps_cluster.h begin at

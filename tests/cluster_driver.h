@@ -31,7 +31,7 @@ enum { ABSENT = 0xFFFF };
 uint64_t key_of(uint64_t adder, uint64_t index);
 struct perhaps_keys packed_keys(const uint64_t *keys, size_t count);
 
-enum { ERRORS = 29 };
+enum { ERRORS = 30 };
 size_t index_of_error(int error);
 const char *name_of_error(size_t index);
 

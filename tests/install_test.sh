@@ -33,7 +33,7 @@ for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"
 done
 for name in perhaps.h perhaps_file.h perhaps_build.h perhaps_inline.h perhaps_layout.h \
-    perhaps_cluster.h; do
+    perhaps_cluster.h perhaps_cluster_async.h; do
     [ -f "$prefix/include/$name" ] || fail "no header $name"
     echo "#include <$name>" | $cc -std=c11 -Werror -fsyntax-only -I"$prefix/include" -xc - ||
         fail "$name does not compile alone"
