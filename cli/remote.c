@@ -120,6 +120,13 @@ perhaps_cluster *remote_handle(const struct remote *remote)
     return remote->first.cluster;
 }
 
+void remote_rest(const struct remote *remote)
+{
+    for (const struct handle *handle = &remote->first; handle; handle = handle->next)
+        if (handle->open && !handle->busy)
+            perhaps_cluster_rest(handle->cluster);
+}
+
 void remote_settle(const struct remote *remote, int error, const char *outcome)
 {
     progress_erase();

@@ -20,6 +20,7 @@
 #pragma weak perhaps_cluster_new
 #pragma weak perhaps_cluster_open
 #pragma weak perhaps_cluster_problem
+#pragma weak perhaps_cluster_rest
 #pragma weak perhaps_cluster_recount
 #pragma weak perhaps_cluster_stats_of
 #pragma weak perhaps_cluster_upload
@@ -51,6 +52,9 @@ const char *remote_name(const struct remote *remote);
 
 /* Returns the handle for calls that one thread makes alone. */
 perhaps_cluster *remote_handle(const struct remote *remote);
+
+/* Lets all handles give back what they have reserved, so that statistics are exact. */
+void remote_rest(const struct remote *remote);
 
 /* Ends the program if a call with this handle returned an error (0: none).  'outcome' ("; F was
  * not made") ends the message. */

@@ -14,6 +14,7 @@
  *
  * Invariant: while the timer is set to t, nothing has ended unless t is in the past, and no
  * deadline is before t. */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -26,7 +27,7 @@
 #include "calls.h"
 
 /* How many keys are added, or asked for, at once; a call with more goes alone. */
-enum { KEYS_MOST = 8192 };
+enum { KEYS_MOST = 8192, IDLE_S = 2 };
 
 /* Times for the timer: now, and never. */
 enum { AT_ONCE = 1 };
@@ -48,6 +49,7 @@ struct perhaps_cluster_async {
 
     /* Of the thread alone. */
     bool opening;
+    bool rests; /* there was no call since it gave back what was reserved */
     size_t room;
     struct perhaps_key *keys;
     uint8_t *answers;
@@ -252,16 +254,41 @@ static void do_calls(perhaps_cluster_async *a, struct call *chain[2])
     perhaps_cluster_pool_give(a->pool, handle, asked ? asked : added);
 }
 
+/* Waits for calls.  When none has come for IDLE_S seconds, gives back what is reserved. */
+static void await_calls(perhaps_cluster_async *a)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += IDLE_S;
+    if (a->rests) {
+        pthread_cond_wait(&a->arrived, &a->lock);
+        return;
+    }
+    if (pthread_cond_timedwait(&a->arrived, &a->lock, &until) != ETIMEDOUT)
+        return;
+    a->rests = true;
+    pthread_mutex_unlock(&a->lock);
+    perhaps_cluster *handle = NULL;
+    int error = perhaps_cluster_pool_take(a->pool, &handle);
+    if (!error)
+        perhaps_cluster_rest(handle);
+    if (handle)
+        perhaps_cluster_pool_give(a->pool, handle, error);
+    pthread_mutex_lock(&a->lock);
+}
+
 static void *work(void *context)
 {
     perhaps_cluster_async *a = context;
     pthread_mutex_lock(&a->lock);
+    a->rests = true;
     while (!a->closing) {
         struct call *chain[2] = { NULL, NULL };
         if (!a->calls.waiting.first) {
-            pthread_cond_wait(&a->arrived, &a->lock);
+            await_calls(a);
             continue;
         }
+        a->rests = false;
         take_calls(a, chain);
         pthread_mutex_unlock(&a->lock);
         do_calls(a, chain);

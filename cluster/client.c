@@ -149,6 +149,12 @@ int perhaps_cluster_add_many(perhaps_cluster *c, const struct perhaps_keys *keys
     return error;
 }
 
+void perhaps_cluster_rest(perhaps_cluster *c)
+{
+    begin(c);
+    keys_give_back(c);
+}
+
 /* Adds to the problem how many keys have no answer. */
 static void tell_unknown(perhaps_cluster *c, size_t nunknown, size_t count)
 {

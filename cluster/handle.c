@@ -13,9 +13,34 @@ void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashi
     c->hashing.secret = c->secret;
 }
 
+int handle_take_number(perhaps_cluster *c, const struct reply *reply, const char *command)
+{
+    return reply->type == REDIS_REPLY_INTEGER
+               ? 0
+               : nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
+                            "a server answered strangely to %s", command);
+}
+
+/* The context of a command that is told. */
+struct telling {
+    perhaps_cluster *c;
+    const char *command;
+};
+
+static int take_told(const struct request *request, const struct reply *reply)
+{
+    const struct telling *telling = request->context;
+    return handle_take_number(telling->c, reply, telling->command);
+}
+
 int handle_tell(perhaps_cluster *c, const char *const *command)
 {
-    struct exchange exchange = { .count = 1, .command = command, .acknowledged = true };
+    struct telling telling = { c, *command };
+    struct exchange exchange = { .count = 1,
+                                 .command = command,
+                                 .take = take_told,
+                                 .context = &telling,
+                                 .acknowledged = true };
     return exchange_run(&c->nodes, &exchange);
 }
 

@@ -116,9 +116,12 @@ extern const struct dialect redisson_dialect; /* foreign.c */
 /* Takes the hashing of the options.  Copies the secret, since the caller may wipe its own. */
 void handle_take_hashing(perhaps_cluster *c, const struct perhaps_hashing *hashing);
 
+/* Returns PERHAPS_ERR_PROTOCOL, and notes that, if the reply to a command is no number. */
+int handle_take_number(perhaps_cluster *c, const struct reply *reply, const char *command);
+
 /* Sends a command to the node of the description, and has it acknowledged by replicas as adds
- * are.  NULL stands behind its last argument.  It may be sent twice, so doing it twice must do
- * no harm.  Returns 0 or an error. */
+ * are.  NULL stands behind its last argument, and its reply is a number.  It may be sent twice,
+ * so doing it twice must do no harm.  Returns 0 or an error. */
 int handle_tell(perhaps_cluster *c, const char *const *command);
 
 /* Between these two calls a handle clears up after an error.  The problem of that error is kept

@@ -183,10 +183,18 @@ static void write_footer(const struct request *request, struct resp *out)
     resp_bytes(out, footer, sizeof footer);
 }
 
+static int take_made(const struct request *request, const struct reply *reply)
+{
+    const struct visit *visit = request->context;
+    return handle_take_number(visit->c, reply, "SETRANGE");
+}
+
 int partitions_make(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_footer, .acknowledged = true };
+    struct exchange exchange = { .write = write_footer,
+                                 .take = take_made,
+                                 .acknowledged = true };
     return visit_all(&visit, &exchange, MADE_AT_ONCE, true);
 }
 
@@ -197,10 +205,16 @@ static void write_unlink(const struct request *request, struct resp *out)
     partition_command(visit->c, visit->layer, partition, "UNLINK", 1, 0, out);
 }
 
+static int take_removed(const struct request *request, const struct reply *reply)
+{
+    const struct visit *visit = request->context;
+    return handle_take_number(visit->c, reply, "UNLINK");
+}
+
 int partitions_remove(perhaps_cluster *c, const struct layer *layer)
 {
     struct visit visit = { .c = c, .layer = layer };
-    struct exchange exchange = { .write = write_unlink };
+    struct exchange exchange = { .write = write_unlink, .take = take_removed };
     return visit_all(&visit, &exchange, CHECKED_AT_ONCE, true);
 }
 

@@ -88,6 +88,12 @@ static void write_piece(const struct request *request, struct resp *out)
     resp_bytes(out, piece->bytes, piece->nbytes);
 }
 
+static int take_written(const struct request *request, const struct reply *reply)
+{
+    const struct transfer *t = request->context;
+    return handle_take_number(t->c, reply, "SETRANGE");
+}
+
 /* Sets the count of the first layer.  HSET may be sent twice; HINCRBY would count twice. */
 static int set_count(perhaps_cluster *c, uint64_t keys)
 {
@@ -100,9 +106,11 @@ static int set_count(perhaps_cluster *c, uint64_t keys)
 /* Copies the body to the partitions.  'room' has space for all pieces under way. */
 static int send_body(struct transfer *t, char *room)
 {
-    struct exchange exchange = {
-        .slot = piece_slot, .write = write_piece, .context = t, .acknowledged = true
-    };
+    struct exchange exchange = { .slot = piece_slot,
+                                 .write = write_piece,
+                                 .take = take_written,
+                                 .context = t,
+                                 .acknowledged = true };
     for (uint64_t at = 0, end = t->layer->plan.body_nbytes; at < end;) {
         uint64_t next = next_pieces(t, at, end, room, &exchange.count);
         int error = perhaps_body_read(t->filter, at, room, (size_t)(next - at));

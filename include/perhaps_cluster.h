@@ -193,6 +193,11 @@ PERHAPS_API int perhaps_cluster_contains(perhaps_cluster *cluster, const void *k
                                          size_t nbytes);
 PERHAPS_API int perhaps_cluster_add(perhaps_cluster *cluster, const void *key, size_t nbytes);
 
+/* Gives back the room for keys that the handle has reserved for the next adds (doc/CLUSTER.md),
+ * where there is any.  For a handle that stays open and adds nothing for a while.  What cannot
+ * be given back now stays reserved, and nothing else is lost. */
+PERHAPS_API void perhaps_cluster_rest(perhaps_cluster *cluster);
+
 /* ---- Inspect --------------------------------------------------------------------------- */
 
 struct perhaps_cluster_stats {
