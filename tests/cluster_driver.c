@@ -48,7 +48,7 @@ static bool set(struct settings *s, const char *name, size_t nbytes, const char 
         { "adder", &s->adder },       { "first", &s->first },           { "count", &s->count },
         { "shuffle", &s->shuffle },   { "absent", &s->absent },         { "wait", &s->wait },
         { "adders", &s->adders },     { "askers", &s->askers },         { "batch", &s->batch },
-        { "each", &s->each },           { "unopened", &s->unopened },
+        { "each", &s->each },         { "unopened", &s->unopened },
     };
     if (nbytes == 4 && !memcmp(name, "keys", nbytes))
         return s->keys = value, true;
@@ -119,14 +119,14 @@ void write_progress(const char *path, const struct progress *progress)
 /* ---- Results ----------------------------------------------------------------------------- */
 
 static const char *const error_names[ERRORS] = {
-    [0] = "none",          [1] = "ARGUMENT",     [2] = "UNSUPPORTED", [3] = "MEMORY",
-    [4] = "FULL",          [5] = "COPIES",       [6] = "NOT_FOUND",   [7] = "READ_ONLY",
-    [8] = "MISMATCH",      [9] = "SECRET",       [10] = "IO",         [11] = "FORMAT",
-    [12] = "VERSION",      [13] = "DAMAGED",     [14] = "LIMIT",      [15] = "LAYERS",
-    [16] = "ADDRESS",      [17] = "UNREACHABLE", [18] = "REFUSED",    [19] = "SERVER_FULL",
-    [20] = "TAKEN",        [21] = "MISSING",     [22] = "UNFINISHED", [23] = "LOST",
-    [24] = "REPLICAS",     [25] = "CHANGED",     [26] = "PROTOCOL",   [27] = "STOPPED",
-    [28] = "DEADLINE",     [29] = "not_an_error",
+    [0] = "none",      [1] = "ARGUMENT",      [2] = "UNSUPPORTED", [3] = "MEMORY",
+    [4] = "FULL",      [5] = "COPIES",        [6] = "NOT_FOUND",   [7] = "READ_ONLY",
+    [8] = "MISMATCH",  [9] = "SECRET",        [10] = "IO",         [11] = "FORMAT",
+    [12] = "VERSION",  [13] = "DAMAGED",      [14] = "LIMIT",      [15] = "LAYERS",
+    [16] = "ADDRESS",  [17] = "UNREACHABLE",  [18] = "REFUSED",    [19] = "SERVER_FULL",
+    [20] = "TAKEN",    [21] = "MISSING",      [22] = "UNFINISHED", [23] = "LOST",
+    [24] = "REPLICAS", [25] = "CHANGED",      [26] = "PROTOCOL",   [27] = "STOPPED",
+    [28] = "DEADLINE", [29] = "not_an_error",
 };
 
 /* Errors of perhaps.h are 0 to -15 and have these indexes; those of perhaps_cluster.h begin at
