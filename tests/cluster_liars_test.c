@@ -24,7 +24,8 @@ enum { PATIENCE_MS = 40 };
 static unsigned real_port;
 static int real; /* the connection to the real server */
 static const char *lie_about, *lie;
-static bool growing; /* the filter that is asked is one that grows */
+static bool growing;   /* the filter that is asked is one that grows */
+static bool tells_new; /* lies must not make a new key look like an old one */
 static atomic_bool lying;
 
 /* Asks the real server.  One command is under way at a time, so all bytes that come until the
@@ -132,6 +133,8 @@ static int add_new(struct deception *run, perhaps_cluster *c, unsigned first, un
     int error = perhaps_cluster_add_many(c, &keys, answer, NULL);
     expect_ended(c, error);
     for (unsigned i = 0; i < count; i++) {
+        if (tells_new && answer[i] == PERHAPS_ANSWER_PERHAPS)
+            fail_msg("key %u is new, and told to be there [%s]", first + i, scene_text());
         run->is_in[first + i] |= answer[i] != PERHAPS_ANSWER_UNKNOWN;
         expect(answer[i] < PERHAPS_ANSWER_UNKNOWN || error);
     }
@@ -288,14 +291,16 @@ TEST(test_numbers)
         ":9223372036854775807\r\n",
         ":9223372036854775800\r\n",
         ":9223372036854775808\r\n",
+        ":-9223372036854775808\r\n",
         ":-9223372036854775809\r\n",
+        ":4611686018427387904\r\n",
         ":-1\r\n",
     };
-    growing = false;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (size_t i = 0; i < 2 * sizeof numbers / sizeof *numbers; i++) {
+        growing = i % 2;
         lie_about = "HINCRBY";
-        lie = numbers[i];
-        scene("%s is answered %s", lie_about, lie);
+        lie = numbers[i / 2];
+        scene("%s is answered %s, grows: %d", lie_about, lie, growing);
         deceive(ASKING);
     }
 }
@@ -305,11 +310,39 @@ TEST(test_says_there_is_a_newer_layer)
 {
     lie_about = "HEXISTS";
     lie = ":1\r\n";
+    tells_new = true;
     for (int i = 0; i < 2; i++) {
         growing = i;
         scene("%s is answered %s, grows: %d", lie_about, lie, i);
         deceive(ASKING);
     }
+    tells_new = false;
+}
+
+static void answer_for_ever(struct answer *answer, const struct command *command, unsigned port,
+                            struct rng *rng)
+{
+    (void)command, (void)port, (void)rng;
+    answer_put(answer, "*2\r\n$1000000\r\n");
+}
+
+/* A server that sends a byte now and then is never silent for the timeout.  The deadline ends
+ * the call all the same. */
+TEST(test_drips)
+{
+    struct server server;
+    char url[80];
+    perhaps_cluster *c;
+    strange_start(&server, answer_for_ever);
+    server.flood = "x";
+    server.drips = true;
+    strange_run(&server);
+    snprintf(url, sizeof url, "redis://127.0.0.1:%u/f?deadline=200ms", server.port);
+    expect_success(perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url }, &c));
+    expect_error(perhaps_cluster_open(c), PERHAPS_ERR_DEADLINE);
+    expect(strstr(perhaps_cluster_problem(c), "200 ms"));
+    perhaps_cluster_free(c);
+    strange_stop(&server);
 }
 
 int main(int argc, char **argv)

@@ -58,13 +58,18 @@ static bool send_answer(const struct server *server, int connection,
     return !server->hangs_up;
 }
 
-/* Sends more than any memory takes, until the client hangs up. */
+/* Sends more than any memory takes, or more than anybody waits for, until the client hangs
+ * up. */
 static bool flood(struct server *server, int connection)
 {
     static char bytes[1 << 16];
     size_t nbytes = server->flood ? strlen(server->flood) : 0, total = 0;
     if (!nbytes)
         return true;
+    while (server->drips && send(connection, server->flood, 1, MSG_NOSIGNAL) == 1)
+        usleep(10000);
+    if (server->drips)
+        return false;
     while (total + nbytes <= sizeof bytes) {
         memcpy(bytes + total, server->flood, nbytes);
         total += nbytes;

@@ -33,6 +33,7 @@ struct server {
     bool hangs_up, dribbles; /* ends a connection after each answer; sends byte by byte */
     const char *greeting;    /* is sent as soon as a client is there; NULL: nothing is */
     const char *flood;       /* is sent again and again after an answer; NULL: nothing is */
+    bool drips;              /* that is sent byte by byte, slowly */
     size_t flooded_nbytes;   /* how much of that was sent */
     struct rng rng;
 };
