@@ -161,20 +161,6 @@ int stats_collect(perhaps_cluster *c, struct perhaps_cluster_stats *stats)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
-/* Reads description and counts again.  Returns an error if this is no longer the filter that
- * was looked at. */
-static int look_again(perhaps_cluster *c)
-{
-    struct description about;
-    int error = layers_describe(c, &about);
-    if (!error && strcmp(about.id, c->about.id) != 0)
-        return nodes_fail(&c->nodes, PERHAPS_ERR_CHANGED,
-                          "was deleted and made anew meanwhile");
-    if (!error)
-        c->about = about;
-    return error;
-}
-
 static int check_partitions(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     struct census census = { 0 };
@@ -186,7 +172,7 @@ static int check_partitions(perhaps_cluster *c, struct perhaps_cluster_verdict *
     verdict->first_lost = census.first_lost;
     if (!error)
         return 0;
-    error = look_again(c);
+    error = layers_renew(c); /* perhaps it was deleted meanwhile */
     return error ? error
                  : partitions_fail_lost(c, &c->layer[census.first_layer], census.first_lost);
 }
@@ -210,13 +196,13 @@ static int sample_layers(perhaps_cluster *c, struct estimate estimate[PERHAPS_LA
     return 0;
 }
 
-/* Compares the counts with what the samples tell. */
-static int check_counts(perhaps_cluster *c, const struct estimate *estimate,
+/* Compares the counts of the layers with what their samples tell. */
+static int check_counts(perhaps_cluster *c, const struct estimate *estimate, unsigned nlayers,
                         struct perhaps_cluster_verdict *verdict)
 {
     int error = layers_check_counts(c);
     verdict->miscounted = error != 0;
-    for (unsigned i = 0; i < c->nlayers; i++) {
+    for (unsigned i = 0; i < nlayers; i++) {
         uint64_t count = layer_keys(&c->about.layer[i]);
         verdict->keys += count;
         if (error || !estimate_contradicts(&c->layer[i], &estimate[i], count))
@@ -231,19 +217,27 @@ static int check_counts(perhaps_cluster *c, const struct estimate *estimate,
     return error;
 }
 
-/* Looks at all partitions, and then samples all layers.  The counts are read behind the
- * samples: keys that are added meanwhile are counted before they are in. */
-int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+/* The counts are read behind the samples: keys that are added meanwhile are counted before they
+ * are in. */
+static int verify_open(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
     struct estimate estimate[PERHAPS_LAYERS_MAX];
-    if (!c->open)
-        layers_close(c);
-    int error = layers_renew(c);
-    if (!error)
-        error = check_partitions(c, verdict);
+    unsigned nlayers = c->nlayers;
+    int error = check_partitions(c, verdict);
     if (!error)
         error = sample_layers(c, estimate, verdict);
     if (!error)
-        error = look_again(c);
-    return error ? error : check_counts(c, estimate, verdict);
+        error = layers_renew(c);
+    return error ? error : check_counts(c, estimate, nlayers, verdict);
+}
+
+/* A handle that is not open is opened meanwhile, so that it stays with the same filter. */
+int stats_verify(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
+{
+    bool was_open = c->open;
+    int error = was_open ? layers_renew(c) : layers_open(c);
+    if (!error)
+        error = verify_open(c, verdict);
+    c->open &= was_open;
+    return error;
 }
