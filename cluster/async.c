@@ -164,7 +164,7 @@ static size_t gather(perhaps_cluster_async *a, const struct call *chain)
         if (!a->room)
             return SIZE_MAX;
     }
-    for (const struct call *call = chain; call; call = call->together) {
+    for (const struct call *call = chain; call && n; call = call->together) {
         memcpy(a->keys + at, call->keys, call->count * sizeof *a->keys);
         at += call->count;
     }

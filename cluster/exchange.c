@@ -149,11 +149,14 @@ static int take_wait(const struct request *request, const struct reply *reply)
 }
 
 /* A master that has just become a replica refuses WAIT, or breaks it off.  What it took may be
- * lost, so this counts as a server that cannot be reached. */
+ * lost, so this counts as a server that cannot be reached.  One who may not use WAIT never
+ * may. */
 static int take_wait_error(const struct request *request, const struct reply *reply)
 {
     const struct waiting *waiting = request->context;
     const struct link *link = waiting->links[request->i];
+    if (strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0)
+        return 1;
     waiting->nodes->stale = true;
     return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name,
                       reply->text);
@@ -183,7 +186,9 @@ static int wait_for_replicas(struct nodes *nodes)
                              .take_error = take_wait_error,
                              .context = &waiting,
                              .each = links };
-    int error = links ? 0 : nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
+    int error = 0;
+    if (!links)
+        return nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
     for (size_t i = 0; i < nodes->nlinks && !error; i++) {
         struct link *link = nodes->links[i];
         if (link->unacknowledged && !link_is_open(link))

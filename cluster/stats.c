@@ -221,7 +221,7 @@ static int check_counts(perhaps_cluster *c, const struct estimate *estimate, uns
  * are in. */
 static int verify_open(perhaps_cluster *c, struct perhaps_cluster_verdict *verdict)
 {
-    struct estimate estimate[PERHAPS_LAYERS_MAX];
+    struct estimate estimate[PERHAPS_LAYERS_MAX] = { { 0 } };
     unsigned nlayers = c->nlayers;
     int error = check_partitions(c, verdict);
     if (!error)

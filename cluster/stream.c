@@ -91,7 +91,7 @@ static struct addrinfo *first_of(struct addrinfo *list, unsigned number)
     unsigned count = 0;
     for (const struct addrinfo *one = list; one; one = one->ai_next)
         count++;
-    for (number %= count; number > 0; number--)
+    for (number = count ? number % count : 0; number > 0; number--)
         list = list->ai_next;
     return list;
 }
