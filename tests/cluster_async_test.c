@@ -1,62 +1,19 @@
-/* cluster_async_test.c - the asynchronous client and the pool of handles, on real servers.
+/* cluster_async_test.c - the asynchronous client, on real servers.
  *
  *     cluster_async_test PORT PID CLUSTER_PORT MASTER_PID
- *         all tests, on an empty server and on a cluster; they let that server and one master
- *         hang for a while
- *     cluster_async_test CLUSTER_PORT
- *         a crowd of calls until standard input ends, after which no added key may be denied */
-#include <inttypes.h>
-#include <poll.h>
+ *
+ * runs all tests, on an empty server and on a cluster; they let that server and one master hang
+ * for a while. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
-#include "perhaps_cluster_async.h"
-#include "support.h"
+#include "async_support.h"
 
 static unsigned server_port, cluster_port;
 static pid_t server_pid, master_pid;
-
-/* ---- Filters ----------------------------------------------------------------------------- */
-
-struct url {
-    char text[100];
-};
-
-static struct url url_of(unsigned port, const char *name)
-{
-    struct url url;
-    snprintf(url.text, sizeof url.text, "redis://127.0.0.1:%u/%s", port, name);
-    return url;
-}
-
-/* Makes the filter anew: at this rate no test meets a false positive. */
-static void make(struct url url, uint64_t capacity, enum perhaps_hash hash)
-{
-    struct perhaps_options options = { .capacity = capacity,
-                                       .fpr = 1e-9,
-                                       .hashing = { .seed = 1, .hash = hash } };
-    perhaps_cluster *c;
-    expect_success(
-        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
-    perhaps_cluster_delete(c); /* there may be none */
-    expect_success(perhaps_cluster_create(c, &options, 0));
-    perhaps_cluster_free(c);
-}
-
-/* Its timeout is long unless the address has another one: on a slow machine no connection may be
- * given up, since an add that is sent again tells no more whether its key was new. */
-static perhaps_cluster_async *client_of(struct url url)
-{
-    perhaps_cluster_async *async;
-    expect_success(perhaps_cluster_async_new(
-        &(struct perhaps_cluster_options){ .url = url.text, .timeout_ms = 60000 }, &async));
-    return async;
-}
 
 /* Make the single server hang, and go on. */
 static void hang(void)
@@ -67,90 +24,6 @@ static void hang(void)
 static void go_on(void)
 {
     expect(!kill(server_pid, SIGCONT));
-}
-
-/* ---- Calls ------------------------------------------------------------------------------- */
-
-/* What a test knows of one call. */
-struct asked {
-    uint64_t id;
-    unsigned nended; /* how often its callback was run */
-    int error;
-    size_t count, nunknown, npresent;
-    char problem[300];
-};
-
-static void note(void *context, const struct perhaps_cluster_result *result)
-{
-    struct asked *asked = context;
-    asked->nended++;
-    asked->error = result->error;
-    asked->count = result->count;
-    asked->nunknown = asked->npresent = 0;
-    for (size_t i = 0; i < result->count; i++) {
-        asked->nunknown += result->answers[i] == PERHAPS_ANSWER_UNKNOWN;
-        asked->npresent += result->answers[i] == PERHAPS_ANSWER_PERHAPS;
-    }
-    snprintf(asked->problem, sizeof asked->problem, "%s", result->problem);
-    if (asked->id && asked->id != result->id)
-        asked->nended += 1000;
-}
-
-typedef int submit_call(perhaps_cluster_async *async, const struct perhaps_keys *keys,
-                        unsigned deadline_ms, perhaps_cluster_callback *callback, void *context,
-                        uint64_t *id);
-static submit_call *const add = perhaps_cluster_async_add;
-static submit_call *const ask = perhaps_cluster_async_contains;
-
-/* Submits one key, which is a number. */
-static void submit(perhaps_cluster_async *async, submit_call *call, uint64_t number,
-                   unsigned deadline_ms, struct asked *asked)
-{
-    struct perhaps_keys keys = perhaps_keys_packed(&number, sizeof number, 1);
-    *asked = (struct asked){ 0 };
-    expect_success(call(async, &keys, deadline_ms, note, asked, &asked->id));
-    expect(asked->id);
-}
-
-/* An event loop that knows nothing but one file descriptor. */
-static void loop_until_all_ended(perhaps_cluster_async *async)
-{
-    struct epoll_event event = { .events = EPOLLIN };
-    int loop = epoll_create1(0);
-    expect(loop >= 0);
-    expect(!epoll_ctl(loop, EPOLL_CTL_ADD, perhaps_cluster_async_fd(async), &event));
-    while (perhaps_cluster_async_step(async))
-        epoll_wait(loop, &event, 1, -1);
-    close(loop);
-}
-
-/* The same until one call has ended. */
-static void loop_until(perhaps_cluster_async *async, const struct asked *asked)
-{
-    struct pollfd events = { perhaps_cluster_async_fd(async), POLLIN, 0 };
-    while (perhaps_cluster_async_step(async) && !asked->nended)
-        poll(&events, 1, -1);
-}
-
-/* Every call ended once, without an error, and this many keys were present. */
-static void expect_answers(const struct asked *asked, size_t n, size_t npresent)
-{
-    size_t sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        scene("call %zu: %d: %s", i, asked[i].error, asked[i].problem);
-        expect(asked[i].nended == 1 && !asked[i].error && !asked[i].nunknown);
-        sum += asked[i].npresent;
-    }
-    scene("%zu of %zu keys are present, not %zu", sum, n, npresent);
-    expect(sum == npresent);
-}
-
-static void expect_ended(const struct asked *asked, int error)
-{
-    scene("%d: %s", asked->error, asked->problem);
-    expect(asked->nended == 1);
-    expect_error(asked->error, error);
-    expect(!error || asked->problem[0]);
 }
 
 /* One key is added and found: the client and the server are well. */
@@ -302,7 +175,7 @@ TEST(test_many_threads_submit)
     perhaps_cluster_async_free(async);
 }
 
-/* ---- Callbacks that submit ---------------------------------------------------------------- */
+/* ---- Callbacks that submit --------------------------------------------------------------- */
 
 struct chain {
     perhaps_cluster_async *async;
@@ -334,7 +207,7 @@ TEST(test_callback_submits)
     perhaps_cluster_async_free(chain.async);
 }
 
-/* ---- A server that hangs ------------------------------------------------------------------ */
+/* ---- A server that hangs ----------------------------------------------------------------- */
 
 static void ready_then_hang(perhaps_cluster_async *async)
 {
@@ -492,7 +365,7 @@ TEST(test_one_master_hangs)
     perhaps_cluster_async_free(async);
 }
 
-/* ---- Errors ------------------------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------------------------ */
 
 static int error_of(perhaps_cluster_async *async, const char *mentions)
 {
@@ -612,224 +485,13 @@ TEST(test_wrong_key_among_others)
     perhaps_cluster_async_free(async);
 }
 
-/* ---- The pool ---------------------------------------------------------------------------- */
-
-enum { USERS = 8, MOST = 3 };
-
-struct user {
-    perhaps_cluster_pool *pool;
-    unsigned number, n, nwrong;
-    atomic_uint *nout, *nmost;
-};
-
-static void *use_pool(void *context)
-{
-    struct user *user = context;
-    for (unsigned i = 0; i < user->n; i++) {
-        uint64_t number = (uint64_t)user->number << 32 | i;
-        perhaps_cluster *handle;
-        int error = perhaps_cluster_pool_take(user->pool, &handle);
-        if (error) {
-            user->nwrong += 1000;
-            perhaps_cluster_free(handle);
-            continue;
-        }
-        unsigned nout = ++*user->nout;
-        if (nout > *user->nmost)
-            *user->nmost = nout;
-        user->nwrong += perhaps_cluster_add(handle, &number, sizeof number) != 0;
-        user->nwrong += perhaps_cluster_contains(handle, &number, sizeof number) != 1;
-        --*user->nout;
-        perhaps_cluster_pool_give(user->pool, handle, 0);
-    }
-    return NULL;
-}
-
-TEST(test_pool_of_many_threads)
-{
-    struct user user[USERS];
-    struct url url = url_of(server_port, "pool");
-    perhaps_cluster_pool *pool;
-    atomic_uint nout = 0, nmost = 0;
-    make(url, 100000, PERHAPS_HASH_XXH3);
-    expect_success(perhaps_cluster_pool_new(
-        &(struct perhaps_cluster_options){ .url = url.text }, MOST, &pool));
-    for (unsigned i = 0; i < USERS; i++)
-        user[i] = (struct user){ pool, i, many(200), 0, &nout, &nmost };
-    run_threads(USERS, use_pool, user, sizeof *user);
-    for (unsigned i = 0; i < USERS; i++)
-        expect(user[i].nwrong == 0);
-    expect(nmost > 0 && nmost <= MOST);
-    perhaps_cluster_pool_free(pool);
-}
-
-/* The handle that was given back last is taken first, and a broken one is not kept. */
-TEST(test_pool_keeps_handles)
-{
-    struct url url = url_of(server_port, "pool");
-    perhaps_cluster_pool *pool;
-    perhaps_cluster *handle[3], *other;
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    expect_success(perhaps_cluster_pool_new(
-        &(struct perhaps_cluster_options){ .url = url.text }, 0, &pool));
-    for (int i = 0; i < 3; i++)
-        expect_success(perhaps_cluster_pool_take(pool, &handle[i]));
-    for (int i = 0; i < 3; i++)
-        perhaps_cluster_pool_give(pool, handle[i], i ? PERHAPS_ERR_FULL : 0);
-    for (int i = 2; i >= 0; i--) {
-        expect_success(perhaps_cluster_pool_take(pool, &other));
-        expect(other == handle[i]);
-    }
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    int error = perhaps_cluster_contains(handle[0], "key", 3);
-    expect(error < 0);
-    for (int i = 0; i < 3; i++)
-        perhaps_cluster_pool_give(pool, handle[i], error);
-    expect_success(perhaps_cluster_pool_take(pool, &other));
-    expect(perhaps_cluster_contains(other, "key", 3) == 0);
-    perhaps_cluster_pool_give(pool, other, 0);
-    perhaps_cluster_pool_free(pool);
-    perhaps_cluster_pool_free(NULL);
-}
-
-static bool is_set(void *context)
-{
-    return *(const bool *)context;
-}
-
-/* What cannot be opened tells why, and does not count as taken; a wait can be stopped. */
-TEST(test_pool_that_gives_none)
-{
-    struct url missing = url_of(server_port, "none"), url = url_of(server_port, "pool");
-    struct perhaps_cluster_options options = { .url = missing.text };
-    perhaps_cluster_pool *pool;
-    perhaps_cluster *handle, *second;
-    bool stop = false;
-    expect_success(perhaps_cluster_pool_new(&options, 1, &pool));
-    for (int i = 0; i < 3; i++) {
-        expect_error(perhaps_cluster_pool_take(pool, &handle), PERHAPS_ERR_MISSING);
-        expect(strstr(perhaps_cluster_problem(handle), "no filter"));
-        perhaps_cluster_free(handle);
-    }
-    perhaps_cluster_pool_free(pool);
-
-    make(url, 1000, PERHAPS_HASH_XXH3);
-    options = (struct perhaps_cluster_options){ .url = url.text,
-                                                .stopped = is_set,
-                                                .context = &stop };
-    expect_success(perhaps_cluster_pool_new(&options, 1, &pool));
-    expect_success(perhaps_cluster_pool_take(pool, &handle));
-    stop = true;
-    expect_error(perhaps_cluster_pool_take(pool, &second), PERHAPS_ERR_STOPPED);
-    expect(!second);
-    perhaps_cluster_pool_give(pool, handle, 0);
-    perhaps_cluster_pool_free(pool);
-}
-
-/* ---- A master is killed meanwhile --------------------------------------------------------- */
-
-enum { CROWD = 300, NUMBERS = 1 << 22 };
-
-struct member {
-    struct crowd *crowd;
-    uint64_t number; /* the key of its call */
-    bool adds;
-};
-
-/* Each member has one call under way: it adds a key, asks for it, adds the next one, ... */
-struct crowd {
-    perhaps_cluster_async *async;
-    struct member member[CROWD];
-    bool is_in[NUMBERS]; /* whose add succeeded */
-    uint64_t nasked, nerrors, ndenied;
-    bool ending;
-};
-
-static perhaps_cluster_callback go_on_as_member;
-
-static void submit_as_member(struct member *m)
-{
-    struct perhaps_keys keys = perhaps_keys_packed(&m->number, sizeof m->number, 1);
-    expect_success((m->adds ? add : ask)(m->crowd->async, &keys, 0, go_on_as_member, m, NULL));
-}
-
-/* An add may fail, since after a failover the new master has no replica.  A question must be
- * answered, and rightly if the add before it succeeded. */
-static void go_on_as_member(void *context, const struct perhaps_cluster_result *result)
-{
-    struct member *m = context;
-    struct crowd *crowd = m->crowd;
-    bool *is_in = &crowd->is_in[m->number];
-    if (m->adds) {
-        *is_in = !result->error;
-    } else {
-        crowd->nasked++;
-        crowd->nerrors += result->error != 0;
-        if (result->error && crowd->nerrors == 1)
-            fprintf(stderr, "%s\n", result->problem);
-        crowd->ndenied += *is_in && result->answers[0] == PERHAPS_ANSWER_NO;
-        m->number += CROWD;
-    }
-    m->adds = !m->adds;
-    if (!m->adds || (!crowd->ending && m->number < NUMBERS))
-        submit_as_member(m);
-}
-
-/* Asks for all keys whose add succeeded, in one call. */
-static void ask_for_all(struct crowd *crowd, struct asked *asked, size_t *n)
-{
-    uint64_t *number = calloc(NUMBERS, sizeof *number);
-    *n = 0;
-    for (uint64_t i = 0; i < NUMBERS; i++)
-        if (crowd->is_in[i])
-            number[(*n)++] = i;
-    struct perhaps_keys keys = perhaps_keys_packed(number, sizeof *number, *n);
-    expect_success(ask(crowd->async, &keys, 0, note, asked, NULL));
-    free(number);
-    loop_until_all_ended(crowd->async);
-}
-
-static int run_crowd(void)
-{
-    static struct crowd crowd;
-    struct asked all = { 0 };
-    struct url url = url_of(cluster_port, "crowd?acknowledge=1&patience=60s");
-    struct pollfd events[2] = { { .events = POLLIN }, { STDIN_FILENO, POLLIN, 0 } };
-    bool told = false;
-    size_t n;
-    make(url, NUMBERS, PERHAPS_HASH_XXH3);
-    crowd.async = client_of(url);
-    events[0].fd = perhaps_cluster_async_fd(crowd.async);
-    for (uint64_t i = 0; i < CROWD; i++) {
-        crowd.member[i] = (struct member){ .crowd = &crowd, .number = i, .adds = true };
-        submit_as_member(&crowd.member[i]);
-    }
-    while (perhaps_cluster_async_step(crowd.async)) {
-        poll(events, crowd.ending ? 1 : 2, -1);
-        crowd.ending |= events[1].revents != 0;
-        if (!told && crowd.nasked > CROWD)
-            told = printf("ready\n") && fflush(stdout) == 0;
-    }
-    ask_for_all(&crowd, &all, &n);
-    if (all.error)
-        fprintf(stderr, "%s\n", all.problem);
-    perhaps_cluster_async_free(crowd.async);
-    fprintf(stderr,
-            "%zu added, %zu of them found; asked %" PRIu64 " times: %" PRIu64
-            " errors, %" PRIu64 " denied\n",
-            n, all.npresent, crowd.nasked, crowd.nerrors, crowd.ndenied);
-    return crowd.ndenied || crowd.nerrors || n < CROWD || all.error || all.npresent != n;
-}
-
 int main(int argc, char **argv)
 {
-    cluster_port = argc > 1 ? (unsigned)strtoul(argv[argc > 3 ? 3 : 1], NULL, 10) : 0;
-    if (argc == 2)
-        return run_crowd();
     if (argc != 5)
         return 2;
     server_port = (unsigned)strtoul(argv[1], NULL, 10);
     server_pid = (pid_t)strtol(argv[2], NULL, 10);
+    cluster_port = (unsigned)strtoul(argv[3], NULL, 10);
     master_pid = (pid_t)strtol(argv[4], NULL, 10);
     return run_all_tests();
 }

@@ -253,3 +253,19 @@ kill_server() {
     kill -KILL "${PIDS[$1]}"
     wait "${PIDS[$1]}" 2>/dev/null
 }
+
+# with_single CONFIG...: starts a server without a cluster, to which the rest of the test talks.
+# end_single ends it.
+with_single() {
+    servers_start_single "$@" || exit 1
+    entry=$((${#PORTS[@]} - 1))
+}
+end_single() {
+    kill_server "$entry"
+    unset 'PORTS[entry]' 'PIDS[entry]'
+    entry=0
+}
+
+# partitions SERVER NAME [NUMBER]: prints the Redis keys of the filter's partitions on the
+# server.
+partitions() { server_cli "$1" --scan --pattern "perhaps:{$2/${3:-*}}*"; }

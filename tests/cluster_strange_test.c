@@ -178,7 +178,7 @@ TEST(test_says_nothing)
     expect_error(expect_not_opened(&server, 50), PERHAPS_ERR_UNREACHABLE);
 }
 
-/* ---- Another protocol ---------------------------------------------------------------------- */
+/* ---- Another protocol -------------------------------------------------------------------- */
 
 /* Servers that speak first, or answer in the language of TLS, are told from others at once. */
 TEST(test_other_protocols)
@@ -208,7 +208,7 @@ TEST(test_other_protocols)
     scheme = "redis";
 }
 
-/* ---- A password ---------------------------------------------------------------------------- */
+/* ---- A password -------------------------------------------------------------------------- */
 
 /* What a caller's function for passwords says, and how often it was asked. */
 struct login {
@@ -271,7 +271,7 @@ TEST(test_login)
     }
 }
 
-/* ---- Too much ------------------------------------------------------------------------------ */
+/* ---- Too much ---------------------------------------------------------------------------- */
 
 /* Answers that never end are cut off: at 17 MiB, or as soon as they announce too many elements.
  * The client may have received a few MiB more, which the sockets hold. */
