@@ -82,7 +82,8 @@ static void wake_by(perhaps_cluster_async *a, int64_t at_ns)
 
 /* ---- The thread ------------------------------------------------------------------------ */
 
-/* The functions of the options.  This one ends what the thread is waiting for.  An opening is for the calls to come as well. */
+/* The functions of the options.  This one ends what the thread is waiting for.  An opening is
+ * for the calls to come as well. */
 static bool is_stopped(void *context)
 {
     perhaps_cluster_async *a = context;
@@ -103,8 +104,8 @@ static void warn(void *context, const char *line)
     theirs->warn(theirs->context, line);
 }
 
-/* Takes the calls that have waited longest: chain[true], which is empty before, are to be added,
- * and chain[false] are questions. */
+/* Takes the calls that have waited longest: chain[true], which is empty before, are to be
+ * added, and chain[false] are questions. */
 static void take_calls(perhaps_cluster_async *a, struct call *chain[2])
 {
     size_t nkeys[2] = { 0, 0 }, n = 0;

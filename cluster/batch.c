@@ -9,11 +9,11 @@
  *   place another takes; so behind a connection that has not broken the data are still there.
  *   What was seen is noted (layer->seen), so each partition is looked at once a connection.
  * - and the block has the bits of more keys than clients may have added just now to a partition
- *   that somebody had deleted (find_doubts() in layers.c), or the partition was seen to be whole
- *   after the "no": a partition that was lost never becomes whole again.
+ *   that somebody had deleted (find_doubts() in layers.c), or the partition was seen to be
+ *   whole after the "no": a partition that was lost never becomes whole again.
  *
- * Adding twice sets the same bits, so requests may be sent again; only the answer to an add then
- * says less (batch_take_bits()). */
+ * Adding twice sets the same bits, so requests may be sent again; only the answer to an add
+ * then says less (batch_take_bits()). */
 #include "batch.h"
 
 #include <stdlib.h>
@@ -22,8 +22,8 @@
 #include "layers.h"
 #include "partitions.h"
 
-/* For every KEYS_A_WATCH keys the client also looks at the length of one partition, in turn.  So
- * it finds out that a partition is gone, even if no key needs it.  These requests, and the
+/* For every KEYS_A_WATCH keys the client also looks at the length of one partition, in turn.
+ * So it finds out that a partition is gone, even if no key needs it.  These requests, and the
  * question whether there is a newer layer, only go to servers that are connected, and may stay
  * unanswered. */
 enum { KEYS_A_WATCH = 256 };
@@ -484,8 +484,8 @@ static void doubt_key(const struct request *request)
         request->i < pass->nkeys && batch->answer[key_of(pass, request->i)] == UNKNOWN;
 }
 
-/* Looks at the partitions that are under suspicion, and removes those that are lost: this client
- * may have made them by adding.  What was added to them is gone. */
+/* Looks at the partitions that are under suspicion, and removes those that are lost: this
+ * client may have made them by adding.  What was added to them is gone. */
 static int look_at_suspects(perhaps_cluster *c, struct layer *layer)
 {
     struct batch *batch = c->batch;

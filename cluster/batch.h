@@ -1,5 +1,5 @@
-/* batch.h - asks layers for a batch of keys, or adds the keys to one: a request for each key and
- * layer.
+/* batch.h - asks layers for a batch of keys, or adds the keys to one: a request for each key
+ * and layer.
  *
  *     hash[], answer[], unsure[]   of each key of the batch, in the caller's order
  *     pending[]                    indexes into these: the keys whose answer is not known yet

@@ -148,7 +148,7 @@ static int ask_sentinel(struct nodes *nodes, struct link *link)
     return error ? error : take_over(nodes, &inquiry.told);
 }
 
-/* ---- All of them --------------------------------------------------------------------------- */
+/* ---- All of them ----------------------------------------------------------------------- */
 
 /* A search for a server that answers. */
 struct search {

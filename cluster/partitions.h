@@ -34,8 +34,9 @@ void partition_getrange(const perhaps_cluster *c, const struct layer *layer, uin
 bool partition_is_whole(const struct layer *layer, uint64_t partition,
                         const struct reply *reply);
 
-/* Writes the last three arguments of a BITFIELD, which ask for the first byte of the footer; and
- * returns whether the number in the reply is that byte.  A partition that was lost has none. */
+/* Writes the last three arguments of a BITFIELD, which ask for the first byte of the footer;
+ * and returns whether the number in the reply is that byte.  A partition that was lost has
+ * none. */
 void partition_put_proof(const struct layer *layer, uint64_t partition, struct resp *out);
 bool partition_is_proven(long long number);
 

@@ -105,8 +105,8 @@ typedef struct perhaps_cluster perhaps_cluster;
 PERHAPS_API int perhaps_cluster_new(const struct perhaps_cluster_options *options,
                                     perhaps_cluster **cluster);
 
-/* Gives back the room for keys that the handle has reserved and not used, closes the connections
- * and releases the handle.  NULL is allowed. */
+/* Gives back the room for keys that the handle has reserved and not used, closes the
+ * connections and releases the handle.  NULL is allowed. */
 PERHAPS_API void perhaps_cluster_free(perhaps_cluster *cluster);
 
 /* Returns one line about the last error of this handle, which reads well after the name of the

@@ -103,9 +103,10 @@ PERHAPS_API int perhaps_cluster_async_new(const struct perhaps_cluster_options *
  * perhaps_cluster_add_many() has it.
  *
  * A call gets an error only if an answer of its own is unknown.  But all calls that went to the
- * servers together wait for the slowest one, so let 'patience_ms' or 'deadline_ms' of the options
- * be shorter than their deadlines.  A problem may speak of the keys of other calls, too, and PERHAPS_ERR_FULL may
- * come to a key that is there already, if one before it found no room.
+ * servers together wait for the slowest one, so let 'patience_ms' or 'deadline_ms' of the
+ * options be shorter than their deadlines.  A problem may speak of the keys of other calls,
+ * too, and PERHAPS_ERR_FULL may come to a key that is there already, if one before it found no
+ * room.
  *
  * Return 0; PERHAPS_ERR_ARGUMENT for keys that are hashed already (perhaps_keys_hashed());
  * PERHAPS_ERR_MEMORY; or PERHAPS_ERR_STOPPED while the client is being freed.  Nothing limits

@@ -11,9 +11,10 @@
 # '--port 0 --tls-port @PORT@' makes it speak TLS.  SERVER_CLI_OPTIONS are for redis-cli.  Each
 # call adds its servers to the arrays PORTS and PIDS; a cluster's masters come before its replicas.
 # A start that fails returns 1 and tells the reason on standard error.  The tests are skipped
-# (status 77) where no redis-server or valkey-server is installed.
+# (status 77) where no redis-server or valkey-server is installed.  PERHAPS_SERVER may name the
+# one to take.
 
-SERVER_PROGRAM=$(command -v redis-server || command -v valkey-server)
+SERVER_PROGRAM=$(command -v "${PERHAPS_SERVER:-redis-server}" || command -v valkey-server)
 SERVER_CLI=$(command -v redis-cli || command -v valkey-cli)
 if [ -z "$SERVER_PROGRAM" ] || [ -z "$SERVER_CLI" ]; then
     echo "skipped: there is no redis-server here"
