@@ -50,8 +50,12 @@ void handle_begin_aside(perhaps_cluster *c, struct aside *aside)
     memcpy(aside->problem, nodes->problem, sizeof aside->problem);
     aside->stopped = nodes->stopped;
     aside->patience_ms = nodes->patience_ms;
+    aside->ends_ms = nodes->ends_ms;
+    aside->impatient = nodes->impatient;
     nodes->stopped = NULL;
     nodes->patience_ms = nodes->timeout_ms;
+    nodes->ends_ms = 0;
+    nodes->impatient = false;
 }
 
 void handle_end_aside(perhaps_cluster *c, const struct aside *aside)
@@ -60,4 +64,6 @@ void handle_end_aside(perhaps_cluster *c, const struct aside *aside)
     memcpy(nodes->problem, aside->problem, sizeof nodes->problem);
     nodes->stopped = aside->stopped;
     nodes->patience_ms = aside->patience_ms;
+    nodes->ends_ms = aside->ends_ms;
+    nodes->impatient = aside->impatient;
 }

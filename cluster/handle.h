@@ -126,11 +126,14 @@ int handle_tell(perhaps_cluster *c, const char *const *command);
 
 /* Between these two calls a handle clears up after an error.  The problem of that error is kept
  * as the one that the caller sees.  Patience lasts only one timeout.  It cannot be interrupted,
- * since a caller that interrupts wants things to be cleared up, too. */
+ * since a caller that interrupts wants things to be cleared up, too; nor does a deadline end
+ * it. */
 struct aside {
     char problem[sizeof((struct nodes *)NULL)->problem];
     bool (*stopped)(void *context);
     unsigned patience_ms;
+    int64_t ends_ms;
+    bool impatient;
 };
 void handle_begin_aside(perhaps_cluster *c, struct aside *aside);
 void handle_end_aside(perhaps_cluster *c, const struct aside *aside);

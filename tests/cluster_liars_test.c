@@ -27,6 +27,7 @@ static const char *lie_about, *lie;
 static bool growing;   /* the filter that is asked is one that grows */
 static bool tells_new; /* lies must not make a new key look like an old one */
 static atomic_bool lying;
+static atomic_int nhonest; /* so many commands of that name are answered truly before */
 
 /* Asks the real server.  One command is under way at a time, so all bytes that come until the
  * answer is whole belong to it. */
@@ -53,7 +54,7 @@ static void answer_with_lies(struct answer *answer, const struct command *comman
 {
     (void)port;
     (void)rng;
-    if (lying && strcmp(command->name, lie_about) == 0)
+    if (lying && strcmp(command->name, lie_about) == 0 && --nhonest < 0)
         answer_put(answer, lie);
     else
         answer_really(answer, command);
@@ -342,6 +343,28 @@ TEST(test_drips)
     expect_error(perhaps_cluster_open(c), PERHAPS_ERR_DEADLINE);
     expect(strstr(perhaps_cluster_problem(c), "200 ms"));
     perhaps_cluster_free(c);
+    strange_stop(&server);
+}
+
+/* A filter that is not made before the deadline is removed all the same. */
+TEST(test_deadline_of_create)
+{
+    struct perhaps_options options = { .capacity = 1000, .fpr = 1e-3 };
+    struct server server;
+    time_t begin[2];
+    lie_about = "SETRANGE";
+    lie = "";    /* it never answers */
+    nhonest = 1; /* whether the user may do it is tried before anything is made */
+    strange_start(&server, answer_with_lies);
+    strange_run(&server);
+    perhaps_cluster *honest = client_at(real_port, "late", &begin[0]);
+    perhaps_cluster *deceived = client_at(server.port, "late?deadline=300ms", &begin[1]);
+    lying = true;
+    expect_error(perhaps_cluster_create(deceived, &options, 2), PERHAPS_ERR_DEADLINE);
+    lying = false;
+    expect_error(perhaps_cluster_open(honest), PERHAPS_ERR_MISSING);
+    perhaps_cluster_free(deceived);
+    perhaps_cluster_free(honest);
     strange_stop(&server);
 }
 
