@@ -226,7 +226,10 @@ is_whole() {
         [ "$(grep -c slave "$i")" -eq $replicas ] || return 1
     done
 }
-heal() { check "the cluster becomes whole" within 60 is_whole; }
+heal() {
+    within 60 is_whole || tail -n 30 info view[0-9]* # what it lacks
+    check "the cluster becomes whole" is_whole
+}
 
 # cluster_does NAME ARGUMENT...: redis-cli --cluster must succeed.
 cluster_does() {

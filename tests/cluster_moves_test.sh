@@ -57,11 +57,10 @@ move_key() { # FROM TO KEY
     check "$3 moves" [ "$(server_cli "$1" migrate 127.0.0.1 "${PORTS[$2]}" "$3" 0 5000)" = OK ]
 }
 
-# leaves I: every other node forgets node I.  To be repeated until none has it: one tells another
-# of it.  (redis-cli's del-node cannot be repeated once it stopped half way.)
+# leaves I ID: every other node forgets node I.  To be repeated until none has it: one tells
+# another of it.  (redis-cli's del-node cannot be repeated once it stopped half way.)
 leaves() {
-    local i id gone=0
-    id=$(id_of "$1")
+    local i id=$2 gone=0
     for i in "${!PORTS[@]}"; do
         [ "$i" -ne "$1" ] && is_up "$i" || continue
         server_cli "$i" cluster nodes | grep -q "^$id" || continue
@@ -73,7 +72,7 @@ leaves() {
 
 # A new node joins, gets a part of the slots, gives it back and leaves.
 test_node_comes_and_goes() {
-    local new m=($(masters))
+    local new id m=($(masters))
     succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
     start_crowd added askers=2
     crowd_adds 2000
@@ -88,8 +87,10 @@ test_node_comes_and_goes() {
     check "it has a part" [ "$(server_cli $new dbsize)" -gt 0 ]
     move_slots $new "${m[0]}" 100
     crowd_adds 2000
-    within 30 leaves $new || check "it leaves: $(tail -n 2 cluster_out)" false
+    id=$(id_of $new)
+    within 30 leaves $new "$id" || check "it leaves: $(tail -n 2 cluster_out)" false
     kill_server $new
+    within 30 leaves $new "$id" # one that was told of it again while it was there
     heal
     crowd_adds 2000
     stop_crowd

@@ -134,7 +134,7 @@ test_seen() {
     dead=$(dead_port)
     servers_start_cluster 3 1 "${SETTINGS[@]}" || exit 1
     entry=$first
-    where "redis://127.0.0.1:$dead,127.0.0.1:${PORTS[first]}/NAME"
+    where "redis://127.0.0.1:$dead,127.0.0.1:${PORTS[first]}/NAME?acknowledge=1" # has replicas
     filled spread 3000 capacity=10000 partitions=96
     echo 3000 >keys
     open_asker spread
