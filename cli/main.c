@@ -98,9 +98,8 @@ static const struct verb verbs[] = {
     { RECOUNT, true, false, "recount", verb_recount, "F [--json]",
       "count the keys of F, on servers, anew",
       "F is redis://host:port/name.  Sets the count of its keys by its bits, after the count "
-      "was "
-      "removed or replaced, or when it has what clients had reserved that died ('perhaps info' "
-      "tells the count and an estimate).  Do it when nobody adds." },
+      "was removed or replaced, or when it has what clients had reserved that died ('perhaps "
+      "info' tells the count and an estimate).  Do it when nobody adds." },
     { .name = NULL },
 };
 

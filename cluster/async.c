@@ -269,12 +269,13 @@ static void await_calls(perhaps_cluster_async *a)
         return;
     a->rests = true;
     pthread_mutex_unlock(&a->lock);
-    perhaps_cluster *handle = NULL;
-    int error = perhaps_cluster_pool_take(a->pool, &handle);
-    if (!error)
+    perhaps_cluster *handle;
+    if (perhaps_cluster_pool_take(a->pool, &handle)) {
+        perhaps_cluster_free(handle); /* there was none that was open */
+    } else {
         perhaps_cluster_rest(handle);
-    if (handle)
-        perhaps_cluster_pool_give(a->pool, handle, error);
+        perhaps_cluster_pool_give(a->pool, handle, 0);
+    }
     pthread_mutex_lock(&a->lock);
 }
 

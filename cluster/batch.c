@@ -56,19 +56,17 @@ void batch_sift(struct batch *batch)
 
 /* The context of one exchange, in which the pending keys are asked for or added.
  *
- *     0                    nkeys              + nwatches        + nturns        + nasks
- *     | one for each pending | STRLEN of their   | STRLEN of some  | is there a    |
- *     | key and each layer   | partitions        | in turn         | newer layer? | */
+ *     0                      nkeys            + nwatches       + nturns        + nasks
+ *     | one for each pending | STRLEN of their | STRLEN of some | is there a    |
+ *     | key and each layer   | partitions      | in turn        | newer layer?  | */
 struct pass {
     perhaps_cluster *c;
     unsigned from, to; /* the layers */
-    bool adds, replicas;
+    bool replicas;
     size_t nkeys, nwatches, nturns, nasks;
-    uint64_t
-        watched; /* a bit for each layer all of whose partitions that are asked are watched */
+    uint64_t watched; /* a bit for each layer: all partitions that are asked are watched */
     int64_t asked_ms;
-    bool changed; /* there is a newer layer */
-    bool lost;    /* a partition is not what it should be: this one */
+    bool lost; /* a partition is not what it should be: this one */
     unsigned lost_layer;
     uint32_t lost_partition;
 };
@@ -263,7 +261,7 @@ static int take_answer(const struct request *request, const struct reply *reply)
     else if (behind < pass->nwatches + pass->nturns)
         take_length(pass, behind, request, reply);
     else
-        return layers_take_newer(pass->c, reply, pass->asked_ms, &pass->changed);
+        return layers_take_newer(pass->c, reply, pass->asked_ms);
     return 0;
 }
 
@@ -449,8 +447,9 @@ int batch_take_bits(perhaps_cluster *c, uint8_t *answer, const struct reply *rep
     return nset;
 }
 
-/* Takes the reply to an add.  Its partition is under suspicion if the footer is not there; or
- * if that was not asked for and none of the bits were set. */
+/* Takes the reply to an add.  Its partition is under suspicion if the footer is not there; or,
+ * if that was not asked for, if none of the bits were set, or if the reply came by another
+ * connection than the one by which the partition was seen. */
 static int take_added(const struct request *request, const struct reply *reply)
 {
     struct pass *pass = request->context;
@@ -468,7 +467,8 @@ static int take_added(const struct request *request, const struct reply *reply)
         return nset;
     if (proves && partition_is_proven(reply->numbers[nbits]))
         layer_of(pass, i)->seen[batch->partition[i]] = request->link->number;
-    else if ((proves || nset == 0) && batch->nsuspects < BATCH_KEYS) /* may be taken twice */
+    else if ((proves || nset == 0 || !was_seen(pass, i, request->link->number)) &&
+             batch->nsuspects < BATCH_KEYS) /* a reply may be taken twice */
         batch->suspect[batch->nsuspects++] = batch->partition[i];
     if (proves && !partition_is_proven(reply->numbers[nbits]))
         note_lost(pass, pass->from, batch->partition[i]);
@@ -505,7 +505,7 @@ static int look_at_suspects(perhaps_cluster *c, struct layer *layer)
 int batch_add(perhaps_cluster *c, unsigned layer)
 {
     struct batch *batch = c->batch;
-    struct pass pass = { .c = c, .from = layer, .to = layer + 1, .adds = true };
+    struct pass pass = { .c = c, .from = layer, .to = layer + 1 };
     locate_all(&pass);
     choose_turns(&pass);
     batch->nsuspects = 0;

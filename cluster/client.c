@@ -55,6 +55,7 @@ int perhaps_cluster_create(perhaps_cluster *c, const struct perhaps_options *opt
                            uint64_t partitions)
 {
     begin(c);
+    keys_give_back(c);
     int error = check_can(c, c->dialect->create,
                           "let Redisson make its filters (tryInit), or leave out "
                           "layout=redisson");
@@ -80,6 +81,7 @@ int perhaps_cluster_upload(perhaps_cluster *c, const perhaps_filter *filter,
                            uint64_t partitions)
 {
     begin(c);
+    keys_give_back(c);
     int error = check_can(c, c->dialect->upload,
                           "a filter of ours is none of Redisson's: leave out "
                           "layout=redisson");
@@ -181,11 +183,14 @@ int perhaps_cluster_contains_many(perhaps_cluster *c, const struct perhaps_keys 
     char problem[sizeof c->nodes.problem];
     size_t nknown = 0, npresent_all = 0, n;
     begin(c);
-    int first = check_open(c), error = first;
-    keys_give_back_idle(c);
+    int first = 0, error = check_open(c);
     if (answers)
         memset(answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
-    memcpy(problem, c->nodes.problem, sizeof problem);
+    if (npresent)
+        *npresent = 0;
+    if (error)
+        return error;
+    keys_give_back_idle(c);
     for (size_t at = 0; at < keys->count && !ends_call(error); at += n) {
         n = batch_size(c, keys, at);
         struct perhaps_keys some = perhaps_keys_slice(keys, at, n);
@@ -257,6 +262,8 @@ int perhaps_cluster_recount(perhaps_cluster *c, uint64_t *was, uint64_t *now)
     was = was ? was : &ignored[0];
     now = now ? now : &ignored[1];
     *was = *now = 0;
+    begin(c);
+    keys_give_back(c); /* what is held is not in the bits, and must not be taken off later */
     int error = check_can(c, c->dialect->recount, "a filter of Redisson's has no counts");
     return error ? error : c->dialect->recount(c, was, now);
 }

@@ -172,7 +172,8 @@ static bool speaks_tls(const struct nodes *nodes, const struct endpoint *at)
     if (nodes->ends_ms && nodes->ends_ms < until)
         until = nodes->ends_ms;
     bool open = tls && stream_open(&stream, at, tls);
-    while (open && stream.state != STREAM_READY && now_ms() < until) {
+    while (open && stream.state != STREAM_READY && now_ms() < until &&
+           !(nodes->stopped && nodes->stopped(nodes->context))) {
         struct pollfd event = stream_wants(&stream, false);
         open = poll(&event, 1, 100) >= 0 && stream_send(&stream, "", 0) >= 0;
     }

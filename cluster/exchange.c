@@ -116,7 +116,7 @@ static int fence(struct round *round)
 /* ---- Replicas -------------------------------------------------------------------------- */
 
 /* The context of a WAIT on each of some links. */
-struct waiting {
+struct acks {
     struct nodes *nodes;
     struct link *const *links;
     unsigned timeout_ms;
@@ -126,24 +126,24 @@ struct waiting {
 
 static void write_wait(const struct request *request, struct resp *out)
 {
-    const struct waiting *waiting = request->context;
+    const struct acks *acks = request->context;
     resp_command(out, 3, 32);
     resp_text(out, "WAIT");
-    resp_number(out, waiting->nodes->acknowledge);
-    resp_number(out, waiting->timeout_ms);
+    resp_number(out, acks->nodes->acknowledge);
+    resp_number(out, acks->timeout_ms);
 }
 
 /* WAIT replies how many replicas have all that this connection has written so far. */
 static int take_wait(const struct request *request, const struct reply *reply)
 {
-    struct waiting *waiting = request->context;
-    struct link *link = waiting->links[request->i];
+    struct acks *acks = request->context;
+    struct link *link = acks->links[request->i];
     long long n = reply->type == REDIS_REPLY_INTEGER ? reply->number : 0;
-    if (n >= (long long)waiting->nodes->acknowledge) {
+    if (n >= (long long)acks->nodes->acknowledge) {
         link->unacknowledged = false;
-    } else if (!waiting->where || n < waiting->fewest) {
-        waiting->fewest = n;
-        waiting->where = link;
+    } else if (!acks->where || n < acks->fewest) {
+        acks->fewest = n;
+        acks->where = link;
     }
     return 0;
 }
@@ -153,23 +153,22 @@ static int take_wait(const struct request *request, const struct reply *reply)
  * may. */
 static int take_wait_error(const struct request *request, const struct reply *reply)
 {
-    const struct waiting *waiting = request->context;
-    const struct link *link = waiting->links[request->i];
+    const struct acks *acks = request->context;
+    const struct link *link = acks->links[request->i];
     if (strncmp(reply->text, "NOPERM", strlen("NOPERM")) == 0)
         return 1;
-    waiting->nodes->stale = true;
-    return nodes_fail(waiting->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name,
+    acks->nodes->stale = true;
+    return nodes_fail(acks->nodes, PERHAPS_ERR_UNREACHABLE, "%s: %.200s", link->name,
                       reply->text);
 }
 
 /* Notes which server has too few replicas.  Returns PERHAPS_ERR_REPLICAS. */
-static int fail_replicas(struct nodes *nodes, const struct waiting *waiting)
+static int fail_replicas(struct nodes *nodes, const struct acks *acks)
 {
     return nodes_fail(nodes, PERHAPS_ERR_REPLICAS,
                       "%s: %lld of %u replicas have acknowledged within %u ms: look after "
                       "its replicas, or ask for fewer (acknowledge=)",
-                      waiting->where->name, waiting->fewest, nodes->acknowledge,
-                      waiting->timeout_ms);
+                      acks->where->name, acks->fewest, nodes->acknowledge, acks->timeout_ms);
 }
 
 /* Asks all servers at once, over the links that took something, whether replicas have it; those
@@ -178,13 +177,11 @@ static int fail_replicas(struct nodes *nodes, const struct waiting *waiting)
 static int wait_for_replicas(struct nodes *nodes)
 {
     struct link **links = calloc(nodes->nlinks + 1, sizeof *links);
-    struct waiting waiting = { .nodes = nodes,
-                               .links = links,
-                               .timeout_ms = nodes->timeout_ms };
+    struct acks acks = { .nodes = nodes, .links = links, .timeout_ms = nodes->timeout_ms };
     struct exchange wait = { .write = write_wait,
                              .take = take_wait,
                              .take_error = take_wait_error,
-                             .context = &waiting,
+                             .context = &acks,
                              .each = links };
     int error = 0;
     if (!links)
@@ -200,9 +197,9 @@ static int wait_for_replicas(struct nodes *nodes)
     nodes->timeout_ms += nodes->timeout_ms / 2; /* longer than the timeout of WAIT itself */
     if (!error)
         error = round_alone(nodes, &wait);
-    nodes->timeout_ms = waiting.timeout_ms;
+    nodes->timeout_ms = acks.timeout_ms;
     free(links);
-    return !error && waiting.where ? fail_replicas(nodes, &waiting) : error;
+    return !error && acks.where ? fail_replicas(nodes, &acks) : error;
 }
 
 /* ---- Again ----------------------------------------------------------------------------- */

@@ -220,24 +220,21 @@ int layers_renew(perhaps_cluster *c)
 /* The context of the question whether there is a newer layer. */
 struct looking {
     perhaps_cluster *c;
-    bool *changed;
     int64_t asked_ms;
 };
 
 static int take_newer(const struct request *request, const struct reply *reply)
 {
     const struct looking *looking = request->context;
-    return layers_take_newer(looking->c, reply, looking->asked_ms, looking->changed);
+    return layers_take_newer(looking->c, reply, looking->asked_ms);
 }
 
-int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms,
-                      bool *changed)
+int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms)
 {
     if (reply->type != REDIS_REPLY_INTEGER)
         return nodes_fail(&c->nodes, PERHAPS_ERR_PROTOCOL,
                           "a server answered strangely to HEXISTS");
-    *changed = reply->number != 0;
-    if (!*changed)
+    if (reply->number == 0)
         c->leased_ms = asked_ms + LEASE_MS;
     return 0;
 }
@@ -257,11 +254,13 @@ static void write_newer(const struct request *request, struct resp *out)
 
 int layers_ask_newer(perhaps_cluster *c, bool *changed)
 {
-    struct looking looking = { c, changed, now_ms() };
+    struct looking looking = { c, now_ms() };
     struct exchange exchange = {
         .count = 1, .write = write_newer, .take = take_newer, .context = &looking
     };
-    return exchange_run(&c->nodes, &exchange);
+    int error = exchange_run(&c->nodes, &exchange);
+    *changed = c->leased_ms != looking.asked_ms + LEASE_MS;
+    return error;
 }
 
 /* ---- Opening and closing --------------------------------------------------------------- */

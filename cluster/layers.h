@@ -62,11 +62,10 @@ static inline bool layers_lease_is_over(const perhaps_cluster *c)
 }
 
 /* The question whether there is a newer layer.  If there is none, a lease begins at 'asked_ms',
- * the time before the question was sent; else *changed is set. */
+ * the time before the question was sent. */
 int layers_ask_newer(perhaps_cluster *c, bool *changed);
 void layers_write_newer(const perhaps_cluster *c, struct resp *out);
-int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms,
-                      bool *changed);
+int layers_take_newer(perhaps_cluster *c, const struct reply *reply, int64_t asked_ms);
 
 /* Replaces PERHAPS_ERR_LOST by a better error if the reason is that the filter was deleted or
  * made anew; returns other errors as they are. */

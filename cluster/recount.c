@@ -116,7 +116,7 @@ static int take_correction(const struct request *request, const struct reply *re
 {
     struct correction *k = request->context;
     k->count = reply->number;
-    return 0;
+    return handle_take_number(k->c, reply, "HINCRBY");
 }
 
 /* Changes the count of a layer; and again, as long as it is seen not to be done. */
@@ -158,13 +158,21 @@ static void write_counts(const struct request *request, struct resp *out)
     }
 }
 
+static int take_counts(const struct request *request, const struct reply *reply)
+{
+    const struct recounting *r = request->context;
+    return handle_take_number(r->c, reply, "HSET");
+}
+
 /* Writes the counts anew, whatever is there. */
 static int replace_counts(struct recounting *r)
 {
     perhaps_cluster *c = r->c;
-    struct exchange exchange = {
-        .count = 1, .write = write_counts, .context = r, .acknowledged = true
-    };
+    struct exchange exchange = { .count = 1,
+                                 .write = write_counts,
+                                 .take = take_counts,
+                                 .context = r,
+                                 .acknowledged = true };
     int error = handle_tell(c, (const char *const[]){ "UNLINK", c->counts, NULL });
     return error ? error : exchange_run(&c->nodes, &exchange);
 }

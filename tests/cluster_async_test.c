@@ -428,6 +428,53 @@ TEST(test_opens_again)
     perhaps_cluster_async_free(async);
 }
 
+/* When nothing has come for a while the thread gives back what it has reserved. */
+enum { IDLE_MS = 3000, POLL_MS = 50, POLLS_MOST = 1200 };
+
+static uint64_t count_at(struct url url)
+{
+    struct perhaps_cluster_stats stats;
+    perhaps_cluster *c;
+    expect_success(
+        perhaps_cluster_new(&(struct perhaps_cluster_options){ .url = url.text }, &c));
+    expect_success(perhaps_cluster_open(c));
+    expect_success(perhaps_cluster_stats_of(c, &stats));
+    perhaps_cluster_free(c);
+    return stats.keys;
+}
+
+TEST(test_idle)
+{
+    enum { KEYS = 50 };
+    struct url url = url_of(server_port, "idle");
+    perhaps_cluster_async *async = client_of(url);
+    unsigned polls = 0;
+    make(url, 100000, PERHAPS_HASH_XXH3);
+    for (unsigned i = 0; i < KEYS; i++) {
+        struct asked asked;
+        submit(async, add, i, 0, &asked);
+        loop_until_all_ended(async);
+        expect_ended(&asked, 0);
+    }
+    while (count_at(url) != KEYS && polls++ < POLLS_MOST)
+        usleep(POLL_MS * 1000);
+    expect(count_at(url) == KEYS);
+    expect_well(async, KEYS);
+    perhaps_cluster_async_free(async);
+}
+
+/* The same if there is no handle that could have reserved any. */
+TEST(test_idle_after_an_error)
+{
+    struct url url = url_of(server_port, "later");
+    perhaps_cluster_async *async = client_of(url);
+    expect_error(error_of(async, "no filter"), PERHAPS_ERR_MISSING);
+    usleep(IDLE_MS * 1000);
+    make(url, 1000, PERHAPS_HASH_XXH3);
+    expect_well(async, 1);
+    perhaps_cluster_async_free(async);
+}
+
 /* A filter that is full: each add succeeds or is told so, and what succeeded is found. */
 TEST(test_full)
 {

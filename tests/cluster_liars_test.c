@@ -358,7 +358,8 @@ TEST(test_deadline_of_create)
     strange_start(&server, answer_with_lies);
     strange_run(&server);
     perhaps_cluster *honest = client_at(real_port, "late", &begin[0]);
-    perhaps_cluster *deceived = client_at(server.port, "late?deadline=300ms", &begin[1]);
+    perhaps_cluster *deceived =
+        client_at(server.port, "late?deadline=300ms&timeout=20s", &begin[1]);
     lying = true;
     expect_error(perhaps_cluster_create(deceived, &options, 2), PERHAPS_ERR_DEADLINE);
     lying = false;
