@@ -10,6 +10,7 @@
  *     delete [wait=1]                   opens it first; after an error, statistics at a line
  *     verify [wait=N] [unopened=1]      once, and N more times, each when a line comes in
  *     add adder= first= count= [batch=] [shuffle=1]  told_new: how many were not there before
+ *         recount=1: the same handle recounts then
  *     ask keys=FILE [absent=] [wait=1] [each=1]  all keys that FILE says are in, and some that
  *         are not; each=1: one key a call; errors are counted and do not end it
  *     run keys=FILE adders= askers= [batch=]  until SIGTERM, with a line each 0.1 s
@@ -44,11 +45,14 @@ static bool set(struct settings *s, const char *name, size_t nbytes, const char 
         const char *name;
         uint64_t *number;
     } numbers[] = {
-        { "capacity", &s->capacity }, { "partitions", &s->partitions }, { "grow", &s->grow },
-        { "adder", &s->adder },       { "first", &s->first },           { "count", &s->count },
-        { "shuffle", &s->shuffle },   { "absent", &s->absent },         { "wait", &s->wait },
-        { "adders", &s->adders },     { "askers", &s->askers },         { "batch", &s->batch },
+        { "capacity", &s->capacity }, { "partitions", &s->partitions },
+        { "grow", &s->grow },         { "adder", &s->adder },
+        { "first", &s->first },       { "count", &s->count },
+        { "shuffle", &s->shuffle },   { "absent", &s->absent },
+        { "wait", &s->wait },         { "adders", &s->adders },
+        { "askers", &s->askers },     { "batch", &s->batch },
         { "each", &s->each },         { "unopened", &s->unopened },
+        { "recount", &s->recount },
     };
     if (nbytes == 4 && !memcmp(name, "keys", nbytes))
         return s->keys = value, true;
@@ -297,6 +301,8 @@ static int add(const struct settings *s, perhaps_cluster *cluster)
             told_new += !was_present[i];
         dealt += done;
     }
+    if (!error && s->recount)
+        error = perhaps_cluster_recount(cluster, NULL, NULL);
     print_outcome(error, cluster);
     print_number("added", dealt);
     print_number("told_new", told_new);

@@ -14,7 +14,7 @@ struct settings {
     double fpr;
     uint64_t capacity, partitions, grow;
     uint64_t adder, first, count, shuffle, absent, wait, each;
-    uint64_t adders, askers, batch, unopened;
+    uint64_t adders, askers, batch, unopened, recount;
 };
 
 /* How many keys of each adder have been acknowledged. */

@@ -253,6 +253,16 @@ test_verify_of_a_stale_handle() {
     check "stats says the same" grep -q '"stats":"CHANGED"' <(tail -n 1 out)
 }
 
+# What a handle has reserved is not in the bits, and is not given back after it has recounted.
+test_recount_beside_what_is_held() {
+    succeeds "create" create held capacity=100000
+    succeeds "add, and recount" add held count=200 batch=1 recount=1
+    succeeds "open" open held
+    check "at least what is in: $(tail -n 1 out)" above keys 199
+    check "and not much more" [ "$(told keys)" -lt 300 ]
+    succeeds "delete" delete held
+}
+
 # A handle that was not opened looks at what is there when it verifies, each time.
 test_verify_without_open() {
     local node key
