@@ -45,7 +45,7 @@ struct dump {
     uint64_t next; /* what the caller asks for next; 0: this was behind the end */
     const char *bytes;
     size_t nbytes;
-    void *memory; /* NULL, or where 'bytes' lie: to be released with server.Free() */
+    void *memory; /* NULL, or where 'bytes' lie: to be released with memory_give() */
 };
 enum { DUMP_MOST_NBYTES = 16 << 20 };
 

@@ -5,17 +5,24 @@
 #include "server.h"
 #include <perhaps.h>
 
+/* To be called when a command begins; with NULL when a filter is read from an RDB. */
+void memory_begin(RedisModuleCtx *ctx);
+
 /* Returns 'nbytes' bytes that are zero; or NULL if there is too little memory: more than the
- * machine has, or than maxmemory allows.  Blocks of less than 64 MiB are not looked at so closely;
- * the server refuses commands that take memory when it is full (deny-oom).  While a command of the
- * master or an AOF is replayed, only what the machine has counts: a replica must not refuse what
- * its master did.  Release with server.Free(). */
+ * machine or its control group has available, or than maxmemory leaves.  Blocks of less than
+ * MEMORY_LOOK_NBYTES are not looked at so closely, since the server refuses commands that take
+ * memory when it is full (deny-oom).  While a command of the master or of an AOF is replayed, only
+ * what the machine has counts: a replica must not refuse what its master did. */
+enum { MEMORY_LOOK_NBYTES = 16 << 20 };
 void *memory_take(size_t nbytes);
+
+/* Releases what memory_take() returned, in any thread.  NULL is allowed. */
+void memory_give(void *memory);
 
 /* The same for filters of the library. */
 extern const struct perhaps_allocator memory_of_server;
 
-/* To be called when a command begins: 'ctx' tells whether it must be obeyed. */
-void memory_begin(RedisModuleCtx *ctx);
+/* Returns how many bytes are taken now. */
+unsigned long long memory_taken(void);
 
 #endif

@@ -47,6 +47,8 @@ enum {
     CTX_MULTI = 1 << 1,
     CTX_MASTER = 1 << 2,
     CTX_CLUSTER = 1 << 5,
+    CTX_MAXMEMORY = 1 << 8,
+    CTX_EVICT = 1 << 9,       /* keys may be thrown away to make room */
     CTX_REPLICATED = 1 << 12, /* the master sent the command */
     CTX_LOADING = 1 << 13,    /* from an AOF or RDB */
     CTX_RESP3 = 1 << 22,

@@ -1,0 +1,123 @@
+/* memory.c - memory from the server, which counts it. */
+#include "memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static RedisModuleCtx *current; /* of the command that runs, or NULL */
+static unsigned long long taken;
+
+void memory_begin(RedisModuleCtx *ctx)
+{
+    current = ctx;
+}
+
+/* Returns the first number behind 'name' in a file, or 'otherwise' if there is none.  An empty
+ * name stands for the beginning. */
+static unsigned long long number_in(const char *path, const char *name,
+                                    unsigned long long otherwise)
+{
+    unsigned long long number = otherwise;
+    char line[128];
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (!strncmp(line, name, strlen(name))) {
+            if (sscanf(line + strlen(name), "%llu", &number) != 1)
+                number = otherwise;
+            break;
+        }
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* Returns how many bytes the machine can give, or its control group, if that tells. */
+static unsigned long long machine_has(void)
+{
+    unsigned long long free_kib = number_in("/proc/meminfo", "MemAvailable:", ~0ULL / 1024);
+    unsigned long long most = number_in("/sys/fs/cgroup/memory.max", "", ~0ULL);
+    unsigned long long used = number_in("/sys/fs/cgroup/memory.current", "", 0);
+    unsigned long long left = most > used ? most - used : 0;
+    return free_kib * 1024 < left ? free_kib * 1024 : left;
+}
+
+/* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room, these
+ * are all that maxmemory allows. */
+static unsigned long long maxmemory_leaves(void)
+{
+    int flags = current ? server.GetContextFlags(current) : CTX_LOADING;
+    if (flags & (CTX_LOADING | CTX_REPLICATED) || !(flags & CTX_MAXMEMORY))
+        return ~0ULL;
+    RedisModuleServerInfoData *info = server.GetServerInfo(current, "memory");
+    int error = 0;
+    unsigned long long most = server.ServerInfoGetFieldUnsigned(info, "maxmemory", &error);
+    unsigned long long used = server.ServerInfoGetFieldUnsigned(info, "used_memory", &error);
+    server.FreeServerInfo(current, info);
+    if (error || flags & CTX_EVICT)
+        used = 0;
+    return error ? ~0ULL : most > used ? most - used : 0;
+}
+
+static bool is_too_much(size_t nbytes)
+{
+    return nbytes >= MEMORY_LOOK_NBYTES &&
+           (nbytes > machine_has() || nbytes > maxmemory_leaves());
+}
+
+/* A server that cannot try to get zeroed memory ends itself if there is none.  So it first tries
+ * to get any. */
+static void *take_zeros(size_t nbytes)
+{
+    if (server.TryCalloc)
+        return server.TryCalloc(1, nbytes);
+    if (server.TryAlloc) {
+        void *memory = server.TryAlloc(nbytes);
+        if (!memory)
+            return NULL;
+        if (nbytes < MEMORY_LOOK_NBYTES)
+            return memset(memory, 0, nbytes);
+        server.Free(memory);
+    }
+    return server.Calloc(1, nbytes);
+}
+
+static size_t size_of(void *memory)
+{
+    return server.MallocSize ? server.MallocSize(memory) : 0;
+}
+
+void *memory_take(size_t nbytes)
+{
+    void *memory = is_too_much(nbytes) ? NULL : take_zeros(nbytes);
+    if (memory)
+        __atomic_fetch_add(&taken, size_of(memory), __ATOMIC_RELAXED);
+    return memory;
+}
+
+void memory_give(void *memory)
+{
+    if (!memory)
+        return;
+    __atomic_fetch_sub(&taken, size_of(memory), __ATOMIC_RELAXED);
+    server.Free(memory);
+}
+
+unsigned long long memory_taken(void)
+{
+    return __atomic_load_n(&taken, __ATOMIC_RELAXED);
+}
+
+static void *allocate(void *context, size_t nbytes)
+{
+    (void)context;
+    return memory_take(nbytes);
+}
+
+static void release(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    (void)nbytes;
+    memory_give(memory);
+}
+
+const struct perhaps_allocator memory_of_server = { .allocate = allocate, .release = release };

@@ -1,0 +1,156 @@
+/* settings.c - what CONFIG SET and the arguments of the module set.
+ *
+ * The names are RedisBloom's.  A server before Redis 8 puts the module's name before them:
+ * bf.bf-error-rate. */
+#include "settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "words.h"
+
+#define ERROR_RATE_MOST .25 /* of the default; a filter may be reserved with more */
+#define SIZE_MOST       (1LL << 30)
+
+struct settings settings = { .bf_error_rate = .01 };
+
+static const struct number {
+    const char *name;
+    const char *old_name; /* as an argument of older versions; may be NULL */
+    long long *value;
+    long long usual, least, most;
+} numbers[] = {
+    { "bf-initial-size", "INITIAL_SIZE", &settings.bf_initial_size, 100, 1, SIZE_MOST },
+    { "bf-expansion-factor", NULL, &settings.bf_expansion_factor, 2, 0, EXPANSION_MOST },
+    { "cf-bucket-size", NULL, &settings.cf_bucket_size, 2, 1, BUCKET_MOST },
+    { "cf-initial-size", NULL, &settings.cf_initial_size, 1024, 4, SIZE_MOST },
+    { "cf-max-iterations", NULL, &settings.cf_max_iterations, 20, 1, ITERATIONS_MOST },
+    { "cf-expansion-factor", NULL, &settings.cf_expansion_factor, 1, 0, EXPANSION_MOST },
+    { "cf-max-expansions", "CF_MAX_EXPANSIONS", &settings.cf_max_expansions, 32, 1, 65536 },
+};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+static const char rate_name[] = "bf-error-rate", rate_old_name[] = "ERROR_RATE";
+
+static long long get_number(const char *name, void *context)
+{
+    const struct number *number = context;
+    (void)name;
+    return *number->value;
+}
+
+static RedisModuleString *text_of(const char *text)
+{
+    return server.CreateString(NULL, text, strlen(text));
+}
+
+static int set_number(const char *name, long long value, void *context,
+                      RedisModuleString **error)
+{
+    const struct number *number = context;
+    char text[128];
+    if (value >= number->least && value <= number->most) {
+        *number->value = value;
+        return SERVER_OK;
+    }
+    snprintf(text, sizeof text, "Value for `%s` must be in the range [%lld, %lld]", name,
+             number->least, number->most);
+    *error = text_of(text);
+    return SERVER_ERR;
+}
+
+static RedisModuleString *get_rate(const char *name, void *context)
+{
+    static RedisModuleString *last; /* the server does not release it */
+    char text[32];
+    (void)name;
+    (void)context;
+    if (last)
+        server.FreeString(NULL, last);
+    snprintf(text, sizeof text, "%g", settings.bf_error_rate);
+    return last = text_of(text);
+}
+
+static int set_rate(const char *name, RedisModuleString *word, void *context,
+                    RedisModuleString **error)
+{
+    double rate;
+    char text[128];
+    (void)context;
+    if (!word_real(word, &rate))
+        snprintf(text, sizeof text, "Invalid value for `%s`", name);
+    else if (!(rate > 0 && rate < 1))
+        snprintf(text, sizeof text, "Value for `%s` must be in the range (0.000000, 1.000000)",
+                 name);
+    else {
+        settings.bf_error_rate = rate < ERROR_RATE_MOST ? rate : ERROR_RATE_MOST;
+        return SERVER_OK;
+    }
+    *error = text_of(text);
+    return SERVER_ERR;
+}
+
+/* Registers the settings, if the server has such a thing. */
+static int register_all(RedisModuleCtx *ctx)
+{
+    int error = SERVER_OK;
+    if (!server.RegisterNumericConfig || !server.RegisterStringConfig || !server.LoadConfigs)
+        return error;
+    /* Redis 8 calls them as RedisBloom does, without the module's name */
+    bool plain = server.GetServerVersion && server.GetServerVersion() >= 0x080000;
+    unsigned flags = plain ? CONFIG_UNPREFIXED : CONFIG_DEFAULT;
+    for (size_t i = 0; i < NUMBERS && !error; i++)
+        error = server.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].usual, flags,
+                                             numbers[i].least, numbers[i].most, get_number,
+                                             set_number, NULL, (void *)&numbers[i]);
+    if (!error)
+        error = server.RegisterStringConfig(ctx, rate_name, "0.01", flags, get_rate, set_rate,
+                                            NULL, NULL);
+    return error ? error : server.LoadConfigs(ctx);
+}
+
+/* Sets one setting by a pair of arguments. */
+static int set_by_argument(RedisModuleString *name, RedisModuleString *value,
+                           RedisModuleString **error)
+{
+    long long number;
+    for (size_t i = 0; i < NUMBERS; i++) {
+        const struct number *n = &numbers[i];
+        if (!word_is(name, n->name) && !(n->old_name && word_is(name, n->old_name)))
+            continue;
+        if (word_number(value, INT64_MIN, INT64_MAX, &number))
+            return set_number(n->name, number, (void *)n, error);
+        char text[128];
+        snprintf(text, sizeof text, "Invalid value for `%s`", n->name);
+        *error = text_of(text);
+        return SERVER_ERR;
+    }
+    if (word_is(name, rate_name) || word_is(name, rate_old_name))
+        return set_rate(rate_name, value, NULL, error);
+    *error = text_of("unknown argument: the names are those of CONFIG GET bf.*, each followed by "
+                     "its value");
+    return SERVER_ERR;
+}
+
+int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    RedisModuleString *error = NULL;
+    for (size_t i = 0; i < NUMBERS; i++)
+        *numbers[i].value = numbers[i].usual;
+    if (register_all(ctx) != SERVER_OK) {
+        server.Log(ctx, "warning", "perhaps: the settings could not be registered");
+        return SERVER_ERR;
+    }
+    for (int i = 0; i < argc; i += 2)
+        if (i + 1 == argc) {
+            server.Log(ctx, "warning", "perhaps: the last argument has no value");
+            return SERVER_ERR;
+        } else if (set_by_argument(argv[i], argv[i + 1], &error) != SERVER_OK) {
+            size_t nbytes;
+            server.Log(ctx, "warning", "perhaps: %s: %s",
+                       server.StringPtrLen(argv[i], &nbytes),
+                       server.StringPtrLen(error, &nbytes));
+            server.FreeString(ctx, error);
+            return SERVER_ERR;
+        }
+    return SERVER_OK;
+}
