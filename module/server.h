@@ -99,7 +99,7 @@ typedef struct RedisModuleCommandArg {
     const char *since;
     int flags;
     const char *deprecated_since;
-    struct RedisModuleCommandArg *subargs;
+    const struct RedisModuleCommandArg *subargs;
     const char *display_text;
 } RedisModuleCommandArg;
 
@@ -144,11 +144,11 @@ typedef struct {
     const char *summary;
     const char *complexity;
     const char *since;
-    RedisModuleCommandHistoryEntry *history;
+    const RedisModuleCommandHistoryEntry *history;
     const char *tips;
     int arity;
-    RedisModuleCommandKeySpec *key_specs;
-    RedisModuleCommandArg *args;
+    const RedisModuleCommandKeySpec *key_specs;
+    const RedisModuleCommandArg *args;
 } RedisModuleCommandInfo;
 
 typedef int command_function(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
