@@ -556,6 +556,12 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * bodies.  Cuckoo filters of the same keys differ if the keys came in another order. */
 PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b);
 
+/* Writes 16 bytes that are the same for filters that are perhaps_equal(), and otherwise differ
+ * (with a probability of 1 - 2^-128, for filters that nobody crafted): XXH3 over kind,
+ * geometry, hash and bodies, but not over counts of keys and of failures.  Reads the whole
+ * body.  Later versions of the library write the same bytes. */
+PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]);
+
 /* ---- Inspect ----------------------------------------------------------------------- */
 
 struct perhaps_stats {
