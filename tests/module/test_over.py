@@ -82,6 +82,38 @@ def test_growth_that_maxmemory_forbids(clean):
     talk.ok("CONFIG SET maxmemory 0")
 
 
+def test_growth_of_a_cuckoo_filter_that_maxmemory_forbids(clean):
+    talk = clean.talk()
+    talk.ok("CF.RESERVE f 20000 EXPANSION 8000")
+    talk.ok("CONFIG SET maxmemory 100mb")
+    answers = talk.get(["CF.INSERT", "f", "ITEMS", *range(30000)])
+    assert set(answers) == {1, -1} and answers[:20000] == [1] * 20000
+    refuses(talk, "CF.ADD f new", "-ERR Insufficient memory")
+    there = talk.ok(["CF.MEXISTS", "f", *range(30000)])
+    assert all(found or added == -1 for found, added in zip(there, answers))
+    assert talk.info("f", "CF")["Number of filters"] == 1
+    talk.ok("CONFIG SET maxmemory 0")
+
+
+@pytest.mark.parametrize("rate", [".3", ".5", ".9", ".999999", "1e-9"])
+def test_extreme_rates(talk2, rate):
+    """A filter keeps what was asked, or more."""
+    talk2.ok(f"BF.RESERVE f {rate} 1000")
+    inside = items(3000)
+    talk2.answers(["BF.MADD", "f"], inside)
+    assert talk2.answers(["BF.MEXISTS", "f"], inside) == "1" * 3000
+    wrong = talk2.answers(["BF.MEXISTS", "f"], items(10000, "outside")).count("1")
+    mean = 10000 * float(rate)
+    assert wrong <= mean + 6.5 * mean ** .5
+    assert number(talk2.info("f")["Error rate asked"]) <= float(rate) * 1.0001
+
+
+def test_a_rate_that_no_filter_has(talk):
+    refuses(talk, "BF.RESERVE f 1e-300 100", "-ERR could not create filter")
+    refuses(talk, "BF.INSERT f ERROR 1e-300 ITEMS a", "-ERR could not create filter")
+    refuses(talk, "CF.RESERVE f 100 ERROR 1e-300", "-ERR could not create filter")
+
+
 # ---- Windows ----------------------------------------------------------------------------------------
 
 
