@@ -82,6 +82,20 @@ static args info[] = {
     { OPTION("single_value", ARG_ONEOF), .subargs = info_field },
     { 0 },
 };
+static args create[] = {
+    { KEY },
+    { WORD("family", ARG_STRING) },
+    { WORD("secret", ARG_STRING) },
+    { WORD("capacity", ARG_INTEGER) },
+    { WORD("error_rate", ARG_DOUBLE) },
+    { WORD("expansion", ARG_INTEGER) },
+    { WORD("reserved", ARG_INTEGER) },
+    { WORD("window", ARG_INTEGER) },
+    { WORD("bucketsize", ARG_INTEGER) },
+    { WORD("maxiterations", ARG_INTEGER) },
+    { 0 },
+};
+static args advance[] = { { KEY }, { WORD("milliseconds", ARG_INTEGER) }, { 0 } };
 static args merge[] = {
     { .name = "destination", .type = ARG_KEY, .key_spec_index = 0 },
     { .name = "source", .type = ARG_KEY, .key_spec_index = 1, .flags = ARG_FLAG_MULTIPLE },
@@ -172,6 +186,11 @@ static const struct {
                          "Gives a piece of a cuckoo filter, and where the next one begins") },
     { "CF.LOADCHUNK",
       DOC("1.0.0", 4, adds, load, PIECE_BYTES, "Takes a piece that CF.SCANDUMP gave") },
+
+    { "PERHAPS.CREATE",
+      DOC(OURS, 11, adds, create, CONSTANT, "Makes a filter again that a master has made") },
+    { "PERHAPS.ADVANCE",
+      DOC(OURS, 3, changes, advance, CONSTANT, "Moves a window on to a time of the master") },
 };
 
 const RedisModuleCommandInfo *docs_of(const char *command)
