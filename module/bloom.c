@@ -1,0 +1,430 @@
+/* bloom.c - the BF.* commands.  Their replies and errors are RedisBloom's (doc/MODULE.md). */
+#include <stdio.h>
+
+#include "commands.h"
+#include "internal.h"
+#include "settings.h"
+#include "words.h"
+
+#define RATE_RANGE      "ERR error rate must be in the range (0.000000, 1.000000)"
+#define CAPACITY_RANGE  "ERR capacity must be in the range [1, 1099511627776]"
+#define EXPANSION_RANGE "ERR expansion must be in the range [0, 32768]"
+#define UNKNOWN         "Unknown argument received"
+
+/* ---- Make ------------------------------------------------------------------------------------- */
+
+static struct wish usual_wish(void)
+{
+    return (struct wish){ .family = FAMILY_BLOOM,
+                          .capacity = (uint64_t)settings.bf_initial_size,
+                          .fpr = settings.bf_error_rate,
+                          .expansion = (unsigned)settings.bf_expansion_factor };
+}
+
+/* Each returns NULL, or the text of an error. */
+
+static const char *read_rate(const RedisModuleString *word, struct wish *wish, const char *bad)
+{
+    if (!word_real(word, &wish->fpr))
+        return bad;
+    return wish->fpr > 0 && wish->fpr < 1 ? NULL : RATE_RANGE;
+}
+
+static const char *read_capacity(const RedisModuleString *word, struct wish *wish,
+                                 const char *bad)
+{
+    long long capacity;
+    if (!word_number(word, INT64_MIN, INT64_MAX, &capacity))
+        return bad;
+    wish->capacity = (uint64_t)capacity;
+    return capacity >= 1 && capacity <= CAPACITY_MOST ? NULL : CAPACITY_RANGE;
+}
+
+static const char *read_expansion(const RedisModuleString *word, struct wish *wish,
+                                  const char *bad)
+{
+    long long expansion;
+    if (!word_number(word, INT64_MIN, INT64_MAX, &expansion))
+        return bad;
+    wish->expansion = (unsigned)expansion;
+    return expansion >= 0 && expansion <= EXPANSION_MOST ? NULL : EXPANSION_RANGE;
+}
+
+/* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order. */
+static const char *read_options(RedisModuleString **words, int n, struct wish *wish)
+{
+    bool nonscaling = false, expands = false;
+    const char *error = NULL;
+    for (int i = 0; i < n && !error; i++)
+        if (word_is(words[i], "NONSCALING")) {
+            nonscaling = true;
+        } else if (word_is(words[i], "EXPANSION")) {
+            error = ++i < n ? read_expansion(words[i], wish, "ERR bad expansion")
+                            : "ERR no expansion";
+            expands = wish->expansion > 0;
+        } else if (word_is(words[i], "WINDOW")) {
+            if (++i == n || !word_duration(words[i], &wish->window_ms))
+                error = "ERR bad window: a duration such as 500ms, 90s, 15m, 24h or 7d";
+        } else {
+            error = UNKNOWN;
+        }
+    if (!error && nonscaling && expands)
+        error = "Nonscaling filters cannot expand";
+    if (!error && nonscaling && wish->window_ms)
+        error = "ERR a window always scales";
+    if (nonscaling)
+        wish->expansion = 0;
+    return error;
+}
+
+int bf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct wish wish = usual_wish();
+    if (argc < 4)
+        return server.WrongArity(ctx);
+    const char *error = read_rate(argv[2], &wish, "ERR bad error rate");
+    if (!error)
+        error = read_capacity(argv[3], &wish, "ERR bad capacity");
+    if (!error)
+        error = read_options(argv + 4, argc - 4, &wish);
+    if (error)
+        return server.ReplyWithError(ctx, error);
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    if (o.found == KEY_OTHER) {
+        server.ReplyWithError(ctx, WRONGTYPE);
+    } else if (o.found != KEY_MISSING) {
+        server.ReplyWithError(ctx, EXISTS);
+    } else if (key_create(ctx, &o, &wish)) {
+        key_notify(ctx, &o, "bf.reserve");
+        server.ReplyWithSimpleString(ctx, "OK");
+    }
+    key_close(&o);
+    return SERVER_OK;
+}
+
+/* ---- Add --------------------------------------------------------------------------------------- */
+
+static const char *text_of_error(const struct opened *o, int error)
+{
+    struct info info;
+    if (error != PERHAPS_ERR_FULL)
+        return "ERR problem inserting into filter";
+    o->form->info(o->filter, &info);
+    return info.expansion < 0 ? "ERR non scaling filter is full"
+                              : "ERR problem inserting into filter";
+}
+
+/* Replies for each item whether it is new; a refused one ends the array. */
+static void reply_added(RedisModuleCtx *ctx, const struct opened *o, const struct adding *a,
+                        bool many)
+{
+    if (many)
+        server.ReplyWithArray(ctx, (long)(a->done + (a->error != 0)));
+    for (size_t i = 0; i < a->done; i++)
+        reply_bool(ctx, !a->was_present[i]);
+    if (a->error)
+        server.ReplyWithError(ctx, text_of_error(o, a->error));
+}
+
+/* Adds these words to the filter of an open key, which a missing one gets as 'wish' says (NULL:
+ * not at all). */
+static int add_words(RedisModuleCtx *ctx, RedisModuleString **argv, RedisModuleString **words,
+                     size_t n, const struct wish *wish, bool many, const char *event)
+{
+    struct adding a;
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    bool creates = o.found == KEY_MISSING && wish;
+    if ((creates || !key_refused(ctx, &o, NOT_FOUND)) && add_begin(ctx, &a, words, n)) {
+        if (!creates || key_create(ctx, &o, wish)) {
+            add_run(ctx, &o, &a, true);
+            add_replicate(ctx, &o, &a, argv, words > argv + 2 ? "ITEMS" : NULL, creates, event);
+            reply_added(ctx, &o, &a, many);
+        }
+        add_end(&a);
+    }
+    key_close(&o);
+    return SERVER_OK;
+}
+
+int bf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    const struct wish wish = usual_wish();
+    if (argc != 3)
+        return server.WrongArity(ctx);
+    return add_words(ctx, argv, argv + 2, 1, &wish, false, "bf.add");
+}
+
+int bf_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    const struct wish wish = usual_wish();
+    if (argc < 3)
+        return server.WrongArity(ctx);
+    return add_words(ctx, argv, argv + 2, (size_t)argc - 2, &wish, true, "bf.madd");
+}
+
+int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct wish wish = usual_wish();
+    bool nocreate = false, nonscaling = false, expands = false;
+    const char *error = NULL;
+    int i = 2;
+    if (argc < 4)
+        return server.WrongArity(ctx);
+    for (; i < argc && !error && !word_is(argv[i], "ITEMS"); i++)
+        if (word_is(argv[i], "NOCREATE"))
+            nocreate = true;
+        else if (word_is(argv[i], "NONSCALING"))
+            nonscaling = true;
+        else if (word_is(argv[i], "CAPACITY") && i + 1 < argc)
+            error = read_capacity(argv[++i], &wish, "Bad capacity");
+        else if (word_is(argv[i], "ERROR") && i + 1 < argc)
+            error = read_rate(argv[++i], &wish, "Bad error rate");
+        else if (word_is(argv[i], "EXPANSION") && i + 1 < argc) {
+            error = read_expansion(argv[++i], &wish, "Bad expansion");
+            expands = wish.expansion > 0;
+        } else
+            error = UNKNOWN;
+    if (!error && nonscaling && expands)
+        error = "Nonscaling filters cannot expand";
+    if (error)
+        return server.ReplyWithError(ctx, error);
+    if (i + 1 >= argc)
+        return server.WrongArity(ctx);
+    if (nonscaling)
+        wish.expansion = 0;
+    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish,
+                     true, "bf.insert");
+}
+
+/* ---- Ask --------------------------------------------------------------------------------------- */
+
+int bf_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    return ask(ctx, argv, argc, FAMILY_BLOOM, false);
+}
+
+int bf_mexists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    return ask(ctx, argv, argc, FAMILY_BLOOM, true);
+}
+
+/* ---- Tell -------------------------------------------------------------------------------------- */
+
+static void reply_expansion(RedisModuleCtx *ctx, const struct info *info)
+{
+    if (info->expansion < 0)
+        server.ReplyWithNull(ctx);
+    else
+        reply_number(ctx, (uint64_t)info->expansion);
+}
+
+static const char *const info_names[] = { "Capacity", "Size", "Number of filters",
+                                          "Number of items inserted", "Expansion rate" };
+static const char *const info_words[] = { "CAPACITY", "SIZE", "FILTERS", "ITEMS", "EXPANSION" };
+enum { INFO_FIELDS = 5 };
+
+static void reply_field(RedisModuleCtx *ctx, const struct info *info, size_t field)
+{
+    const uint64_t values[] = { info->capacity, info->size_nbytes, info->filters, info->items };
+    if (field == INFO_FIELDS - 1)
+        reply_expansion(ctx, info);
+    else
+        reply_number(ctx, values[field]);
+}
+
+static void reply_info(RedisModuleCtx *ctx, const struct info *info)
+{
+    reply_map(ctx, INFO_FIELDS + MORE_FIELDS + (info->window_ms > 0));
+    for (size_t i = 0; i < INFO_FIELDS; i++) {
+        reply_text(ctx, info_names[i]);
+        reply_field(ctx, info, i);
+    }
+    reply_more(ctx, info);
+    if (info->window_ms) {
+        reply_text(ctx, "Window");
+        reply_number(ctx, info->window_ms);
+    }
+}
+
+int bf_info(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    size_t field = 0;
+    struct info info;
+    if (argc < 2 || argc > 3)
+        return server.WrongArity(ctx);
+    while (argc == 3 && field < INFO_FIELDS && !word_is(argv[2], info_words[field]))
+        field++;
+    struct opened o = key_open(ctx, argv[1], MODE_READ, FAMILY_BLOOM);
+    if (key_refused(ctx, &o, NOT_FOUND)) {
+        ;
+    } else if (field == INFO_FIELDS) {
+        server.ReplyWithError(ctx, "Invalid information value");
+    } else {
+        o.form->info(o.filter, &info);
+        if (argc == 2) {
+            reply_info(ctx, &info);
+        } else {
+            reply_one(ctx, info_names[field]);
+            reply_field(ctx, &info, field);
+        }
+    }
+    key_close(&o);
+    return SERVER_OK;
+}
+
+int bf_card(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (argc != 2)
+        return server.WrongArity(ctx);
+    struct opened o = key_open(ctx, argv[1], MODE_READ, FAMILY_BLOOM);
+    if (o.found == KEY_MISSING)
+        reply_number(ctx, 0);
+    else if (!key_refused(ctx, &o, NOT_FOUND))
+        reply_number(ctx, o.form->items(o.filter));
+    key_close(&o);
+    return SERVER_OK;
+}
+
+int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    struct layer layer;
+    char text[256];
+    if (argc != 2)
+        return server.WrongArity(ctx);
+    struct opened o = key_open(ctx, argv[1], MODE_READ, FAMILY_BLOOM);
+    if (!key_refused(ctx, &o, NOT_FOUND)) {
+        long count = 0;
+        server.ReplyWithArray(ctx, POSTPONED_LEN);
+        snprintf(text, sizeof text, "size:%llu",
+                 (unsigned long long)o.form->items(o.filter));
+        reply_text(ctx, text);
+        for (; o.form->layer(o.filter, (size_t)count, &layer); count++) {
+            snprintf(text, sizeof text,
+                     "bytes:%llu bits:%llu hashes:%u hashwidth:64 capacity:%llu size:%llu "
+                     "ratio:%g",
+                     (unsigned long long)layer.nbytes, (unsigned long long)layer.bits,
+                     layer.hashes, (unsigned long long)layer.capacity,
+                     (unsigned long long)layer.items, layer.ratio);
+            reply_text(ctx, text);
+        }
+        server.ReplySetArrayLength(ctx, count + 1);
+    }
+    key_close(&o);
+    return SERVER_OK;
+}
+
+/* ---- Shrink and merge --------------------------------------------------------------------------- */
+
+#define FOREIGN "ERR RedisBloom's own filters stay as they are"
+
+static const char *shrink_error(int error)
+{
+    return error == PERHAPS_ERR_MEMORY        ? NO_MEMORY
+           : error == PERHAPS_ERR_UNSUPPORTED ? "ERR this filter cannot shrink"
+                                              : "ERR could not shrink filter";
+}
+
+/* The command is replicated with the rate that it took. */
+int bf_shrink(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    double fpr = 0;
+    uint64_t freed;
+    if (argc != 2 && argc != 4)
+        return server.WrongArity(ctx);
+    if (argc == 4 && (!word_is(argv[2], "ERROR") || !word_real(argv[3], &fpr)))
+        return server.ReplyWithError(ctx, "ERR bad error rate");
+    if (argc == 4 && !(fpr > 0 && fpr < 1))
+        return server.ReplyWithError(ctx, RATE_RANGE);
+    struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    if (key_refused(ctx, &o, NOT_FOUND)) {
+        ;
+    } else if (o.form != &own_bloom) {
+        server.ReplyWithError(ctx, FOREIGN);
+    } else {
+        int error = own_shrink(o.filter, fpr, &freed);
+        if (error) {
+            server.ReplyWithError(ctx, shrink_error(error));
+        } else {
+            reply_number(ctx, freed);
+            if (freed) {
+                server.ReplicateVerbatim(ctx);
+                key_notify(ctx, &o, "bf.shrink");
+            }
+        }
+    }
+    key_close(&o);
+    return SERVER_OK;
+}
+
+static const char *merge_error(int error)
+{
+    switch (error) {
+    case PERHAPS_ERR_MEMORY:
+        return NO_MEMORY;
+    case PERHAPS_ERR_FULL:
+        return "ERR the union would break the error rate";
+    case PERHAPS_ERR_UNSUPPORTED:
+        return "ERR windows cannot be merged";
+    default:
+        return "ERR filters differ in size or secret: merge only copies of one filter (COPY it "
+               "before items are added)";
+    }
+}
+
+/* Checks that all sources are filters.  Returns whether they are, or has replied. */
+static bool sources_are_there(RedisModuleCtx *ctx, RedisModuleString **names, int n)
+{
+    bool there = true;
+    for (int i = 0; i < n && there; i++) {
+        struct opened from = key_open(ctx, names[i], MODE_READ, FAMILY_BLOOM);
+        there = !key_refused(ctx, &from, NOT_FOUND);
+        key_close(&from);
+    }
+    return there;
+}
+
+/* Makes the union of open filters from a copy of the first, so that one that does not fit changes
+ * nothing.  A first one that is missing is left out.  Returns NULL and sets *error. */
+static void *unite(RedisModuleCtx *ctx, const struct opened *first, RedisModuleString **names,
+                   int n, const char **error)
+{
+    void *whole = first->found == KEY_FOUND ? own_bloom.copy(first->filter) : NULL;
+    *error = first->found == KEY_FOUND && !whole ? NO_MEMORY : NULL;
+    for (int i = 0; i < n && !*error; i++) {
+        struct opened from = key_open(ctx, names[i], MODE_READ, FAMILY_BLOOM);
+        int code = from.form != &own_bloom ? PERHAPS_ERR_MISMATCH : 0;
+        if (!code && whole)
+            code = own_merge(whole, from.filter);
+        else if (!code && !(whole = own_bloom.copy(from.filter)))
+            code = PERHAPS_ERR_MEMORY;
+        *error = code ? merge_error(code) : NULL;
+        key_close(&from);
+    }
+    if (*error && whole)
+        own_bloom.release(whole);
+    return *error ? NULL : whole;
+}
+
+int bf_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    const char *error;
+    if (argc < 3)
+        return server.WrongArity(ctx);
+    if (!sources_are_there(ctx, argv + 2, argc - 2))
+        return SERVER_OK;
+    struct opened to = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
+    if (to.found == KEY_MISSING || !key_refused(ctx, &to, NOT_FOUND)) {
+        bool foreign = to.form && to.form != &own_bloom;
+        void *whole = foreign ? NULL : unite(ctx, &to, argv + 2, argc - 2, &error);
+        if (whole) {
+            key_set(&to, &own_bloom, whole);
+            server.ReplicateVerbatim(ctx);
+            key_notify(ctx, &to, "bf.merge");
+            server.ReplyWithSimpleString(ctx, "OK");
+        } else {
+            server.ReplyWithError(ctx, foreign ? FOREIGN : error);
+        }
+    }
+    key_close(&to);
+    return SERVER_OK;
+}

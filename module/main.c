@@ -1,0 +1,112 @@
+/* main.c - what the server calls when it loads the module. */
+#include <string.h>
+
+#include "commands.h"
+#include "docs.h"
+#include "memory.h"
+#include "partitions.h"
+#include "settings.h"
+#include "types.h"
+
+/* The module has the name of RedisBloom's, whose commands it has. */
+static const char module_name[] = "bf";
+
+static const struct command {
+    const char *name;
+    command_function *run;
+    const char *flags;
+    int last_key;
+} commands[] = {
+    { "BF.RESERVE", bf_reserve, "write deny-oom fast", 1 },
+    { "BF.ADD", bf_add, "write deny-oom", 1 },
+    { "BF.MADD", bf_madd, "write deny-oom", 1 },
+    { "BF.INSERT", bf_insert, "write deny-oom", 1 },
+    { "BF.EXISTS", bf_exists, "readonly", 1 },
+    { "BF.MEXISTS", bf_mexists, "readonly", 1 },
+    { "BF.INFO", bf_info, "readonly fast", 1 },
+    { "BF.CARD", bf_card, "readonly fast", 1 },
+    { "BF.DEBUG", bf_debug, "readonly", 1 },
+    { "BF.SCANDUMP", bf_scandump, "readonly", 1 },
+    { "BF.LOADCHUNK", bf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
+    { "BF.SHRINK", bf_shrink, "write deny-oom", 1 },
+    { "BF.MERGE", bf_merge, "write deny-oom", -1 },
+    { "CF.RESERVE", cf_reserve, "write deny-oom fast", 1 },
+    { "CF.ADD", cf_add, "write deny-oom", 1 },
+    { "CF.ADDNX", cf_addnx, "write deny-oom", 1 },
+    { "CF.INSERT", cf_insert, "write deny-oom", 1 },
+    { "CF.INSERTNX", cf_insertnx, "write deny-oom", 1 },
+    { "CF.EXISTS", cf_exists, "readonly", 1 },
+    { "CF.MEXISTS", cf_mexists, "readonly", 1 },
+    { "CF.COUNT", cf_count, "readonly", 1 },
+    { "CF.DEL", cf_del, "write fast", 1 },
+    { "CF.COMPACT", cf_compact, "write", 1 },
+    { "CF.INFO", cf_info, "readonly fast", 1 },
+    { "CF.DEBUG", cf_debug, "readonly", 1 },
+    { "CF.SCANDUMP", cf_scandump, "readonly", 1 },
+    { "CF.LOADCHUNK", cf_loadchunk, "write deny-oom no-monitor no-slowlog", 1 },
+    { "PERHAPS.CREATE", perhaps_create_command, "write deny-oom no-monitor no-slowlog", 1 },
+    { "PERHAPS.ADVANCE", perhaps_advance_command, "write", 1 },
+};
+
+static int register_command(RedisModuleCtx *ctx, const struct command *c)
+{
+    const char *category = !strncmp(c->name, "CF.", 3) ? "cuckoo" : "bloom";
+    int error = server.CreateCommand(ctx, c->name, c->run, c->flags, 1, c->last_key, 1);
+    RedisModuleCommand *command =
+        error || !server.GetCommand ? NULL : server.GetCommand(ctx, c->name);
+    if (command && server.SetCommandInfo && docs_of(c->name))
+        error = server.SetCommandInfo(command, docs_of(c->name));
+    if (command && !error && server.AddACLCategory && server.SetCommandACLCategories)
+        error = server.SetCommandACLCategories(command, category);
+    if (error)
+        server.Log(ctx, "warning", "perhaps: the command %s could not be made", c->name);
+    return error;
+}
+
+/* A section of INFO, whose names the server puts the module's name before. */
+static void tell(RedisModuleInfoCtx *info, int for_crash_report)
+{
+    (void)for_crash_report;
+    server.InfoAddSection(info, "filters");
+    server.InfoAddFieldULongLong(info, "filters",
+                                 __atomic_load_n(&tally.filters, __ATOMIC_RELAXED));
+    server.InfoAddFieldULongLong(info, "bytes", memory_taken());
+    server.InfoAddFieldULongLong(info, "adds", tally.adds);
+    server.InfoAddFieldULongLong(info, "questions", tally.questions);
+    server.InfoAddFieldULongLong(info, "positives", tally.positives);
+    server.InfoAddFieldULongLong(info, "refusals", tally.refusals);
+}
+
+static int register_all(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    if (types_register(ctx) || settings_load(ctx, argv, argc) || partitions_register(ctx) ||
+        server.RegisterInfoFunc(ctx, tell))
+        return SERVER_ERR;
+    if (server.AddACLCategory)
+        (void)(server.AddACLCategory(ctx, "bloom") || server.AddACLCategory(ctx, "cuckoo"));
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (register_command(ctx, &commands[i]))
+            return SERVER_ERR;
+    return SERVER_OK;
+}
+
+__attribute__((visibility("default"))) int
+RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
+{
+    const char *missing = server_connect(ctx);
+    if (missing) {
+        if (server.Log)
+            server.Log(ctx, "warning", "perhaps needs Redis 7.0 or later: there is no %s()",
+                       missing);
+        return SERVER_ERR;
+    }
+    if (server.IsModuleNameBusy(module_name)) {
+        server.Log(ctx, "warning", "perhaps: a module '%s' is there already", module_name);
+        return SERVER_ERR;
+    }
+    const int version = PERHAPS_VERSION_MAJOR * 10000 + PERHAPS_VERSION_MINOR * 100 +
+                        PERHAPS_VERSION_PATCH;
+    server.SetModuleAttribs(ctx, module_name, version, 1);
+    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD);
+    return register_all(ctx, argv, argc);
+}
