@@ -3,6 +3,9 @@
 
 #include "commands.h"
 #include "internal.h"
+#include "items.h"
+#include "own.h"
+#include "replies.h"
 #include "settings.h"
 #include "words.h"
 
@@ -295,8 +298,7 @@ int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!key_refused(ctx, &o, NOT_FOUND)) {
         long count = 0;
         server.ReplyWithArray(ctx, POSTPONED_LEN);
-        snprintf(text, sizeof text, "size:%llu",
-                 (unsigned long long)o.form->items(o.filter));
+        snprintf(text, sizeof text, "size:%llu", (unsigned long long)o.form->items(o.filter));
         reply_text(ctx, text);
         for (; o.form->layer(o.filter, (size_t)count, &layer); count++) {
             snprintf(text, sizeof text,

@@ -2,6 +2,10 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "internal.h"
+#include "items.h"
+#include "own.h"
+#include "replies.h"
 #include "settings.h"
 #include "words.h"
 
@@ -190,7 +194,8 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         }
     if (i + 1 >= argc)
         return server.WrongArity(ctx);
-    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish, m);
+    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish,
+                     m);
 }
 
 int cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -200,11 +205,10 @@ int cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 int cf_insertnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return insert(ctx, argv, argc,
-                  &(struct manner){ .unless_present = true,
-                                    .many = true,
-                                    .integers = true,
-                                    .event = "cf.insertnx" });
+    return insert(
+        ctx, argv, argc,
+        &(struct manner){
+            .unless_present = true, .many = true, .integers = true, .event = "cf.insertnx" });
 }
 
 /* ---- Ask, count, remove --------------------------------------------------------------------------- */
