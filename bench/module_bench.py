@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """module_bench.py [OPTION...] - measures the module in a server that it starts and stops itself.
 
-1. Commands a second by redis-benchmark, beside GET and SET of one string: pipelines of 1, 16 and
+1. Memory an item and rates, of filters that were reserved and of such that have grown.
+2. Commands a second by redis-benchmark, beside GET and SET of one string: pipelines of 1, 16 and
    64 commands.  The commands take turns, several rounds.  The rate is the best of them.  Ratios
    are taken within a round, and the median is told, so that other programs disturb them little.
    The filters have room for 10 million items at 1 %, and half of these are in.  Half of the items
    that are asked for and added are there already; each run of adds works on a fresh copy.
-2. What takes long with a filter of a gigabyte, half of whose bits are set: SAVE and load, beside a
+3. What takes long with a filter of a gigabyte, half of whose bits are set: SAVE and load, beside a
    string of as many random bytes; SCANDUMP and LOADCHUNK of all pieces; DEL and UNLINK; the memory
    of a replica while it gets everything from its master.
 
@@ -122,8 +123,9 @@ class Client:
 
     def info(self, section, field):
         for line in self.call("INFO", section).decode().splitlines():
-            if line.startswith(field + ":"):
-                return line.split(":")[1]
+            name, _, value = line.partition(":")
+            if name.lower() == field:
+                return value
         return None
 
 
@@ -144,6 +146,71 @@ def table(*rows):
             print("|" + "|".join("-" * (width + 1) + ("-" if i == 0 else ":")
                                  for i, width in enumerate(widths)) + "|")
     print(flush=True)
+
+
+def send_random(client, count, *words):
+    """Sends so many random items of 8 bytes, 4 commands on their way; returns how often 1 came."""
+    step, stride = min(count, 10_000), 14
+    head = b"*%d\r\n" % (len(words) + step)
+    head += b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)
+    items = bytearray((b"$8\r\n" + bytes(8) + b"\r\n") * step)
+    waiting = ones = 0
+    for _ in range(count // step):
+        random = os.urandom(8 * step)
+        for i in range(8):
+            items[4 + i :: stride] = random[i::8]
+        client.socket.sendall(head + items)
+        waiting += 1
+        if waiting == 4:
+            ones += client.reply().count(1)
+            waiting -= 1
+    return ones + sum(client.reply().count(1) for _ in range(waiting))
+
+
+# ---- Memory and rates ----------------------------------------------------------------------------
+
+MAKES = {  # how a filter is made for N items, and what adds to it
+    "BF.RESERVE f 0.01 N NONSCALING": ("BF", "BF.MADD", "f"),
+    "BF.RESERVE f 0.01 N": ("BF", "BF.MADD", "f"),
+    "BF.RESERVE f 0.01 100": ("BF", "BF.MADD", "f"),
+    "BF.RESERVE f 0.001 N": ("BF", "BF.MADD", "f"),
+    "BF.RESERVE f 0.000001 N": ("BF", "BF.MADD", "f"),
+    "CF.RESERVE f N": ("CF", "CF.INSERT", "f", "ITEMS"),
+    "CF.RESERVE f N ERROR 0.01": ("CF", "CF.INSERT", "f", "ITEMS"),
+    "": ("CF", "CF.INSERT", "f", "ITEMS"),
+}
+
+
+def told(client, family):
+    reply = client.call(f"{family}.INFO", "f")
+    return dict(zip(reply[::2], reply[1::2]))
+
+
+def measure_memory(client, make, family, *adds, items):
+    """Fills a filter, and returns a row of the table."""
+    client.call("FLUSHALL")
+    if make:
+        client.call(*[items if word == "N" else word for word in make.split()])
+    bits = []
+    step = items // 200
+    for i in range(200):
+        send_random(client, step, *adds)
+        if i >= 100:
+            bits.append(told(client, family)[b"Size"] * 8 / (step * (i + 1)))
+    info = told(client, family)
+    wrong = send_random(client, 1_000_000, f"{family}.MEXISTS", "f")
+    return (make or "none", info[b"Number of filters"], f"{bits[-1]:.1f}",
+            f"{min(bits):.1f} to {max(bits):.1f}", f"{wrong / 1e4:.3f} %",
+            f"{float(info[b'Error rate now']) * 100:.3f} %")
+
+
+def bench_memory(module, items):
+    print(f"{items} items, after all are added, and while the second half is added:\n")
+    rows = [("made by", "filters", "bits an item", "on the way", "wrong of a million", "as told")]
+    with Server(module) as server:
+        for make, adds in MAKES.items():
+            rows.append(measure_memory(server.client, make, *adds, items=items))
+    table(*rows)
 
 
 # ---- Commands a second ---------------------------------------------------------------------------
@@ -244,38 +311,20 @@ def bench_rates(module, rounds, seconds):
 # ---- A large filter ------------------------------------------------------------------------------
 
 # A rate so low that an item sets some 50 bits: fewer items fill the filter.
-BIG_RATE, BIG_BITS = "1e-15", 80  # bits an item, more or less
-
-
-def add_random(client, key, count):
-    """Adds so many random items of 8 bytes, 10,000 a command, 4 commands on their way."""
-    head, step, stride = b"$8\r\n", 10_000, 14
-    words = bytearray((head + bytes(8) + b"\r\n") * step)
-    begin = b"*%d\r\n$7\r\nBF.MADD\r\n$%d\r\n%s\r\n" % (step + 2, len(key), key.encode())
-    waiting = 0
-    for _ in range(count // step):
-        random = os.urandom(8 * step)
-        for i in range(8):
-            words[len(head) + i :: stride] = random[i::8]
-        client.socket.sendall(begin + words)
-        waiting += 1
-        if waiting == 4:
-            client.reply()
-            waiting -= 1
-    for _ in range(waiting):
-        client.reply()
+BIG_RATE, BIG_BITS = "1e-15", 90  # bits an item, more or less
 
 
 def make_string(client, nbytes):
-    piece = 32 << 20
+    piece = 16 << 20
+    client.call("SETRANGE", "big", nbytes - 1, "x")  # no more than that is allocated
     for first in range(0, nbytes, piece):
-        client.call("SETRANGE", "big", first, os.urandom(piece))
+        client.call("SETRANGE", "big", first, os.urandom(min(piece, nbytes - first)))
 
 
 def make_filter(client, nbytes):
     capacity = nbytes * 8 // BIG_BITS
     client.call("BF.RESERVE", "big", BIG_RATE, capacity, "NONSCALING")
-    add_random(client, "big", capacity)
+    send_random(client, capacity, "BF.MADD", "big")
 
 
 def save_and_load(server):
@@ -310,12 +359,15 @@ def resync(module, server):
         return seconds, (peak - master) / (1 << 20)
 
 
+SIZE = "size, MiB"
+
+
 def measure_large(module, make, nbytes, copy):
     """What takes long with the value that make() puts behind the key 'big'."""
     result = {}
     with Server(module, "--repl-diskless-sync-delay", "0", "--proto-max-bulk-len", "4gb") as server:
         make(server.client, nbytes)
-        result["size, MiB"] = server.client.call("MEMORY", "USAGE", "big") / (1 << 20)
+        result[SIZE] = server.client.call("MEMORY", "USAGE", "big", "SAMPLES", 0) / (1 << 20)
         result["SAVE, s"], result["load, s"] = save_and_load(server)
         seconds, above = resync(module, server)
         result["full resync, s"] = seconds
@@ -336,7 +388,7 @@ def copy_string(client):
 
 def bench_large(module, nbytes):
     bloom = measure_large(module, make_filter, nbytes, dump_and_load)
-    string = measure_large(module, make_string, nbytes, copy_string)
+    string = measure_large(module, make_string, round(bloom[SIZE] * (1 << 20)), copy_string)
     rows = [("", "filter", "string", "filter to string")]
     for what, ours in bloom.items():
         theirs = string[what]
@@ -354,18 +406,21 @@ def main():
     parser.add_argument("--module", default=TREE / "build" / "lib" / "perhaps.so", metavar="FILE")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2, help="of one run, about")
+    parser.add_argument("--items", type=int, default=10_000_000, help="for memory and rates")
     parser.add_argument("--mib", type=int, default=1024, help="size of the large filter")
-    parser.add_argument("--only", choices=("rates", "large"))
+    parser.add_argument("--only", choices=("memory", "rates", "large"))
     parser.add_argument("--quick", action="store_true", help="a minute: rough figures")
     options = parser.parse_args()
     if options.quick:
-        options.rounds, options.seconds, options.mib = 2, 0.4, 64
+        options.rounds, options.seconds, options.mib, options.items = 2, 0.4, 64, 200_000
     module = pathlib.Path(options.module).resolve()
     if not module.exists():
         sys.exit(f"module_bench.py: there is no {module}: './dev build' makes it")
-    if options.only != "large":
+    if options.only in (None, "memory"):
+        bench_memory(module, options.items)
+    if options.only in (None, "rates"):
         bench_rates(module, options.rounds, options.seconds)
-    if options.only != "rates":
+    if options.only in (None, "large"):
         bench_large(module, options.mib << 20)
 
 
