@@ -133,7 +133,7 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         server.ReplyWithError(ctx, error);
     } else {
         server.ReplicateVerbatim(ctx);
-        key_notify(ctx, &o, texts[family].load_event);
+        key_changed(ctx, &o, texts[family].load_event);
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);

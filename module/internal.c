@@ -112,6 +112,7 @@ int perhaps_create_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (filter) {
         key_set(&o, wish.family == FAMILY_BLOOM ? &own_bloom : &own_cuckoo, filter);
         server.ReplicateVerbatim(ctx);
+        key_changed(ctx, &o, "perhaps.create");
         server.ReplyWithSimpleString(ctx, "OK");
     } else if (o.found == KEY_OTHER) {
         server.ReplyWithError(ctx, WRONGTYPE);
@@ -158,8 +159,10 @@ int perhaps_advance_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return server.ReplyWithError(ctx, "ERR invalid time: it is milliseconds since 1970");
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     if (!key_refused(ctx, &o, NOT_FOUND)) {
-        if (is_window(&o) && own_advance(o.filter, (uint64_t)now_ms))
+        if (is_window(&o) && own_advance(o.filter, (uint64_t)now_ms)) {
             server.ReplicateVerbatim(ctx);
+            key_changed(ctx, &o, "perhaps.advance");
+        }
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);

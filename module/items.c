@@ -12,7 +12,7 @@
 
 bool add_begin(RedisModuleCtx *ctx, struct adding *a, RedisModuleString **words, size_t n)
 {
-    const size_t nbytes = n * (sizeof *a->items + sizeof *a->changing + 2 * sizeof(bool));
+    const size_t nbytes = n * (sizeof *a->items + sizeof *a->changing + 3 * sizeof(bool));
     a->memory = nbytes > sizeof a->room ? memory_take(nbytes) : NULL;
     if (nbytes > sizeof a->room && !a->memory) {
         server.ReplyWithError(ctx, NO_MEMORY);
@@ -22,6 +22,8 @@ bool add_begin(RedisModuleCtx *ctx, struct adding *a, RedisModuleString **words,
     a->changing = (RedisModuleString **)(void *)(a->items + n);
     a->was_present = (bool *)(a->changing + n);
     a->is_change = a->was_present + n;
+    a->is_refused = a->is_change + n;
+    memset(a->is_refused, false, n);
     a->words = words;
     a->n = n;
     a->done = a->changed = 0;
@@ -36,40 +38,59 @@ void add_end(struct adding *a)
     memory_give(a->memory);
 }
 
-void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, bool unless_present)
+/* Adds the items from number 'at' on, and sets *done to how many were added before the error that
+ * it returns. */
+static int add_from(const struct opened *o, struct adding *a, size_t at, bool is_window,
+                    bool unless_present, size_t *done)
 {
-    if (window_to_present(ctx, o)) {
-        a->error = own_add_to_window(o->filter, a->items, a->n, a->was_present, a->is_change,
-                                     &a->done);
-    } else {
-        a->error =
-            o->form->add(o->filter, a->items, a->n, unless_present, a->was_present, &a->done);
-        for (size_t i = 0; i < a->done; i++)
-            a->is_change[i] = !a->was_present[i];
+    size_t left = a->n - at;
+    if (is_window)
+        return own_add_to_window(o->filter, a->items + at, left, a->was_present + at,
+                                 a->is_change + at, done);
+    int error =
+        o->form->add(o->filter, a->items + at, left, unless_present, a->was_present + at, done);
+    for (size_t i = at; i < at + *done; i++)
+        a->is_change[i] = !a->was_present[i];
+    return error;
+}
+
+void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, const struct manner *m)
+{
+    bool is_window = window_to_present(ctx, o), goes_on = true;
+    while (a->done < a->n && goes_on) {
+        size_t done;
+        int error = add_from(o, a, a->done, is_window, m->unless_present, &done);
+        a->done += done;
+        if (error) {
+            a->error = error;
+            a->is_refused[a->done] = true;
+            a->is_change[a->done++] = false;
+            tally.refusals++;
+            goes_on = m->goes_on;
+        }
     }
     for (size_t i = 0; i < a->done; i++)
         if (a->is_change[i])
             a->changing[a->changed++] = a->words[i];
     tally.adds += a->changed;
-    tally.refusals += a->error != 0;
 }
 
+/* The name of the command is as the user gave it, who may have renamed it everywhere. */
 void add_replicate(RedisModuleCtx *ctx, const struct opened *o, const struct adding *a,
-                   RedisModuleString **argv, const char *insert, bool created,
-                   const char *event)
+                   RedisModuleString **argv, bool insert, bool created, const struct manner *m)
 {
     size_t nbytes;
     const char *command = server.StringPtrLen(argv[0], &nbytes);
     if (!a->changed)
         return;
     if (insert)
-        server.Replicate(ctx, command, "sccv", o->name, "NOCREATE", insert, a->changing,
+        server.Replicate(ctx, command, "sccv", o->name, "NOCREATE", "ITEMS", a->changing,
                          a->changed);
     else if (a->changed == a->n && !created)
         server.ReplicateVerbatim(ctx);
     else
         server.Replicate(ctx, command, "sv", o->name, a->changing, a->changed);
-    key_notify(ctx, o, event);
+    key_changed(ctx, o, m->event);
 }
 
 /* ---- Questions ----------------------------------------------------------------------------------- */

@@ -51,7 +51,8 @@ void key_set(struct opened *o, struct form *form, void *filter)
     o->found = form->is_complete(filter) ? KEY_FOUND : KEY_INCOMPLETE;
 }
 
-void key_notify(RedisModuleCtx *ctx, const struct opened *o, const char *event)
+void key_changed(RedisModuleCtx *ctx, const struct opened *o, const char *event)
 {
+    server.SignalModifiedKey(ctx, o->name);
     server.NotifyKeyspaceEvent(ctx, NOTIFY_MODULE, event, o->name);
 }

@@ -26,8 +26,9 @@ bool key_refused(RedisModuleCtx *ctx, const struct opened *o, const char *missin
 /* Puts a filter that was made into a key, and counts it (types.c). */
 void key_set(struct opened *o, struct form *form, void *filter);
 
-/* Tells those who listen that a command has changed a key: "bf.add". */
-void key_notify(RedisModuleCtx *ctx, const struct opened *o, const char *event);
+/* Tells the server that a command has changed a key, which matters to WATCH and to clients that
+ * keep copies, and those who listen to the keyspace: event "bf.add". */
+void key_changed(RedisModuleCtx *ctx, const struct opened *o, const char *event);
 
 /* What happened, for INFO. */
 struct tally {

@@ -108,6 +108,7 @@ RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     const int version =
         PERHAPS_VERSION_MAJOR * 10000 + PERHAPS_VERSION_MINOR * 100 + PERHAPS_VERSION_PATCH;
     server.SetModuleAttribs(ctx, module_name, version, 1);
-    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD);
+    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_NO_IMPLICIT_SIGNAL_MODIFIED |
+                                     OPTION_HANDLE_REPL_ASYNC_LOAD);
     return register_all(ctx, argv, argc);
 }

@@ -56,7 +56,11 @@ enum {
 };
 
 /* SetModuleOptions() */
-enum { OPTION_HANDLE_IO_ERRORS = 1 << 0, OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2 };
+enum {
+    OPTION_HANDLE_IO_ERRORS = 1 << 0,
+    OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1, /* SignalModifiedKey() does it */
+    OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
+};
 
 /* NotifyKeyspaceEvent() */
 enum { NOTIFY_MODULE = 1 << 13 };
@@ -270,6 +274,7 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
     REQUIRED(void, FreeCallReply, (RedisModuleCallReply * reply))                              \
     REQUIRED(int, GetContextFlags, (RedisModuleCtx * ctx))                                     \
     REQUIRED(long long, Milliseconds, (void))                                                  \
+    REQUIRED(int, SignalModifiedKey, (RedisModuleCtx * ctx, RedisModuleString * name))         \
     REQUIRED(int, NotifyKeyspaceEvent,                                                         \
              (RedisModuleCtx * ctx, int type, const char *event, RedisModuleString *key))      \
     OPTIONAL(int, RegisterNumericConfig,                                                       \
