@@ -96,6 +96,11 @@ static args create[] = {
     { 0 },
 };
 static args advance[] = { { KEY }, { WORD("milliseconds", ARG_INTEGER) }, { 0 } };
+static args hashes[] = {
+    { WORD("name", ARG_STRING) },   { WORD("id", ARG_STRING) },
+    { WORD("layer", ARG_INTEGER) }, { WORD("geometry", ARG_STRING) },
+    { WORD("hashes", ARG_STRING) }, { 0 },
+};
 static args merge[] = {
     { .name = "destination", .type = ARG_KEY, .key_spec_index = 0 },
     { .name = "source", .type = ARG_KEY, .key_spec_index = 1, .flags = ARG_FLAG_MULTIPLE },
@@ -115,6 +120,7 @@ static const RedisModuleCommandInfoVersion version = {
 #define CONSTANT     "O(1)"
 #define PER_LAYER    "O(L), where L is the number of filters behind the key"
 #define PER_ITEM     "O(N * L), where N is the number of items and L of the filters behind the key"
+#define PER_HASH     "O(N), where N is the number of hashes"
 #define FILTER_BYTES "O(N), where N is the size of the filter in bytes"
 #define PIECE_BYTES  "O(N), where N is the size of the piece in bytes"
 
@@ -191,6 +197,10 @@ static const struct {
       DOC(OURS, 11, adds, create, CONSTANT, "Makes a filter again that a master has made") },
     { "PERHAPS.ADVANCE",
       DOC(OURS, 3, changes, advance, CONSTANT, "Moves a window on to a time of the master") },
+    { "PERHAPS.TEST", DOC(OURS, 6, NULL, hashes, PER_HASH,
+                          "Tells of many keys whether they are in a filter of partitions") },
+    { "PERHAPS.SET",
+      DOC(OURS, 6, NULL, hashes, PER_HASH, "Adds many keys to a filter of partitions") },
 };
 
 const RedisModuleCommandInfo *docs_of(const char *command)
