@@ -10,7 +10,7 @@ import sys
 
 import redis
 
-USERS, SIGNUPS, TAKEN = 100_000, 20_000, "example:taken"
+USERS, SIGNUPS, TAKEN = 100_000, 5_000, "example:taken"
 server = redis.Redis.from_url(sys.argv[1] if len(sys.argv) > 1 else "redis://127.0.0.1:6379")
 database = sqlite3.connect(":memory:")
 questions = 0
