@@ -335,11 +335,18 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
     return copies;
 }
 
+/* Each layer keeps its share of the fpr. */
+static double part_fpr(const perhaps_filter *f, size_t i, double fpr)
+{
+    return f->parts.part[i]->geometry.fpr * (fpr / f->geometry.fpr);
+}
+
 static const struct composite composite = {
     .base_field = BASE,
     .inherits = inherited,
     .begin = begin,
     .attach = attach,
+    .part_fpr = part_fpr,
 };
 
 const struct filter_kind kind_chain = {
