@@ -9,7 +9,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are copied as
 
 static const char bad_data[] = "ERR received bad data";
 
-/* ---- The hash -------------------------------------------------------------------------------- */
+/* ---- The hash --------------------------------------------------------------------------- */
 
 #define MULTIPLIER UINT64_C(0xc6a4a7935bd1e995)
 enum { SHIFT = 47 };
@@ -38,7 +38,26 @@ uint64_t redisbloom_hash(const void *bytes, size_t nbytes, uint64_t seed)
     return hash ^ hash >> SHIFT;
 }
 
-/* ---- Blocks ------------------------------------------------------------------------------------ */
+uint32_t redisbloom_hash_32(const uint8_t *bytes, size_t nbytes, uint32_t seed)
+{
+    const uint32_t multiplier = 0x5bd1e995;
+    uint32_t hash = seed ^ (uint32_t)nbytes, word;
+    for (; nbytes >= sizeof word; bytes += sizeof word, nbytes -= sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        word *= multiplier;
+        word = (word ^ word >> 24) * multiplier;
+        hash = hash * multiplier ^ word;
+    }
+    if (nbytes) {
+        word = 0;
+        memcpy(&word, bytes, nbytes);
+        hash = (hash ^ word) * multiplier;
+    }
+    hash = (hash ^ hash >> 13) * multiplier;
+    return hash ^ hash >> 15;
+}
+
+/* ---- Blocks ----------------------------------------------------------------------------- */
 
 int array_make_room(void **array, size_t n, size_t *room, size_t element_nbytes)
 {
@@ -165,7 +184,7 @@ void body_defrag(RedisModuleDefragCtx *ctx, struct body *body)
     }
 }
 
-/* ---- Pieces ------------------------------------------------------------------------------------ */
+/* ---- Pieces ----------------------------------------------------------------------------- */
 
 /* Returns the block that has the byte at this offset, which is below body->nbytes. */
 static struct block *block_at(const struct body *body, uint64_t offset)
@@ -198,8 +217,8 @@ int body_dump(const struct body *body, uint64_t position, struct dump *piece)
 }
 
 /* Takes a piece for 'offset', which lies within this block. */
-static int load_into(struct body *body, struct block *block, uint64_t offset,
-                     const char *bytes, size_t nbytes, const char **why)
+static int load_into(struct body *body, struct block *block, uint64_t offset, const char *bytes,
+                     size_t nbytes, const char **why)
 {
     const uint64_t begin = offset - block->begin;
     if (offset < body->there && nbytes <= body->there - offset) {
@@ -234,7 +253,7 @@ int body_load(struct body *body, uint64_t position, const char *bytes, size_t nb
     return load_into(body, block, offset, bytes, nbytes, why);
 }
 
-/* ---- RDB --------------------------------------------------------------------------------------- */
+/* ---- RDB -------------------------------------------------------------------------------- */
 
 bool body_read_block(struct body *body, RedisModuleIO *rdb, uint64_t *nbytes)
 {
@@ -280,8 +299,8 @@ static bool read_piece(RedisModuleIO *rdb, const struct form *form, void *filter
 {
     size_t nbytes = 0;
     char *bytes = server.LoadStringBuffer(rdb, &nbytes);
-    bool could = bytes && !server.IsIOError(rdb) &&
-                 !form->load(filter, position, bytes, nbytes, why);
+    bool could =
+        bytes && !server.IsIOError(rdb) && !form->load(filter, position, bytes, nbytes, why);
     if (bytes)
         server.Free(bytes);
     return could;

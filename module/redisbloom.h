@@ -1,34 +1,38 @@
-/* redisbloom.h - what the two forms of RedisBloom's filters share: their hash, and their bytes in
- * pieces.
+/* redisbloom.h - what the two forms of RedisBloom's filters share: their hash, and their
+ * bytes in pieces.
  *
- * Such a filter consists of filters, the oldest first, each with a block of bytes.  SCANDUMP gives
- * a header and then the bytes of all blocks in order, in pieces that do not cross from one block
- * to the next.  A piece that begins at 'offset' of all these bytes goes with the position
- * offset + its length + 1; and SCANDUMP gets offset + 1 to give it.  So pieces can be loaded by
- * RedisBloom, and RedisBloom's here.
+ * Such a filter consists of filters, the oldest first, each with a block of bytes.  SCANDUMP
+ * gives a header and then the bytes of all blocks in order, in pieces that do not cross from
+ * one block to the next.  A piece that begins at 'offset' of all these bytes goes with the
+ * position offset + its length + 1; and SCANDUMP gets offset + 1 to give it.  So pieces can
+ * be loaded by RedisBloom, and RedisBloom's here.
  *
- * In an RDB a whole filter is written as RedisBloom does.  That has no place for a filter of which
- * only some LOADCHUNKs came, and whoever took one for whole would answer a wrong "no".  So in the
- * RDB it is a filter of 0 filters, which RedisBloom never has.  Behind it follow the header; for
- * each piece a position and the bytes; and the position 0.  RedisBloom refuses that. */
+ * In an RDB a whole filter is written as RedisBloom does.  That has no place for a filter of
+ * which only some LOADCHUNKs came, and whoever took one for whole would answer a wrong "no".
+ * So in the RDB it is a filter of 0 filters, which RedisBloom never has.  Behind it follow
+ * the header; for each piece a position and the bytes; and the position 0.  RedisBloom
+ * refuses that. */
 #ifndef REDISBLOOM_H
 #define REDISBLOOM_H
 
 #include "form.h"
 
-/* ---- The hash -------------------------------------------------------------------------------- */
+/* ---- The hash --------------------------------------------------------------------------- */
 
 /* MurmurHash64A.  Its collisions are easily computed, and no seed helps. */
 uint64_t redisbloom_hash(const void *bytes, size_t nbytes, uint64_t seed);
 
-/* What info() tells of it. */
+/* MurmurHash2, of early versions. */
+uint32_t redisbloom_hash_32(const uint8_t *bytes, size_t nbytes, uint32_t seed);
+
+/* What info() tells of them. */
 #define REDISBLOOM_HASH "murmur64a (public: anybody can craft items)"
 
-/* How many items are hashed at once: while one is tested, the lines of the next ones are on their
- * way from memory. */
+/* How many items are hashed at once: while one is tested, the lines of the next ones are on
+ * their way from memory. */
 enum { REDISBLOOM_BATCH = 32 };
 
-/* ---- Bytes in blocks --------------------------------------------------------------------------- */
+/* ---- Bytes in blocks -------------------------------------------------------------------- */
 
 struct block {
     uint8_t *bytes; /* NULL until the first of them has come */
@@ -45,9 +49,9 @@ struct body {
     uint64_t memory_nbytes; /* of the blocks and their array */
 };
 
-/* Makes room for one more element in an array that memory_take() gave, or that is NULL: moves it
- * if 'room' elements are not more than 'n'.  Returns 0; or PERHAPS_ERR_MEMORY, having changed
- * nothing. */
+/* Makes room for one more element in an array that memory_take() gave, or that is NULL:
+ * moves it if 'room' elements are not more than 'n'.  Returns 0; or PERHAPS_ERR_MEMORY,
+ * having changed nothing. */
 int array_make_room(void **array, size_t n, size_t *room, size_t element_nbytes);
 
 /* Appends a block that LOADCHUNKs fill.  Returns 0 or PERHAPS_ERR_MEMORY. */
@@ -80,7 +84,7 @@ void body_digest(RedisModuleDigest *digest, const struct body *body);
 void redisbloom_defrag(RedisModuleDefragCtx *ctx, void **memory);
 void body_defrag(RedisModuleDefragCtx *ctx, struct body *body);
 
-/* ---- RDB --------------------------------------------------------------------------------------- */
+/* ---- RDB -------------------------------------------------------------------------------- */
 
 /* Reads a block and appends it; 'nbytes' is set to its length.  Returns whether it could. */
 bool body_read_block(struct body *body, RedisModuleIO *rdb, uint64_t *nbytes);

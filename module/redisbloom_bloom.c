@@ -2,18 +2,21 @@
  *
  *     filter = links, the oldest first, each a Bloom filter for a number of items
  *     a, b   = two hashes of an item
- *     bit i  = (a + i * b) mod 2^64 mod the bits of the link, for i from 0 on; bit 0 of byte 0 first
+ *     bit i  = (a + i * b) mod 2^64 mod the bits of the link, for i from 0 on
+ *     a byte = eight bits, the lowest first
  *
- * An item is there if some link has all its bits.  Items are added to the newest link.  When that
- * has as many as it is for, a link with 'growth' times as many and half the fpr is appended.
+ * An item is there if some link has all its bits.  Items are added to the newest link.  When
+ * that has as many as it is for, a link with 'growth' times as many and half the fpr is
+ * appended.
  *
- * The hashes are MurmurHash64A (the option FORCE64).  Filters made before RedisBloom 2.0 have
- * MurmurHash2 of 32 bits.  All versions agree on their bits if the link has a power of two of
- * them; else versions differ in whether a + i * b wraps at 2^32, and such filters are refused.
+ * The hashes are MurmurHash64A (the option FORCE64).  Filters made before RedisBloom 2.0
+ * have MurmurHash2 of 32 bits.  All versions agree on their bits if the link has a power of
+ * two of them; else versions differ in whether a + i * b wraps at 2^32, and such filters are
+ * refused.
  *
- * An RDB of encoding 4 has all fields below.  Up to 3 there is no growth (it is 2), up to 1 there
- * are no options (they are 0).  0 has no number of bits: it is refused, as those filters have no
- * power of two. */
+ * An RDB of encoding 4 has all fields below.  Up to 3 there is no growth (it is 2), up to 1
+ * there are no options (they are 0).  0 has no number of bits: it is refused, as those
+ * filters have no power of two. */
 #include <math.h>
 #include <string.h>
 
@@ -64,7 +67,7 @@ struct bloom {
     uint32_t options, growth;
 };
 
-/* ---- Links ------------------------------------------------------------------------------------- */
+/* ---- Links ------------------------------------------------------------------------------ */
 
 static double bits_per_entry(double error)
 {
@@ -146,31 +149,11 @@ static int grow(struct bloom *bloom)
     return error;
 }
 
-/* ---- Add and ask ------------------------------------------------------------------------------- */
+/* ---- Add and ask ------------------------------------------------------------------------ */
 
 struct hashed {
     uint64_t a, b;
 };
-
-/* MurmurHash2. */
-static uint32_t hash_32(const uint8_t *bytes, size_t nbytes, uint32_t seed)
-{
-    const uint32_t multiplier = 0x5bd1e995;
-    uint32_t hash = seed ^ (uint32_t)nbytes, word;
-    for (; nbytes >= sizeof word; bytes += sizeof word, nbytes -= sizeof word) {
-        memcpy(&word, bytes, sizeof word);
-        word *= multiplier;
-        word = (word ^ word >> 24) * multiplier;
-        hash = hash * multiplier ^ word;
-    }
-    if (nbytes) {
-        word = 0;
-        memcpy(&word, bytes, nbytes);
-        hash = (hash ^ word) * multiplier;
-    }
-    hash = (hash ^ hash >> 13) * multiplier;
-    return hash ^ hash >> 15;
-}
 
 static struct hashed hash_item(const struct bloom *bloom, const struct perhaps_key *item)
 {
@@ -179,8 +162,8 @@ static struct hashed hash_item(const struct bloom *bloom, const struct perhaps_k
         h.a = redisbloom_hash(item->bytes, item->nbytes, HASH_SEED);
         h.b = redisbloom_hash(item->bytes, item->nbytes, h.a);
     } else {
-        h.a = hash_32(item->bytes, item->nbytes, HASH_SEED_32);
-        h.b = hash_32(item->bytes, item->nbytes, (uint32_t)h.a);
+        h.a = redisbloom_hash_32(item->bytes, item->nbytes, HASH_SEED_32);
+        h.b = redisbloom_hash_32(item->bytes, item->nbytes, (uint32_t)h.a);
     }
     return h;
 }
@@ -200,8 +183,9 @@ static void prefetch(const struct bloom *bloom, size_t i, const struct hashed *h
         __builtin_prefetch(bytes + bit_of(link, hash) / 8);
 }
 
-/* Hashes a batch of items.  A bit in two is set in a full link, so that an item which is not there
- * is tested by two bits on average; the newest link is less full, and gets the new items. */
+/* Hashes a batch of items.  A bit in two is set in a full link, so that an item which is not
+ * there is tested by two bits on average; the newest link is less full, and gets the new
+ * items. */
 static void hash_batch(const struct bloom *bloom, const struct perhaps_key *items, size_t n,
                        struct hashed hashed[REDISBLOOM_BATCH])
 {
@@ -296,7 +280,7 @@ static void contains(const void *filter, const struct perhaps_key *items, size_t
     }
 }
 
-/* ---- Tell -------------------------------------------------------------------------------------- */
+/* ---- Tell ------------------------------------------------------------------------------- */
 
 static uint64_t items(const void *filter)
 {
@@ -371,7 +355,7 @@ static bool layer(const void *filter, size_t index, struct layer *layer)
     return true;
 }
 
-/* ---- Make and release -------------------------------------------------------------------------- */
+/* ---- Make and release ------------------------------------------------------------------- */
 
 static void release(void *filter)
 {
@@ -408,7 +392,7 @@ static void defrag(RedisModuleDefragCtx *ctx, void **filter)
     body_defrag(ctx, &bloom->body);
 }
 
-/* ---- SCANDUMP and LOADCHUNK -------------------------------------------------------------------- */
+/* ---- SCANDUMP and LOADCHUNK ------------------------------------------------------------- */
 
 struct __attribute__((packed)) wire_head {
     uint64_t items;
@@ -544,7 +528,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
     body_digest(digest, &((const struct bloom *)filter)->body);
 }
 
-/* ---- RDB --------------------------------------------------------------------------------------- */
+/* ---- RDB -------------------------------------------------------------------------------- */
 
 static void save(RedisModuleIO *rdb, const void *filter)
 {

@@ -1,20 +1,22 @@
 /* redisbloom_cuckoo.c - cuckoo filters of RedisBloom, served as they are.
  *
- *     filter      = filters, the oldest first; filter j has buckets * expansion^j buckets, which is
- *                   a power of two
+ *     filter      = filters, the oldest first; filter j has buckets * expansion^j buckets,
+ *                   which is a power of two
  *     bucket      = 'bucket size' slots of one byte: a fingerprint, or 0
  *     fingerprint = h mod 255 + 1, of the hash h of an item
  *     its buckets = h and h ^ (fingerprint * 0x5bd1e995), each mod the number of buckets
  *
- * An item goes to a free slot, in the newest filter that has one in either of its buckets.  If
- * there is none, fingerprints are moved within the newest filter; if that does not help within so
- * many steps, they are moved back and a filter is appended.
+ * An item goes to a free slot, in the newest filter that has one in either of its buckets.
+ * If there is none, fingerprints are moved within the newest filter; if that does not help
+ * within so many steps, they are moved back and a filter is appended.
  *
- * Invariant: each fingerprint lies in one of its two buckets.  Since both are known from either
- * one, it can move without its item; and to an older filter too, which has no more buckets.
+ * Invariant: each fingerprint lies in one of its two buckets.  Since both are known from
+ * either one, it can move without its item; and to an older filter too, which has no more
+ * buckets.
  *
- * RedisBloom counts slots in 32 bits: filters with more slots are refused, and none grows so far.
- * In an RDB of an encoding below 4 are filters with another hash: they are refused, too. */
+ * RedisBloom counts slots in 32 bits: filters with more slots are refused, and none grows so
+ * far.  In an RDB of an encoding below 4 are filters with another hash: they are refused,
+ * too. */
 #include <math.h>
 #include <string.h>
 
@@ -33,18 +35,19 @@ enum {
 
 static const char bad_data[] = "ERR received bad data";
 static const char no_memory[] = "ERR Insufficient memory to create filter";
-static const char other_hash[] = "this cuckoo filter was made before RedisBloom 2.0, with another "
-                                 "hash: with this one it would deny its items";
+static const char other_hash[] =
+    "this cuckoo filter was made before RedisBloom 2.0, with another "
+    "hash: with this one it would deny its items";
 static const char later[] = "this filter is of a later version of RedisBloom";
 
 struct cuckoo {
-    struct body body; /* with a block for each filter */
+    struct body body;  /* with a block for each filter */
     uint64_t nbuckets; /* of the oldest filter */
     uint64_t items, deleted;
     uint16_t bucket_size, max_iterations, expansion;
 };
 
-/* ---- Places ------------------------------------------------------------------------------------ */
+/* ---- Places ----------------------------------------------------------------------------- */
 
 /* Where an item may be: the two buckets are taken mod the number of buckets. */
 struct place {
@@ -93,7 +96,7 @@ static uint8_t *find_newest(const struct cuckoo *c, const struct place *p, uint8
     return slot;
 }
 
-/* ---- Add --------------------------------------------------------------------------------------- */
+/* ---- Add -------------------------------------------------------------------------------- */
 
 static void swap(uint8_t *a, uint8_t *b)
 {
@@ -152,7 +155,8 @@ static int add_one(struct cuckoo *c, const struct place *p)
     return 0;
 }
 
-/* Computes the places of a batch of items, and prefetches their buckets in the newest filters. */
+/* Computes the places of a batch of items, and prefetches their buckets in the newest
+ * filters. */
 static void place_batch(const struct cuckoo *c, const struct perhaps_key *items, size_t n,
                         struct place places[REDISBLOOM_BATCH])
 {
@@ -185,7 +189,7 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
     return error;
 }
 
-/* ---- Ask and remove ---------------------------------------------------------------------------- */
+/* ---- Ask and remove --------------------------------------------------------------------- */
 
 /* Of an incomplete filter it says "perhaps". */
 static void contains(const void *filter, const struct perhaps_key *items, size_t n,
@@ -269,7 +273,7 @@ static void compact(void *filter)
     c->deleted = 0; /* as RedisBloom: how many since it was compacted */
 }
 
-/* ---- Tell -------------------------------------------------------------------------------------- */
+/* ---- Tell ------------------------------------------------------------------------------- */
 
 static uint64_t items(const void *filter)
 {
@@ -287,7 +291,8 @@ static size_t memory_nbytes(const void *filter)
     return sizeof *c + c->body.memory_nbytes;
 }
 
-/* Returns how many fingerprints a bucket has on average, by the first 'most_nbytes' of a filter. */
+/* Returns how many fingerprints a bucket has on average, by the first 'most_nbytes' of a
+ * filter. */
 static double load_of(const struct cuckoo *c, const struct block *block, uint64_t most_nbytes)
 {
     const uint64_t nbytes = block->nbytes < most_nbytes ? block->nbytes : most_nbytes;
@@ -319,7 +324,7 @@ static void info(const void *filter, struct info *info)
         info->bits_per_item = 8 * (double)c->body.nbytes / (double)c->items;
 }
 
-/* ---- Make and release -------------------------------------------------------------------------- */
+/* ---- Make and release ------------------------------------------------------------------- */
 
 static void release(void *filter)
 {
@@ -383,7 +388,7 @@ static struct cuckoo *make(const struct numbers *n)
     return c;
 }
 
-/* ---- SCANDUMP and LOADCHUNK -------------------------------------------------------------------- */
+/* ---- SCANDUMP and LOADCHUNK ------------------------------------------------------------- */
 
 struct __attribute__((packed)) wire {
     uint64_t items, nbuckets, deleted, nfilters;
@@ -408,8 +413,9 @@ static int dump(const void *filter, uint64_t position, struct dump *piece)
     return 0;
 }
 
-/* In RedisBloom 2.0 the header ended with the 8 bytes of a pointer, which mean nothing.  In a later
- * version a seed stands there, and the highest bit of 'nfilters' is set: those are refused. */
+/* In RedisBloom 2.0 the header ended with the 8 bytes of a pointer, which mean nothing.  In
+ * a later version a seed stands there, and the highest bit of 'nfilters' is set: those are
+ * refused. */
 static bool is_header(const char *bytes, size_t nbytes)
 {
     (void)bytes;
@@ -453,7 +459,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
     body_digest(digest, &((const struct cuckoo *)filter)->body);
 }
 
-/* ---- RDB --------------------------------------------------------------------------------------- */
+/* ---- RDB -------------------------------------------------------------------------------- */
 
 static void save(RedisModuleIO *rdb, const void *filter)
 {

@@ -28,7 +28,7 @@ static size_t size_of(void *memory)
     return malloc_usable_size(memory);
 }
 
-/* ---- An RDB ------------------------------------------------------------------------------ */
+/* ---- An RDB ----------------------------------------------------------------------------- */
 
 static void append(RedisModuleIO *io, const void *bytes, size_t nbytes)
 {
@@ -116,7 +116,7 @@ static void log_error(RedisModuleIO *io, const char *level, const char *format, 
     io->logged++;
 }
 
-/* ---- A digest ------------------------------------------------------------------------------ */
+/* ---- A digest --------------------------------------------------------------------------- */
 
 static void digest_bytes(RedisModuleDigest *digest, const char *bytes, size_t nbytes)
 {

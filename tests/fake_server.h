@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Each field is 'U', 'D' or 'S' and 8 bytes: the number, or the length of the bytes that follow. */
+/* Each field is 'U', 'D' or 'S' and 8 bytes: the number, or the length of what follows. */
 struct RedisModuleIO {
     uint8_t *bytes;
     size_t nbytes, room;
