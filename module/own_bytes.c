@@ -219,7 +219,8 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
     return decode_header(bytes, why);
 }
 
-/* Makes the filter if all pieces are there. */
+/* Makes the filter if all pieces are there.  If they make none they are lost: PERHAPS_ERR_DAMAGED,
+ * also if there is too little memory. */
 static int complete(struct own *own, const char **why)
 {
     struct pieces_reader reader = { .pieces = &own->pieces };
@@ -233,9 +234,8 @@ static int complete(struct own *own, const char **why)
     if (error)
         *why = error == PERHAPS_ERR_MEMORY ? "ERR Insufficient memory to create filter"
                                            : "ERR received bad data, or of a filter that changed "
-                                             "while it was dumped: load it again from its first "
-                                             "chunk";
-    return error;
+                                             "while it was dumped: load it again from its header";
+    return error ? PERHAPS_ERR_DAMAGED : 0;
 }
 
 int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
