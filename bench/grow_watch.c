@@ -191,7 +191,7 @@ const char *grow_watch(struct growth *growth)
         .buffer = key_buffer_open((size_t)growth->settings->key_nbytes.at[0], WATCH_KEYS),
         .worst_from = growth->keys / 10 < million ? growth->keys / 10 : million,
     };
-    struct perhaps_allocator allocator = { watch_allocate, watch_release, &w };
+    struct perhaps_allocator allocator = { watch_allocate, watch_release, &w, false };
     const char *problem = grow_create(growth, &allocator, &w.filter);
     if (!problem)
         problem = watch_all(&w);

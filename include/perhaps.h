@@ -169,12 +169,16 @@ typedef void perhaps_hash_function(void *context, const void *key, size_t key_nb
  * are zero already, and huge pages where there are any. */
 struct perhaps_allocator {
     /* Returns NULL, or 'nbytes' bytes with any content at any address.  The library asks for 64
-     * bytes more than it needs, aligns them itself and sets them to zero. */
+     * bytes more than it needs, aligns them itself and, without 'zeroes', sets them to zero. */
     void *(*allocate)(void *context, size_t nbytes);
 
     /* Is given what allocate() returned, and the size that allocate() was asked for. */
     void (*release)(void *context, void *memory, size_t nbytes);
     void *context;
+
+    /* All bytes that allocate() returns are zero, as those of calloc() are.  The library then
+     * does not write to them, so that a large filter takes no time to make. */
+    bool zeroes;
 };
 
 /* The hash of a filter, and what that hash needs.  All zero: xxh3 with a random seed. */
@@ -324,6 +328,23 @@ PERHAPS_API int perhaps_clone(const perhaps_filter *filter, perhaps_filter **cop
 /* Forgets every key and sets all counts to 0; geometry and hash stay.  Returns 0 or
  * PERHAPS_ERR_READ_ONLY. */
 PERHAPS_API int perhaps_clear(perhaps_filter *filter);
+
+/* Moves the memory of a filter, for allocators that know a better place for it, where memory is
+ * less fragmented.  Calls move() for each block that the filter and its parts have taken from
+ * their allocator, with the size that allocate() was asked for.  move() returns NULL, and the
+ * block stays; or a new block of that size, at any address, to which it has copied all bytes of
+ * the old one, and which is released in place of the old one from now on.  It may not use the
+ * filter.  The filter itself may move: sets *filter to where it is then.  Nobody may use the
+ * filter meanwhile, perhaps_bulk_begin() may not be in effect for it, and views of it
+ * (perhaps_inline.h) are void afterwards.
+ *
+ * Takes the time to copy what is moved; of an elastic filter, if any of its segments move, also
+ * the time to go through its directories, for which it allocates a table of a few bytes a block
+ * (without that memory, blocks of segments stay).  A filter without an allocator of the
+ * caller's stays as it is. */
+PERHAPS_API void perhaps_relocate(perhaps_filter **filter,
+                                  void *(*move)(void *context, void *memory, size_t nbytes),
+                                  void *context);
 
 /* Writes the 16 bytes of a sip filter's secret.  The filter cannot be asked without them and
  * never stores them: keep them, apart from the filter.  Returns 0; PERHAPS_ERR_UNSUPPORTED for
@@ -535,6 +556,12 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * bodies.  Cuckoo filters of the same keys differ if the keys came in another order. */
 PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b);
 
+/* Writes 16 bytes that are the same for filters that are perhaps_equal(), and otherwise differ
+ * (with a probability of 1 - 2^-128, for filters that nobody crafted): XXH3 over kind,
+ * geometry, hash and bodies, but not over counts of keys and of failures.  Reads the whole
+ * body.  Later versions of the library write the same bytes. */
+PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]);
+
 /* ---- Inspect ----------------------------------------------------------------------- */
 
 struct perhaps_stats {
@@ -542,8 +569,8 @@ struct perhaps_stats {
     const char *hash;         /* perhaps_hash_name() */
     uint64_t keys;            /* Bloom kinds: keys that set a bit; others: copies stored */
     double load;              /* share of bits or slots in use, 0 to 1 */
-    uint64_t memory_nbytes;   /* perhaps_memory_nbytes() */
-    double bits_per_key;      /* memory for each key that is in; 0 if none is */
+    uint64_t memory_nbytes;   /* of the body, with its directories and those of all parts */
+    double bits_per_key;      /* of this memory, for each key that is in; 0 if none is */
     double fpr_now;           /* from the actual fill */
     uint64_t parts;           /* layers of a chain, generations of a window; else 0 */
     uint64_t stale;           /* entries of removed keys that had to stay; elastic: at most */
@@ -569,12 +596,13 @@ struct perhaps_stats {
  * an even sample of a larger one (measured: to 1 % at an fpr of 1 %, to 4 % at 1e-6). */
 PERHAPS_API void perhaps_stats_of(const perhaps_filter *filter, struct perhaps_stats *stats);
 
-/* Returns how many bytes of memory the body takes, with its directories and those of all parts,
- * of which it adds up at most PERHAPS_LAYERS_MAX. */
+/* Returns how many bytes of memory the filter takes: all that it and its parts have taken from
+ * their allocator and not released, as allocate() was asked for them, and the body if that is
+ * mapped from a file.  It is quick: it adds up the parts. */
 PERHAPS_API uint64_t perhaps_memory_nbytes(const perhaps_filter *filter);
 
-/* Returns how many of these bytes lie on huge pages, which halve the time of a query.  Asks the
- * system, which takes milliseconds in a large process. */
+/* Returns how many bytes of the bodies lie on huge pages, which halve the time of a query.
+ * Asks the system, which takes milliseconds in a large process. */
 PERHAPS_API uint64_t perhaps_huge_nbytes(const perhaps_filter *filter);
 
 /* Fills in *stats for one part of a filter: a layer of a chain, a generation of a window; the

@@ -48,6 +48,18 @@ struct perhaps_sink {
  * the error of the sink, which may have taken a part by then. */
 PERHAPS_API int perhaps_write(const perhaps_filter *filter, const struct perhaps_sink *sink);
 
+/* Returns how many bytes perhaps_write() writes. */
+PERHAPS_API uint64_t perhaps_write_nbytes(const perhaps_filter *filter);
+
+/* Writes some of the bytes of perhaps_write(): those from number 'first' on, at most 'nbytes'
+ * of them; none if there are no more.  So a filter can be sent in pieces, which together are
+ * the filter if it was not changed meanwhile.  Bodies before and behind these bytes are not
+ * read.  But the checksums are the last bytes, 8 for each page of PERHAPS_PAGE_NBYTES and 8
+ * for themselves, and a call that writes any of them reads all bodies.  Returns what
+ * perhaps_write() returns. */
+PERHAPS_API int perhaps_write_range(const perhaps_filter *filter, uint64_t first,
+                                    uint64_t nbytes, const struct perhaps_sink *sink);
+
 enum perhaps_mode {
     PERHAPS_MODE_READ = 0, /* mapped, and read only: nothing is copied */
     PERHAPS_MODE_LOAD,     /* copied to memory, and may be changed there */

@@ -10,7 +10,8 @@
  * file that is checked) gives the same answers by calls.  So does everything here unless it is
  * compiled for AVX2: cc -mavx2 -mbmi2, or -march=x86-64-v3.
  *
- * A view stays valid until the filter is freed or another one is merged into it.  It may be
+ * A view stays valid until the filter is freed or moved (perhaps_relocate()), or another one is
+ * merged into it.  It may be
  * copied.  What may run at the same time is as with the calls. */
 #ifndef PERHAPS_INLINE_H
 #define PERHAPS_INLINE_H

@@ -3,6 +3,9 @@
 
 #include "commands.h"
 #include "internal.h"
+#include "items.h"
+#include "own.h"
+#include "replies.h"
 #include "settings.h"
 #include "words.h"
 
@@ -95,7 +98,7 @@ int bf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     } else if (o.found != KEY_MISSING) {
         server.ReplyWithError(ctx, EXISTS);
     } else if (key_create(ctx, &o, &wish)) {
-        key_notify(ctx, &o, "bf.reserve");
+        key_changed(ctx, &o, "bf.reserve");
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);
@@ -119,11 +122,12 @@ static void reply_added(RedisModuleCtx *ctx, const struct opened *o, const struc
                         bool many)
 {
     if (many)
-        server.ReplyWithArray(ctx, (long)(a->done + (a->error != 0)));
+        server.ReplyWithArray(ctx, (long)a->done);
     for (size_t i = 0; i < a->done; i++)
-        reply_bool(ctx, !a->was_present[i]);
-    if (a->error)
-        server.ReplyWithError(ctx, text_of_error(o, a->error));
+        if (a->is_refused[i])
+            server.ReplyWithError(ctx, text_of_error(o, a->error));
+        else
+            reply_bool(ctx, !a->was_present[i]);
 }
 
 /* Adds these words to the filter of an open key, which a missing one gets as 'wish' says (NULL:
@@ -131,13 +135,15 @@ static void reply_added(RedisModuleCtx *ctx, const struct opened *o, const struc
 static int add_words(RedisModuleCtx *ctx, RedisModuleString **argv, RedisModuleString **words,
                      size_t n, const struct wish *wish, bool many, const char *event)
 {
+    const struct manner manner = { .unless_present = true, .event = event };
+    const bool is_insert = words > argv + 2;
     struct adding a;
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     bool creates = o.found == KEY_MISSING && wish;
     if ((creates || !key_refused(ctx, &o, NOT_FOUND)) && add_begin(ctx, &a, words, n)) {
         if (!creates || key_create(ctx, &o, wish)) {
-            add_run(ctx, &o, &a, true);
-            add_replicate(ctx, &o, &a, argv, words > argv + 2 ? "ITEMS" : NULL, creates, event);
+            add_run(ctx, &o, &a, &manner);
+            add_replicate(ctx, &o, &a, argv, is_insert, creates, &manner);
             reply_added(ctx, &o, &a, many);
         }
         add_end(&a);
@@ -295,8 +301,7 @@ int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     if (!key_refused(ctx, &o, NOT_FOUND)) {
         long count = 0;
         server.ReplyWithArray(ctx, POSTPONED_LEN);
-        snprintf(text, sizeof text, "size:%llu",
-                 (unsigned long long)o.form->items(o.filter));
+        snprintf(text, sizeof text, "size:%llu", (unsigned long long)o.form->items(o.filter));
         reply_text(ctx, text);
         for (; o.form->layer(o.filter, (size_t)count, &layer); count++) {
             snprintf(text, sizeof text,
@@ -348,7 +353,7 @@ int bf_shrink(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
             reply_number(ctx, freed);
             if (freed) {
                 server.ReplicateVerbatim(ctx);
-                key_notify(ctx, &o, "bf.shrink");
+                key_changed(ctx, &o, "bf.shrink");
             }
         }
     }
@@ -419,7 +424,7 @@ int bf_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         if (whole) {
             key_set(&to, &own_bloom, whole);
             server.ReplicateVerbatim(ctx);
-            key_notify(ctx, &to, "bf.merge");
+            key_changed(ctx, &to, "bf.merge");
             server.ReplyWithSimpleString(ctx, "OK");
         } else {
             server.ReplyWithError(ctx, foreign ? FOREIGN : error);

@@ -1,6 +1,8 @@
 /* chunks.c - SCANDUMP and LOADCHUNK of both families: a filter in pieces. */
 #include "commands.h"
+#include "keys.h"
 #include "memory.h"
+#include "replies.h"
 #include "words.h"
 
 /* What the families reply. */
@@ -36,8 +38,9 @@ static void reply_dump(RedisModuleCtx *ctx, const struct opened *o, uint64_t pos
     if (family == FAMILY_BLOOM || o->form->items(o->filter)) /* an empty CF has no pieces */
         error = o->form->dump(o->filter, position, &piece);
     if (error == PERHAPS_ERR_MISMATCH)
-        server.ReplyWithError(ctx, "ERR the filter has changed since this dump began: begin again "
-                                   "at 0, or use DUMP");
+        server.ReplyWithError(ctx,
+                              "ERR the filter has changed since this dump began: begin again "
+                              "at 0, or use DUMP");
     else if (error == PERHAPS_ERR_MEMORY)
         server.ReplyWithError(ctx, "ERR Insufficient memory");
     else if (error)
@@ -109,7 +112,8 @@ static const char *load(RedisModuleCtx *ctx, const struct opened *o, uint64_t po
 }
 
 /* The pieces are replicated as they come. */
-static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum family family)
+static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                     enum family family)
 {
     long long position;
     const char *error;
@@ -135,7 +139,7 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, en
         server.ReplyWithError(ctx, error);
     } else {
         server.ReplicateVerbatim(ctx);
-        key_notify(ctx, &o, texts[family].load_event);
+        key_changed(ctx, &o, texts[family].load_event);
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);

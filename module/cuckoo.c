@@ -2,6 +2,10 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "internal.h"
+#include "items.h"
+#include "own.h"
+#include "replies.h"
 #include "settings.h"
 #include "words.h"
 
@@ -82,7 +86,7 @@ int cf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     } else if (o.found != KEY_MISSING) {
         server.ReplyWithError(ctx, EXISTS);
     } else if (key_create(ctx, &o, &wish)) {
-        key_notify(ctx, &o, "cf.reserve");
+        key_changed(ctx, &o, "cf.reserve");
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);
@@ -105,39 +109,39 @@ static const char *text_of_error(int error)
     }
 }
 
-/* How a command adds, and what it replies. */
-struct manner {
-    bool unless_present;
-    bool many;     /* replies with an array, in which a failure is -1 */
-    bool integers; /* in RESP3, too */
-    const char *event;
+/* What the commands reply. */
+enum style {
+    ONE,          /* a bool, or an error */
+    MANY,         /* an array: 1 and -1, of bools in RESP3 */
+    MANY_INTEGERS /* an array: 1, 0 and -1 in both protocols */
 };
 
-static void reply_added(RedisModuleCtx *ctx, const struct adding *a, const struct manner *m)
+static void reply_added(RedisModuleCtx *ctx, const struct adding *a, enum style style)
 {
-    bool as_bool = !m->integers && server.GetContextFlags(ctx) & CTX_RESP3;
-    if (m->many)
+    bool as_bool = style == ONE || (style == MANY && server.GetContextFlags(ctx) & CTX_RESP3);
+    if (style != ONE)
         server.ReplyWithArray(ctx, (long)a->n);
     for (size_t i = 0; i < a->n; i++)
-        if (i >= a->done && !m->many)
+        if (a->is_refused[i] && style == ONE)
             server.ReplyWithError(ctx, text_of_error(a->error));
         else if (as_bool)
-            reply_bool(ctx, i < a->done && !a->was_present[i]);
+            reply_bool(ctx, !a->is_refused[i] && !a->was_present[i]);
         else
-            server.ReplyWithLongLong(ctx, i < a->done ? !a->was_present[i] : -1);
+            server.ReplyWithLongLong(ctx, a->is_refused[i] ? -1 : !a->was_present[i]);
 }
 
 static int add_words(RedisModuleCtx *ctx, RedisModuleString **argv, RedisModuleString **words,
-                     size_t n, const struct wish *wish, const struct manner *m)
+                     size_t n, const struct wish *wish, const struct manner *m,
+                     enum style style)
 {
     struct adding a;
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_CUCKOO);
     bool creates = o.found == KEY_MISSING && wish;
     if ((creates || !key_refused(ctx, &o, NOT_FOUND)) && add_begin(ctx, &a, words, n)) {
         if (!creates || key_create(ctx, &o, wish)) {
-            add_run(ctx, &o, &a, m->unless_present);
-            add_replicate(ctx, &o, &a, argv, m->many ? "ITEMS" : NULL, creates, m->event);
-            reply_added(ctx, &a, m);
+            add_run(ctx, &o, &a, m);
+            add_replicate(ctx, &o, &a, argv, style != ONE, creates, m);
+            reply_added(ctx, &a, style);
         }
         add_end(&a);
     }
@@ -151,7 +155,7 @@ static int add_one(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     const struct wish wish = usual_wish();
     if (argc != 3)
         return server.WrongArity(ctx);
-    return add_words(ctx, argv, argv + 2, 1, &wish, m);
+    return add_words(ctx, argv, argv + 2, 1, &wish, m, ONE);
 }
 
 int cf_add(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
@@ -167,7 +171,7 @@ int cf_addnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 
 /* key [CAPACITY c] [NOCREATE] ITEMS item... */
 static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
-                  const struct manner *m)
+                  const struct manner *m, enum style style)
 {
     struct wish wish = usual_wish();
     bool nocreate = false;
@@ -190,21 +194,22 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
         }
     if (i + 1 >= argc)
         return server.WrongArity(ctx);
-    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish, m);
+    return add_words(ctx, argv, argv + i + 1, (size_t)(argc - i - 1), nocreate ? NULL : &wish,
+                     m, style);
 }
 
 int cf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return insert(ctx, argv, argc, &(struct manner){ .many = true, .event = "cf.insert" });
+    return insert(ctx, argv, argc, &(struct manner){ .goes_on = true, .event = "cf.insert" },
+                  MANY);
 }
 
 int cf_insertnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
-    return insert(ctx, argv, argc,
-                  &(struct manner){ .unless_present = true,
-                                    .many = true,
-                                    .integers = true,
-                                    .event = "cf.insertnx" });
+    return insert(
+        ctx, argv, argc,
+        &(struct manner){ .unless_present = true, .goes_on = true, .event = "cf.insertnx" },
+        MANY_INTEGERS);
 }
 
 /* ---- Ask, count, remove --------------------------------------------------------------------------- */
@@ -248,7 +253,7 @@ int cf_del(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         bool removed = o.form->remove(o.filter, &item);
         if (removed) {
             server.ReplicateVerbatim(ctx);
-            key_notify(ctx, &o, "cf.del");
+            key_changed(ctx, &o, "cf.del");
         }
         reply_bool(ctx, removed);
     }
@@ -267,7 +272,7 @@ int cf_compact(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         if (o.form->compact) { /* ours have nothing to gain */
             o.form->compact(o.filter);
             server.ReplicateVerbatim(ctx);
-            key_notify(ctx, &o, "cf.compact");
+            key_changed(ctx, &o, "cf.compact");
         }
         server.ReplyWithSimpleString(ctx, "OK");
     }

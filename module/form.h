@@ -125,7 +125,7 @@ struct form {
 
     size_t (*memory_nbytes)(const void *filter); /* in O(1) */
     void (*digest)(RedisModuleDigest *digest, const void *filter);
-    void (*release)(void *filter); /* in any thread */
+    void (*release)(void *filter);     /* in any thread */
     void *(*copy)(const void *filter); /* NULL: too little memory */
 
     /* Moves its memory where the server wants it: each block goes through server.DefragAlloc(),

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "commands.h"
+#include "replies.h"
 #include "settings.h"
 #include "words.h"
 
@@ -18,7 +20,8 @@ static const char *const family_names[] = { [FAMILY_BLOOM] = "BF", [FAMILY_CUCKO
 
 /* ---- Create ------------------------------------------------------------------------------------ */
 
-void create_replicate(RedisModuleCtx *ctx, const struct opened *o)
+/* Replicates that the filter of an open key was made, with all its parameters and its secret. */
+static void create_replicate(RedisModuleCtx *ctx, const struct opened *o)
 {
     struct wish wish;
     uint8_t secret[SECRET_NBYTES];
@@ -27,12 +30,27 @@ void create_replicate(RedisModuleCtx *ctx, const struct opened *o)
     for (size_t i = 0; i < SECRET_NBYTES; i++)
         snprintf(hex + 2 * i, 3, "%02x", secret[i]);
     snprintf(fpr, sizeof fpr, "%.17g", wish.fpr);
-    server.Replicate(ctx, "PERHAPS.CREATE", "scclclllll", o->name, family_names[wish.family], hex,
-                     (long long)wish.capacity, fpr, (long long)wish.expansion,
+    server.Replicate(ctx, "PERHAPS.CREATE", "scclclllll", o->name, family_names[wish.family],
+                     hex, (long long)wish.capacity, fpr, (long long)wish.expansion,
                      (long long)wish.reserved, (long long)wish.window_ms,
                      (long long)wish.bucket_size, (long long)wish.max_iterations);
     explicit_bzero(secret, sizeof secret);
     explicit_bzero(hex, sizeof hex);
+}
+
+bool key_create(RedisModuleCtx *ctx, struct opened *o, const struct wish *wish)
+{
+    int error;
+    void *filter = own_create(wish, NULL, &error);
+    if (!filter) {
+        tally.refusals++;
+        server.ReplyWithError(ctx, error == PERHAPS_ERR_MEMORY ? NO_MEMORY
+                                                               : "ERR could not create filter");
+        return false;
+    }
+    key_set(o, wish->family == FAMILY_BLOOM ? &own_bloom : &own_cuckoo, filter);
+    create_replicate(ctx, o);
+    return true;
 }
 
 static bool read_hex(const RedisModuleString *word, uint8_t secret[SECRET_NBYTES])
@@ -63,8 +81,9 @@ static bool read_wish(RedisModuleString **words, struct wish *wish,
 {
     long long capacity, expansion, reserved, window_ms, bucket_size, max_iterations;
     if (!read_family(words[0], &wish->family) || !read_hex(words[1], secret) ||
-        !word_number(words[2], 1, CAPACITY_MOST, &capacity) || !word_real(words[3], &wish->fpr) ||
-        wish->fpr < 0 || !word_number(words[4], 0, EXPANSION_MOST, &expansion) ||
+        !word_number(words[2], 1, CAPACITY_MOST, &capacity) ||
+        !word_real(words[3], &wish->fpr) || wish->fpr < 0 ||
+        !word_number(words[4], 0, EXPANSION_MOST, &expansion) ||
         !word_number(words[5], 0, 1, &reserved) ||
         !word_number(words[6], 0, INT64_MAX, &window_ms) ||
         !word_number(words[7], 0, BUCKET_MOST, &bucket_size) ||
@@ -93,6 +112,7 @@ int perhaps_create_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     if (filter) {
         key_set(&o, wish.family == FAMILY_BLOOM ? &own_bloom : &own_cuckoo, filter);
         server.ReplicateVerbatim(ctx);
+        key_changed(ctx, &o, "perhaps.create");
         server.ReplyWithSimpleString(ctx, "OK");
     } else if (o.found == KEY_OTHER) {
         server.ReplyWithError(ctx, WRONGTYPE);
@@ -139,8 +159,10 @@ int perhaps_advance_command(RedisModuleCtx *ctx, RedisModuleString **argv, int a
         return server.ReplyWithError(ctx, "ERR invalid time: it is milliseconds since 1970");
     struct opened o = key_open(ctx, argv[1], MODE_READ | MODE_WRITE, FAMILY_BLOOM);
     if (!key_refused(ctx, &o, NOT_FOUND)) {
-        if (is_window(&o) && own_advance(o.filter, (uint64_t)now_ms))
+        if (is_window(&o) && own_advance(o.filter, (uint64_t)now_ms)) {
             server.ReplicateVerbatim(ctx);
+            key_changed(ctx, &o, "perhaps.advance");
+        }
         server.ReplyWithSimpleString(ctx, "OK");
     }
     key_close(&o);

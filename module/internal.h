@@ -3,11 +3,13 @@
 #ifndef INTERNAL_H
 #define INTERNAL_H
 
-#include "commands.h"
+#include "keys.h"
+#include "own.h"
 
-/* Replicates that the filter of an open key was made, as PERHAPS.CREATE: with all its parameters
- * and its secret, so that a replica makes the same whatever its settings are. */
-void create_replicate(RedisModuleCtx *ctx, const struct opened *o);
+/* Makes a filter of the library in an open key that is missing.  Replicates that as PERHAPS.CREATE,
+ * with all parameters and the secret, so that a replica makes the same whatever its settings are.
+ * Returns whether it succeeded; if not it has replied with an error. */
+bool key_create(RedisModuleCtx *ctx, struct opened *o, const struct wish *wish);
 
 /* Returns the time at which a question is asked to a window; 0 for other filters. */
 uint64_t window_present(const struct opened *o);

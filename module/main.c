@@ -3,6 +3,7 @@
 
 #include "commands.h"
 #include "docs.h"
+#include "keys.h"
 #include "memory.h"
 #include "partitions.h"
 #include "settings.h"
@@ -104,9 +105,10 @@ RedisModule_OnLoad(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         server.Log(ctx, "warning", "perhaps: a module '%s' is there already", module_name);
         return SERVER_ERR;
     }
-    const int version = PERHAPS_VERSION_MAJOR * 10000 + PERHAPS_VERSION_MINOR * 100 +
-                        PERHAPS_VERSION_PATCH;
+    const int version =
+        PERHAPS_VERSION_MAJOR * 10000 + PERHAPS_VERSION_MINOR * 100 + PERHAPS_VERSION_PATCH;
     server.SetModuleAttribs(ctx, module_name, version, 1);
-    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_HANDLE_REPL_ASYNC_LOAD);
+    server.SetModuleOptions(ctx, OPTION_HANDLE_IO_ERRORS | OPTION_NO_IMPLICIT_SIGNAL_MODIFIED |
+                                     OPTION_HANDLE_REPL_ASYNC_LOAD);
     return register_all(ctx, argv, argc);
 }

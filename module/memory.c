@@ -120,4 +120,6 @@ static void release(void *context, void *memory, size_t nbytes)
     memory_give(memory);
 }
 
-const struct perhaps_allocator memory_of_server = { .allocate = allocate, .release = release };
+const struct perhaps_allocator memory_of_server = { .allocate = allocate,
+                                                    .release = release,
+                                                    .zeroes = true };

@@ -10,8 +10,8 @@
  * cannot craft items that meet in one place. */
 #include <string.h>
 
-#include "memory.h"
 #include "lack.h"
+#include "memory.h"
 #include "own.h"
 
 /* ---- Make ------------------------------------------------------------------------------- */
@@ -110,8 +110,12 @@ static int make_filter(const struct wish *wish, const uint8_t *secret, perhaps_f
     return error;
 }
 
-/* Returns a field of the geometry of a filter, or 0 if it has none of this name. */
-static uint64_t field_in(const struct perhaps_stats *stats, const char *name)
+uint64_t own_period_ms(uint64_t window_ms)
+{
+    return window_ms / WINDOW_PERIODS + (window_ms % WINDOW_PERIODS > 0);
+}
+
+uint64_t own_field(const struct perhaps_stats *stats, const char *name)
 {
     for (unsigned i = 0; i < stats->plan.nfields; i++)
         if (!strcmp(stats->plan.field_name[i], name))
@@ -136,7 +140,7 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
     if (!*error)
         *error = perhaps_secret(own->filter, own->secret);
     if (!*error) {
-        own->period_ms = (wish->window_ms + WINDOW_PERIODS - 1) / WINDOW_PERIODS;
+        own->period_ms = own_period_ms(wish->window_ms);
         return own;
     }
     own_release(own);
@@ -161,8 +165,8 @@ void own_release(void *filter)
 
 /* ---- Add, ask, remove --------------------------------------------------------------------- */
 
-static int add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
-               bool *was_present, size_t *done)
+int own_add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
+            bool *was_present, size_t *done)
 {
     struct own *own = filter;
     const struct perhaps_keys keys = perhaps_keys_each(items, n);
@@ -170,7 +174,8 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
     int error;
     *done = 0;
     if (unless_present && n == 1) {
-        error = perhaps_add_unless_present(own->filter, items->bytes, items->nbytes, was_present);
+        error =
+            perhaps_add_unless_present(own->filter, items->bytes, items->nbytes, was_present);
         *done = !error;
     } else if (unless_present) {
         error = perhaps_add_unless_present_many(own->filter, &keys, was_present, done);
@@ -185,8 +190,8 @@ static int add(void *filter, const struct perhaps_key *items, size_t n, bool unl
     return error;
 }
 
-static void contains(const void *filter, const struct perhaps_key *items, size_t n,
-                     uint64_t now_ms, bool *present)
+void own_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                  uint64_t now_ms, bool *present)
 {
     const struct own *own = filter;
     const struct perhaps_keys keys = perhaps_keys_each(items, n);
@@ -198,7 +203,7 @@ static void contains(const void *filter, const struct perhaps_key *items, size_t
         perhaps_contains_many(own->filter, &keys, present);
 }
 
-static uint64_t count(const void *filter, const struct perhaps_key *item)
+uint64_t own_count(const void *filter, const struct perhaps_key *item)
 {
     const struct own *own = filter;
     uint64_t copies;
@@ -206,7 +211,7 @@ static uint64_t count(const void *filter, const struct perhaps_key *item)
     return copies;
 }
 
-static bool remove_(void *filter, const struct perhaps_key *item)
+bool own_remove(void *filter, const struct perhaps_key *item)
 {
     struct own *own = filter;
     if (perhaps_remove(own->filter, item->bytes, item->nbytes))
@@ -229,9 +234,7 @@ bool own_advance(void *filter, uint64_t now_ms)
         (own->began_ms && (now_ms < own->began_ms || now_ms - own->began_ms < own->period_ms)))
         return false;
     perhaps_advance(own->filter, now_ms);
-    own->began_ms = own->began_ms
-                        ? now_ms - (now_ms - own->began_ms) % own->period_ms
-                        : now_ms;
+    own->began_ms = own->began_ms ? now_ms - (now_ms - own->began_ms) % own->period_ms : now_ms;
     own->changes++;
     return true;
 }
@@ -300,28 +303,29 @@ int own_merge(void *filter, const void *other)
 /* Returns how many buckets a cuckoo or elastic filter has. */
 static uint64_t buckets_of(const struct perhaps_stats *stats)
 {
-    uint64_t slot_bits = field_in(stats, "slot_bits"), buckets = field_in(stats, "nbuckets");
+    uint64_t slot_bits = own_field(stats, "slot_bits"), buckets = own_field(stats, "nbuckets");
     return slot_bits ? 8 * stats->plan.body_nbytes / slot_bits / BUCKET_SLOTS : buckets;
 }
 
-static void info(const void *filter, struct info *info)
+void own_info(const void *filter, struct info *info)
 {
     const struct own *own = filter;
     struct perhaps_stats all, part;
     perhaps_stats_of(own->filter, &all);
-    *info = (struct info){ .capacity = all.plan.capacity,
-                           .size_nbytes = own_memory_nbytes(own),
-                           .filters = all.parts ? all.parts : 1,
-                           .items = own->items,
-                           .deleted = own->deleted,
-                           .buckets = buckets_of(&all),
-                           .bucket_size = BUCKET_SLOTS,
-                           .max_iterations = own->wish.max_iterations,
-                           .expansion = own->wish.expansion ? (long long)own->wish.expansion : -1,
-                           .fpr_asked = all.plan.fpr,
-                           .fpr_now = all.fpr_now,
-                           .hash = "sip (secret)",
-                           .window_ms = own->wish.window_ms };
+    *info =
+        (struct info){ .capacity = all.plan.capacity,
+                       .size_nbytes = own_memory_nbytes(own),
+                       .filters = all.parts ? all.parts : 1,
+                       .items = own->items,
+                       .deleted = own->deleted,
+                       .buckets = buckets_of(&all),
+                       .bucket_size = BUCKET_SLOTS,
+                       .max_iterations = own->wish.max_iterations,
+                       .expansion = own->wish.expansion ? (long long)own->wish.expansion : -1,
+                       .fpr_asked = all.plan.fpr,
+                       .fpr_now = all.fpr_now,
+                       .hash = "sip (secret)",
+                       .window_ms = own->wish.window_ms };
     if (all.parts && !own->wish.window_ms)
         info->capacity = 0;
     for (size_t i = 0; !own->wish.window_ms && perhaps_part(own->filter, i, &part); i++) {
@@ -332,25 +336,26 @@ static void info(const void *filter, struct info *info)
         info->bits_per_item = 8 * (double)info->size_nbytes / (double)own->items;
 }
 
-static bool layer(const void *filter, size_t index, struct layer *layer)
+bool own_layer(const void *filter, size_t index, struct layer *layer)
 {
     const struct own *own = filter;
     struct perhaps_stats all, one;
     perhaps_stats_of(own->filter, &all);
     one = all;
-    if (all.parts ? index >= all.parts || !perhaps_part(own->filter, all.parts - 1 - index, &one)
-                  : index > 0)
+    if (all.parts
+            ? index >= all.parts || !perhaps_part(own->filter, all.parts - 1 - index, &one)
+            : index > 0)
         return false;
     *layer = (struct layer){ .nbytes = one.memory_nbytes,
                              .bits = 8 * one.plan.body_nbytes,
                              .capacity = one.plan.capacity,
                              .items = one.keys,
-                             .hashes = (unsigned)field_in(&one, "line_bits"),
+                             .hashes = (unsigned)own_field(&one, "line_bits"),
                              .ratio = one.plan.fpr };
     return true;
 }
 
-static uint64_t items(const void *filter)
+uint64_t own_items(const void *filter)
 {
     return ((const struct own *)filter)->items;
 }
@@ -362,7 +367,7 @@ size_t own_memory_nbytes(const void *filter)
            own->pieces.nbytes;
 }
 
-static void digest(RedisModuleDigest *digest, const void *filter)
+void own_digest(RedisModuleDigest *digest, const void *filter)
 {
     const struct own *own = filter;
     uint8_t bytes[16] = { 0 };
@@ -378,7 +383,7 @@ static void digest(RedisModuleDigest *digest, const void *filter)
 
 /* ---- Copy and move -------------------------------------------------------------------------- */
 
-static void *copy(const void *filter)
+void *own_copy(const void *filter)
 {
     const struct own *own = filter;
     struct own *copy = own->filter ? own_new() : NULL;
@@ -397,58 +402,12 @@ static void *move(void *context, void *memory, size_t nbytes)
     return server.DefragAlloc(context, memory);
 }
 
-static void defrag(RedisModuleDefragCtx *ctx, void **filter)
+void own_defrag(RedisModuleDefragCtx *ctx, void **filter)
 {
-    struct own *own = *filter, *moved = server.DefragAlloc ? server.DefragAlloc(ctx, own) : NULL;
+    struct own *own = *filter,
+               *moved = server.DefragAlloc ? server.DefragAlloc(ctx, own) : NULL;
     if (moved)
         *filter = own = moved;
     if (server.DefragAlloc && own->filter)
         perhaps_relocate(&own->filter, move, ctx);
 }
-
-struct form own_bloom = {
-    .type_name = "perhapsBF",
-    .encoding = OWN_ENCODING,
-    .family = FAMILY_BLOOM,
-    .add = add,
-    .contains = contains,
-    .info = info,
-    .layer = layer,
-    .items = items,
-    .is_complete = own_is_complete,
-    .dump = own_dump,
-    .is_header = own_is_bloom_header,
-    .begin_load = own_begin_load,
-    .load = own_load,
-    .read = own_read,
-    .save = own_save,
-    .memory_nbytes = own_memory_nbytes,
-    .digest = digest,
-    .release = own_release,
-    .copy = copy,
-    .defrag = defrag,
-};
-
-struct form own_cuckoo = {
-    .type_name = "perhapsCF",
-    .encoding = OWN_ENCODING,
-    .family = FAMILY_CUCKOO,
-    .add = add,
-    .contains = contains,
-    .count = count,
-    .remove = remove_,
-    .info = info,
-    .items = items,
-    .is_complete = own_is_complete,
-    .dump = own_dump,
-    .is_header = own_is_cuckoo_header,
-    .begin_load = own_begin_load,
-    .load = own_load,
-    .read = own_read,
-    .save = own_save,
-    .memory_nbytes = own_memory_nbytes,
-    .digest = digest,
-    .release = own_release,
-    .copy = copy,
-    .defrag = defrag,
-};

@@ -3,6 +3,7 @@
 #define OWN_H
 
 #include "form.h"
+#include "pieces.h"
 
 /* What a filter is to be. */
 struct wish {
@@ -44,14 +45,7 @@ int own_shrink(void *filter, double fpr, uint64_t *freed_nbytes);
  * changed nothing. */
 int own_merge(void *filter, const void *other);
 
-/* ---- Between own.c and own_bytes.c -------------------------------------------------------- */
-
-/* Pieces of a dump that LOADCHUNK has taken, until all are there. */
-struct pieces {
-    struct piece *first, *last;
-    uint64_t nbytes; /* of all pieces */
-    uint64_t of;     /* how many bytes the whole dump has */
-};
+/* ---- Of own.c, own_bytes.c and forms.c ----------------------------------------------------- */
 
 struct own {
     perhaps_filter *filter; /* NULL: not all pieces are there */
@@ -60,14 +54,34 @@ struct own {
     uint64_t items, deleted;
     uint64_t period_ms, began_ms; /* window: its newest generation, as the filter has it */
     uint64_t changes;             /* tells a dump that the filter is not what it was */
-    struct pieces pieces;
+    struct pieces pieces;         /* that LOADCHUNK has taken, until all are there */
 };
 
 struct own *own_new(void); /* NULL: too little memory */
-void own_release(void *filter);
-size_t own_memory_nbytes(const void *filter);
 
-/* own_bytes.c: the operations of struct form */
+/* Returns the time from one generation of a window to the next. */
+uint64_t own_period_ms(uint64_t window_ms);
+
+/* Returns a field of the geometry of a filter, or 0 if it has none of this name. */
+uint64_t own_field(const struct perhaps_stats *stats, const char *name);
+
+/* Operations of struct form: of own.c */
+int own_add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
+            bool *was_present, size_t *done);
+void own_contains(const void *filter, const struct perhaps_key *items, size_t n,
+                  uint64_t now_ms, bool *present);
+uint64_t own_count(const void *filter, const struct perhaps_key *item);
+bool own_remove(void *filter, const struct perhaps_key *item);
+void own_info(const void *filter, struct info *info);
+bool own_layer(const void *filter, size_t index, struct layer *layer);
+uint64_t own_items(const void *filter);
+size_t own_memory_nbytes(const void *filter);
+void own_digest(RedisModuleDigest *digest, const void *filter);
+void own_release(void *filter);
+void *own_copy(const void *filter);
+void own_defrag(RedisModuleDefragCtx *ctx, void **filter);
+
+/* and of own_bytes.c */
 enum { OWN_ENCODING = 1 };
 bool own_is_complete(const void *filter);
 bool own_is_bloom_header(const char *bytes, size_t nbytes);
@@ -78,6 +92,5 @@ int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
 int own_dump(const void *filter, uint64_t position, struct dump *piece);
 void *own_read(RedisModuleIO *rdb, int encoding);
 void own_save(RedisModuleIO *rdb, const void *filter);
-void pieces_release(struct pieces *pieces);
 
 #endif

@@ -24,8 +24,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "memory.h"
 #include "lack.h"
+#include "memory.h"
 #include "own.h"
 
 enum { HEADER_NBYTES = 112, VERSION = 1, OFFSET_BITS = 41, CHANGE_BITS = 11 };
@@ -69,6 +69,13 @@ static void encode_header(const struct own *own, uint64_t nbytes, char bytes[HEA
     memcpy(bytes + 8, &h, sizeof h);
 }
 
+/* Returns whether no sum of its times overflows, and they are those of a window of ours. */
+static bool has_sound_times(const struct header *h)
+{
+    return h->window_ms <= INT64_MAX && h->began_ms <= INT64_MAX &&
+           h->period_ms == own_period_ms(h->window_ms);
+}
+
 /* Makes a filter without its bytes.  Returns NULL and sets *why. */
 static struct own *decode_header(const char *bytes, const char **why)
 {
@@ -76,22 +83,22 @@ static struct own *decode_header(const char *bytes, const char **why)
     memcpy(&h, bytes + 8, sizeof h);
     *why = bad_data;
     if (h.version != VERSION || h.reserved > 1 || h.zero || !isfinite(h.fpr) ||
-        h.nbytes > OFFSET_MASK || !h.nbytes)
+        h.nbytes > OFFSET_MASK || !h.nbytes || !has_sound_times(&h))
         return NULL;
     struct own *own = own_new();
     *why = "ERR Insufficient memory to create filter";
     if (!own)
         return NULL;
-    own->wish = (struct wish){ .family = !memcmp(bytes, magics[FAMILY_CUCKOO], 8)
-                                             ? FAMILY_CUCKOO
-                                             : FAMILY_BLOOM,
-                               .capacity = h.capacity,
-                               .fpr = h.fpr,
-                               .expansion = h.expansion,
-                               .reserved = h.reserved,
-                               .window_ms = h.window_ms,
-                               .bucket_size = h.bucket_size,
-                               .max_iterations = h.max_iterations };
+    own->wish =
+        (struct wish){ .family = !memcmp(bytes, magics[FAMILY_CUCKOO], 8) ? FAMILY_CUCKOO
+                                                                          : FAMILY_BLOOM,
+                       .capacity = h.capacity,
+                       .fpr = h.fpr,
+                       .expansion = h.expansion,
+                       .reserved = h.reserved,
+                       .window_ms = h.window_ms,
+                       .bucket_size = h.bucket_size,
+                       .max_iterations = h.max_iterations };
     own->period_ms = h.period_ms;
     own->began_ms = h.began_ms;
     own->items = h.items;
@@ -134,6 +141,7 @@ static int read_filter(struct own *own, const struct perhaps_source *source)
     uint64_t none;
     bool removes = perhaps_count(own->filter, "", 0, &none) != PERHAPS_ERR_UNSUPPORTED;
     if (is_window == (own->wish.window_ms > 0) &&
+        own_field(&stats, "period_time") == own->period_ms &&
         removes == (own->wish.family == FAMILY_CUCKOO) && !strcmp(stats.hash, "sip"))
         return 0;
     perhaps_free(own->filter);
@@ -141,72 +149,7 @@ static int read_filter(struct own *own, const struct perhaps_source *source)
     return PERHAPS_ERR_DAMAGED;
 }
 
-/* ---- Pieces ---------------------------------------------------------------------------------- */
-
-struct piece {
-    struct piece *next;
-    size_t nbytes;
-    char bytes[];
-};
-
-static void drop_first(struct pieces *pieces)
-{
-    struct piece *first = pieces->first;
-    pieces->first = first->next;
-    pieces->last = first->next ? pieces->last : NULL;
-    pieces->nbytes -= first->nbytes;
-    memory_give(first);
-}
-
-void pieces_release(struct pieces *pieces)
-{
-    while (pieces->first)
-        drop_first(pieces);
-}
-
-/* Appends a copy of these bytes.  Returns 0 or PERHAPS_ERR_MEMORY. */
-static int append(struct pieces *pieces, const char *bytes, size_t nbytes)
-{
-    struct piece *piece = memory_take(sizeof *piece + nbytes);
-    if (!piece)
-        return PERHAPS_ERR_MEMORY;
-    piece->nbytes = nbytes;
-    memcpy(piece->bytes, bytes, nbytes);
-    if (pieces->last)
-        pieces->last->next = piece;
-    else
-        pieces->first = piece;
-    pieces->last = piece;
-    pieces->nbytes += nbytes;
-    return 0;
-}
-
-/* The pieces as a source, which releases each when it is read. */
-struct pieces_reader {
-    struct pieces *pieces;
-    size_t at; /* in the first piece */
-};
-
-static int read_pieces(void *context, void *bytes, size_t nbytes)
-{
-    struct pieces_reader *r = context;
-    char *to = bytes;
-    while (nbytes) {
-        struct piece *piece = r->pieces->first;
-        if (!piece)
-            return PERHAPS_ERR_DAMAGED;
-        size_t left = piece->nbytes - r->at, n = left < nbytes ? left : nbytes;
-        memcpy(to, piece->bytes + r->at, n);
-        to += n;
-        nbytes -= n;
-        r->at += n;
-        if (r->at == piece->nbytes) {
-            drop_first(r->pieces);
-            r->at = 0;
-        }
-    }
-    return 0;
-}
+/* ---- Load ------------------------------------------------------------------------------------ */
 
 bool own_is_complete(const void *filter)
 {
@@ -224,7 +167,7 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
 static int complete(struct own *own, const char **why)
 {
     struct pieces_reader reader = { .pieces = &own->pieces };
-    const struct perhaps_source source = { .read = read_pieces,
+    const struct perhaps_source source = { .read = pieces_read,
                                            .context = &reader,
                                            .nbytes = own->pieces.of };
     if (own->pieces.nbytes < own->pieces.of)
@@ -232,9 +175,10 @@ static int complete(struct own *own, const char **why)
     int error = read_filter(own, &source);
     pieces_release(&own->pieces);
     if (error)
-        *why = error == PERHAPS_ERR_MEMORY ? "ERR Insufficient memory to create filter"
-                                           : "ERR received bad data, or of a filter that changed "
-                                             "while it was dumped: load it again from its header";
+        *why = error == PERHAPS_ERR_MEMORY
+                   ? "ERR Insufficient memory to create filter"
+                   : "ERR received bad data, or of a filter that changed "
+                     "while it was dumped: load it again from its header";
     return error ? PERHAPS_ERR_DAMAGED : 0;
 }
 
@@ -252,7 +196,7 @@ int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
     if (end > own->pieces.of || end - nbytes < own->pieces.nbytes)
         return PERHAPS_ERR_ARGUMENT;
     *why = "ERR Insufficient memory to create filter";
-    int error = append(&own->pieces, bytes, nbytes);
+    int error = pieces_append(&own->pieces, bytes, nbytes);
     return error ? error : complete(own, why);
 }
 
@@ -306,7 +250,8 @@ static int dump_header(const struct own *own, struct dump *piece)
     if (!bytes)
         return PERHAPS_ERR_MEMORY;
     encode_header(own, own->filter ? perhaps_write_nbytes(own->filter) : own->pieces.of, bytes);
-    *piece = (struct dump){ .next = 1, .bytes = bytes, .nbytes = HEADER_NBYTES, .memory = bytes };
+    *piece =
+        (struct dump){ .next = 1, .bytes = bytes, .nbytes = HEADER_NBYTES, .memory = bytes };
     return 0;
 }
 
@@ -325,11 +270,12 @@ int own_dump(const void *filter, uint64_t position, struct dump *piece)
     if (!own->filter) {
         error = dump_piece(own, offset, piece);
     } else {
-        uint64_t all = perhaps_write_nbytes(own->filter), left = all > offset ? all - offset : 0;
+        uint64_t all = perhaps_write_nbytes(own->filter),
+                 left = all > offset ? all - offset : 0;
         *piece = (struct dump){ 0 };
         if (left)
-            error = dump_range(own, offset,
-                               left < DUMP_MOST_NBYTES ? (size_t)left : DUMP_MOST_NBYTES, piece);
+            error = dump_range(
+                own, offset, left < DUMP_MOST_NBYTES ? (size_t)left : DUMP_MOST_NBYTES, piece);
     }
     if (!error && piece->nbytes)
         piece->next = (1 + offset + piece->nbytes) | change << OFFSET_BITS;
@@ -349,7 +295,8 @@ void own_save(RedisModuleIO *rdb, const void *filter)
     const struct own *own = filter;
     char header[HEADER_NBYTES];
     uint64_t pieces = 0;
-    encode_header(own, own->filter ? perhaps_write_nbytes(own->filter) : own->pieces.of, header);
+    encode_header(own, own->filter ? perhaps_write_nbytes(own->filter) : own->pieces.of,
+                  header);
     server.SaveStringBuffer(rdb, header, sizeof header);
     for (const struct piece *p = own->pieces.first; p; p = p->next)
         pieces++;
@@ -360,7 +307,8 @@ void own_save(RedisModuleIO *rdb, const void *filter)
     if (own->filter)
         /* fails only where memory for one page fails: then the server saves half a filter, which
          * its loader refuses */
-        perhaps_write(own->filter, &(struct perhaps_sink){ .write = save_bytes, .context = rdb });
+        perhaps_write(own->filter,
+                      &(struct perhaps_sink){ .write = save_bytes, .context = rdb });
     explicit_bzero(header, sizeof header);
 }
 
@@ -401,7 +349,7 @@ static bool read_saved_pieces(RedisModuleIO *rdb, struct own *own, uint64_t coun
         char *bytes = server.LoadStringBuffer(rdb, &nbytes);
         bool fits = bytes && !server.IsIOError(rdb) && nbytes > 0 &&
                     nbytes < own->pieces.of - own->pieces.nbytes &&
-                    !append(&own->pieces, bytes, nbytes);
+                    !pieces_append(&own->pieces, bytes, nbytes);
         if (bytes)
             server.Free(bytes);
         if (!fits)
@@ -430,16 +378,16 @@ void *own_read(RedisModuleIO *rdb, int encoding)
     char *header = encoding == OWN_ENCODING ? server.LoadStringBuffer(rdb, &nbytes) : NULL;
     if (!header)
         return NULL;
-    if (!server.IsIOError(rdb) && (has_magic(FAMILY_BLOOM, header, nbytes) ||
-                                   has_magic(FAMILY_CUCKOO, header, nbytes)))
+    if (!server.IsIOError(rdb) &&
+        (has_magic(FAMILY_BLOOM, header, nbytes) || has_magic(FAMILY_CUCKOO, header, nbytes)))
         own = decode_header(header, &why);
     server.Free(header);
     if (!own)
         return NULL;
     uint64_t is_complete = server.LoadUnsigned(rdb), pieces = server.LoadUnsigned(rdb);
-    bool sound = !server.IsIOError(rdb) && is_complete <= 1 && (!is_complete || !pieces) &&
-                 (is_complete ? read_saved_filter(rdb, own)
-                              : read_saved_pieces(rdb, own, pieces));
+    bool sound =
+        !server.IsIOError(rdb) && is_complete <= 1 && (!is_complete || !pieces) &&
+        (is_complete ? read_saved_filter(rdb, own) : read_saved_pieces(rdb, own, pieces));
     if (sound)
         return own;
     own_release(own);

@@ -6,11 +6,12 @@ struct server server;
 const char *server_connect(RedisModuleCtx *ctx)
 {
     /* the first word of a context is the function that finds all others */
-    int (*find)(const char *name, void *function) = *(int (**)(const char *, void *))(void *)ctx;
+    int (*find)(const char *name, void *function) =
+        *(int (**)(const char *, void *))(void *)ctx;
     const char *missing = NULL;
 #define FIND(result, name, parameters) find("RedisModule_" #name, (void *)&server.name);
-#define FIND_OR_MISS(result, name, parameters)                                                   \
-    if (find("RedisModule_" #name, (void *)&server.name) != SERVER_OK)                           \
+#define FIND_OR_MISS(result, name, parameters)                                                 \
+    if (find("RedisModule_" #name, (void *)&server.name) != SERVER_OK)                         \
         missing = #name;
     SERVER_FUNCTIONS(FIND_OR_MISS, FIND)
     return missing;

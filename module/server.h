@@ -56,7 +56,11 @@ enum {
 };
 
 /* SetModuleOptions() */
-enum { OPTION_HANDLE_IO_ERRORS = 1 << 0, OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2 };
+enum {
+    OPTION_HANDLE_IO_ERRORS = 1 << 0,
+    OPTION_NO_IMPLICIT_SIGNAL_MODIFIED = 1 << 1, /* SignalModifiedKey() does it */
+    OPTION_HANDLE_REPL_ASYNC_LOAD = 1 << 2,
+};
 
 /* NotifyKeyspaceEvent() */
 enum { NOTIFY_MODULE = 1 << 13 };
@@ -76,7 +80,11 @@ enum {
     ARG_ONEOF,
     ARG_BLOCK,
 };
-enum { ARG_FLAG_OPTIONAL = 1 << 0, ARG_FLAG_MULTIPLE = 1 << 1, ARG_FLAG_MULTIPLE_TOKEN = 1 << 2 };
+enum {
+    ARG_FLAG_OPTIONAL = 1 << 0,
+    ARG_FLAG_MULTIPLE = 1 << 1,
+    ARG_FLAG_MULTIPLE_TOKEN = 1 << 2
+};
 enum { SEARCH_INDEX = 2, SEARCH_KEYWORD = 3 };
 enum { KEYS_RANGE = 2, KEYS_KEYNUM = 3 };
 enum {
@@ -188,107 +196,108 @@ typedef int config_set_number(const char *name, long long value, void *context,
 typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString **error);
 
 /* REQUIRED(result, name, parameters) and OPTIONAL(...): the functions. */
-#define SERVER_FUNCTIONS(REQUIRED, OPTIONAL)                                                     \
-    REQUIRED(void *, Alloc, (size_t nbytes))                                                     \
-    REQUIRED(void *, Calloc, (size_t count, size_t nbytes))                                      \
-    REQUIRED(void, Free, (void *memory))                                                         \
-    OPTIONAL(void *, TryAlloc, (size_t nbytes))                                                  \
-    OPTIONAL(void *, TryCalloc, (size_t count, size_t nbytes))                                   \
-    OPTIONAL(size_t, MallocSize, (void *memory))                                                 \
-    REQUIRED(void, SetModuleAttribs,                                                             \
-             (RedisModuleCtx * ctx, const char *name, int version, int api_version))             \
-    REQUIRED(int, IsModuleNameBusy, (const char *name))                                          \
-    REQUIRED(void, SetModuleOptions, (RedisModuleCtx * ctx, int options))                        \
-    REQUIRED(int, CreateCommand,                                                                 \
-             (RedisModuleCtx * ctx, const char *name, command_function *run, const char *flags,  \
-              int first_key, int last_key, int key_step))                                        \
-    OPTIONAL(RedisModuleCommand *, GetCommand, (RedisModuleCtx * ctx, const char *name))         \
-    OPTIONAL(int, SetCommandInfo,                                                                \
-             (RedisModuleCommand * command, const RedisModuleCommandInfo *info))                 \
-    OPTIONAL(int, AddACLCategory, (RedisModuleCtx * ctx, const char *name))                      \
-    OPTIONAL(int, SetCommandACLCategories,                                                       \
-             (RedisModuleCommand * command, const char *categories))                             \
-    REQUIRED(int, WrongArity, (RedisModuleCtx * ctx))                                            \
-    REQUIRED(int, ReplyWithLongLong, (RedisModuleCtx * ctx, long long value))                    \
-    REQUIRED(int, ReplyWithError, (RedisModuleCtx * ctx, const char *text))                      \
-    REQUIRED(int, ReplyWithSimpleString, (RedisModuleCtx * ctx, const char *text))               \
-    REQUIRED(int, ReplyWithArray, (RedisModuleCtx * ctx, long count))                            \
-    REQUIRED(void, ReplySetArrayLength, (RedisModuleCtx * ctx, long count))                      \
-    REQUIRED(int, ReplyWithStringBuffer,                                                         \
-             (RedisModuleCtx * ctx, const char *bytes, size_t nbytes))                           \
-    REQUIRED(int, ReplyWithNull, (RedisModuleCtx * ctx))                                         \
-    REQUIRED(int, ReplyWithDouble, (RedisModuleCtx * ctx, double value))                         \
-    OPTIONAL(int, ReplyWithMap, (RedisModuleCtx * ctx, long count))                              \
-    OPTIONAL(int, ReplyWithBool, (RedisModuleCtx * ctx, int value))                              \
-    REQUIRED(RedisModuleString *, CreateString,                                                  \
-             (RedisModuleCtx * ctx, const char *bytes, size_t nbytes))                           \
-    REQUIRED(void, FreeString, (RedisModuleCtx * ctx, RedisModuleString *string))                \
-    REQUIRED(const char *, StringPtrLen, (const RedisModuleString *string, size_t *nbytes))      \
-    REQUIRED(int, StringToLongLong, (const RedisModuleString *string, long long *value))         \
-    REQUIRED(int, StringToDouble, (const RedisModuleString *string, double *value))              \
-    REQUIRED(RedisModuleKey *, OpenKey,                                                          \
-             (RedisModuleCtx * ctx, RedisModuleString *name, int mode))                          \
-    REQUIRED(void, CloseKey, (RedisModuleKey * key))                                             \
-    REQUIRED(int, KeyType, (RedisModuleKey * key))                                               \
-    REQUIRED(size_t, ValueLength, (RedisModuleKey * key))                                        \
-    REQUIRED(int, DeleteKey, (RedisModuleKey * key))                                             \
-    REQUIRED(char *, StringDMA, (RedisModuleKey * key, size_t *nbytes, int mode))                \
-    REQUIRED(RedisModuleType *, CreateDataType,                                                  \
-             (RedisModuleCtx * ctx, const char *name, int encver,                                \
-              RedisModuleTypeMethods *methods))                                                  \
-    REQUIRED(int, ModuleTypeSetValue,                                                            \
-             (RedisModuleKey * key, RedisModuleType *type, void *value))                         \
-    REQUIRED(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey * key))                       \
-    REQUIRED(void *, ModuleTypeGetValue, (RedisModuleKey * key))                                 \
-    REQUIRED(int, IsIOError, (RedisModuleIO * io))                                               \
-    REQUIRED(void, SaveUnsigned, (RedisModuleIO * io, uint64_t value))                           \
-    REQUIRED(uint64_t, LoadUnsigned, (RedisModuleIO * io))                                       \
-    REQUIRED(void, SaveStringBuffer, (RedisModuleIO * io, const char *bytes, size_t nbytes))     \
-    REQUIRED(char *, LoadStringBuffer, (RedisModuleIO * io, size_t *nbytes))                     \
-    REQUIRED(void, SaveDouble, (RedisModuleIO * io, double value))                               \
-    REQUIRED(double, LoadDouble, (RedisModuleIO * io))                                           \
-    REQUIRED(void, EmitAOF,                                                                      \
-             (RedisModuleIO * io, const char *command, const char *format, ...))                 \
-    REQUIRED(void, LogIOError,                                                                   \
-             (RedisModuleIO * io, const char *level, const char *format, ...))                   \
-    REQUIRED(void, Log, (RedisModuleCtx * ctx, const char *level, const char *format, ...))      \
-    REQUIRED(void, DigestAddStringBuffer,                                                        \
-             (RedisModuleDigest * digest, const char *bytes, size_t nbytes))                     \
-    REQUIRED(void, DigestAddLongLong, (RedisModuleDigest * digest, long long value))             \
-    REQUIRED(void, DigestEndSequence, (RedisModuleDigest * digest))                              \
-    REQUIRED(int, Replicate,                                                                     \
-             (RedisModuleCtx * ctx, const char *command, const char *format, ...))               \
-    REQUIRED(int, ReplicateVerbatim, (RedisModuleCtx * ctx))                                     \
-    REQUIRED(RedisModuleCallReply *, Call,                                                       \
-             (RedisModuleCtx * ctx, const char *command, const char *format, ...))               \
-    REQUIRED(int, CallReplyType, (RedisModuleCallReply * reply))                                 \
-    REQUIRED(long long, CallReplyInteger, (RedisModuleCallReply * reply))                        \
-    REQUIRED(void, FreeCallReply, (RedisModuleCallReply * reply))                                \
-    REQUIRED(int, GetContextFlags, (RedisModuleCtx * ctx))                                       \
-    REQUIRED(long long, Milliseconds, (void))                                                    \
-    REQUIRED(int, NotifyKeyspaceEvent,                                                           \
-             (RedisModuleCtx * ctx, int type, const char *event, RedisModuleString *key))        \
-    OPTIONAL(int, RegisterNumericConfig,                                                         \
-             (RedisModuleCtx * ctx, const char *name, long long value, unsigned flags,           \
-              long long least, long long most, config_get_number *get, config_set_number *set,   \
-              config_apply *apply, void *context))                                               \
-    OPTIONAL(int, RegisterStringConfig,                                                          \
-             (RedisModuleCtx * ctx, const char *name, const char *value, unsigned flags,         \
-              config_get_string *get, config_set_string *set, config_apply *apply,               \
-              void *context))                                                                    \
-    OPTIONAL(int, LoadConfigs, (RedisModuleCtx * ctx))                                           \
-    REQUIRED(int, RegisterInfoFunc,                                                              \
-             (RedisModuleCtx * ctx,                                                              \
-              void (*tell)(RedisModuleInfoCtx * info, int for_crash_report)))                    \
-    REQUIRED(int, InfoAddSection, (RedisModuleInfoCtx * info, const char *name))                 \
-    REQUIRED(int, InfoAddFieldULongLong,                                                         \
-             (RedisModuleInfoCtx * info, const char *field, unsigned long long value))           \
-    REQUIRED(RedisModuleServerInfoData *, GetServerInfo,                                         \
-             (RedisModuleCtx * ctx, const char *section))                                        \
-    REQUIRED(unsigned long long, ServerInfoGetFieldUnsigned,                                     \
-             (RedisModuleServerInfoData * data, const char *field, int *error))                  \
-    REQUIRED(void, FreeServerInfo, (RedisModuleCtx * ctx, RedisModuleServerInfoData *data))      \
-    OPTIONAL(int, GetServerVersion, (void))                                                      \
+#define SERVER_FUNCTIONS(REQUIRED, OPTIONAL)                                                   \
+    REQUIRED(void *, Alloc, (size_t nbytes))                                                   \
+    REQUIRED(void *, Calloc, (size_t count, size_t nbytes))                                    \
+    REQUIRED(void, Free, (void *memory))                                                       \
+    OPTIONAL(void *, TryAlloc, (size_t nbytes))                                                \
+    OPTIONAL(void *, TryCalloc, (size_t count, size_t nbytes))                                 \
+    OPTIONAL(size_t, MallocSize, (void *memory))                                               \
+    REQUIRED(void, SetModuleAttribs,                                                           \
+             (RedisModuleCtx * ctx, const char *name, int version, int api_version))           \
+    REQUIRED(int, IsModuleNameBusy, (const char *name))                                        \
+    REQUIRED(void, SetModuleOptions, (RedisModuleCtx * ctx, int options))                      \
+    REQUIRED(int, CreateCommand,                                                               \
+             (RedisModuleCtx * ctx, const char *name, command_function *run,                   \
+              const char *flags, int first_key, int last_key, int key_step))                   \
+    OPTIONAL(RedisModuleCommand *, GetCommand, (RedisModuleCtx * ctx, const char *name))       \
+    OPTIONAL(int, SetCommandInfo,                                                              \
+             (RedisModuleCommand * command, const RedisModuleCommandInfo *info))               \
+    OPTIONAL(int, AddACLCategory, (RedisModuleCtx * ctx, const char *name))                    \
+    OPTIONAL(int, SetCommandACLCategories,                                                     \
+             (RedisModuleCommand * command, const char *categories))                           \
+    REQUIRED(int, WrongArity, (RedisModuleCtx * ctx))                                          \
+    REQUIRED(int, ReplyWithLongLong, (RedisModuleCtx * ctx, long long value))                  \
+    REQUIRED(int, ReplyWithError, (RedisModuleCtx * ctx, const char *text))                    \
+    REQUIRED(int, ReplyWithSimpleString, (RedisModuleCtx * ctx, const char *text))             \
+    REQUIRED(int, ReplyWithArray, (RedisModuleCtx * ctx, long count))                          \
+    REQUIRED(void, ReplySetArrayLength, (RedisModuleCtx * ctx, long count))                    \
+    REQUIRED(int, ReplyWithStringBuffer,                                                       \
+             (RedisModuleCtx * ctx, const char *bytes, size_t nbytes))                         \
+    REQUIRED(int, ReplyWithNull, (RedisModuleCtx * ctx))                                       \
+    REQUIRED(int, ReplyWithDouble, (RedisModuleCtx * ctx, double value))                       \
+    OPTIONAL(int, ReplyWithMap, (RedisModuleCtx * ctx, long count))                            \
+    OPTIONAL(int, ReplyWithBool, (RedisModuleCtx * ctx, int value))                            \
+    REQUIRED(RedisModuleString *, CreateString,                                                \
+             (RedisModuleCtx * ctx, const char *bytes, size_t nbytes))                         \
+    REQUIRED(void, FreeString, (RedisModuleCtx * ctx, RedisModuleString * string))             \
+    REQUIRED(const char *, StringPtrLen, (const RedisModuleString *string, size_t *nbytes))    \
+    REQUIRED(int, StringToLongLong, (const RedisModuleString *string, long long *value))       \
+    REQUIRED(int, StringToDouble, (const RedisModuleString *string, double *value))            \
+    REQUIRED(RedisModuleKey *, OpenKey,                                                        \
+             (RedisModuleCtx * ctx, RedisModuleString * name, int mode))                       \
+    REQUIRED(void, CloseKey, (RedisModuleKey * key))                                           \
+    REQUIRED(int, KeyType, (RedisModuleKey * key))                                             \
+    REQUIRED(size_t, ValueLength, (RedisModuleKey * key))                                      \
+    REQUIRED(int, DeleteKey, (RedisModuleKey * key))                                           \
+    REQUIRED(char *, StringDMA, (RedisModuleKey * key, size_t * nbytes, int mode))             \
+    REQUIRED(                                                                                  \
+        RedisModuleType *, CreateDataType,                                                     \
+        (RedisModuleCtx * ctx, const char *name, int encver, RedisModuleTypeMethods *methods)) \
+    REQUIRED(int, ModuleTypeSetValue,                                                          \
+             (RedisModuleKey * key, RedisModuleType * type, void *value))                      \
+    REQUIRED(RedisModuleType *, ModuleTypeGetType, (RedisModuleKey * key))                     \
+    REQUIRED(void *, ModuleTypeGetValue, (RedisModuleKey * key))                               \
+    REQUIRED(int, IsIOError, (RedisModuleIO * io))                                             \
+    REQUIRED(void, SaveUnsigned, (RedisModuleIO * io, uint64_t value))                         \
+    REQUIRED(uint64_t, LoadUnsigned, (RedisModuleIO * io))                                     \
+    REQUIRED(void, SaveStringBuffer, (RedisModuleIO * io, const char *bytes, size_t nbytes))   \
+    REQUIRED(char *, LoadStringBuffer, (RedisModuleIO * io, size_t * nbytes))                  \
+    REQUIRED(void, SaveDouble, (RedisModuleIO * io, double value))                             \
+    REQUIRED(double, LoadDouble, (RedisModuleIO * io))                                         \
+    REQUIRED(void, EmitAOF,                                                                    \
+             (RedisModuleIO * io, const char *command, const char *format, ...))               \
+    REQUIRED(void, LogIOError,                                                                 \
+             (RedisModuleIO * io, const char *level, const char *format, ...))                 \
+    REQUIRED(void, Log, (RedisModuleCtx * ctx, const char *level, const char *format, ...))    \
+    REQUIRED(void, DigestAddStringBuffer,                                                      \
+             (RedisModuleDigest * digest, const char *bytes, size_t nbytes))                   \
+    REQUIRED(void, DigestAddLongLong, (RedisModuleDigest * digest, long long value))           \
+    REQUIRED(void, DigestEndSequence, (RedisModuleDigest * digest))                            \
+    REQUIRED(int, Replicate,                                                                   \
+             (RedisModuleCtx * ctx, const char *command, const char *format, ...))             \
+    REQUIRED(int, ReplicateVerbatim, (RedisModuleCtx * ctx))                                   \
+    REQUIRED(RedisModuleCallReply *, Call,                                                     \
+             (RedisModuleCtx * ctx, const char *command, const char *format, ...))             \
+    REQUIRED(int, CallReplyType, (RedisModuleCallReply * reply))                               \
+    REQUIRED(long long, CallReplyInteger, (RedisModuleCallReply * reply))                      \
+    REQUIRED(void, FreeCallReply, (RedisModuleCallReply * reply))                              \
+    REQUIRED(int, GetContextFlags, (RedisModuleCtx * ctx))                                     \
+    REQUIRED(long long, Milliseconds, (void))                                                  \
+    REQUIRED(int, SignalModifiedKey, (RedisModuleCtx * ctx, RedisModuleString * name))         \
+    REQUIRED(int, NotifyKeyspaceEvent,                                                         \
+             (RedisModuleCtx * ctx, int type, const char *event, RedisModuleString *key))      \
+    OPTIONAL(int, RegisterNumericConfig,                                                       \
+             (RedisModuleCtx * ctx, const char *name, long long value, unsigned flags,         \
+              long long least, long long most, config_get_number *get, config_set_number *set, \
+              config_apply *apply, void *context))                                             \
+    OPTIONAL(int, RegisterStringConfig,                                                        \
+             (RedisModuleCtx * ctx, const char *name, const char *value, unsigned flags,       \
+              config_get_string *get, config_set_string *set, config_apply *apply,             \
+              void *context))                                                                  \
+    OPTIONAL(int, LoadConfigs, (RedisModuleCtx * ctx))                                         \
+    REQUIRED(                                                                                  \
+        int, RegisterInfoFunc,                                                                 \
+        (RedisModuleCtx * ctx, void (*tell)(RedisModuleInfoCtx * info, int for_crash_report))) \
+    REQUIRED(int, InfoAddSection, (RedisModuleInfoCtx * info, const char *name))               \
+    REQUIRED(int, InfoAddFieldULongLong,                                                       \
+             (RedisModuleInfoCtx * info, const char *field, unsigned long long value))         \
+    REQUIRED(RedisModuleServerInfoData *, GetServerInfo,                                       \
+             (RedisModuleCtx * ctx, const char *section))                                      \
+    REQUIRED(unsigned long long, ServerInfoGetFieldUnsigned,                                   \
+             (RedisModuleServerInfoData * data, const char *field, int *error))                \
+    REQUIRED(void, FreeServerInfo, (RedisModuleCtx * ctx, RedisModuleServerInfoData * data))   \
+    OPTIONAL(int, GetServerVersion, (void))                                                    \
     OPTIONAL(void *, DefragAlloc, (RedisModuleDefragCtx * ctx, void *memory))
 
 #define SERVER_MEMBER(result, name, parameters) result(*name) parameters;

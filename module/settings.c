@@ -126,8 +126,9 @@ static int set_by_argument(RedisModuleString *name, RedisModuleString *value,
     }
     if (word_is(name, rate_name) || word_is(name, rate_old_name))
         return set_rate(rate_name, value, NULL, error);
-    *error = text_of("unknown argument: the names are those of CONFIG GET bf.*, each followed by "
-                     "its value");
+    *error =
+        text_of("unknown argument: the names are those of CONFIG GET bf.*, each followed by "
+                "its value");
     return SERVER_ERR;
 }
 
@@ -146,8 +147,7 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
             return SERVER_ERR;
         } else if (set_by_argument(argv[i], argv[i + 1], &error) != SERVER_OK) {
             size_t nbytes;
-            server.Log(ctx, "warning", "perhaps: %s: %s",
-                       server.StringPtrLen(argv[i], &nbytes),
+            server.Log(ctx, "warning", "perhaps: %s: %s", server.StringPtrLen(argv[i], &nbytes),
                        server.StringPtrLen(error, &nbytes));
             server.FreeString(ctx, error);
             return SERVER_ERR;

@@ -1,10 +1,8 @@
 /* types.c - what the server asks of a data type, once for each form. */
 #include "types.h"
 
-#include "commands.h"
+#include "keys.h"
 #include "memory.h"
-
-struct form *const forms[] = { &own_bloom, &own_cuckoo, &redis_bloom, &redis_cuckoo, NULL };
 
 /* Freeing is work for another thread from so many pages on. */
 enum { PAGE_NBYTES = 4096 };
@@ -16,8 +14,10 @@ static void *read(const struct form *form, RedisModuleIO *rdb, int encoding)
     if (filter)
         __atomic_fetch_add(&tally.filters, 1, __ATOMIC_RELAXED);
     else
-        server.LogIOError(rdb, "warning", "a filter of type %s is damaged, of a later version, or "
-                          "too large for the memory", form->type_name);
+        server.LogIOError(rdb, "warning",
+                          "a filter of type %s is damaged, of a later version, or "
+                          "too large for the memory",
+                          form->type_name);
     return filter;
 }
 
@@ -25,8 +25,7 @@ static void *read(const struct form *form, RedisModuleIO *rdb, int encoding)
 static void rewrite(const struct form *form, RedisModuleIO *aof, RedisModuleString *key,
                     const void *filter)
 {
-    const char *command =
-        form->family == FAMILY_BLOOM ? "BF.LOADCHUNK" : "CF.LOADCHUNK";
+    const char *command = form->family == FAMILY_BLOOM ? "BF.LOADCHUNK" : "CF.LOADCHUNK";
     struct dump piece;
     if (form->rewrite) {
         form->rewrite(aof, key, filter);
@@ -60,60 +59,61 @@ static void *copy(const struct form *form, const void *filter)
 }
 
 /* The server passes no more than the value: so each form has functions of its own. */
-#define TYPE(form)                                                                               \
-    static void *form##_read(RedisModuleIO *rdb, int encoding)                                   \
-    {                                                                                            \
-        return read(&form, rdb, encoding);                                                       \
-    }                                                                                            \
-    static void form##_save(RedisModuleIO *rdb, void *filter)                                    \
-    {                                                                                            \
-        form.save(rdb, filter);                                                                  \
-    }                                                                                            \
-    static void form##_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *filter)         \
-    {                                                                                            \
-        rewrite(&form, aof, key, filter);                                                        \
-    }                                                                                            \
-    static size_t form##_memory(const void *filter)                                              \
-    {                                                                                            \
-        return form.memory_nbytes(filter);                                                       \
-    }                                                                                            \
-    static void form##_digest(RedisModuleDigest *digest, void *filter)                           \
-    {                                                                                            \
-        form.digest(digest, filter);                                                             \
-    }                                                                                            \
-    static void form##_release(void *filter)                                                     \
-    {                                                                                            \
-        release(&form, filter);                                                                  \
-    }                                                                                            \
-    static size_t form##_effort(RedisModuleString *key, const void *filter)                      \
-    {                                                                                            \
-        (void)key;                                                                               \
-        return 1 + form.memory_nbytes(filter) / PAGE_NBYTES;                                     \
-    }                                                                                            \
-    static void *form##_copy(RedisModuleString *from, RedisModuleString *to, const void *filter) \
-    {                                                                                            \
-        (void)from;                                                                              \
-        (void)to;                                                                                \
-        return copy(&form, filter);                                                              \
-    }                                                                                            \
-    static int form##_defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **filter)   \
-    {                                                                                            \
-        (void)key;                                                                               \
-        if (form.defrag)                                                                         \
-            form.defrag(ctx, filter);                                                            \
-        return 0;                                                                                \
-    }                                                                                            \
-    static RedisModuleTypeMethods form##_methods = {                                             \
-        .version = TYPE_METHODS_VERSION,                                                         \
-        .rdb_load = form##_read,                                                                 \
-        .rdb_save = form##_save,                                                                 \
-        .aof_rewrite = form##_rewrite,                                                           \
-        .mem_usage = form##_memory,                                                              \
-        .digest = form##_digest,                                                                 \
-        .free = form##_release,                                                                  \
-        .free_effort = form##_effort,                                                            \
-        .copy = form##_copy,                                                                     \
-        .defrag = form##_defrag,                                                                 \
+#define TYPE(form)                                                                             \
+    static void *form##_read(RedisModuleIO *rdb, int encoding)                                 \
+    {                                                                                          \
+        return read(&form, rdb, encoding);                                                     \
+    }                                                                                          \
+    static void form##_save(RedisModuleIO *rdb, void *filter)                                  \
+    {                                                                                          \
+        form.save(rdb, filter);                                                                \
+    }                                                                                          \
+    static void form##_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *filter)       \
+    {                                                                                          \
+        rewrite(&form, aof, key, filter);                                                      \
+    }                                                                                          \
+    static size_t form##_memory(const void *filter)                                            \
+    {                                                                                          \
+        return form.memory_nbytes(filter);                                                     \
+    }                                                                                          \
+    static void form##_digest(RedisModuleDigest *digest, void *filter)                         \
+    {                                                                                          \
+        form.digest(digest, filter);                                                           \
+    }                                                                                          \
+    static void form##_release(void *filter)                                                   \
+    {                                                                                          \
+        release(&form, filter);                                                                \
+    }                                                                                          \
+    static size_t form##_effort(RedisModuleString *key, const void *filter)                    \
+    {                                                                                          \
+        (void)key;                                                                             \
+        return 1 + form.memory_nbytes(filter) / PAGE_NBYTES;                                   \
+    }                                                                                          \
+    static void *form##_copy(RedisModuleString *from, RedisModuleString *to,                   \
+                             const void *filter)                                               \
+    {                                                                                          \
+        (void)from;                                                                            \
+        (void)to;                                                                              \
+        return copy(&form, filter);                                                            \
+    }                                                                                          \
+    static int form##_defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **filter) \
+    {                                                                                          \
+        (void)key;                                                                             \
+        if (form.defrag)                                                                       \
+            form.defrag(ctx, filter);                                                          \
+        return 0;                                                                              \
+    }                                                                                          \
+    static RedisModuleTypeMethods form##_methods = {                                           \
+        .version = TYPE_METHODS_VERSION,                                                       \
+        .rdb_load = form##_read,                                                               \
+        .rdb_save = form##_save,                                                               \
+        .aof_rewrite = form##_rewrite,                                                         \
+        .mem_usage = form##_memory,                                                            \
+        .digest = form##_digest,                                                               \
+        .free = form##_release,                                                                \
+        .free_effort = form##_effort,                                                          \
+        .copy = form##_copy,                                                                   \
+        .defrag = form##_defrag,                                                               \
     };
 
 TYPE(own_bloom)
@@ -126,10 +126,11 @@ int types_register(RedisModuleCtx *ctx)
     RedisModuleTypeMethods *const methods[] = { &own_bloom_methods, &own_cuckoo_methods,
                                                 &redis_bloom_methods, &redis_cuckoo_methods };
     for (size_t i = 0; forms[i]; i++) {
-        forms[i]->type = server.CreateDataType(ctx, forms[i]->type_name, forms[i]->encoding,
-                                               methods[i]);
+        forms[i]->type =
+            server.CreateDataType(ctx, forms[i]->type_name, forms[i]->encoding, methods[i]);
         if (!forms[i]->type) {
-            server.Log(ctx, "warning", "perhaps: the data type %s is taken: is RedisBloom loaded?",
+            server.Log(ctx, "warning",
+                       "perhaps: the data type %s is taken: is RedisBloom loaded?",
                        forms[i]->type_name);
             return SERVER_ERR;
         }

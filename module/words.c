@@ -29,8 +29,8 @@ bool word_duration(const RedisModuleString *word, uint64_t *ms)
     static const struct {
         const char *name;
         uint64_t ms;
-    } units[] = { { "", 1000 }, { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 },
-                  { "d", 86400000 } };
+    } units[] = { { "", 1000 },   { "ms", 1 },      { "s", 1000 },
+                  { "m", 60000 }, { "h", 3600000 }, { "d", 86400000 } };
     size_t nbytes, digits = 0;
     const char *bytes = server.StringPtrLen(word, &nbytes);
     uint64_t value = 0;

@@ -122,7 +122,8 @@ static void make_stage(struct stage *s, const struct perhaps_kind *kind, bool va
                          .spills = path_below(spills, "any") };
     memcpy(s->folder, spills.text, sizeof s->folder);
     s->how.folder = s->folder;
-    s->allocator = (struct perhaps_allocator){ allocate_counted, release_counted, &s->counter };
+    s->allocator =
+        (struct perhaps_allocator){ allocate_counted, release_counted, &s->counter, false };
     scene("%s without faults", kind->name);
     expect_success(build(s));
     check_wanted(s);

@@ -70,10 +70,16 @@ leaves() {
     return $gone
 }
 
+# whole_without I ID: the cluster is whole, and no node has heard of ID from another one again.
+whole_without() {
+    leaves "$1" "$2"
+    is_whole
+}
+
 # A new node joins, gets a part of the slots, gives it back and leaves.
 test_node_comes_and_goes() {
     local new id m=($(masters))
-    succeeds "create" create added capacity=3000000 fpr=1e-4 partitions=1024
+    succeeds "create" create added capacity=8000000 fpr=1e-4 partitions=1024
     start_crowd added askers=2
     crowd_adds 2000
     server_start --cluster-enabled yes --cluster-config-file nodes.conf --cluster-node-timeout 2000 \
@@ -90,8 +96,8 @@ test_node_comes_and_goes() {
     id=$(id_of $new)
     within 30 leaves $new "$id" || check "it leaves: $(tail -n 2 cluster_out)" false
     kill_server $new
-    within 30 leaves $new "$id" # one that was told of it again while it was there
-    heal
+    within 90 whole_without $new "$id" || tail -n 30 info view[0-9]* # what it lacks
+    check "the cluster becomes whole without it" is_whole
     crowd_adds 2000
     stop_crowd
     only_errors

@@ -205,7 +205,7 @@ static void watched_release(void *context, void *memory, size_t nbytes)
 TEST(test_secret_is_wiped)
 {
     bool leaked = false;
-    struct perhaps_allocator watched = { watched_allocate, watched_release, &leaked };
+    struct perhaps_allocator watched = { watched_allocate, watched_release, &leaked, false };
     struct perhaps_options options = {
         .capacity = 10,
         .fpr = 0.01,

@@ -51,7 +51,7 @@ static void release_sparse(void *context, void *memory, size_t nbytes)
     munmap(memory, nbytes);
 }
 
-static const struct perhaps_allocator sparse = { allocate_sparse, release_sparse, NULL };
+static const struct perhaps_allocator sparse = { allocate_sparse, release_sparse, NULL, false };
 
 /* The library sets what a caller's allocator returns to zero, which would touch every page.
  * The large bodies of this test are zero already, so they pass by that code. */
@@ -194,7 +194,7 @@ static void write_table(struct sparse_file *file)
 static void write_filter(struct sparse_file *file, const struct perhaps_options *options)
 {
     struct perhaps_options in_file = *options;
-    struct perhaps_allocator allocator = { give_body, keep_body, file };
+    struct perhaps_allocator allocator = { give_body, keep_body, file, false };
     struct perhaps_keys keys = make_keys(TEXT_KEYS, 1, 0, KEYS_IN_FILE);
     in_file.allocator = &allocator;
     perhaps_filter *f = make_with(&in_file);

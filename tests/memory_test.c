@@ -292,7 +292,8 @@ static void expect_same_with(const struct perhaps_options *options,
 TEST(test_odd_addresses)
 {
     uint64_t live_nbytes = 0;
-    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes };
+    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes,
+                                                 false };
     const uint64_t capacities[] = { 1, 100, 200 * 1000 };
     EACH_KIND(kind, any_kind)
         for (size_t i = 0; i < 6; i++) {
@@ -308,7 +309,8 @@ TEST(test_odd_addresses)
 TEST(test_odd_addresses_of_layouts)
 {
     uint64_t live_nbytes = 0;
-    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes };
+    const struct perhaps_allocator allocator = { allocate_odd, release_odd, &live_nbytes,
+                                                 false };
     struct perhaps_options options = { .capacity = 1000, .fpr = 0.01, .hashing.seed = 1 };
     struct perhaps_description description, odd_description;
     perhaps_layout *layout, *odd;
@@ -322,6 +324,35 @@ TEST(test_odd_addresses_of_layouts)
     perhaps_layout_free(layout);
     perhaps_layout_free(odd);
     expect(live_nbytes == 0);
+}
+
+static void *allocate_marked(void *context, size_t nbytes)
+{
+    uint8_t *first = context;
+    return memset(malloc(nbytes), *first, nbytes);
+}
+
+static void release_marked(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    (void)nbytes;
+    free(memory);
+}
+
+/* An allocator that promises zeros is believed: the library does not write them again. */
+TEST(test_allocator_of_zeros)
+{
+    uint8_t fill = 0x5a;
+    struct perhaps_allocator marked = { allocate_marked, release_marked, &fill, true };
+    uint8_t *memory = allocate(&marked, 1000);
+    for (unsigned i = 0; i < 1000; i++)
+        expect(memory[i] == 0x5a);
+    release(&marked, memory, 1000);
+    fill = 0;
+    EACH_KIND(kind, any_kind) {
+        struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
+        expect_same_with(&options, &marked);
+    }
 }
 
 /* ---- The system's allocator -------------------------------------------------------------- */

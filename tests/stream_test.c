@@ -1,7 +1,8 @@
-/* stream_test.c - proves that perhaps_write() gives a sink the bytes of the file, in order, and
- * that perhaps_read() makes the filter again from a source that cannot seek.  An error at any
- * call, a source that ends at any byte, and any flipped bit must be reported, and must leave
- * neither a filter nor memory. */
+/* stream_test.c - proves that perhaps_write() gives a sink the bytes of the file, in order,
+ * that perhaps_write_range() gives any part of them, that perhaps_digest() tells filters apart,
+ * and that perhaps_read() makes the filter again from a source that cannot seek.  An error at
+ * any call, a source that ends at any byte, and any flipped bit must be reported, and must
+ * leave neither a filter nor memory. */
 #include "support.h"
 
 #include <errno.h>
@@ -181,6 +182,160 @@ TEST(test_one_behind_the_other)
     expect(s.at == s.nbytes);
     expect_error(read_from(&s, 0, NULL, &none), PERHAPS_ERR_DAMAGED);
 }
+
+/* ---- Some of the bytes ------------------------------------------------------------------- */
+
+static struct stream range_of(const perhaps_filter *f, uint64_t first, uint64_t nbytes)
+{
+    struct stream s = { 0 };
+    const struct perhaps_sink sink = { .write = stream_write, .context = &s };
+    expect_success(perhaps_write_range(f, first, nbytes, &sink));
+    return s;
+}
+
+/* Checks that these bytes are those of the whole. */
+static void expect_range(const perhaps_filter *f, const struct stream *whole, uint64_t first,
+                         uint64_t nbytes)
+{
+    scoped_stream range = range_of(f, first, nbytes);
+    uint64_t left = first < whole->nbytes ? whole->nbytes - first : 0;
+    expect(range.nbytes == (nbytes < left ? nbytes : left));
+    expect(!range.nbytes || !memcmp(range.bytes, whole->bytes + first, range.nbytes));
+}
+
+/* Cuts the bytes of a filter at random into pieces of about this size. */
+static void expect_pieces(const perhaps_filter *f, const struct stream *whole, uint64_t each,
+                          struct rng *rng)
+{
+    uint64_t at = 0, n = 0;
+    for (; at < whole->nbytes; at += n) {
+        n = 1 + rng_below(rng, 2 * each);
+        expect_range(f, whole, at, n);
+    }
+    expect_range(f, whole, at, n);
+    expect_range(f, whole, at, UINT64_MAX);
+}
+
+static void expect_ranges(const perhaps_filter *f, struct rng *rng)
+{
+    scoped_stream whole = stream_of(f);
+    expect(perhaps_write_nbytes(f) == whole.nbytes);
+    for (uint64_t each = 1 + whole.nbytes / 50; each; each = each > 100000 ? 0 : 4 * each)
+        expect_pieces(f, &whole, each, rng);
+    for (unsigned i = 0; i < 50; i++) {
+        expect_range(f, &whole, rng_below(rng, whole.nbytes), rng_below(rng, 100));
+        expect_range(f, &whole, rng_below(rng, whole.nbytes), UINT64_MAX - rng_below(rng, 2));
+        expect_range(f, &whole, whole.nbytes - rng_below(rng, 100), rng_below(rng, 100));
+        expect_range(f, &whole, UINT64_MAX - rng_below(rng, 100), rng_below(rng, 200));
+    }
+    expect_range(f, &whole, 0, UINT64_MAX);
+    expect_range(f, &whole, 0, 0);
+}
+
+TEST_EACH(test_ranges, every_kind)
+{
+    const uint64_t capacities[] = { 1, 30, 3000, 100 * 1000 };
+    struct rng rng = rng_for(kind->name);
+    for (size_t i = 0; i < sizeof capacities / sizeof *capacities; i++) {
+        scene("%s for %d keys", kind->name, (int)capacities[i]);
+        scoped_filter *f = some_filter(kind, capacities[i]);
+        expect_ranges(f, &rng);
+    }
+}
+
+/* Many sections: the header takes more than one page.  And an elastic filter that has grown,
+ * whose body lies in many places, in a window. */
+TEST(test_ranges_of_composites)
+{
+    const char *const bases[] = { "chain", "elastic" };
+    struct rng rng = rng_for("composites");
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, SANITIZED ? 20000 : 200 * 1000);
+    for (unsigned i = 0; i < 2; i++) {
+        struct perhaps_options options = { .capacity = 100,
+                                           .fpr = 0.01,
+                                           .kind = "window",
+                                           .base = bases[i],
+                                           .window = { .generations = 10, .time = 10 } };
+        scoped_filter *f = make_with(&options);
+        for (unsigned piece = 0; piece < 10; piece++) {
+            struct perhaps_keys some =
+                some_keys(&keys, keys.count / 10 * piece, keys.count / 10);
+            fill(f, &some);
+            expect_success(perhaps_rotate(f));
+        }
+        expect_ranges(f, &rng);
+    }
+}
+
+/* An error of the sink comes back, whichever part of the bytes it gets. */
+TEST_EACH(test_failing_ranges, any_kind)
+{
+    scoped_filter *f = some_filter(kind, 3000);
+    uint64_t nbytes = perhaps_write_nbytes(f);
+    for (uint64_t first = 0; first < nbytes; first += 1 + nbytes / 100) {
+        struct stream s = { .fail_at = 1, .error = OWN_ERROR };
+        const struct perhaps_sink sink = { .write = stream_write, .context = &s };
+        expect_error(perhaps_write_range(f, first, 1, &sink), OWN_ERROR);
+        expect_success(perhaps_write_range(f, first, 0, &sink));
+    }
+}
+
+/* ---- Digests ----------------------------------------------------------------------------- */
+
+struct digest {
+    uint8_t bytes[16];
+};
+
+static struct digest digest_of(const perhaps_filter *f)
+{
+    struct digest d;
+    perhaps_digest(f, d.bytes);
+    return d;
+}
+
+static bool same_digest(const perhaps_filter *a, const perhaps_filter *b)
+{
+    struct digest x = digest_of(a), y = digest_of(b);
+    return !memcmp(&x, &y, sizeof x);
+}
+
+/* A filter, its copy and what is read from its bytes have one digest.  Filters of other keys,
+ * another seed or another capacity have others.  What failed does not count. */
+TEST_EACH(test_digest, every_kind)
+{
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 300),
+                others = make_keys(TEXT_KEYS, test_seed(), 1000, 300);
+    struct perhaps_options options = options_for(kind, 300, 0.01, test_seed() + 1);
+    bool built = is_built(kind);
+    scoped_filter *f = full_filter(kind, 300, 0.01, &keys), *copy = clone_of(f), *read,
+                  *other = full_filter(kind, 300, 0.01, &others),
+                  *reseeded = built ? built_filter(&options, &keys) : make_with(&options),
+                  *larger = full_filter(kind, 200 * 1000, 0.01, &keys);
+    scoped_stream s = stream_of(f);
+    expect_success(read_from(&s, 0, NULL, &read));
+    if (!built)
+        fill(reseeded, &keys);
+    perhaps_remove(copy, "no such key", 11);
+    expect(perhaps_equal(f, copy) && same_digest(f, copy) && same_digest(f, read));
+    expect(!same_digest(f, other) && !same_digest(f, reseeded));
+    expect(built || !same_digest(f, larger)); /* a builder plans for the keys that there are */
+}
+
+/* Filters whose bodies differ in one bit have different digests. */
+TEST_EACH(test_digest_sees_each_bit, any_kind)
+{
+    scoped_filter *f = some_filter(kind, 300), *copy = clone_of(f);
+    perhaps_filter *part = copy->parts.count ? copy->parts.part[copy->parts.count - 1] : copy;
+    size_t from = part->state ? part->geometry.body_nbytes - 64 * LINE_NBYTES : 0;
+    for (size_t at = from; at < part->geometry.body_nbytes - LINE_NBYTES; at += 7) {
+        part->body.bytes[at] ^= 1;
+        expect(perhaps_equal(f, copy) == same_digest(f, copy));
+        part->body.bytes[at] ^= 1;
+    }
+    expect(same_digest(f, copy));
+}
+
+/* ---- Pipes and files --------------------------------------------------------------------- */
 
 static int read_pipe(void *context, void *bytes, size_t nbytes)
 {

@@ -535,5 +535,5 @@ static void ledger_release(void *context, void *memory, size_t nbytes)
 
 struct perhaps_allocator ledger_allocator(struct ledger *ledger)
 {
-    return (struct perhaps_allocator){ ledger_allocate, ledger_release, ledger };
+    return (struct perhaps_allocator){ ledger_allocate, ledger_release, ledger, false };
 }

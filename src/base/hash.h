@@ -12,6 +12,7 @@
 
 struct hasher {
     enum perhaps_hash id;
+    enum cpu cpu;                    /* which instructions may hash integers faster */
     uint64_t seed;                   /* xxh3; 0 for other hashes */
     uint64_t flip;                   /* xxh3 of 64 bits: xxh3_flip() of the seed */
     uint64_t check;                  /* half of the hash of a fixed text */
@@ -19,8 +20,6 @@ struct hasher {
     bool ready;                      /* false: opened without its secret or function */
     perhaps_hash_function *function; /* custom */
     void *context;                   /* custom: passed to 'function' */
-
-    enum cpu cpu; /* which instructions may hash integers faster */
 };
 
 /* Sets up the hash of a new filter, and draws the seed or the secret if the caller gave none.

@@ -76,14 +76,18 @@ struct perhaps_allocator allocator_or_system(const struct perhaps_allocator *all
  * the byte before that address how many it skipped. */
 enum { ALIGNMENT = 64 };
 
-static void *align_and_zero(uint8_t *memory, size_t nbytes)
+static size_t shift_of(const uint8_t *block)
 {
-    if (!memory)
+    return ALIGNMENT - (uintptr_t)block % ALIGNMENT;
+}
+
+static void *align(uint8_t *block)
+{
+    if (!block)
         return NULL;
-    size_t shift = ALIGNMENT - (uintptr_t)memory % ALIGNMENT; /* 1 to ALIGNMENT */
-    memory += shift;
-    memory[-1] = (uint8_t)shift;
-    return memset(memory, 0, nbytes);
+    size_t shift = shift_of(block);
+    block[shift - 1] = (uint8_t)shift;
+    return block + shift;
 }
 
 static bool is_system(const struct perhaps_allocator *allocator)
@@ -97,8 +101,10 @@ void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes)
         return NULL;
     if (is_system(allocator))
         return system_allocate(NULL, (size_t)nbytes);
-    return align_and_zero(allocator->allocate(allocator->context, (size_t)nbytes + ALIGNMENT),
-                          (size_t)nbytes);
+    void *memory = align(allocator->allocate(allocator->context, (size_t)nbytes + ALIGNMENT));
+    if (memory && !allocator->zeroes)
+        memset(memory, 0, (size_t)nbytes);
+    return memory;
 }
 
 static void release_block(const struct perhaps_allocator *allocator, uint8_t *memory,
@@ -116,6 +122,28 @@ void release(const struct perhaps_allocator *allocator, void *memory, uint64_t n
     if (memory)
         release_block(allocator, memory, (size_t)nbytes);
     errno = saved;
+}
+
+uint64_t taken_nbytes(const struct perhaps_allocator *allocator, uint64_t nbytes)
+{
+    return is_system(allocator) ? nbytes : nbytes + ALIGNMENT;
+}
+
+/* The mover copies the bytes of a block as they are.  If the new block lies otherwise between
+ * two multiples of ALIGNMENT, the content is shifted until it is aligned again. */
+void *relocate(const struct perhaps_allocator *allocator, const struct mover *mover,
+               void *memory, uint64_t nbytes)
+{
+    if (!memory || is_system(allocator))
+        return memory;
+    size_t before = ((const uint8_t *)memory)[-1];
+    uint8_t *block =
+        mover->move(mover->context, (uint8_t *)memory - before, (size_t)nbytes + ALIGNMENT);
+    if (!block)
+        return memory;
+    if (shift_of(block) != before)
+        memmove(block + shift_of(block), block + before, (size_t)nbytes);
+    return align(block);
 }
 
 /* Returns how many bytes on huge pages a line of /proc/self/smaps tells of, such as

@@ -17,6 +17,22 @@ void *allocate(const struct perhaps_allocator *allocator, uint64_t nbytes);
  * since it often runs on the way out of a function that failed. */
 void release(const struct perhaps_allocator *allocator, void *memory, uint64_t nbytes);
 
+/* Returns how many bytes allocate() asks the caller's allocator for: 'nbytes' and what it takes
+ * to align them.  The system's allocator is asked for 'nbytes'. */
+uint64_t taken_nbytes(const struct perhaps_allocator *allocator, uint64_t nbytes);
+
+/* What a caller gives to perhaps_relocate(). */
+struct mover {
+    void *(*move)(void *context, void *memory, size_t nbytes);
+    void *context;
+};
+
+/* Has the mover move what allocate() returned for 'nbytes' bytes.  Returns where it lies now:
+ * where it was, if the mover left it there; always so for NULL and for memory of the system's
+ * allocator. */
+void *relocate(const struct perhaps_allocator *allocator, const struct mover *mover,
+               void *memory, uint64_t nbytes);
+
 /* Returns how many bytes of this memory lie on huge pages; 0 if the system does not tell.
  * Reads /proc/self/smaps, which takes milliseconds in a large process. */
 uint64_t huge_nbytes(const void *memory, uint64_t nbytes);

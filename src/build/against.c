@@ -127,6 +127,20 @@ static int pile_listed(perhaps_builder *b)
     return error ? error : pile_settle(&b->others);
 }
 
+/* Gives both parts to the filter, which is empty.  Returns 0 or PERHAPS_ERR_MEMORY. */
+static int adopt_both(perhaps_builder *b, perhaps_filter *f, perhaps_filter *second)
+{
+    int error = filter_adopt(f, b->first);
+    if (!error) {
+        f->counters->keys = b->first->counters->keys;
+        b->first = NULL;
+        error = filter_adopt(f, second);
+    }
+    if (error)
+        perhaps_free(second);
+    return error;
+}
+
 int against_finish(perhaps_builder *b, perhaps_filter **filter)
 {
     struct geometry g = { .fpr = b->options.fpr, .base = kind_by_name("ribbon") };
@@ -153,11 +167,12 @@ int against_finish(perhaps_builder *b, perhaps_filter **filter)
         perhaps_free(second);
         return error;
     }
-    perhaps_filter *f = *filter;
-    f->parts.part[0] = b->first;
-    f->parts.part[1] = second;
-    f->parts.count = 2;
-    f->counters->keys = b->first->counters->keys;
-    b->first = NULL;
-    return filter_attach(f);
+    error = adopt_both(b, *filter, second);
+    if (!error)
+        error = filter_attach(*filter);
+    if (error) {
+        perhaps_free(*filter);
+        *filter = NULL;
+    }
+    return error;
 }

@@ -1,16 +1,16 @@
 /* inspect.c - what a filter tells about itself. */
-#include "../base/memory.h"
 #include "../base/sample.h"
 #include "../filter/counters.h"
 #include "../filter/filter.h"
 
-uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
+/* Returns the size of the bodies of a filter and its parts, with what they take to grow. */
+static uint64_t bodies_nbytes(const perhaps_filter *f)
 {
     uint64_t nbytes = f->geometry.body_nbytes;
     if (f->kind->grows)
         nbytes += f->kind->grows->beyond_nbytes(f);
     for (size_t i = 0; i < parts_count(f); i++)
-        nbytes += perhaps_memory_nbytes(f->parts.part[i]);
+        nbytes += bodies_nbytes(f->parts.part[i]);
     return nbytes;
 }
 
@@ -40,7 +40,7 @@ void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
 {
     struct geometry g = filter_geometry(f);
     struct fill fill = f->kind->measure(f, SAMPLE_NBYTES);
-    uint64_t nbytes = perhaps_memory_nbytes(f);
+    uint64_t nbytes = bodies_nbytes(f);
     *stats = (struct perhaps_stats){
         .hash = perhaps_hash_name(f->hasher.id),
         .keys = counter_get(&f->counters->keys),

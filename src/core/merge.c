@@ -1,6 +1,10 @@
-/* merge.c - compares two filters, and makes the union of two. */
+/* merge.c - compares two filters, by their bytes or by a digest, and makes the union of two. */
 #include <string.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../base/bytes.h"
 #include "../base/sample.h"
 #include "../filter/filter.h"
 
@@ -80,4 +84,35 @@ bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
         if (!perhaps_equal(a->parts.part[i], b->parts.part[i]))
             return false;
     return true;
+}
+
+/* Digests what same_shape() compares, and the bytes of the body. */
+static void digest_filter(XXH3_state_t *state, const perhaps_filter *f)
+{
+    const struct geometry g = filter_geometry(f);
+    const uint64_t shape[] = { f->kind->id,     f->hasher.id,   f->hasher.seed,
+                               f->hasher.check, f->parts.count, g.body_nbytes };
+    enum { SHAPE = sizeof shape / sizeof *shape };
+    uint8_t bytes[sizeof shape + sizeof g.field];
+    for (size_t i = 0; i < SHAPE; i++)
+        store64(bytes + i * sizeof *shape, shape[i]);
+    for (size_t i = 0; i < PERHAPS_FIELDS_MAX; i++)
+        store64(bytes + (SHAPE + i) * sizeof *shape, g.field[i]);
+    XXH3_128bits_update(state, bytes, sizeof bytes);
+    struct body_cursor cursor = { 0 };
+    const uint8_t *piece;
+    for (uint64_t n; (piece = filter_next_piece(f, &cursor, &n));)
+        XXH3_128bits_update(state, piece, (size_t)n);
+    for (size_t i = 0; i < f->parts.count; i++)
+        digest_filter(state, f->parts.part[i]);
+}
+
+void perhaps_digest(const perhaps_filter *f, uint8_t digest[16])
+{
+    XXH3_state_t state;
+    XXH128_canonical_t canonical;
+    XXH3_128bits_reset(&state);
+    digest_filter(&state, f);
+    XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(&state));
+    memcpy(digest, canonical.digest, sizeof canonical.digest);
 }

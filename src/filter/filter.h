@@ -15,6 +15,7 @@
 #define FILTER_H
 
 #include "../base/hash.h"
+#include "../base/memory.h"
 #include "../pile/pile.h"
 #include "loops.h"
 #include <perhaps.h>
@@ -69,14 +70,20 @@ struct guard {
      * would be read from damaged bytes. */
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
+
+    /* Returns for how many bytes f->checked was allocated. */
+    uint64_t (*checked_nbytes)(const perhaps_filter *f);
 };
 
-/* The parts of a composite, the oldest first. */
-enum { PARTS_MOST = PERHAPS_LAYERS_MAX };
+/* The parts of a composite, the oldest first.  filter_adopt() appends one.  Most filters have
+ * none, or a few, which have their place here: a program may keep a million small filters. */
+enum { PARTS_MOST = PERHAPS_LAYERS_MAX, PARTS_FEW = 2 };
 
 struct parts {
-    size_t count; /* call parts_count() to read it: a shared chain grows meanwhile */
-    perhaps_filter *part[PARTS_MOST];
+    size_t count;          /* call parts_count() to read it: a shared chain grows meanwhile */
+    perhaps_filter **part; /* 'few', or memory of its own */
+    size_t room;           /* how many can lie at 'part' */
+    perhaps_filter *few[PARTS_FEW];
 };
 
 /* The ranges of bytes from which the answer for a key is read. */
@@ -115,19 +122,19 @@ struct perhaps_filter {
     void *state; /* of a kind that grows, from attach() to detach(); else NULL */
     struct geometry geometry;
     struct counters own_counters;
-    bool is_part;         /* of a composite */
     double fpr_predicted; /* at capacity; 0: not computed yet */
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
-    enum cpu cpu;
     struct perhaps_allocator allocator;
     struct mapping mapping;
     const struct guard *guard; /* NULL: no bytes are checked */
     struct checked *checked;   /* belongs to the guard */
-    bool shared;               /* several threads may write; if mapped, processes, too */
-    bool read_only;            /* mapped, and not shared */
-    bool removes;              /* the kind can remove, and so can the base of a composite */
-    bool counts;               /* the same for counting */
+    enum cpu cpu;
     enum perhaps_preference preference; /* for memory that the filter takes later */
+    bool is_part;                       /* of a composite */
+    bool shared;        /* several threads may write; if mapped, processes, too */
+    bool read_only;     /* mapped, and not shared */
+    bool removes;       /* the kind can remove, and so can the base of a composite */
+    bool counts;        /* the same for counting */
     uint8_t limit_lock; /* of a shared filter: taken near the key limit, and to grow */
 
     /* What writers of a shared filter use to keep out of each other's way: writers_nbytes()
@@ -165,6 +172,14 @@ struct grows {
 
     /* Returns how many bytes of memory the filter has taken beside its first body. */
     uint64_t (*beyond_nbytes)(const perhaps_filter *f);
+
+    /* Returns how many bytes of its allocator these are, with f->state and all that keeps them
+     * together. */
+    uint64_t (*state_nbytes)(const perhaps_filter *f);
+
+    /* Has the mover move f->state and all memory beside the first body.  That body, and
+     * f->writers, were moved before: 'body' is where the body was. */
+    void (*relocate)(perhaps_filter *f, const uint8_t *body, const struct mover *mover);
 };
 
 /* Operations of kinds that consist of filters of another kind, the base.  The body of such a
@@ -384,6 +399,11 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
 
 /* Completes a filter by attach() of its kind, if it has one.  Returns 0 or its error. */
 int filter_attach(perhaps_filter *f);
+
+/* Gives a composite, which has fewer than PARTS_MOST parts, one more, and owns it from then on.
+ * Returns 0; or PERHAPS_ERR_MEMORY, and the caller keeps the part.  If the filter is shared,
+ * others may ask it meanwhile, and it never fails. */
+int filter_adopt(perhaps_filter *f, perhaps_filter *part);
 
 /* Makes a new, empty filter: filter_make(), begin() of the kind and filter_attach().  Returns
  * 0; or an error of one of these, and sets *filter to NULL. */

@@ -2,7 +2,6 @@
 #include <sodium/utils.h>
 #include <string.h>
 
-#include "../base/memory.h"
 #include "filter.h"
 
 /* ---- Making ---------------------------------------------------------------------------- */
@@ -11,6 +10,21 @@
 static size_t filter_writers_nbytes(const perhaps_filter *f)
 {
     return f->shared && f->kind->writers_nbytes ? f->kind->writers_nbytes(&f->geometry) : 0;
+}
+
+/* Makes room for so many parts.  Returns false if there is not enough memory. */
+static bool parts_reserve(perhaps_filter *f, size_t room)
+{
+    struct parts *parts = &f->parts;
+    perhaps_filter **part = allocate(&f->allocator, room * sizeof *part);
+    if (!part)
+        return false;
+    memcpy(part, parts->part, parts->count * sizeof *part);
+    if (parts->part != parts->few)
+        release(&f->allocator, parts->part, parts->room * sizeof *part);
+    parts->part = part;
+    parts->room = room;
+    return true;
 }
 
 /* Allocates the body, and what writers of a shared filter need.  Returns false if there is not
@@ -44,8 +58,11 @@ int filter_make(const struct filter_kind *kind, const struct geometry *g,
     f->allocator = a;
     f->shared = shared;
     f->counters = &f->own_counters;
+    f->parts.part = f->parts.few;
+    f->parts.room = PARTS_FEW;
     filter_reset_room(f);
-    if (with_body && !allocate_body(f)) {
+    if ((shared && kind->composite && !parts_reserve(f, PARTS_MOST)) ||
+        (with_body && !allocate_body(f))) {
         perhaps_free(f);
         return PERHAPS_ERR_MEMORY;
     }
@@ -60,6 +77,18 @@ int filter_attach(perhaps_filter *f)
     return kind->grows       ? kind->grows->attach(f)
            : kind->composite ? kind->composite->attach(f)
                              : 0;
+}
+
+/* A shared filter has room for all parts from the beginning: its readers may be anywhere in the
+ * array. */
+int filter_adopt(perhaps_filter *f, perhaps_filter *part)
+{
+    size_t count = f->parts.count, room = f->parts.room;
+    if (count == room && !parts_reserve(f, 4 * room < PARTS_MOST ? 4 * room : PARTS_MOST))
+        return PERHAPS_ERR_MEMORY;
+    f->parts.part[count] = part;
+    __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
 /* Releases the filter and sets *filter to NULL if there was an error.  Returns the error. */
@@ -97,6 +126,8 @@ void perhaps_free(perhaps_filter *f)
         return;
     for (size_t i = 0; i < f->parts.count; i++)
         perhaps_free(f->parts.part[i]);
+    if (f->parts.part != f->parts.few)
+        release(&f->allocator, f->parts.part, f->parts.room * sizeof *f->parts.part);
     if (f->state)
         f->kind->grows->detach(f);
     if (f->mapping.file)
@@ -145,8 +176,10 @@ static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
 {
     int error = 0;
     for (size_t i = 0; i < filter->parts.count && !error; i++) {
-        error = perhaps_clone(filter->parts.part[i], &copy->parts.part[i]);
-        copy->parts.count += !error;
+        perhaps_filter *part;
+        error = perhaps_clone(filter->parts.part[i], &part);
+        if (!error)
+            error = abandon(&part, filter_adopt(copy, part));
     }
     return error;
 }
@@ -177,6 +210,75 @@ int perhaps_clear(perhaps_filter *f)
     filter_reset_room(f);
     return 0;
 }
+
+/* ---- Memory ---------------------------------------------------------------------------- */
+
+uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
+{
+    const struct perhaps_allocator *a = &f->allocator;
+    uint64_t nbytes = taken_nbytes(a, sizeof *f);
+    nbytes += f->body_nbytes ? taken_nbytes(a, f->body_nbytes) : f->geometry.body_nbytes;
+    if (f->state)
+        nbytes += f->kind->grows->state_nbytes(f);
+    if (f->writers)
+        nbytes += taken_nbytes(a, filter_writers_nbytes(f));
+    if (f->checked)
+        nbytes += taken_nbytes(a, f->guard->checked_nbytes(f));
+    if (f->parts.part != f->parts.few)
+        nbytes += taken_nbytes(a, f->parts.room * sizeof *f->parts.part);
+    for (size_t i = 0; i < parts_count(f); i++)
+        nbytes += perhaps_memory_nbytes(f->parts.part[i]);
+    return nbytes;
+}
+
+/* Moves the struct itself.  The secret is no content for memory that the mover releases. */
+static perhaps_filter *relocate_struct(perhaps_filter *f, const struct mover *mover)
+{
+    const struct perhaps_allocator allocator = f->allocator;
+    bool counts_here = f->counters == &f->own_counters, few = f->parts.part == f->parts.few;
+    uint8_t secret[sizeof f->hasher.secret];
+    memcpy(secret, f->hasher.secret, sizeof secret);
+    sodium_memzero(f->hasher.secret, sizeof secret);
+    f = relocate(&allocator, mover, f, sizeof *f);
+    memcpy(f->hasher.secret, secret, sizeof secret);
+    sodium_memzero(secret, sizeof secret);
+    if (counts_here)
+        f->counters = &f->own_counters;
+    if (few)
+        f->parts.part = f->parts.few;
+    return f;
+}
+
+/* Everything that holds an address of moved memory is set again: f->state by its kind, which
+ * also sets body.table; and the others here.  (What else body.table points to is constant.) */
+static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mover)
+{
+    const struct perhaps_allocator *a = &f->allocator;
+    const uint8_t *body = f->body.bytes;
+    for (size_t i = 0; i < f->parts.count; i++)
+        f->parts.part[i] = relocate_filter(f->parts.part[i], mover);
+    if (f->parts.part != f->parts.few)
+        f->parts.part =
+            relocate(a, mover, f->parts.part, f->parts.room * sizeof *f->parts.part);
+    if (f->body_nbytes)
+        f->body.bytes = relocate(a, mover, f->body.bytes, f->body_nbytes);
+    if (f->writers)
+        f->writers = f->body.writers = relocate(a, mover, f->writers, filter_writers_nbytes(f));
+    if (f->checked)
+        f->checked = relocate(a, mover, f->checked, f->guard->checked_nbytes(f));
+    if (f->state)
+        f->kind->grows->relocate(f, body, mover);
+    return relocate_struct(f, mover);
+}
+
+void perhaps_relocate(perhaps_filter **filter,
+                      void *(*move)(void *context, void *memory, size_t nbytes), void *context)
+{
+    const struct mover mover = { .move = move, .context = context };
+    *filter = relocate_filter(*filter, &mover);
+}
+
+/* ---- The secret ------------------------------------------------------------------------ */
 
 int perhaps_secret(const perhaps_filter *f, uint8_t secret[16])
 {

@@ -333,6 +333,8 @@ static const struct grows grows = {
     .next_piece = segments_next_piece,
     .grown = segments_grown,
     .beyond_nbytes = segments_beyond,
+    .state_nbytes = segments_state_nbytes,
+    .relocate = segments_relocate,
 };
 
 const struct filter_kind kind_elastic = {

@@ -32,16 +32,18 @@ static void parts_mark(perhaps_filter *part)
 int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
                  const struct perhaps_options *options)
 {
-    size_t count = f->parts.count;
-    struct perhaps_options part = *options;
-    part.allocator = &f->allocator;
-    part.shared = f->shared;
-    int error = filter_new(base, g, &f->hasher, &part, &f->parts.part[count]);
+    perhaps_filter *part;
+    struct perhaps_options its = *options;
+    its.allocator = &f->allocator;
+    its.shared = f->shared;
+    int error = filter_new(base, g, &f->hasher, &its, &part);
     if (error)
         return error;
-    parts_mark(f->parts.part[count]);
-    __atomic_store_n(&f->parts.count, count + 1, __ATOMIC_RELEASE);
-    return 0;
+    parts_mark(part);
+    error = filter_adopt(f, part);
+    if (error)
+        perhaps_free(part);
+    return error;
 }
 
 bool parts_attach(perhaps_filter *f, const struct filter_kind *base)

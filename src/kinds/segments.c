@@ -8,14 +8,6 @@
 #include "../filter/counters.h"
 #include "state.h"
 
-/* What the threads of a shared filter need.  Segments share the locks. */
-enum { SEGMENT_LOCKS = 1024 };
-
-struct segment_locks {
-    uint32_t version[CUCKOO_VERSIONS];
-    uint8_t lock[SEGMENT_LOCKS];
-};
-
 size_t segments_writers_nbytes(const struct geometry *g)
 {
     (void)g;
@@ -38,6 +30,15 @@ uint64_t segments_beyond(const perhaps_filter *f)
 {
     const struct state *state = f->state;
     return counter_get(&state->nbytes);
+}
+
+/* Each block has an entry in the list, and is itself either segments or an old directory. */
+uint64_t segments_state_nbytes(const perhaps_filter *f)
+{
+    const struct state *state = f->state;
+    uint64_t each = taken_nbytes(&f->allocator, 0), nblocks = counter_get(&state->nblocks);
+    return segments_beyond(f) + sizeof *state + nblocks * sizeof(struct block) +
+           (1 + BASES + 2 * nblocks) * each;
 }
 
 void segments_grown(const perhaps_filter *f, struct geometry *g)
@@ -87,6 +88,7 @@ static bool keep_block(perhaps_filter *f, void *memory, uint64_t nbytes)
         return false;
     *block = (struct block){ .next = state->blocks, .memory = memory, .nbytes = nbytes };
     state->blocks = block;
+    counter_add(f, &state->nblocks, 1);
     return true;
 }
 
@@ -97,6 +99,7 @@ static void release_blocks(perhaps_filter *f)
         struct block *block = state->blocks;
         state->blocks = block->next;
         counter_take(f, &state->nbytes, block->nbytes);
+        counter_take(f, &state->nblocks, 1);
         release(&f->allocator, block->memory, block->nbytes);
         release(&f->allocator, block, sizeof *block);
     }

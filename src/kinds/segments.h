@@ -150,6 +150,8 @@ int segments_attach(perhaps_filter *f);
 void segments_detach(perhaps_filter *f);
 uint64_t segments_directory_nbytes(unsigned depth);
 uint64_t segments_beyond(const perhaps_filter *f);
+uint64_t segments_state_nbytes(const perhaps_filter *f);
+void segments_relocate(perhaps_filter *f, const uint8_t *body, const struct mover *mover);
 size_t segments_writers_nbytes(const struct geometry *g);
 void segments_grown(const perhaps_filter *f, struct geometry *g);
 const uint8_t *segments_next_piece(const perhaps_filter *f, struct body_cursor *cursor,

@@ -1,8 +1,16 @@
-/* state.h - the state of an elastic filter in memory, for segments.c and segments_read.c. */
+/* state.h - the state of an elastic filter in memory, for segments*.c. */
 #ifndef STATE_H
 #define STATE_H
 
 #include "segments.h"
+
+/* What the threads of a shared filter need.  Segments share the locks. */
+enum { SEGMENT_LOCKS = 1024 };
+
+struct segment_locks {
+    uint32_t version[CUCKOO_VERSIONS];
+    uint8_t lock[SEGMENT_LOCKS];
+};
 
 /* Memory outside the body that is released with the filter; a list. */
 struct block {
@@ -21,6 +29,7 @@ struct state {
     uint8_t *fresh;     /* unused segments, one after the other in memory */
     uint64_t nfresh;    /* how many there are at 'fresh' */
     struct block *blocks;
+    uint64_t nblocks; /* how many blocks there are */
 };
 
 /* The counters in the body. */

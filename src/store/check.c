@@ -2,7 +2,6 @@
  * each before the first answer is read from it. */
 #include <string.h>
 
-#include "../base/memory.h"
 #include "store.h"
 
 enum { UNREAD, SOUND, DAMAGED, UNSURE };
@@ -13,9 +12,14 @@ struct checked {
     uint8_t state[]; /* of each page: UNREAD, SOUND or DAMAGED */
 };
 
-static uint64_t checked_nbytes(uint64_t count)
+static uint64_t nbytes_for(uint64_t count)
 {
     return sizeof(struct checked) + count;
+}
+
+static uint64_t checked_nbytes(const perhaps_filter *f)
+{
+    return nbytes_for(f->checked->count);
 }
 
 /* ---- Pages ------------------------------------------------------------------------------ */
@@ -135,12 +139,14 @@ static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
     return found;
 }
 
-static const struct guard guard = { .is_sound = is_sound, .contains = contains };
+static const struct guard guard = { .is_sound = is_sound,
+                                    .contains = contains,
+                                    .checked_nbytes = checked_nbytes };
 
 int check_begin(perhaps_filter *f)
 {
     uint64_t count = container_page_count(f->mapping.table_offset - f->mapping.pages_offset);
-    f->checked = allocate(&f->allocator, checked_nbytes(count));
+    f->checked = allocate(&f->allocator, nbytes_for(count));
     if (!f->checked)
         return PERHAPS_ERR_MEMORY;
     f->checked->count = count;
@@ -152,7 +158,7 @@ int check_begin(perhaps_filter *f)
 void check_end(perhaps_filter *f)
 {
     if (f->checked)
-        release(&f->allocator, f->checked, checked_nbytes(f->checked->count));
+        release(&f->allocator, f->checked, checked_nbytes(f));
 }
 
 int perhaps_checked(const perhaps_filter *f, struct perhaps_verdict *verdict)

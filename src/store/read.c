@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "../base/bytes.h"
-#include "../base/memory.h"
 #include "store.h"
 
 static int take(const struct perhaps_source *source, uint8_t *bytes, uint64_t nbytes)
@@ -150,13 +149,11 @@ static int make_section(struct reading *r, uint32_t number)
     r->made[number] = f;
     if (number == 0)
         return 0;
-    struct parts *parts = &r->made[s->parent]->parts;
-    if (parts->count == PARTS_MOST) {
+    perhaps_filter *parent = r->made[s->parent];
+    error = parent->parts.count == PARTS_MOST ? PERHAPS_ERR_DAMAGED : filter_adopt(parent, f);
+    if (error)
         perhaps_free(f);
-        return PERHAPS_ERR_DAMAGED;
-    }
-    parts->part[parts->count++] = f;
-    return 0;
+    return error;
 }
 
 /* Makes all filters, fills their bodies, and completes them, the last first: parts come behind

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "../base/memory.h"
 #include "store.h"
 
 /* The pages on their way out.  A page goes to the sink, and its checksum into the table,
@@ -78,33 +77,41 @@ static int write_produced(struct writer *w, const struct content *c)
     return c->produce(c->context, &sink);
 }
 
-/* Writes the bodies of a filter and its parts, each from a multiple of HEADER_NBYTES on. */
-static int write_bodies(struct writer *w, const perhaps_filter *f)
+/* Gives the bodies of a filter and its parts to a sink, each from a multiple of HEADER_NBYTES
+ * on.  *at is how many bytes the sink got before. */
+static int give_bodies(const perhaps_filter *f, const struct perhaps_sink *sink, uint64_t *at)
 {
     static uint8_t zeros[HEADER_NBYTES]; /* not const: takes no room in the library */
-    uint64_t nbytes = filter_geometry(f).body_nbytes, past = w->npage % HEADER_NBYTES;
-    int error = nbytes && past ? write_pages(w, zeros, HEADER_NBYTES - past) : 0;
+    uint64_t nbytes = filter_geometry(f).body_nbytes, past = *at % HEADER_NBYTES;
+    uint64_t gap = nbytes && past ? HEADER_NBYTES - past : 0;
+    int error = gap ? put(sink, zeros, gap) : 0;
     struct body_cursor cursor = { 0 };
     const uint8_t *piece;
     for (uint64_t n; !error && (piece = filter_next_piece(f, &cursor, &n));)
-        error = write_pages(w, piece, n);
+        error = put(sink, piece, n);
+    *at += gap + nbytes;
     for (size_t i = 0; i < f->parts.count && !error; i++)
-        error = write_bodies(w, f->parts.part[i]);
+        error = give_bodies(f->parts.part[i], sink, at);
     return error;
 }
 
-/* Writes the pages and the checksum table. */
-static int write_behind_header(struct writer *w, const struct content *c, uint64_t nbytes)
+static int write_bodies(struct writer *w, const perhaps_filter *f)
+{
+    const struct perhaps_sink sink = { .write = take_pages, .context = w };
+    return give_bodies(f, &sink, &(uint64_t){ 0 });
+}
+
+/* Writes the pages, and fills the checksum table. */
+static int write_all_pages(struct writer *w, const struct content *c, uint64_t nbytes)
 {
     int error = c->reader    ? write_read(w, c)
                 : c->produce ? write_produced(w, c)
                              : write_bodies(w, c->f);
     if (!error && w->npage)
         error = write_page(w, w->page, w->npage);
-    if (error)
-        return error;
-    container_seal_table(w->table, nbytes);
-    return put(w->sink, w->table, container_table_nbytes(nbytes));
+    if (!error)
+        container_seal_table(w->table, nbytes);
+    return error;
 }
 
 int content_write(const struct content *c, const struct perhaps_sink *sink)
@@ -114,7 +121,8 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     struct writer w = { .sink = sink };
     container_plan(f, &h);
     uint64_t pages_nbytes = header_pages_nbytes(&h);
-    uint64_t nbytes = h.nbytes + PAGE_NBYTES + container_table_nbytes(pages_nbytes);
+    uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
+    uint64_t nbytes = h.nbytes + PAGE_NBYTES + table_nbytes;
     uint8_t *head = allocate(&f->allocator, nbytes);
     if (!head)
         return PERHAPS_ERR_MEMORY;
@@ -123,7 +131,9 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     container_encode(f, &h, head);
     int error = put(sink, head, h.nbytes);
     if (!error)
-        error = write_behind_header(&w, c, pages_nbytes);
+        error = write_all_pages(&w, c, pages_nbytes);
+    if (!error)
+        error = put(sink, w.table, table_nbytes);
     release(&f->allocator, head, nbytes);
     return error;
 }
@@ -131,4 +141,88 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
 int perhaps_write(const perhaps_filter *f, const struct perhaps_sink *sink)
 {
     return content_write(&(struct content){ .f = f }, sink);
+}
+
+/* ---- Some of the bytes ------------------------------------------------------------------- */
+
+/* Passes on the bytes from number 'first' to before 'end', of all that it is given. */
+struct range {
+    const struct perhaps_sink *sink;
+    uint64_t first, end;
+    uint64_t at; /* how many bytes it was given so far */
+};
+
+/* Does not look at bytes that it does not pass on. */
+static int take_range(void *context, const void *bytes, size_t nbytes)
+{
+    struct range *r = context;
+    uint64_t begin = r->at, end = begin + nbytes;
+    uint64_t from = r->first > begin ? r->first : begin, to = r->end < end ? r->end : end;
+    r->at = end;
+    return from < to ? put(r->sink, (const uint8_t *)bytes + (from - begin), to - from) : 0;
+}
+
+static int take_nothing(void *context, const void *bytes, size_t nbytes)
+{
+    (void)context;
+    (void)bytes;
+    (void)nbytes;
+    return 0;
+}
+
+static int range_header(const perhaps_filter *f, const struct header *h,
+                        const struct perhaps_sink *range)
+{
+    uint8_t *head = allocate(&f->allocator, h->nbytes);
+    if (!head)
+        return PERHAPS_ERR_MEMORY;
+    container_encode(f, h, head);
+    int error = put(range, head, h->nbytes);
+    release(&f->allocator, head, h->nbytes);
+    return error;
+}
+
+/* Writes all pages to nowhere, for their checksums. */
+static int range_table(const perhaps_filter *f, const struct header *h,
+                       const struct perhaps_sink *range)
+{
+    const struct perhaps_sink nowhere = { .write = take_nothing };
+    struct writer w = { .sink = &nowhere };
+    uint64_t pages_nbytes = header_pages_nbytes(h);
+    uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
+    uint64_t nbytes = PAGE_NBYTES + table_nbytes;
+    w.page = allocate(&f->allocator, nbytes);
+    if (!w.page)
+        return PERHAPS_ERR_MEMORY;
+    w.table = w.page + PAGE_NBYTES;
+    int error = write_all_pages(&w, &(struct content){ .f = f }, pages_nbytes);
+    if (!error)
+        error = put(range, w.table, table_nbytes);
+    release(&f->allocator, w.page, nbytes);
+    return error;
+}
+
+int perhaps_write_range(const perhaps_filter *f, uint64_t first, uint64_t nbytes,
+                        const struct perhaps_sink *sink)
+{
+    struct header h;
+    container_plan(f, &h);
+    if (first >= h.file_nbytes || !nbytes)
+        return 0;
+    uint64_t left = h.file_nbytes - first, end = first + (nbytes < left ? nbytes : left);
+    struct range r = { .sink = sink, .first = first, .end = end };
+    const struct perhaps_sink range = { .write = take_range, .context = &r };
+    int error = first < h.nbytes ? range_header(f, &h, &range) : 0;
+    r.at = h.nbytes;
+    if (!error && first < h.table_offset && end > h.nbytes)
+        error = give_bodies(f, &range, &(uint64_t){ 0 });
+    r.at = h.table_offset;
+    return error || end <= r.at ? error : range_table(f, &h, &range);
+}
+
+uint64_t perhaps_write_nbytes(const perhaps_filter *f)
+{
+    struct header h;
+    container_plan(f, &h);
+    return h.file_nbytes;
 }

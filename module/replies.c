@@ -1,0 +1,52 @@
+/* replies.c - replies that differ between RESP2 and RESP3. */
+#include "replies.h"
+
+#include <string.h>
+
+void reply_bool(RedisModuleCtx *ctx, bool value)
+{
+    if (server.ReplyWithBool)
+        server.ReplyWithBool(ctx, value);
+    else
+        server.ReplyWithLongLong(ctx, value);
+}
+
+void reply_map(RedisModuleCtx *ctx, long count)
+{
+    if (server.ReplyWithMap)
+        server.ReplyWithMap(ctx, count); /* an array of twice as many in RESP2 */
+    else
+        server.ReplyWithArray(ctx, 2 * count);
+}
+
+void reply_one(RedisModuleCtx *ctx, const char *name)
+{
+    if (server.GetContextFlags(ctx) & CTX_RESP3) {
+        reply_map(ctx, 1);
+        reply_text(ctx, name);
+    } else {
+        server.ReplyWithArray(ctx, 1);
+    }
+}
+
+void reply_more(RedisModuleCtx *ctx, const struct info *info)
+{
+    reply_text(ctx, "Bits per item");
+    server.ReplyWithDouble(ctx, info->bits_per_item);
+    reply_text(ctx, "Error rate asked");
+    server.ReplyWithDouble(ctx, info->fpr_asked);
+    reply_text(ctx, "Error rate now");
+    server.ReplyWithDouble(ctx, info->fpr_now);
+    reply_text(ctx, "Hash");
+    reply_text(ctx, info->hash);
+}
+
+void reply_text(RedisModuleCtx *ctx, const char *text)
+{
+    server.ReplyWithStringBuffer(ctx, text, strlen(text));
+}
+
+void reply_number(RedisModuleCtx *ctx, uint64_t number)
+{
+    server.ReplyWithLongLong(ctx, (long long)number);
+}
