@@ -115,13 +115,6 @@ def test_digest_tells_filters_apart(client):
 
 # ---- AOF ----------------------------------------------------------------------------------------
 
-def rewrite(server):
-    server.call('BGREWRITEAOF')
-    wait_for(lambda: server.client.info('persistence')['aof_rewrite_in_progress'] == '0'
-             and server.client.info('persistence')['aof_rewrite_scheduled'] == '0')
-    assert server.client.info('persistence')['aof_last_bgrewrite_status'] == 'ok'
-
-
 @pytest.mark.parametrize('preamble', ['yes', 'no'])
 def test_aof(preamble):
     with Server(*AOF, '--aof-use-rdb-preamble', preamble) as server:
@@ -129,7 +122,7 @@ def test_aof(preamble):
         before = zoo.likenesses(server.client, filters)
         server.restart()  # from commands alone
         zoo.check_all(server.client, filters, before)
-        rewrite(server)
+        zoo.rewrite(server)
         server.restart()  # from what the rewrite wrote
         zoo.check_all(server.client, filters, before)
         for made in filters:
@@ -171,7 +164,7 @@ def test_aof_in_pieces():
         for one in made:
             one.add(server.client, zoo.items('item', 5000))
         before = zoo.likenesses(server.client, made)
-        rewrite(server)
+        zoo.rewrite(server)
         words = list(aof_words(server))
         assert max(max(sizes[1:], default=0) for sizes in words) <= 16 * MIB
         assert sum(sum(sizes[1:]) for sizes in words) > 50 * MIB
@@ -296,7 +289,7 @@ def test_half_loaded_survives(preamble):
         waiting = {kind: half(server.client, kind, 'half ' + kind) for kind in HALVES}
         server.restart(save=preamble is None)
         if preamble:
-            rewrite(server)
+            zoo.rewrite(server)
             server.restart()
         for kind, (made, last) in waiting.items():
             refuses_questions(server.client, made.family, 'half ' + kind)

@@ -1,5 +1,6 @@
 """One filter of each kind that a key can hold, and what must be the same of it afterwards."""
 import foreign
+from world import wait_for
 
 # How each is made, and how many items it gets.  KEY is the key.
 RECIPES = {
@@ -145,3 +146,12 @@ def scandump(client, family, key):
 def loadchunks(client, family, key, chunks):
     for position, data in chunks:
         assert client.call(family + '.LOADCHUNK', key, position, data) == b'OK'
+
+
+# ---- AOF ----------------------------------------------------------------------------------------
+
+def rewrite(server):
+    server.call('BGREWRITEAOF')
+    wait_for(lambda: server.client.info('persistence')['aof_rewrite_in_progress'] == '0'
+             and server.client.info('persistence')['aof_rewrite_scheduled'] == '0')
+    assert server.client.info('persistence')['aof_last_bgrewrite_status'] == 'ok'
