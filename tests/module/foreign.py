@@ -183,6 +183,8 @@ class Cuckoo:
                     slots[place] = fp
                     self.items += 1
                     return 1
+        if not self.expansion:
+            return 0
         self.grow()
         return self.add(item)
 

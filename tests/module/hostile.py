@@ -161,9 +161,10 @@ def change_own(random, fields):
     return [header, *fields[1:3], file]
 
 
-def change(random, dumped):
-    """Returns a payload for RESTORE, with a right CRC, made of one that DUMP gave."""
-    kind = random.randrange(10)
+def change(random, dumped, framed=False):
+    """Returns a payload for RESTORE, with a right CRC, made of one that DUMP gave.  With 'framed'
+    it is a sequence of fields; others can end a server by themselves, in an RDB."""
+    kind = random.randrange(1 if framed else 0, 10)
     if kind == 0:
         return rdb.seal(change_bytes(random, dumped[:-8]))
     number, fields, version = rdb.take_apart(dumped)
