@@ -5,7 +5,7 @@
 #include "options.h"
 
 /* As perhaps.h says. */
-#define FACTOR_MAX      8
+#define FACTOR_MAX      32768
 #define GENERATIONS_MAX 64
 
 /* The type of a value.  Several options share one. */

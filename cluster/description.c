@@ -98,13 +98,13 @@ static bool number_of(const char *text, int base, uint64_t *number)
     return isxdigit((unsigned char)*text) && *end == '\0' && errno == 0;
 }
 
-/* No growth factor and no preference is larger. */
-enum { SMALL_MOST = 8 };
+/* No growth factor, and no preference, is larger. */
+enum { FACTOR_MOST = 32768, PREFERENCE_MOST = 8 };
 
-static bool small_of(const char *text, unsigned *number)
+static bool small_of(const char *text, unsigned most, unsigned *number)
 {
     uint64_t n;
-    bool valid = number_of(text, 10, &n) && n <= SMALL_MOST;
+    bool valid = number_of(text, 10, &n) && n <= most;
     *number = valid ? (unsigned)n : 0;
     return valid;
 }
@@ -215,9 +215,9 @@ static bool read_field(struct description *d, const char *field, const char *val
     if (strcmp(field, "fpr") == 0)
         return share_of(value, &d->fpr);
     if (strcmp(field, "factor") == 0)
-        return small_of(value, &d->factor);
+        return small_of(value, FACTOR_MOST, &d->factor);
     if (strcmp(field, "preference") == 0)
-        return small_of(value, &d->preference);
+        return small_of(value, PREFERENCE_MOST, &d->preference);
     if (strcmp(field, "hash") == 0)
         return hash_of(value, &d->hash);
     if (strcmp(field, "seed") == 0)

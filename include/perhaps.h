@@ -199,8 +199,9 @@ struct perhaps_blocked_options {
 };
 
 struct perhaps_chain_options {
-    /* How many times the capacity of the layer before it a layer has: 1 to 8; 0: 2.  A smaller
-     * factor takes less memory and makes more layers, and every query asks all layers. */
+    /* How many times the capacity of the layer before it a layer has: 1 to 32768; 0: 2.  A
+     * smaller factor takes less memory and makes more layers, and every query asks all layers.
+     * With the factor 1 the capacity doubles from the 33rd layer on. */
     unsigned factor;
 };
 
@@ -317,6 +318,19 @@ typedef struct perhaps_filter perhaps_filter;
  * PERHAPS_ERR_MEMORY, PERHAPS_ERR_SECRET (custom without a function) or PERHAPS_ERR_IO (the
  * system has no random bytes). */
 PERHAPS_API int perhaps_create(const struct perhaps_options *options, perhaps_filter **filter);
+
+/* Makes an empty filter of the kind and the geometry that 'model' had when it was new, and
+ * plans nothing: that takes a few microseconds for a small one, where perhaps_create() may take
+ * milliseconds.  'hashing' is as in the options; NULL takes hash, seed and secret of the model.
+ * 'allocator' is as in the options, too.  The filter is 'shared' if the model is.  Returns 0
+ * and sets *filter; or sets it to NULL and returns PERHAPS_ERR_UNSUPPORTED for kinds that a
+ * builder makes; PERHAPS_ERR_MEMORY; PERHAPS_ERR_SECRET, PERHAPS_ERR_ARGUMENT or PERHAPS_ERR_IO
+ * for the hash, as perhaps_create(); or PERHAPS_ERR_LIMIT for a model from a file that no plan
+ * can have made. */
+PERHAPS_API int perhaps_create_like(const perhaps_filter *model,
+                                    const struct perhaps_hashing *hashing,
+                                    const struct perhaps_allocator *allocator,
+                                    perhaps_filter **filter);
 
 /* Releases the filter and unmaps its file.  NULL is allowed. */
 PERHAPS_API void perhaps_free(perhaps_filter *filter);
@@ -534,6 +548,13 @@ PERHAPS_API int perhaps_lookup_many(const perhaps_filter *filter,
  * other kinds and for windows that do not go by time; or PERHAPS_ERR_READ_ONLY. */
 PERHAPS_API int perhaps_advance(perhaps_filter *filter, uint64_t now);
 
+/* Answers as perhaps_contains_many() would after perhaps_advance(filter, now), and changes
+ * nothing: generations that would be forgotten are not asked.  For other kinds, and for windows
+ * that do not go by time, it is perhaps_contains_many(). */
+PERHAPS_API size_t perhaps_contains_many_at(const perhaps_filter *filter,
+                                            const struct perhaps_keys *keys, uint64_t now,
+                                            bool *present);
+
 /* Begins a new generation of a window and forgets the oldest, whatever the window goes by.
  * Returns 0, PERHAPS_ERR_UNSUPPORTED for other kinds, or PERHAPS_ERR_READ_ONLY. */
 PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
@@ -546,6 +567,11 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * PERHAPS_ERR_MEMORY, since it makes a copy; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is
  * unchanged.  In Bloom kinds the number of keys of the union is an estimate, in which keys that
  * both held are counted once.
+ *
+ * Of two chains, layers of the same number are united, and a layer that only 'other' has is
+ * copied.  Two layers of which each is more than half full rarely fit into one: chains can be
+ * merged while they are small, or if they began as copies of each other.  A key that both held
+ * in different layers is counted twice.
  *
  * No call makes one layer of a chain's layers, or a small filter of a large one: a bit or a
  * fingerprint does not tell where its key would lie there.  Build a new filter from the

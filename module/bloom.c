@@ -26,31 +26,32 @@ static struct wish usual_wish(void)
 
 /* Each returns NULL, or the text of an error. */
 
-static const char *read_rate(const RedisModuleString *word, struct wish *wish, const char *bad)
+static const char *read_rate(const RedisModuleString *word, struct wish *wish, const char *bad,
+                             const char *range)
 {
     if (!word_real(word, &wish->fpr))
         return bad;
-    return wish->fpr > 0 && wish->fpr < 1 ? NULL : RATE_RANGE;
+    return wish->fpr > 0 && wish->fpr < 1 ? NULL : range;
 }
 
 static const char *read_capacity(const RedisModuleString *word, struct wish *wish,
-                                 const char *bad)
+                                 const char *bad, const char *range)
 {
     long long capacity;
     if (!word_number(word, INT64_MIN, INT64_MAX, &capacity))
         return bad;
     wish->capacity = (uint64_t)capacity;
-    return capacity >= 1 && capacity <= CAPACITY_MOST ? NULL : CAPACITY_RANGE;
+    return capacity >= 1 && capacity <= CAPACITY_MOST ? NULL : range;
 }
 
 static const char *read_expansion(const RedisModuleString *word, struct wish *wish,
-                                  const char *bad)
+                                  const char *bad, const char *range)
 {
     long long expansion;
     if (!word_number(word, INT64_MIN, INT64_MAX, &expansion))
         return bad;
     wish->expansion = (unsigned)expansion;
-    return expansion >= 0 && expansion <= EXPANSION_MOST ? NULL : EXPANSION_RANGE;
+    return expansion >= 0 && expansion <= EXPANSION_MOST ? NULL : range;
 }
 
 /* Reads [EXPANSION e] [NONSCALING] [WINDOW duration], in any order. */
@@ -62,8 +63,9 @@ static const char *read_options(RedisModuleString **words, int n, struct wish *w
         if (word_is(words[i], "NONSCALING")) {
             nonscaling = true;
         } else if (word_is(words[i], "EXPANSION")) {
-            error = ++i < n ? read_expansion(words[i], wish, "ERR bad expansion")
-                            : "ERR no expansion";
+            error = ++i < n
+                        ? read_expansion(words[i], wish, "ERR bad expansion", EXPANSION_RANGE)
+                        : "ERR no expansion";
             expands = wish->expansion > 0;
         } else if (word_is(words[i], "WINDOW")) {
             if (++i == n || !word_duration(words[i], &wish->window_ms))
@@ -85,9 +87,9 @@ int bf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     struct wish wish = usual_wish();
     if (argc < 4)
         return server.WrongArity(ctx);
-    const char *error = read_rate(argv[2], &wish, "ERR bad error rate");
+    const char *error = read_rate(argv[2], &wish, "ERR bad error rate", RATE_RANGE);
     if (!error)
-        error = read_capacity(argv[3], &wish, "ERR bad capacity");
+        error = read_capacity(argv[3], &wish, "ERR bad capacity", CAPACITY_RANGE);
     if (!error)
         error = read_options(argv + 4, argc - 4, &wish);
     if (error)
@@ -168,30 +170,39 @@ int bf_madd(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return add_words(ctx, argv, argv + 2, (size_t)argc - 2, &wish, true, "bf.madd");
 }
 
+/* Reads an option of BF.INSERT and its value.  Without a value there are no items behind it
+ * either, which the caller refuses. */
+static const char *read_insert_option(RedisModuleString **pair, bool has_value,
+                                      struct wish *wish)
+{
+    if (word_is(pair[0], "CAPACITY"))
+        return has_value ? read_capacity(pair[1], wish, "Bad capacity", "Bad capacity") : NULL;
+    if (word_is(pair[0], "ERROR"))
+        return has_value ? read_rate(pair[1], wish, "Bad error rate", "Bad error rate") : NULL;
+    if (word_is(pair[0], "EXPANSION"))
+        return has_value ? read_expansion(pair[1], wish, "Bad expansion", "Bad expansion")
+                         : NULL;
+    return UNKNOWN;
+}
+
+/* Unlike in BF.RESERVE, NONSCALING wins over an EXPANSION. */
 int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
     struct wish wish = usual_wish();
-    bool nocreate = false, nonscaling = false, expands = false;
+    bool nocreate = false, nonscaling = false;
     const char *error = NULL;
     int i = 2;
     if (argc < 4)
         return server.WrongArity(ctx);
     for (; i < argc && !error && !word_is(argv[i], "ITEMS"); i++)
-        if (word_is(argv[i], "NOCREATE"))
+        if (word_is(argv[i], "NOCREATE")) {
             nocreate = true;
-        else if (word_is(argv[i], "NONSCALING"))
+        } else if (word_is(argv[i], "NONSCALING")) {
             nonscaling = true;
-        else if (word_is(argv[i], "CAPACITY") && i + 1 < argc)
-            error = read_capacity(argv[++i], &wish, "Bad capacity");
-        else if (word_is(argv[i], "ERROR") && i + 1 < argc)
-            error = read_rate(argv[++i], &wish, "Bad error rate");
-        else if (word_is(argv[i], "EXPANSION") && i + 1 < argc) {
-            error = read_expansion(argv[++i], &wish, "Bad expansion");
-            expands = wish.expansion > 0;
-        } else
-            error = UNKNOWN;
-    if (!error && nonscaling && expands)
-        error = "Nonscaling filters cannot expand";
+        } else {
+            error = read_insert_option(argv + i, i + 1 < argc, &wish);
+            i++;
+        }
     if (error)
         return server.ReplyWithError(ctx, error);
     if (i + 1 >= argc)

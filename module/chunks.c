@@ -7,14 +7,15 @@
 
 /* What the families reply. */
 static const struct texts {
-    const char *not_a_number, *negative;
+    const char *dump_not_a_number, *not_a_number, *negative;
     const char *header, *chunk; /* NULL: what the form says */
     const char *create, *load_event;
 } texts[] = {
-    [FAMILY_BLOOM] = { "ERR Second argument must be numeric", NULL, NULL, NULL, NULL,
-                       "bf.loadchunk" },
-    [FAMILY_CUCKOO] = { "Invalid position", "Invalid position", "Invalid header",
-                        "Couldn't load chunk!", "Couldn't create filter!", "cf.loadchunk" },
+    [FAMILY_BLOOM] = { "Second argument must be numeric", "ERR Second argument must be numeric",
+                       NULL, NULL, NULL, NULL, "bf.loadchunk" },
+    [FAMILY_CUCKOO] = { "Invalid position", "Invalid position", "Invalid position",
+                        "Invalid header", "Couldn't load chunk!", "Couldn't create filter!",
+                        "cf.loadchunk" },
 };
 
 /* ---- SCANDUMP ---------------------------------------------------------------------------------- */
@@ -60,7 +61,7 @@ static int scandump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enu
     if (key_refused(ctx, &o, NOT_FOUND))
         ;
     else if (!word_number(argv[2], INT64_MIN, INT64_MAX, &position))
-        server.ReplyWithError(ctx, texts[family].not_a_number);
+        server.ReplyWithError(ctx, texts[family].dump_not_a_number);
     else if (position < 0 && texts[family].negative)
         server.ReplyWithError(ctx, texts[family].negative);
     else

@@ -182,8 +182,10 @@ static int insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     for (; i < argc && !word_is(argv[i], "ITEMS"); i++)
         if (word_is(argv[i], "NOCREATE")) {
             nocreate = true;
-        } else if (word_is(argv[i], "CAPACITY") && i + 1 < argc) {
-            if (!word_number(argv[++i], INT64_MIN, INT64_MAX, &capacity))
+        } else if (word_is(argv[i], "CAPACITY")) {
+            if (++i == argc)
+                return server.WrongArity(ctx);
+            if (!word_number(argv[i], INT64_MIN, INT64_MAX, &capacity))
                 return server.ReplyWithError(ctx, "Bad capacity");
             if (capacity < 2 * settings.cf_bucket_size || capacity > CAPACITY_MOST)
                 return server.ReplyWithError(ctx, INSERT_RANGE);

@@ -82,6 +82,25 @@ static args info[] = {
     { OPTION("single_value", ARG_ONEOF), .subargs = info_field },
     { 0 },
 };
+static args create[] = {
+    { KEY },
+    { WORD("family", ARG_STRING) },
+    { WORD("secret", ARG_STRING) },
+    { WORD("capacity", ARG_INTEGER) },
+    { WORD("error_rate", ARG_DOUBLE) },
+    { WORD("expansion", ARG_INTEGER) },
+    { WORD("reserved", ARG_INTEGER) },
+    { WORD("window", ARG_INTEGER) },
+    { WORD("bucketsize", ARG_INTEGER) },
+    { WORD("maxiterations", ARG_INTEGER) },
+    { 0 },
+};
+static args advance[] = { { KEY }, { WORD("milliseconds", ARG_INTEGER) }, { 0 } };
+static args hashes[] = {
+    { WORD("name", ARG_STRING) },   { WORD("id", ARG_STRING) },
+    { WORD("layer", ARG_INTEGER) }, { WORD("geometry", ARG_STRING) },
+    { WORD("hashes", ARG_STRING) }, { 0 },
+};
 static args merge[] = {
     { .name = "destination", .type = ARG_KEY, .key_spec_index = 0 },
     { .name = "source", .type = ARG_KEY, .key_spec_index = 1, .flags = ARG_FLAG_MULTIPLE },
@@ -101,6 +120,7 @@ static const RedisModuleCommandInfoVersion version = {
 #define CONSTANT     "O(1)"
 #define PER_LAYER    "O(L), where L is the number of filters behind the key"
 #define PER_ITEM     "O(N * L), where N is the number of items and L of the filters behind the key"
+#define PER_HASH     "O(N), where N is the number of hashes"
 #define FILTER_BYTES "O(N), where N is the size of the filter in bytes"
 #define PIECE_BYTES  "O(N), where N is the size of the piece in bytes"
 
@@ -172,6 +192,15 @@ static const struct {
                          "Gives a piece of a cuckoo filter, and where the next one begins") },
     { "CF.LOADCHUNK",
       DOC("1.0.0", 4, adds, load, PIECE_BYTES, "Takes a piece that CF.SCANDUMP gave") },
+
+    { "PERHAPS.CREATE",
+      DOC(OURS, 11, adds, create, CONSTANT, "Makes a filter again that a master has made") },
+    { "PERHAPS.ADVANCE",
+      DOC(OURS, 3, changes, advance, CONSTANT, "Moves a window on to a time of the master") },
+    { "PERHAPS.TEST", DOC(OURS, 6, NULL, hashes, PER_HASH,
+                          "Tells of many keys whether they are in a filter of partitions") },
+    { "PERHAPS.SET",
+      DOC(OURS, 6, NULL, hashes, PER_HASH, "Adds many keys to a filter of partitions") },
 };
 
 const RedisModuleCommandInfo *docs_of(const char *command)

@@ -491,7 +491,9 @@ TEST(test_estimate)
 TEST(test_layers)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 10000);
-    for (unsigned factor = 0; factor <= 8; factor++) {
+    const unsigned factors[] = { 0, 1, 2, 3, 4, 8, 9, 1000, 32768 };
+    for (size_t n = 0; n < sizeof factors / sizeof *factors; n++) {
+        unsigned factor = factors[n];
         struct perhaps_options options = {
             .capacity = 300, .fpr = 0.01, .kind = "chain", .chain.factor = factor
         };
@@ -510,9 +512,33 @@ TEST(test_layers)
             expect(perhaps_part(f, parts - 1 - i, &part));
             expect(part.plan.capacity == layer.capacity && part.plan.fpr == layer.fpr);
         }
-        expect(sum <= options.fpr && sum > 0.99 * options.fpr && parts > 2);
+        expect(sum <= options.fpr && sum > 0.99 * options.fpr && parts > 1);
+        expect(factor > 8 || parts > 2);
         expect_error(perhaps_layer_options(&options, PERHAPS_LAYERS_MAX, &layer),
                      PERHAPS_ERR_LAYERS);
+    }
+}
+
+/* With the factor 1 layers have one size, and double from layer 32 on: 64 of them hold far more
+ * than 64 times the first.  With any other factor each layer has 'factor' times the capacity of
+ * the one before. */
+TEST(test_sizes_of_layers)
+{
+    const unsigned factors[] = { 1, 2, 3, 7, 32768 };
+    for (size_t n = 0; n < sizeof factors / sizeof *factors; n++) {
+        struct perhaps_options options = { .capacity = 5,
+                                           .fpr = 0.01,
+                                           .chain.factor = factors[n] };
+        struct perhaps_options layer;
+        uint64_t wanted = options.capacity;
+        for (unsigned i = 0; i < PERHAPS_LAYERS_MAX; i++) {
+            scene("factor %u, layer %u", factors[n], i);
+            expect_success(perhaps_layer_options(&options, i, &layer));
+            expect(layer.capacity == wanted);
+            wanted *= factors[n] == 1 && i >= 31 ? 2 : factors[n];
+            wanted = wanted < PERHAPS_CAPACITY_MAX ? wanted : PERHAPS_CAPACITY_MAX;
+        }
+        expect(layer.capacity > UINT64_C(1) << 32);
     }
 }
 
@@ -527,7 +553,7 @@ TEST(test_layers_refused)
         int error;
     } cases[] = {
         { { .capacity = 300, .fpr = 0.01 }, 0, 0 },
-        { { .capacity = 300, .fpr = 0.01, .chain.factor = 9 }, 0, PERHAPS_ERR_ARGUMENT },
+        { { .capacity = 300, .fpr = 0.01, .chain.factor = 32769 }, 0, PERHAPS_ERR_ARGUMENT },
         { { .capacity = 0, .fpr = 0.01 }, 0, PERHAPS_ERR_ARGUMENT },
         { { .capacity = 300, .fpr = NAN }, 0, PERHAPS_ERR_ARGUMENT },
         { { .capacity = 300, .fpr = 2 * PERHAPS_FPR_MIN }, 0, PERHAPS_ERR_LIMIT },

@@ -3,6 +3,9 @@
 #include "support.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "filter/filter.h"
 
 enum { CAPACITY = 2000 };
 
@@ -141,4 +144,236 @@ TEST(test_too_much)
         scoped_filter *other = filter_of(kind, &keys, CAPACITY, CAPACITY);
         expect_merge_refused(f, other, PERHAPS_ERR_FULL);
     }
+}
+
+/* ---- Chains ----------------------------------------------------------------------------- */
+
+static struct perhaps_options chain_options(const char *base, unsigned factor)
+{
+    return (struct perhaps_options){ .kind = "chain",
+                                     .base = base,
+                                     .capacity = CAPACITY / 8,
+                                     .fpr = 0.01,
+                                     .chain.factor = factor,
+                                     .hashing = { .seed = test_seed() } };
+}
+
+/* Makes a chain of keys first .. first+count-1. */
+static perhaps_filter *chain_with(const char *base, unsigned factor,
+                                  const struct perhaps_keys *keys, size_t first, size_t count)
+{
+    struct perhaps_options options = chain_options(base, factor);
+    struct perhaps_keys part = some_keys(keys, first, count);
+    perhaps_filter *f = make_with(&options);
+    fill(f, &part);
+    return f;
+}
+
+/* Checks what is true of every chain: each layer keeps its share of the fpr, and the counts of
+ * the layers add up. */
+static void expect_sound_chain(const perhaps_filter *f)
+{
+    struct perhaps_stats part;
+    uint64_t keys = 0;
+    for (size_t i = 0; perhaps_part(f, i, &part); i++) {
+        const perhaps_filter *layer = f->parts.part[f->parts.count - 1 - i];
+        expect(part.fpr_now <= part.plan.fpr && layer->is_part);
+        expect(part.keys <= layer->geometry.key_limit);
+        keys += part.keys;
+    }
+    expect(stats_of(f).fpr_now <= 0.01 && stats_of(f).keys == keys - stats_of(f).stale);
+}
+
+/* Merges, and then adds as many keys again: the union grows as any chain does.  The merge may
+ * be refused; 'must' says that it may not. */
+static bool merge_chains(perhaps_filter *f, const perhaps_filter *other,
+                         const struct perhaps_keys *keys, bool must)
+{
+    scoped_filter *before = clone_of(f), *other_before = clone_of(other);
+    scoped_keys more = make_keys(RANDOM_KEYS, test_seed() + 1, 0, CAPACITY);
+    size_t parts = f->parts.count > other->parts.count ? f->parts.count : other->parts.count;
+    int error = perhaps_merge(f, other);
+    expect(!must || !error);
+    expect(perhaps_equal(other, other_before));
+    if (error) {
+        expect(error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES);
+        expect(perhaps_equal(f, before));
+        expect_same_counters(f, before);
+        return false;
+    }
+    expect(f->parts.count == parts);
+    expect_sound_chain(f);
+    expect_all_found(f, keys);
+    fill(f, &more);
+    expect_all_found(f, keys);
+    expect_all_found(f, &more);
+    expect_sound_chain(f);
+    scoped_bytes saved = saved_bytes(f);
+    scoped_filter *copy = clone_of(f);
+    expect_saves_as(copy, &saved);
+    return true;
+}
+
+/* Iterates over the bases of a chain and over factors. */
+static void each_chain(void (*check)(const char *base, unsigned factor))
+{
+    const struct perhaps_kind *chain = NULL;
+    const unsigned factors[] = { 1, 2, 100 };
+    const char *base;
+    while (strcmp((chain = next_kind(chain, any_kind))->name, "chain") != 0)
+        continue;
+    for (size_t i = 0; base_to_test(chain, i, &base); i++)
+        for (size_t n = 0; n < sizeof factors / sizeof *factors; n++) {
+            scene("chain of %s, factor %u", base, factors[n]);
+            check(base, factors[n]);
+        }
+}
+
+/* Two small ones; one that has layers which the other has not, and the other way round; and two
+ * whose first layers are full of different keys. */
+static void check_chains(const char *base, unsigned factor)
+{
+    enum { LAYER = CAPACITY / 8 };
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    struct perhaps_keys small = some_keys(&keys, 0, LAYER);
+    scoped_filter *a = chain_with(base, factor, &keys, 0, LAYER / 2);
+    scoped_filter *b = chain_with(base, factor, &keys, LAYER / 2, LAYER - LAYER / 2);
+    scoped_filter *large = chain_with(base, factor, &keys, 0, CAPACITY);
+    scoped_filter *other = chain_with(base, factor, &keys, LAYER, CAPACITY - LAYER);
+    scoped_filter *none = chain_with(base, factor, &keys, 0, 0), *copy = clone_of(large);
+    expect(large->parts.count > 1 && other->parts.count > 1);
+    merge_chains(a, b, &small, true);
+    expect(!merge_chains(large, other, &keys, false));
+    expect_success(perhaps_merge(copy, none));
+    expect(perhaps_equal(copy, large));
+    expect_same_counters(copy, large);
+    merge_chains(none, large, &keys, true);
+}
+
+TEST(test_chains)
+{
+    each_chain(check_chains);
+}
+
+/* Chains that began as copies of one chain and went on by themselves.  If they hold sets, the
+ * common layers are hardly fuller than before. */
+static void check_copies_of_chains(const char *base, unsigned factor)
+{
+    struct rng rng = rng_for(__func__);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    for (unsigned round = 0; round < many(20); round++) {
+        size_t common = (size_t)rng_below(&rng, CAPACITY * 3 / 4);
+        size_t own = (size_t)rng_below(&rng, CAPACITY / 4), last = keys.count - common - own;
+        scoped_filter *f = chain_with(base, factor, &keys, 0, common), *other = clone_of(f);
+        struct perhaps_keys mine = some_keys(&keys, common, own);
+        struct perhaps_keys others = some_keys(&keys, common + own, last / (1 + round % 9));
+        struct perhaps_keys all = some_keys(&keys, 0, common + own + others.count);
+        fill(f, &mine);
+        fill(other, &others);
+        merge_chains(f, other, &all, false);
+        struct perhaps_keys nothing = some_keys(&keys, 0, 0);
+        scoped_filter *same = clone_of(f);
+        merge_chains(f, same, &nothing, !f->removes);
+    }
+}
+
+TEST(test_copies_of_chains)
+{
+    each_chain(check_copies_of_chains);
+}
+
+/* Copies of keys add up, wherever they lie, and removals of them lose no other key. */
+static void check_copies_in_chains(const char *base, unsigned factor)
+{
+    enum { KEYS = 100, COPIES = 3, GONE = 200 };
+    struct rng rng = rng_for(__func__);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    struct perhaps_keys some = some_keys(&keys, 0, KEYS), rest = some_keys(&keys, KEYS, 900);
+    scoped_filter *f = chain_with(base, factor, &keys, 0, 0), *other = clone_of(f);
+    unsigned copies[KEYS] = { 0 };
+    if (!f->removes)
+        return;
+    for (unsigned n = 0; n < KEYS; n++) {
+        size_t key = (size_t)rng_below(&rng, KEYS);
+        if (copies[key] >= COPIES)
+            continue;
+        copies[key]++;
+        expect_success(perhaps_add(n % 2 ? f : other, key_at(&keys, key), keys.key_nbytes));
+    }
+    fill(other, &rest);
+    expect(other->parts.count > 1);
+    struct perhaps_keys first = some_keys(&rest, 0, GONE);
+    expect_success(
+        perhaps_remove_many(other, &first, NULL, NULL)); /* the first layer has room */
+    rest = some_keys(&rest, GONE, rest.count - GONE);
+    expect_success(perhaps_merge(f, other));
+    expect_sound_chain(f);
+    for (unsigned n = 0; n < 10 * KEYS; n++) {
+        size_t key = (size_t)rng_below(&rng, KEYS);
+        if (!copies[key])
+            continue;
+        expect(count_of(f, key_at(&keys, key), keys.key_nbytes) >= copies[key]);
+        expect_success(perhaps_remove(f, key_at(&keys, key), keys.key_nbytes));
+        copies[key]--;
+        expect_all_found(f, &rest);
+    }
+    for (size_t key = 0; key < some.count; key++)
+        expect(!copies[key] || perhaps_contains(f, key_at(&some, key), some.key_nbytes));
+    expect_sound_chain(f);
+}
+
+TEST(test_copies_in_chains)
+{
+    each_chain(check_copies_in_chains);
+}
+
+/* Chains of another factor, base, capacity or fpr; and one whose first layer is the same but
+ * whose fpr says otherwise, as a file could. */
+TEST(test_chains_that_differ)
+{
+    struct perhaps_options options = chain_options("blocked", 2);
+    scoped_filter *f = make_with(&options);
+    struct perhaps_options others[] = { options, options, options, options };
+    others[0].chain.factor = 3;
+    others[1].base = "bloom";
+    others[2].capacity++;
+    others[3].fpr = 0.0099999;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        scene("other %zu", i);
+        scoped_filter *other = make_with(&others[i]);
+        expect_merge_refused(f, other, PERHAPS_ERR_MISMATCH);
+    }
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    scoped_filter *lax = chain_with("blocked", 2, &keys, 0, CAPACITY);
+    lax->parts.part[1]->geometry.fpr = 0.5;
+    expect_merge_refused(f, lax, PERHAPS_ERR_MISMATCH);
+}
+
+/* The union takes its memory from the allocator of the filter, whatever gave that of the other
+ * one; and without memory it changes nothing. */
+TEST(test_memory_of_chains)
+{
+    struct perhaps_options options = chain_options("blocked", 2);
+    struct ledger ledger = { 0 };
+    struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, CAPACITY);
+    scoped_filter *other = chain_with("blocked", 2, &keys, 0, CAPACITY);
+    options.allocator = &allocator;
+    options.shared = true;
+    perhaps_filter *f = make_with(&options), *before = clone_of(f);
+    int error = PERHAPS_ERR_MEMORY;
+    for (uint64_t k = 1; error; k++) {
+        uint64_t live = ledger.live;
+        ledger.fail_at = ledger.calls + k;
+        error = perhaps_merge(f, other);
+        ledger.fail_at = 0;
+        expect(!error || error == PERHAPS_ERR_MEMORY);
+        expect(!error || (perhaps_equal(f, before) && ledger.live == live));
+    }
+    expect_all_found(f, &keys);
+    for (size_t i = 0; i < f->parts.count; i++)
+        expect(f->parts.part[i]->shared && f->parts.part[i]->writers);
+    perhaps_free(f);
+    perhaps_free(before);
+    expect(!ledger.live);
 }

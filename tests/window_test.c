@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "filter/filter.h"
@@ -262,6 +263,139 @@ TEST(test_repeated_key)
             expect(f->counters->keys == 1);
         }
     }
+}
+
+/* ---- As of a time ------------------------------------------------------------------------ */
+
+/* Asks the window as of a time, and a copy that was told this time.  Their answers must be the
+ * same, in one batch and for single keys, and the window must stay as it is. */
+static void expect_same_at(const perhaps_filter *f, uint64_t now,
+                           const struct perhaps_keys *keys)
+{
+    scoped_filter *told = clone_of(f), *before = clone_of(f);
+    bool wanted[1000], present[1000];
+    int error = perhaps_advance(told, now);
+    expect(!error || error == PERHAPS_ERR_UNSUPPORTED);
+    size_t found = perhaps_contains_many(told, keys, wanted);
+    expect(perhaps_contains_many_at(f, keys, now, present) == found);
+    expect(perhaps_contains_many_at(f, keys, now, NULL) == found);
+    expect(!memcmp(present, wanted, keys->count));
+    for (size_t i = 0; i < keys->count; i += 97) {
+        struct perhaps_keys one = some_keys(keys, i, 1);
+        expect(perhaps_contains_many_at(f, &one, now, NULL) == wanted[i]);
+    }
+    expect(perhaps_equal(f, before));
+}
+
+/* A random history: keys come, time passes, and now and then all moments are tried at which an
+ * answer can change. */
+static void check_history(struct perhaps_options *options, struct rng *rng)
+{
+    const struct perhaps_window_options *w = &options->window;
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed() + 3, 0, 1000);
+    scoped_filter *f = make_with(options);
+    uint64_t now = rng_below(rng, 3) ? rng_below(rng, 100) : UINT64_MAX / 2, begin = now;
+    for (unsigned step = 0; step < 15; step++) {
+        struct perhaps_keys some = some_keys(&keys, (size_t)rng_below(rng, 950), 50);
+        if (step > 5)
+            perhaps_advance(f, now);
+        fill(f, &some);
+        if (!w->time && !w->keys)
+            expect_success(perhaps_rotate(f));
+        for (uint64_t later = 0; later < 2 * w->time + 3; later += 1 + w->time / 7)
+            expect_same_at(f, now + later, &keys);
+        expect_same_at(f, 0, &keys);
+        expect_same_at(f, begin, &keys);
+        expect_same_at(f, UINT64_MAX, &keys);
+        now += rng_below(rng, 1 + w->time / 2);
+    }
+}
+
+TEST(test_as_of_a_time)
+{
+    struct rng rng = rng_for(__func__);
+    const char *const bases[] = { "blocked", "chain", "elastic", "cuckoo" };
+    for (unsigned i = 0; i < CHOICES; i++)
+        for (unsigned way = 0; way < 6; way++) {
+            struct perhaps_options options = window_options(generations[i], 70000);
+            options.base = bases[way % 4];
+            options.fpr = 0.001;
+            options.window.time = way < 4 ? 100 : 0;
+            options.window.keys = way == 4 ? 200 : 0;
+            scene("%u generations of %s, way %u", generations[i], options.base, way);
+            check_history(&options, &rng);
+        }
+}
+
+/* Other kinds are asked as always; so is a window without its secret, which answers "perhaps";
+ * and a key that the hash does not take is not there. */
+TEST(test_as_of_a_time_elsewhere)
+{
+    scoped_keys keys = make_keys(HASH_KEYS, test_seed(), 0, 200);
+    EACH_KIND(kind, any_kind) {
+        scoped_filter *f = make_filter(kind, 1000, 0.01, test_seed());
+        struct perhaps_keys half = some_keys(&keys, 0, 100);
+        fill(f, &half);
+        expect_same_at(f, 12345, &keys);
+    }
+    struct perhaps_options options = window_options(3, 1000);
+    const uint8_t secret[16] = "a secret of 16 b";
+    struct path path = temp_path("as_of");
+    options.window.time = 10;
+    options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_SIP, .secret = secret };
+    scoped_filter *f = make_with(&options);
+    expect_success(perhaps_advance(f, 0));
+    expect(perhaps_contains_many_at(f, &keys, 100, NULL) == 0);
+    expect_success(perhaps_save(f, path.text));
+    scoped_filter *blind = open_file(path.text, &without_secret);
+    expect(perhaps_contains_many_at(blind, &keys, 100, NULL) == keys.count);
+
+    options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_NONE };
+    scoped_filter *plain = make_with(&options);
+    expect_success(perhaps_advance(plain, 0));
+    expect_success(perhaps_add(plain, key_at(&keys, 0), 16));
+    expect_success(perhaps_advance(plain, 9));
+    expect_success(perhaps_add(plain, key_at(&keys, 1), 16));
+    struct perhaps_key each[] = { { key_at(&keys, 0), 16 },
+                                  { key_at(&keys, 1), 16 },
+                                  { key_at(&keys, 1), 15 } };
+    struct perhaps_keys mixed = perhaps_keys_each(each, 3);
+    const struct {
+        uint64_t now;
+        bool present[3];
+    } cases[] = { { 14, { true, true, false } },
+                  { 15, { false, true, false } },
+                  { 20, { false, false, false } } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool present[3];
+        perhaps_contains_many_at(plain, &mixed, cases[i].now, present);
+        expect(!memcmp(present, cases[i].present, sizeof present));
+    }
+}
+
+/* A key that lies on a damaged page of a window which is checked while it is read: "perhaps",
+ * at every time. */
+TEST(test_as_of_a_time_checked)
+{
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 200);
+    struct perhaps_options options = window_options(3, 1000);
+    struct path path = temp_path("as_of_checked");
+    options.window.time = 10;
+    scoped_filter *f = make_with(&options);
+    expect_success(perhaps_advance(f, 0));
+    fill(f, &keys);
+    expect_success(perhaps_save(f, path.text));
+    {
+        scoped_filter *sound = open_file(path.text, &checking);
+        expect(perhaps_contains_many_at(sound, &keys, 14, NULL) == keys.count);
+        expect(perhaps_contains_many_at(sound, &keys, 100, NULL) == 0);
+    }
+    scoped_bytes bytes = read_file(path.text);
+    for (size_t i = 4096; i < 8192; i += 64)
+        bytes.at[i] ^= 1;
+    write_file(path.text, bytes.at, bytes.nbytes);
+    scoped_filter *damaged = open_file(path.text, &checking);
+    expect(perhaps_contains_many_at(damaged, &keys, 100, NULL) == keys.count);
 }
 
 /* ---- Beside a model ---------------------------------------------------------------------- */

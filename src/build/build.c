@@ -91,7 +91,7 @@ int perhaps_builder_create(const struct perhaps_options *options,
     struct perhaps_allocator allocator = allocator_or_system(options->allocator);
     struct perhaps_options all = *options;
     const struct filter_kind *kind = NULL;
-    struct geometry g;
+    struct geometry g = { 0 };
     char why[WHY_NBYTES];
     *builder = NULL;
     if (how && !is_unused(how->reserved))

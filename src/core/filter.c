@@ -2,7 +2,7 @@
  * ring, and call the kind.  HACKING.md ("Batches: the ring") explains why. */
 #include "../filter/filter.h"
 
-#include <math.h>
+#include <sodium/utils.h>
 
 #include "../base/compiler.h"
 #include "../filter/counters.h"
@@ -14,7 +14,7 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
 {
     struct perhaps_hashing hashing = options->hashing;
     const struct filter_kind *kind;
-    struct geometry g;
+    struct geometry of_part = { 0 }, part = { .first = &of_part }, g = { .first = &part };
     struct hasher hasher;
     char why[WHY_NBYTES];
     *filter = NULL;
@@ -28,6 +28,33 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
     if (error)
         return error;
     return filter_new(kind, &g, &hasher, options, filter);
+}
+
+/* Returns the hash of a filter like the model: the model's own, or a new one. */
+static int hash_like(const perhaps_filter *model, const struct perhaps_hashing *own,
+                     struct hasher *hasher)
+{
+    if (!own) {
+        *hasher = model->hasher;
+        return hasher->ready ? 0 : PERHAPS_ERR_SECRET;
+    }
+    struct perhaps_hashing hashing = *own;
+    int error = plan_hash(model->kind, &model->geometry, &hashing);
+    return error ? error : hasher_create(hasher, &hashing);
+}
+
+int perhaps_create_like(const perhaps_filter *model, const struct perhaps_hashing *hashing,
+                        const struct perhaps_allocator *allocator, perhaps_filter **filter)
+{
+    struct hasher hasher;
+    *filter = NULL;
+    if (model->kind->builds)
+        return PERHAPS_ERR_UNSUPPORTED;
+    int error = hash_like(model, hashing, &hasher);
+    if (!error)
+        error = filter_new_like(model, &hasher, allocator, model->shared, filter);
+    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    return error;
 }
 
 /* ---- Hash ------------------------------------------------------------------------------ */
@@ -167,20 +194,64 @@ static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_
     return found;
 }
 
-size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys *keys,
-                             bool *present)
+/* Asks a window without its 'gone' oldest generations.  As always, "perhaps" is the answer for
+ * a key that may lie on a damaged page; here even if that page is gone. */
+static size_t contains_newer(const perhaps_filter *f, size_t gone, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
+{
+    size_t found = f->kind->forgets->contains_newer(f, gone, keys, ahead, n, answer);
+    for (size_t i = 0; f->guard && i < n; i++) {
+        if (answer[i] || f->guard->is_sound(f, &keys[i]))
+            continue;
+        answer[i] = true;
+        found++;
+    }
+    return found;
+}
+
+/* Asks for keys that the hash takes.  'gone' generations of a window are not asked. */
+static size_t contains_batches(const perhaps_filter *f, const struct perhaps_keys *keys,
+                               size_t gone, bool *present)
 {
     bool scratch[BATCH_STEP];
     struct keyhash ring[BATCH_RING];
     size_t found = 0;
-    if (!f->hasher.ready || filter_count_hashable(f, keys) < keys->count)
-        return contains_one_by_one(f, keys, present);
     struct batch b = batch_begin(f, keys, keys->count, ring);
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead);
-        found += filter_contains_hashed(f, now, ahead, n, present ? present + b.done : scratch);
+        bool *answer = present ? present + b.done : scratch;
+        found += gone ? contains_newer(f, gone, now, ahead, n, answer)
+                      : filter_contains_hashed(f, now, ahead, n, answer);
         b.done += n;
+    }
+    return found;
+}
+
+size_t perhaps_contains_many(const perhaps_filter *f, const struct perhaps_keys *keys,
+                             bool *present)
+{
+    if (!f->hasher.ready || filter_count_hashable(f, keys) < keys->count)
+        return contains_one_by_one(f, keys, present);
+    return contains_batches(f, keys, 0, present);
+}
+
+/* Keys of which the hash refuses some are asked for one at a time. */
+size_t perhaps_contains_many_at(const perhaps_filter *f, const struct perhaps_keys *keys,
+                                uint64_t now, bool *present)
+{
+    const struct forgets *forgets = f->kind->forgets;
+    size_t gone = forgets ? forgets->gone(f, now) : 0, found = 0;
+    if (!gone || !f->hasher.ready)
+        return perhaps_contains_many(f, keys, present);
+    if (filter_count_hashable(f, keys) == keys->count)
+        return contains_batches(f, keys, gone, present);
+    for (size_t i = 0; i < keys->count; i++) {
+        struct perhaps_keys one = perhaps_keys_slice(keys, i, 1);
+        bool here = filter_count_hashable(f, &one) && contains_batches(f, &one, gone, NULL);
+        if (present)
+            present[i] = here;
+        found += here;
     }
     return found;
 }

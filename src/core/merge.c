@@ -5,22 +5,30 @@
 #include <xxhash.h>
 
 #include "../base/bytes.h"
-#include "../base/sample.h"
 #include "../filter/filter.h"
 
-/* Returns whether a key has its bits or fingerprint at the same place in both filters. */
+/* Returns whether a key has its bits or fingerprint at the same place in both filters; of
+ * composites, in the parts that both have.  Parts that come later follow from capacity and
+ * fpr. */
 static bool same_shape(const perhaps_filter *a, const perhaps_filter *b)
 {
     struct geometry g = filter_geometry(a), other = filter_geometry(b);
-    return a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
-           a->parts.count == b->parts.count && g.body_nbytes == other.body_nbytes &&
-           !memcmp(g.field, other.field, sizeof g.field);
+    bool same = a->kind == b->kind && hasher_equal(&a->hasher, &b->hasher) &&
+                g.body_nbytes == other.body_nbytes &&
+                !memcmp(g.field, other.field, sizeof g.field);
+    if (same && a->kind->composite)
+        same = g.capacity == other.capacity && g.fpr == other.fpr;
+    for (size_t i = 0; same && i < a->parts.count && i < b->parts.count; i++)
+        same = same_shape(a->parts.part[i], b->parts.part[i]);
+    return same;
 }
 
-/* Gives the body of 'from' to 'f': by exchanging the two bodies, or, if the body of 'f' is
- * mapped from a file and so must stay where it is, by copying. */
+/* Gives body and parts of 'from' to 'f': by exchanging them, or, if the body of 'f' is mapped
+ * from a file and so must stay where it is, by copying.  (Composites cannot be written in
+ * place, so those have no parts.) */
 static void take_body(perhaps_filter *f, perhaps_filter *from)
 {
+    filter_exchange_parts(f, from);
     if (f->mapping.file) {
         memcpy(f->body.bytes, from->body.bytes, f->geometry.body_nbytes);
         return;
@@ -31,7 +39,7 @@ static void take_body(perhaps_filter *f, perhaps_filter *from)
 }
 
 /* The union of two filters may exceed the fpr although each of them keeps it.  So the fpr of
- * the union is computed from its actual bits before 'f' takes it. */
+ * the union is computed from its actual bits (filter_unite()) before 'f' takes it. */
 int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
 {
     if (f->read_only)
@@ -46,9 +54,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     int error = perhaps_clone(f, &both);
     if (error)
         return error;
-    error = f->kind->merge(both, other);
-    if (!error && f->kind->measure(both, SAMPLE_NBYTES).fpr > f->geometry.fpr)
-        error = PERHAPS_ERR_FULL;
+    error = filter_unite(both, other);
     if (!error) {
         take_body(f, both);
         f->counters->keys = both->counters->keys;
@@ -78,7 +84,7 @@ static bool same_bodies(const perhaps_filter *a, const perhaps_filter *b)
 
 bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
 {
-    if (!same_shape(a, b) || !same_bodies(a, b))
+    if (!same_shape(a, b) || a->parts.count != b->parts.count || !same_bodies(a, b))
         return false;
     for (size_t i = 0; i < a->parts.count; i++)
         if (!perhaps_equal(a->parts.part[i], b->parts.part[i]))

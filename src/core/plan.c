@@ -52,7 +52,9 @@ static int plan_base(const struct perhaps_options *options, const struct composi
 static int plan_kind(const struct perhaps_options *options, const struct filter_kind *kind,
                      struct geometry *g, char *why)
 {
-    *g = (struct geometry){ .capacity = options->capacity, .fpr = options->fpr };
+    *g = (struct geometry){ .capacity = options->capacity,
+                            .fpr = options->fpr,
+                            .first = g->first };
     int error = kind->composite ? plan_base(options, kind->composite, &g->base) : 0;
     return error ? error : geometry_plan(kind, options, g, why);
 }
@@ -139,7 +141,7 @@ int plan_hash(const struct filter_kind *kind, const struct geometry *g,
 int perhaps_plan_for(const struct perhaps_options *options, struct perhaps_plan *plan)
 {
     const struct filter_kind *kind;
-    struct geometry g;
+    struct geometry g = { 0 };
     char why[WHY_NBYTES] = "";
     int error = plan_choose(options, &kind, &g, why);
     if (error) {

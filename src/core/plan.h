@@ -5,7 +5,8 @@
 #include "../filter/filter.h"
 
 /* Checks the options, chooses a kind and its geometry, and writes to why[160] one line that
- * explains the choice.  Returns 0 or an error of perhaps_plan_for(). */
+ * explains the choice.  Keeps g->first, and overwrites the rest of *g.  Returns 0 or an error
+ * of perhaps_plan_for(). */
 int plan_choose(const struct perhaps_options *options, const struct filter_kind **kind,
                 struct geometry *g, char *why);
 

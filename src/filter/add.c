@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "../base/locks.h"
+#include "../base/sample.h"
 #include "counters.h"
 
 /* ---- Room ------------------------------------------------------------------------------ */
@@ -151,6 +152,27 @@ size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
     size_t removed = f->kind->remove(f, keys, ahead, n, answer);
     counter_take(f, &f->counters->keys, removed);
     return removed;
+}
+
+/* ---- Unite ------------------------------------------------------------------------------ */
+
+/* A large body is sampled first, which is true to a few percent.  Only if the asked fpr is
+ * nearer than that, all of the body is read. */
+bool filter_keeps_rate(const perhaps_filter *f)
+{
+    const double near = 0.1;
+    double asked = f->geometry.fpr, rate = f->kind->measure(f, SAMPLE_NBYTES).fpr;
+    if (fabs(rate - asked) <= near * asked)
+        rate = f->kind->measure(f, UINT64_MAX).fpr;
+    return rate <= asked;
+}
+
+int filter_unite(perhaps_filter *f, const perhaps_filter *other)
+{
+    int error = f->kind->merge(f, other);
+    if (!error && !f->kind->composite && !filter_keeps_rate(f))
+        error = PERHAPS_ERR_FULL;
+    return error;
 }
 
 /* ---- Operations in which the loops of a kind do all the work ---------------------------- */

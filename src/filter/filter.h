@@ -36,6 +36,11 @@ struct geometry {
     uint64_t fpr_until;             /* derived: keys up to which fpr is kept; 0: capacity */
     uint64_t extra_nbytes;          /* by plan(): what a new filter takes beside its body */
     const struct filter_kind *base; /* derived, composites: the kind of the parts */
+
+    /* Composites: where plan() leaves the geometry of the first part for begin(), since a plan
+     * may take milliseconds; its own 'first' is for the parts of that part.  NULL: nowhere, and
+     * begin() plans again.  Always NULL in a filter that is complete. */
+    struct geometry *first;
 };
 
 /* What measure() finds in a body.  struct perhaps_stats has all of it, and explains it. */
@@ -153,6 +158,9 @@ struct body_cursor {
 
 /* Operations of kinds that grow in place, in memory outside the body.  None may be NULL. */
 struct grows {
+    /* Changes g to the geometry that a new filter of its capacity and fpr begins with. */
+    void (*first)(struct geometry *g);
+
     /* Takes the memory that a new filter begins with.  Returns 0 or PERHAPS_ERR_MEMORY. */
     int (*begin)(perhaps_filter *f, const struct perhaps_options *options);
 
@@ -187,6 +195,7 @@ struct grows {
 struct composite {
     unsigned base_field; /* the number of the field that holds the base's id */
     unsigned inherits;   /* abilities that a composite has if its base has them */
+    size_t begins_with;  /* how many parts a new filter has; 0: as many as later */
 
     /* Makes the parts of a new filter.  Returns 0 or an error of perhaps_create(). */
     int (*begin)(perhaps_filter *f, const struct perhaps_options *options);
@@ -207,6 +216,13 @@ struct forgets {
     /* Rotates as often as the time 'now' requires.  Returns 0, or PERHAPS_ERR_UNSUPPORTED for a
      * filter that does not go by time. */
     int (*advance)(perhaps_filter *f, uint64_t now);
+
+    /* Returns how many of the oldest parts advance() would forget.  Changes nothing. */
+    size_t (*gone)(const perhaps_filter *f, uint64_t now);
+
+    /* Does what contains() does, but asks none of the 'gone' oldest parts. */
+    size_t (*contains_newer)(const perhaps_filter *f, size_t gone, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer);
 };
 
 /* Operations of kinds whose bytes can be kept elsewhere (src/layout).  None may be NULL. */
@@ -270,7 +286,8 @@ struct filter_kind {
 
     /* -- Every kind has these -- */
 
-    /* Chooses the fields for g->capacity and g->fpr, which are in their ranges, and writes to
+    /* Chooses the fields for g->capacity and g->fpr, which are in their ranges (all other
+     * members are 0, but 'base' and 'first' may be set), and writes to
      * why[160] one line that explains the choice.  A composite plans for the base g->base, or
      * if that is NULL for its usual one.  Returns 0, PERHAPS_ERR_LIMIT, PERHAPS_ERR_ARGUMENT
      * for a bad value in the options of this kind, or PERHAPS_ERR_UNSUPPORTED if it is built
@@ -314,9 +331,10 @@ struct filter_kind {
     /* Returns how many copies of the key are perhaps stored. */
     uint64_t (*count)(const perhaps_filter *f, const struct keyhash *key);
 
-    /* Adds to 'f' all keys of 'other', which has the same geometry and hash.  Returns 0,
-     * PERHAPS_ERR_FULL, _COPIES or _MEMORY.  The caller passes a copy as 'f', so that a failure
-     * may leave it half merged. */
+    /* Adds to 'f' all keys of 'other', which has the same geometry and hash; the parts of a
+     * composite may differ in number.  Returns 0, PERHAPS_ERR_FULL, _COPIES, _MISMATCH or
+     * _MEMORY.  The caller passes a copy as 'f', so that a failure may leave it half merged.
+     * The caller looks whether the union keeps the fpr; of its parts a composite does so. */
     int (*merge)(perhaps_filter *f, const perhaps_filter *other);
 
     /* -- NULL: the comment says what happens instead -- */
@@ -405,11 +423,27 @@ int filter_attach(perhaps_filter *f);
  * others may ask it meanwhile, and it never fails. */
 int filter_adopt(perhaps_filter *f, perhaps_filter *part);
 
-/* Makes a new, empty filter: filter_make(), begin() of the kind and filter_attach().  Returns
- * 0; or an error of one of these, and sets *filter to NULL. */
+/* Exchanges the parts of two filters with the same allocator. */
+void filter_exchange_parts(perhaps_filter *f, perhaps_filter *other);
+
+/* Makes a new, empty filter: filter_make(), begin() of the kind and filter_attach().  If
+ * g->first is not NULL, plan() has set *g->first.  Returns 0; or an error of one of these, and
+ * sets *filter to NULL. */
 int filter_new(const struct filter_kind *kind, const struct geometry *g,
                const struct hasher *hasher, const struct perhaps_options *options,
                perhaps_filter **filter);
+
+/* Makes a new, empty filter of the kind and the geometry with which 'model' began, without
+ * planning anything.  Returns 0; or sets *filter to NULL and returns PERHAPS_ERR_MEMORY, or
+ * PERHAPS_ERR_LIMIT for a model from a file that no plan made. */
+int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
+                    const struct perhaps_allocator *allocator, bool shared,
+                    perhaps_filter **filter);
+
+/* Makes a copy in memory with this hash, which gives the same hashes as that of the filter.
+ * Returns 0; or sets *copy to NULL and returns PERHAPS_ERR_MEMORY. */
+int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
+                const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy);
 
 /* Returns the geometry as it is now: that of a filter that grows in place changes. */
 struct geometry filter_geometry(const perhaps_filter *f);
@@ -443,6 +477,14 @@ int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct 
  * remove() of the kind. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
+
+/* Returns whether the fpr of the actual body is at most the asked one. */
+bool filter_keeps_rate(const perhaps_filter *f);
+
+/* Adds all keys of another filter of the same geometry and hash.  Returns 0; or leaves 'f' half
+ * merged and returns an error of merge() of the kind, or PERHAPS_ERR_FULL if the union would
+ * break the fpr. */
+int filter_unite(perhaps_filter *f, const perhaps_filter *other);
 
 /* ---- one.c ----------------------------------------------------------------------------- */
 

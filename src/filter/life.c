@@ -91,6 +91,18 @@ int filter_adopt(perhaps_filter *f, perhaps_filter *part)
     return 0;
 }
 
+void filter_exchange_parts(perhaps_filter *f, perhaps_filter *other)
+{
+    struct parts parts = f->parts;
+    bool few = parts.part == f->parts.few, other_few = other->parts.part == other->parts.few;
+    f->parts = other->parts;
+    other->parts = parts;
+    if (other_few)
+        f->parts.part = f->parts.few;
+    if (few)
+        other->parts.part = other->parts.few;
+}
+
 /* Releases the filter and sets *filter to NULL if there was an error.  Returns the error. */
 static int abandon(perhaps_filter **filter, int error)
 {
@@ -112,9 +124,58 @@ int filter_new(const struct filter_kind *kind, const struct geometry *g,
         error = kind->grows->begin(*filter, options);
     if (!error && kind->composite)
         error = kind->composite->begin(*filter, options);
-    if (!error)
+    if (!error) {
+        (*filter)->geometry.first = NULL;
         error = filter_attach(*filter);
+    }
     return abandon(filter, error);
+}
+
+/* Makes the first parts of a composite like those of the model, and sets what they take. */
+static int begin_parts_like(perhaps_filter *f, const perhaps_filter *model)
+{
+    size_t count = f->kind->composite->begins_with;
+    int error = 0;
+    count = count && count < model->parts.count ? count : model->parts.count;
+    f->geometry.extra_nbytes = 0;
+    for (size_t i = 0; i < count && !error; i++) {
+        perhaps_filter *part;
+        error =
+            filter_new_like(model->parts.part[i], &f->hasher, &f->allocator, f->shared, &part);
+        if (error)
+            break;
+        f->geometry.extra_nbytes += part->geometry.body_nbytes + part->geometry.extra_nbytes;
+        error = abandon(&part, filter_adopt(f, part));
+    }
+    return error;
+}
+
+/* The geometry of a filter that grows in place is the one that it has now if it was copied or
+ * comes from a file. */
+int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
+                    const struct perhaps_allocator *allocator, bool shared,
+                    perhaps_filter **filter)
+{
+    const struct filter_kind *kind = model->kind;
+    const struct perhaps_options none = { 0 };
+    struct geometry g = model->geometry;
+    int error = 0;
+    *filter = NULL;
+    if (kind->grows) {
+        kind->grows->first(&g);
+        error = geometry_check(kind, &g);
+    }
+    if (!error)
+        error = filter_make(kind, &g, hasher, allocator, true, shared, filter);
+    if (error)
+        return error;
+    (*filter)->preference = model->preference;
+    __atomic_load(&model->fpr_predicted, &(*filter)->fpr_predicted, __ATOMIC_RELAXED);
+    if (kind->grows)
+        error = kind->grows->begin(*filter, &none);
+    if (!error && kind->composite)
+        error = begin_parts_like(*filter, model);
+    return abandon(filter, error ? error : filter_attach(*filter));
 }
 
 /* ---- Releasing ------------------------------------------------------------------------- */
@@ -177,18 +238,19 @@ static int clone_parts(const perhaps_filter *filter, perhaps_filter *copy)
     int error = 0;
     for (size_t i = 0; i < filter->parts.count && !error; i++) {
         perhaps_filter *part;
-        error = perhaps_clone(filter->parts.part[i], &part);
+        error = filter_copy(filter->parts.part[i], &copy->hasher, &copy->allocator,
+                            copy->shared, &part);
         if (!error)
             error = abandon(&part, filter_adopt(copy, part));
     }
     return error;
 }
 
-int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
+int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
+                const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy)
 {
     struct geometry g = filter_geometry(filter);
-    int error = filter_make(filter->kind, &g, &filter->hasher, &filter->allocator, true,
-                            filter->shared, copy);
+    int error = filter_make(filter->kind, &g, hasher, allocator, true, shared, copy);
     if (error)
         return error;
     *(*copy)->counters = *filter->counters;
@@ -196,6 +258,11 @@ int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
     copy_body(filter, (*copy)->body.bytes);
     error = clone_parts(filter, *copy);
     return abandon(copy, error ? error : filter_attach(*copy));
+}
+
+int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
+{
+    return filter_copy(filter, &filter->hasher, &filter->allocator, filter->shared, copy);
 }
 
 int perhaps_clear(perhaps_filter *f)

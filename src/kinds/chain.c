@@ -1,8 +1,9 @@
 /* chain.c - scalable filter (Almeida, Baquero, Preguica, Hutchison: Scalable Bloom Filters, IPL
- * 2007), over any kind that adds and does not grow.
+ * 2007), over any kind that adds, merges and does not grow.
  *
  *   parts = layers, the oldest first; layer i is planned for capacity * factor^i keys, with the
- *           fpr p (1 - r) r^i where r = .9: these sum up to at most p, however many there are
+ *           fpr p (1 - r) r^i where r = .9: these sum up to at most p, however many there are.
+ *           With the factor 1 the capacity doubles from layer 32 on
  *   body  = one line: the number of removals that left a stale entry
  *
  *   layer 0   layer 1          layer 2                          a new key goes to the newest;
@@ -16,6 +17,8 @@
  * one of them has the key, the others have an entry of another key that looks the same, and
  * nothing tells which is which.  So it removes nothing, and no key is lost; the entry is stale.
  * The layers cannot be merged into one without the keys.
+ *
+ * The union of two chains is that of their layers, one by one.
  *
  * Limits: PERHAPS_LAYERS_MAX layers.
  * Invariant: each key was added to one of the layers. */
@@ -32,7 +35,7 @@
 
 static const char *const field_names[] = { "factor", "base", "preference", NULL };
 enum { FACTOR, BASE, PREFERENCE }; /* BASE: a kind's id; PREFERENCE: the enum's value + 1 */
-enum { FACTOR_USUAL = 2, FACTOR_MAX = 8 };
+enum { FACTOR_USUAL = 2, FACTOR_MAX = 32768 };
 
 /* The fpr of a layer, divided by that of the layer before it. */
 static const double tightening = 0.9;
@@ -54,9 +57,20 @@ static struct perhaps_options layer_options(const struct geometry *g)
     return (struct perhaps_options){ .preference = (enum perhaps_preference)preference };
 }
 
+/* From this layer on the capacity at least doubles, so that a chain does not come to an end
+ * after 64 layers of the same size. */
+enum { DOUBLING_FROM = 32 };
+
+/* Returns how many times the capacity of the first layer this layer has. */
+static double growth(uint64_t factor, size_t number)
+{
+    return factor < 2 && number >= DOUBLING_FROM ? exp2((double)(number - DOUBLING_FROM + 1))
+                                                 : pow((double)factor, (double)number);
+}
+
 static uint64_t layer_capacity(uint64_t first, uint64_t factor, size_t number)
 {
-    double capacity = (double)first * pow((double)factor, (double)number);
+    double capacity = (double)first * growth(factor, number);
     return capacity < (double)PERHAPS_CAPACITY_MAX ? (uint64_t)capacity : PERHAPS_CAPACITY_MAX;
 }
 
@@ -92,12 +106,18 @@ int perhaps_layer_options(const struct perhaps_options *chain, unsigned index,
 /* Appends a new, empty layer.  Returns 0 or an error, and then changes nothing. */
 static int append_layer(perhaps_filter *f)
 {
-    struct geometry layer;
+    struct geometry layer = { 0 };
     if (f->parts.count == PERHAPS_LAYERS_MAX)
         return PERHAPS_ERR_LAYERS;
     struct perhaps_options options = layer_options(&f->geometry);
     int error = plan_layer(&f->geometry, f->parts.count, &layer);
     return error ? error : parts_append(f, f->geometry.base, &layer, &options);
+}
+
+/* How many removals left a stale entry. */
+static uint64_t *stale_of(const perhaps_filter *f)
+{
+    return (uint64_t *)(void *)f->body.bytes;
 }
 
 static perhaps_filter *newest(const perhaps_filter *f)
@@ -133,13 +153,13 @@ static int grow(perhaps_filter *f, const perhaps_filter *full)
 /* Checks whether a chain can have layers of this kind. */
 static bool may_be_base(const struct filter_kind *kind)
 {
-    return kind && kind->add && !kind->exact && !kind->composite &&
+    return kind && kind->add && kind->merge && !kind->exact && !kind->composite &&
            !(kind->about.abilities & PERHAPS_CAN_GROW);
 }
 
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    struct geometry first;
+    struct geometry own = { 0 }, *first = g->first ? g->first : &own;
     unsigned factor = factor_of(options);
     if (!g->base)
         g->base = &kind_blocked;
@@ -148,8 +168,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     g->field[FACTOR] = factor;
     g->field[BASE] = g->base->id;
     g->field[PREFERENCE] = (uint64_t)options->preference + 1;
-    int error = plan_layer(g, 0, &first);
-    g->extra_nbytes = first.body_nbytes;
+    int error = plan_layer(g, 0, first);
+    g->extra_nbytes = first->body_nbytes;
     snprintf(why, WHY_NBYTES,
              "grows by layers of '%s', each %u times the one before: few bits a key where a "
              "layer is full; all are asked",
@@ -179,7 +199,7 @@ static void explain(const struct geometry *g, char *why)
     double keys = 0, nbytes = 0, worst = 0;
     size_t layers = 0;
     for (; keys < grown && layers < PERHAPS_LAYERS_MAX; layers++) {
-        struct geometry layer;
+        struct geometry layer = { 0 };
         if (plan_layer(g, layers, &layer))
             break;
         nbytes += (double)layer.body_nbytes;
@@ -213,7 +233,7 @@ static double predict(const struct geometry *g, double keys)
 {
     double all = 0;
     for (size_t i = 0; i < PERHAPS_LAYERS_MAX && keys > 0; i++) {
-        struct geometry layer;
+        struct geometry layer = { 0 };
         if (plan_layer(g, i, &layer))
             break;
         double here = fmin(keys, (double)layer.capacity);
@@ -226,7 +246,9 @@ static double predict(const struct geometry *g, double keys)
 static int begin(perhaps_filter *f, const struct perhaps_options *options)
 {
     (void)options;
-    return append_layer(f);
+    const struct geometry *first = f->geometry.first;
+    struct perhaps_options own = layer_options(&f->geometry);
+    return first ? parts_append(f, f->geometry.base, first, &own) : append_layer(f);
 }
 
 static int attach(perhaps_filter *f)
@@ -244,13 +266,13 @@ static void clear(perhaps_filter *f)
     while (f->parts.count > 1)
         perhaps_free(f->parts.part[--f->parts.count]);
     perhaps_clear(f->parts.part[0]);
-    store64(f->body.bytes, 0);
+    *stale_of(f) = 0;
 }
 
 static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
     struct fill fill = parts_measure(f, most_nbytes);
-    fill.stale += counter_get((const uint64_t *)(const void *)f->body.bytes);
+    fill.stale += counter_get(stale_of(f));
     return fill;
 }
 
@@ -259,7 +281,7 @@ static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return parts_contain(f, parts_count(f), keys, ahead, n, answer);
+    return parts_contain(f, 0, parts_count(f), keys, ahead, n, answer);
 }
 
 /* Adds keys to the newest layer, until it is full: then appends a layer and returns 0 with
@@ -274,7 +296,7 @@ static int add_some(perhaps_filter *f, const struct keyhash *keys, const struct 
     if (copies)
         memset(answer, false, n);
     else
-        found = parts_contain(f, count - 1, keys, ahead, n, answer);
+        found = parts_contain(f, 0, count - 1, keys, ahead, n, answer);
     int error = found ? parts_add_missing(layer, keys, n, unless_present, answer, done)
                       : filter_add_hashed(layer, keys, ahead, n, unless_present, answer, done);
     return error == PERHAPS_ERR_FULL ? grow(f, layer) : error;
@@ -319,7 +341,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
         perhaps_filter *layer = NULL;
         unsigned found = find_layers(f, &keys[i], &layer);
         if (found > 1)
-            counter_add(f, (uint64_t *)(void *)f->body.bytes, 1);
+            counter_add(f, stale_of(f), 1);
         answer[i] = found > 1 ||
                     (found && filter_remove_hashed(layer, &keys[i], &keys[i], 1, &answer[i]));
         removed += answer[i];
@@ -335,9 +357,33 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
     return copies;
 }
 
+/* Unites the layers of the same number.  None takes keys of another: a bit or a fingerprint
+ * does not tell where its key would lie there.  So a layer that two full ones do not fit into
+ * refuses them, however empty later layers are, and appending a layer would not help. */
+static int merge(perhaps_filter *f, const perhaps_filter *other)
+{
+    uint64_t keys = 0;
+    int error = 0;
+    for (size_t i = 0; i < other->parts.count && !error; i++) {
+        const perhaps_filter *layer = other->parts.part[i];
+        if (i < f->parts.count)
+            error = parts_unite(f, i, layer);
+        else if (layer->geometry.fpr > layer_fpr(f->geometry.fpr, i))
+            error = PERHAPS_ERR_MISMATCH; /* no chain of this geometry made it */
+        else
+            error = parts_append_copy(f, layer);
+    }
+    for (size_t i = 0; i < f->parts.count; i++)
+        keys += f->parts.part[i]->counters->keys;
+    *stale_of(f) += *stale_of(other);
+    f->counters->keys = keys - (*stale_of(f) < keys ? *stale_of(f) : keys);
+    return error;
+}
+
 static const struct composite composite = {
     .base_field = BASE,
     .inherits = inherited,
+    .begins_with = 1,
     .begin = begin,
     .attach = attach,
 };
@@ -345,7 +391,7 @@ static const struct composite composite = {
 const struct filter_kind kind_chain = {
     .about = { .name = "chain",
                .summary = "layers of another kind: grows, with few bits a key; keys stay",
-               .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_THREADS },
+               .abilities = PERHAPS_CAN_GROW | PERHAPS_CAN_MERGE | PERHAPS_CAN_THREADS },
     .id = 6,
     .composite = &composite,
     .field_names = field_names,
@@ -360,4 +406,5 @@ const struct filter_kind kind_chain = {
     .add = add,
     .remove = remove_,
     .count = count,
+    .merge = merge,
 };

@@ -113,6 +113,16 @@ static uint64_t usual_limit(uint64_t capacity)
                                                         : PERHAPS_CAPACITY_MAX;
 }
 
+/* Sets how many segments a new filter has, which depends on its capacity alone. */
+static void first(struct geometry *g)
+{
+    g->field[SEGMENTS] = g->extra_nbytes = 0;
+    for (unsigned base = 0; base < BASES; base++) {
+        g->field[SEGMENTS] += UINT64_C(1) << first_depth(g, base);
+        g->extra_nbytes += segments_directory_nbytes(first_depth(g, base));
+    }
+}
+
 /* Takes the narrowest slots that keep the fpr.  It must be kept at fpr_until, since the fpr
  * grows with the keys, and at the capacity, since the margin for chance is larger there. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
@@ -121,11 +131,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     if (until && (until < g->capacity || until > PERHAPS_CAPACITY_MAX))
         return PERHAPS_ERR_ARGUMENT;
     g->field[FPR_UNTIL] = until ? until : usual_limit(g->capacity);
-    g->field[SEGMENTS] = g->extra_nbytes = 0;
-    for (unsigned base = 0; base < BASES; base++) {
-        g->field[SEGMENTS] += UINT64_C(1) << first_depth(g, base);
-        g->extra_nbytes += segments_directory_nbytes(first_depth(g, base));
-    }
+    first(g);
     for (uint64_t bits = SLOT_MIN; bits <= SLOT_MAX; bits++) {
         g->field[SLOT_BITS] = bits;
         if (!keeps_rate(g, (double)g->field[FPR_UNTIL]) || !keeps_rate(g, (double)g->capacity))
@@ -327,6 +333,7 @@ static uint64_t count(const perhaps_filter *f, const struct keyhash *key)
 }
 
 static const struct grows grows = {
+    .first = first,
     .begin = begin,
     .attach = segments_attach,
     .detach = segments_detach,

@@ -15,6 +15,7 @@ int parts_plan(const struct filter_kind *base, uint64_t capacity, double fpr,
     *g = (struct geometry){
         .capacity = capacity < PERHAPS_CAPACITY_MAX ? capacity : PERHAPS_CAPACITY_MAX,
         .fpr = fpr,
+        .first = g->first,
     };
     part.base = NULL;
     part.blocked.together = false;
@@ -29,6 +30,18 @@ static void parts_mark(perhaps_filter *part)
     filter_reset_room(part);
 }
 
+/* Takes a part that was made, unless making it failed.  Returns 0 or an error. */
+static int parts_take(perhaps_filter *f, perhaps_filter *part, int error)
+{
+    if (error)
+        return error;
+    parts_mark(part);
+    error = filter_adopt(f, part);
+    if (error)
+        perhaps_free(part);
+    return error;
+}
+
 int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct geometry *g,
                  const struct perhaps_options *options)
 {
@@ -37,12 +50,40 @@ int parts_append(perhaps_filter *f, const struct filter_kind *base, const struct
     its.allocator = &f->allocator;
     its.shared = f->shared;
     int error = filter_new(base, g, &f->hasher, &its, &part);
+    return parts_take(f, part, error);
+}
+
+int parts_append_like(perhaps_filter *f, const perhaps_filter *model)
+{
+    perhaps_filter *part;
+    int error = filter_new_like(model, &f->hasher, &f->allocator, f->shared, &part);
+    return parts_take(f, part, error);
+}
+
+int parts_append_copy(perhaps_filter *f, const perhaps_filter *from)
+{
+    perhaps_filter *part;
+    if (!filter_keeps_rate(from))
+        return PERHAPS_ERR_FULL;
+    int error = filter_copy(from, &f->hasher, &f->allocator, f->shared, &part);
+    return parts_take(f, part, error);
+}
+
+/* Adds the fewer keys to the more: entries of a crowded table hardly fit into another one, even
+ * if that is empty. */
+int parts_unite(perhaps_filter *f, size_t number, const perhaps_filter *other)
+{
+    perhaps_filter *part = f->parts.part[number], *copy;
+    if (counter_get(&part->counters->keys) >= counter_get(&other->counters->keys))
+        return filter_unite(part, other);
+    int error = filter_copy(other, &f->hasher, &f->allocator, f->shared, &copy);
     if (error)
         return error;
-    parts_mark(part);
-    error = filter_adopt(f, part);
-    if (error)
-        perhaps_free(part);
+    copy->geometry = part->geometry; /* with the limits of this filter */
+    parts_mark(copy);
+    f->parts.part[number] = copy;
+    error = filter_unite(copy, part);
+    perhaps_free(part);
     return error;
 }
 
@@ -64,12 +105,13 @@ void parts_prefetch(const perhaps_filter *f, const struct keyhash *keys, size_t 
 
 /* Asks the newest part first, since in a chain it is the largest.  Skips a part to which no key
  * was ever added; where keys can be removed, a count of 0 does not mean that. */
-size_t parts_contain(const perhaps_filter *f, size_t count, const struct keyhash *keys,
-                     const struct keyhash *ahead, size_t n, bool *answer)
+size_t parts_contain(const perhaps_filter *f, size_t first, size_t end,
+                     const struct keyhash *keys, const struct keyhash *ahead, size_t n,
+                     bool *answer)
 {
     bool here[BATCH_MOST], asked = false;
     size_t found = 0;
-    for (size_t i = count; i > 0 && found < n; i--) {
+    for (size_t i = end; i > first && found < n; i--) {
         const perhaps_filter *part = f->parts.part[i - 1];
         if (!f->removes && !counter_get(&part->counters->keys))
             continue; /* nothing was ever added */

@@ -81,7 +81,7 @@ static int plan_generation(const struct geometry *g, const struct perhaps_option
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
     const struct perhaps_window_options *w = &options->window;
-    struct geometry generation;
+    struct geometry own = { 0 }, *generation = g->first ? g->first : &own;
     uint64_t generations = w->generations ? w->generations : GENERATIONS_USUAL;
     if (!g->base)
         g->base = w->time ? &kind_chain : &kind_blocked;
@@ -92,8 +92,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     g->field[BASE] = g->base->id;
     g->field[PERIOD_KEYS] = divide_up(w->keys, generations - 1);
     g->field[PERIOD_TIME] = divide_up(w->time, generations - 1);
-    int error = plan_generation(g, options, &generation);
-    g->extra_nbytes = generations * (generation.body_nbytes + generation.extra_nbytes);
+    int error = plan_generation(g, options, generation);
+    g->extra_nbytes = generations * (generation->body_nbytes + generation->extra_nbytes);
     snprintf(why, WHY_NBYTES,
              "forgets the oldest keys: %u generations of '%s', all are asked, the oldest is "
              "dropped",
@@ -115,10 +115,16 @@ static int set_geometry(struct geometry *g)
 
 static int begin(perhaps_filter *f, const struct perhaps_options *options)
 {
-    struct geometry generation;
-    int error = plan_generation(&f->geometry, options, &generation);
+    struct geometry own = { 0 }, *generation = f->geometry.first;
+    int error = 0;
+    if (!generation) {
+        generation = &own;
+        error = plan_generation(&f->geometry, options, generation);
+    }
+    if (!error)
+        error = parts_append(f, f->geometry.base, generation, options);
     while (!error && f->parts.count < f->geometry.field[GENERATIONS])
-        error = parts_append(f, f->geometry.base, &generation, options);
+        error = parts_append_like(f, f->parts.part[0]);
     return error;
 }
 
@@ -139,7 +145,7 @@ static void clear(perhaps_filter *f)
 static double predict(const struct geometry *g, double keys)
 {
     struct perhaps_options options = { .preference = PERHAPS_PREFER_BALANCED };
-    struct geometry generation;
+    struct geometry generation = { 0 };
     if (plan_generation(g, &options, &generation))
         return g->fpr;
     double here = fmin(keys / (double)(g->field[GENERATIONS] - 1), (double)generation.capacity);
@@ -152,7 +158,13 @@ static double predict(const struct geometry *g, double keys)
 static size_t contains(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer)
 {
-    return parts_contain(f, f->parts.count, keys, ahead, n, answer);
+    return parts_contain(f, 0, f->parts.count, keys, ahead, n, answer);
+}
+
+static size_t contains_newer(const perhaps_filter *f, size_t gone, const struct keyhash *keys,
+                             const struct keyhash *ahead, size_t n, bool *answer)
+{
+    return parts_contain(f, gone, f->parts.count, keys, ahead, n, answer);
 }
 
 /* Empties the oldest generation, which becomes the newest; the others grow older by one. */
@@ -166,22 +178,32 @@ static void rotate(perhaps_filter *f)
     perhaps_clear(oldest);
 }
 
-/* Rotates as often as periods have passed, but not more often than there are generations: then
- * all keys are forgotten already. */
+/* Returns how many periods have passed since the newest generation began; 0 if the window does
+ * not go by time, or knows none yet. */
+static uint64_t periods_passed(const perhaps_filter *f, uint64_t now)
+{
+    const struct clock *clock = clock_of(f);
+    uint64_t period = f->geometry.field[PERIOD_TIME];
+    return period && clock->is_set && now > clock->began ? (now - clock->began) / period : 0;
+}
+
+/* When more periods have passed than there are generations, all of these are gone. */
+static size_t gone(const perhaps_filter *f, uint64_t now)
+{
+    uint64_t periods = periods_passed(f, now);
+    return periods < f->parts.count ? (size_t)periods : f->parts.count;
+}
+
 static int advance(perhaps_filter *f, uint64_t now)
 {
     struct clock *clock = clock_of(f);
-    uint64_t period = f->geometry.field[PERIOD_TIME];
-    if (!period)
+    if (!f->geometry.field[PERIOD_TIME])
         return PERHAPS_ERR_UNSUPPORTED;
     if (!clock->is_set)
         *clock = (struct clock){ .is_set = 1, .began = now };
-    if (now < clock->began)
-        return 0;
-    uint64_t periods = (now - clock->began) / period;
-    for (uint64_t i = 0; i < periods && i < f->parts.count; i++)
+    for (size_t n = gone(f, now); n > 0; n--)
         rotate(f);
-    clock->began += periods * period;
+    clock->began += periods_passed(f, now) * f->geometry.field[PERIOD_TIME];
     return 0;
 }
 
@@ -211,8 +233,8 @@ static int add(perhaps_filter *f, const struct keyhash *keys, const struct keyha
     for (*done = 0; *done < n && !error;) {
         size_t at = *done, added, some = room(f, n - at), found = 0;
         if (unless_present)
-            found =
-                parts_contain(f, f->parts.count - 1, keys + at, ahead + at, some, answer + at);
+            found = parts_contain(f, 0, f->parts.count - 1, keys + at, ahead + at, some,
+                                  answer + at);
         error = found ? parts_add_missing(newest(f), keys + at, some, true, answer + at, &added)
                       : filter_add_hashed(newest(f), keys + at, ahead + at, some, true,
                                           answer + at, &added);
@@ -227,7 +249,12 @@ static const struct composite composite = {
     .attach = attach,
 };
 
-static const struct forgets forgets = { .rotate = rotate, .advance = advance };
+static const struct forgets forgets = {
+    .rotate = rotate,
+    .advance = advance,
+    .gone = gone,
+    .contains_newer = contains_newer,
+};
 
 const struct filter_kind kind_window = {
     .about = { .name = "window",

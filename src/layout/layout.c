@@ -47,7 +47,7 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
 {
     const struct filter_kind *kind;
     struct perhaps_options blocked = *options;
-    struct geometry g;
+    struct geometry g = { 0 };
     struct hasher hasher;
     char why[WHY_NBYTES];
     *layout = NULL;

@@ -1,0 +1,45 @@
+"""What all tests of the module start from."""
+import pytest
+
+pytest.register_assert_rewrite("contract", "servers")
+
+from servers import Server  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def server():
+    """One server for the tests of a file."""
+    with Server() as one:
+        yield one
+
+
+@pytest.fixture
+def clean(server):
+    """The server, without keys and as it was configured; it must live on after the test."""
+    talk = server.talk()
+    talk.ok("FLUSHALL")
+    talk.ok("CONFIG RESETSTAT")
+    usual = talk.ok("CONFIG GET bf.*")
+    yield server
+    if talk.ok("CONFIG GET bf.*") != usual:
+        talk.ok(["CONFIG", "SET", *usual])
+    assert server.is_well(), server.text()[-10000:]
+    for one in server.talks:
+        one.close()
+    server.talks = []
+
+
+@pytest.fixture
+def talk2(clean):
+    return clean.talk(2)
+
+
+@pytest.fixture
+def talk3(clean):
+    return clean.talk(3)
+
+
+@pytest.fixture(params=[2, 3], ids=["resp2", "resp3"])
+def talk(clean, request):
+    """A connection to an empty server: each test runs in both protocols."""
+    return clean.talk(request.param)
