@@ -7,10 +7,9 @@ import subprocess
 import foreign
 import pytest
 import zoo
-from world import HERE, Server, draw
+from world import TREE, Server, draw
 
-CRAFTED = os.environ.get('PERHAPS_CRAFTED') or os.path.join(
-    HERE, '../../build/tests/module_crafted')
+CRAFTED = os.environ.get('PERHAPS_CRAFTED', str(TREE / 'build/tests/module_crafted'))
 SIGMAS = 6.5  # by chance less than once in 10^9 runs, also where the mean is small: see at_most()
 
 

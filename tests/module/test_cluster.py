@@ -26,7 +26,7 @@ def owners(masters, slot):
 
 def owner(masters, slot):
     """Returns the master that serves a slot, when all agree."""
-    wait_for(lambda: len(owners(masters, slot)) == 1, 'the masters do not agree')
+    wait_for(lambda: len(owners(masters, slot)) == 1)
     port = owners(masters, slot).pop()
     return next(master for master in masters if master.port == port)
 

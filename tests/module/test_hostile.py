@@ -5,7 +5,7 @@ import pytest
 import rdb
 import zoo
 from hostile import (NUMBERS, SMALL, change, change_bytes, change_number, make_small, rdb_file)
-from world import Ended, Refused, Server, draw, seed, wait_for
+from world import Ended, Refused, Server, draw, wait_for
 
 MIB = 1 << 20
 
@@ -276,7 +276,3 @@ def test_replica_is_not_stopped_by_maxmemory():
         master.call('BF.MADD', 'big', *zoo.items('item', 100))
         assert master.call('WAIT', 1, 60000) == 1
         assert replica.call('BF.MEXISTS', 'big', *zoo.items('item', 100)) == [1] * 100
-
-
-def test_seed_is_told():
-    print('PERHAPS_TEST_SEED=%d' % seed())

@@ -7,31 +7,20 @@ import contextlib
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-MODULE = os.environ.get('PERHAPS_MODULE') or os.path.join(HERE, '../../build/lib/perhaps.so')
-PROGRAM = os.environ.get('PERHAPS_SERVER') or 'redis-server'
+from servers import MODULE, PROGRAM, TREE, environment, seed, until
+
 SETTINGS = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemonize', 'no',
             '--enable-debug-command', 'local', '--crash-memcheck-enabled', 'no',
-            '--repl-diskless-sync-delay', '0', '--repl-diskless-load', 'disabled']
+            '--set-proc-title', 'no', '--repl-diskless-sync-delay', '0',
+            '--repl-diskless-load', 'disabled']
 PATIENCE_S = 120  # for what takes a moment; only a failing test waits so long
 AOF = ['--appendonly', 'yes', '--auto-aof-rewrite-percentage', '0']
-
-
-def seed():
-    """Returns the seed of this run: 1, or what PERHAPS_TEST_SEED says."""
-    text = os.environ.get('PERHAPS_TEST_SEED', '1')
-    if text == 'fresh':
-        text = str(random.SystemRandom().getrandbits(48))
-        os.environ['PERHAPS_TEST_SEED'] = text
-        print('PERHAPS_TEST_SEED=' + text)
-    return int(text)
 
 
 def draw(name):
@@ -39,15 +28,9 @@ def draw(name):
     return random.Random('%s %d' % (name, seed()))
 
 
-def wait_for(what, text='what was waited for did not happen'):
+def wait_for(what):
     """Waits until what() is true, and returns it."""
-    until = time.monotonic() + PATIENCE_S
-    while True:
-        result = what()
-        if result:
-            return result
-        assert time.monotonic() < until, text
-        time.sleep(0.01)
+    return until(what, PATIENCE_S)
 
 
 # ---- A client -----------------------------------------------------------------------------------
@@ -164,14 +147,17 @@ class Ended(Exception):
     """A server ended while it started; the text is its log."""
 
 
-def bury():
-    """Makes a child end with this process (Linux), and be killed by KILL."""
-    import ctypes
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+def lines(words):
+    """Returns '--name', 'value', ... as redis.conf has it."""
+    text = ''
+    for word in words:
+        text += '\n' + word[2:] if word.startswith('--') else ' "%s"' % word
+    return text + '\n'
 
 
 class Server:
     """A server with the module in a folder of its own.  Use it by 'with'."""
+    started = 0
 
     def __init__(self, *config, arguments=(), module=True):
         self.config = [str(word) for word in config]
@@ -179,6 +165,8 @@ class Server:
         self.folder = tempfile.mkdtemp(prefix='perhaps-')
         self.port = self.process = self.client = None
         self.logs = 0
+        Server.started += 1
+        self.name = 'server%d' % Server.started
 
     def __enter__(self):
         try:
@@ -215,18 +203,17 @@ class Server:
         raise Ended(self.log() + self.read('out'))
 
     def run(self, port):
+        """The configuration comes from standard input.  The command line, from which
+        entropy_preload.c draws secrets, is the same in every run, and of each server another."""
         self.logs += 1
+        words = [*SETTINGS, '--port', str(port), '--dir', self.folder,
+                 '--logfile', self.path('log%d' % self.logs), *self.config, *self.load]
         with open(self.path('out'), 'w') as out:
             self.process = subprocess.Popen(
-                [PROGRAM, *SETTINGS, '--port', str(port), '--dir', self.folder,
-                 '--logfile', self.path('log%d' % self.logs), *self.config, *self.load],
-                stdout=out, stderr=out, stdin=subprocess.DEVNULL, preexec_fn=bury,
-                env=self.environment())
-
-    def environment(self):
-        """Under sanitizers the module needs their library in the server."""
-        preload = os.environ.get('PERHAPS_PRELOAD')
-        return dict(os.environ, **({'LD_PRELOAD': preload} if preload else {}))
+                ['setpriv', '--pdeathsig', 'KILL', PROGRAM, '--syslog-ident', self.name, '-'],
+                stdin=subprocess.PIPE, stdout=out, stderr=out, env=environment())
+        self.process.stdin.write(lines(words).encode())
+        self.process.stdin.close()
 
     def read(self, name):
         try:
@@ -290,7 +277,7 @@ def caught_up(replica, master):
         here = master.client.info('replication')
         return (there.get('master_link_status') == 'up'
                 and there['slave_repl_offset'] == here['master_repl_offset'])
-    wait_for(has_all, 'the replica does not catch up')
+    wait_for(has_all)
 
 
 @contextlib.contextmanager
@@ -323,11 +310,11 @@ def cluster(masters=3):
         for server in servers[1:]:
             server.call('CLUSTER', 'MEET', '127.0.0.1', servers[0].port)
         wait_for(lambda: all(server.call('CLUSTER', 'NODES').count(b'connected') == 2 * masters
-                             for server in servers), 'the nodes do not meet')
+                             for server in servers))
         for i in range(masters):
             servers[masters + i].call('CLUSTER', 'REPLICATE', servers[i].call('CLUSTER', 'MYID'))
         wait_for(lambda: all(b'cluster_state:ok' in server.call('CLUSTER', 'INFO')
-                             for server in servers), 'the cluster does not get ready')
+                             for server in servers))
         yield servers
 
 
