@@ -100,7 +100,7 @@ def slots(n=5000):
 
 
 def tests(n=5):
-    names = 'persistence replication crash cluster hostile foreign adversary memory'.split()
+    names = 'persistence replication crash cluster hostile redisbloom adversary memory'.split()
     paths = [str(world.TREE / 'tests/module' / ('test_%s.py' % name)) for name in names]
     for _ in range(n):
         os.environ['PERHAPS_TEST_SEED'] = str(world.seed() + 1)
