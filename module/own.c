@@ -109,8 +109,12 @@ static int make_filter(const struct wish *wish, const uint8_t *secret, perhaps_f
     return error;
 }
 
-/* Returns a field of the geometry of a filter, or 0 if it has none of this name. */
-static uint64_t field_in(const struct perhaps_stats *stats, const char *name)
+uint64_t own_period_ms(uint64_t window_ms)
+{
+    return window_ms / WINDOW_PERIODS + (window_ms % WINDOW_PERIODS > 0);
+}
+
+uint64_t own_field(const struct perhaps_stats *stats, const char *name)
 {
     for (unsigned i = 0; i < stats->plan.nfields; i++)
         if (!strcmp(stats->plan.field_name[i], name))
@@ -135,7 +139,7 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
     if (!*error)
         *error = perhaps_secret(own->filter, own->secret);
     if (!*error) {
-        own->period_ms = (wish->window_ms + WINDOW_PERIODS - 1) / WINDOW_PERIODS;
+        own->period_ms = own_period_ms(wish->window_ms);
         return own;
     }
     own_release(own);
@@ -298,7 +302,7 @@ int own_merge(void *filter, const void *other)
 /* Returns how many buckets a cuckoo or elastic filter has. */
 static uint64_t buckets_of(const struct perhaps_stats *stats)
 {
-    uint64_t slot_bits = field_in(stats, "slot_bits"), buckets = field_in(stats, "nbuckets");
+    uint64_t slot_bits = own_field(stats, "slot_bits"), buckets = own_field(stats, "nbuckets");
     return slot_bits ? 8 * stats->plan.body_nbytes / slot_bits / BUCKET_SLOTS : buckets;
 }
 
@@ -345,7 +349,7 @@ bool own_layer(const void *filter, size_t index, struct layer *layer)
                              .bits = 8 * one.plan.body_nbytes,
                              .capacity = one.plan.capacity,
                              .items = one.keys,
-                             .hashes = (unsigned)field_in(&one, "line_bits"),
+                             .hashes = (unsigned)own_field(&one, "line_bits"),
                              .ratio = one.plan.fpr };
     return true;
 }

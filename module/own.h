@@ -59,6 +59,12 @@ struct own {
 
 struct own *own_new(void); /* NULL: too little memory */
 
+/* Returns the time from one generation of a window to the next. */
+uint64_t own_period_ms(uint64_t window_ms);
+
+/* Returns a field of the geometry of a filter, or 0 if it has none of this name. */
+uint64_t own_field(const struct perhaps_stats *stats, const char *name);
+
 /* Operations of struct form: of own.c */
 int own_add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
             bool *was_present, size_t *done);

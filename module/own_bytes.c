@@ -68,6 +68,13 @@ static void encode_header(const struct own *own, uint64_t nbytes, char bytes[HEA
     memcpy(bytes + 8, &h, sizeof h);
 }
 
+/* Returns whether no sum of its times overflows, and they are those of a window of ours. */
+static bool has_sound_times(const struct header *h)
+{
+    return h->window_ms <= INT64_MAX && h->began_ms <= INT64_MAX &&
+           h->period_ms == own_period_ms(h->window_ms);
+}
+
 /* Makes a filter without its bytes.  Returns NULL and sets *why. */
 static struct own *decode_header(const char *bytes, const char **why)
 {
@@ -75,7 +82,7 @@ static struct own *decode_header(const char *bytes, const char **why)
     memcpy(&h, bytes + 8, sizeof h);
     *why = bad_data;
     if (h.version != VERSION || h.reserved > 1 || h.zero || !isfinite(h.fpr) ||
-        h.nbytes > OFFSET_MASK || !h.nbytes)
+        h.nbytes > OFFSET_MASK || !h.nbytes || !has_sound_times(&h))
         return NULL;
     struct own *own = own_new();
     *why = "ERR Insufficient memory to create filter";
@@ -133,6 +140,7 @@ static int read_filter(struct own *own, const struct perhaps_source *source)
     uint64_t none;
     bool removes = perhaps_count(own->filter, "", 0, &none) != PERHAPS_ERR_UNSUPPORTED;
     if (is_window == (own->wish.window_ms > 0) &&
+        own_field(&stats, "period_time") == own->period_ms &&
         removes == (own->wish.family == FAMILY_CUCKOO) && !strcmp(stats.hash, "sip"))
         return 0;
     perhaps_free(own->filter);
@@ -153,7 +161,8 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
     return decode_header(bytes, why);
 }
 
-/* Makes the filter if all pieces are there. */
+/* Makes the filter if all pieces are there.  If they make none they are lost: PERHAPS_ERR_DAMAGED,
+ * also if there is too little memory. */
 static int complete(struct own *own, const char **why)
 {
     struct pieces_reader reader = { .pieces = &own->pieces };
@@ -168,9 +177,8 @@ static int complete(struct own *own, const char **why)
         *why = error == PERHAPS_ERR_MEMORY
                    ? "ERR Insufficient memory to create filter"
                    : "ERR received bad data, or of a filter that changed "
-                     "while it was dumped: load it again from its first "
-                     "chunk";
-    return error;
+                     "while it was dumped: load it again from its header";
+    return error ? PERHAPS_ERR_DAMAGED : 0;
 }
 
 int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,

@@ -260,6 +260,7 @@ def test_shrink_is_refused(talk):
         before = talk.digest()
         assert isinstance(talk.get("BF.SHRINK f " + words), Error), words
         assert talk.digest() == before
+    talk.ok("BF.MADD f " + " ".join(str(i) for i in range(100)))
     talk.says("BF.SHRINK f ERROR .000001", ":0")  # it is not smaller at a stricter rate
 
 
