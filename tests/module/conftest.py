@@ -3,7 +3,11 @@ import pytest
 
 pytest.register_assert_rewrite("contract", "servers")
 
-from servers import Server  # noqa: E402
+from servers import Server, seed  # noqa: E402
+
+
+def pytest_terminal_summary(terminalreporter):
+    terminalreporter.write_line(f"PERHAPS_TEST_SEED={seed()}")
 
 
 @pytest.fixture(scope="module")

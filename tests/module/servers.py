@@ -52,7 +52,7 @@ def until(is_so, seconds=ENOUGH_S):
         time.sleep(0.01)
 
 
-# ---- Servers -------------------------------------------------------------------------------
+# ---- Servers --------------------------------------------------------------------------------
 
 
 class NoStart(Exception):
@@ -108,7 +108,7 @@ class Server:
             stdout=open(self.folder + "/out", "w"), stderr=subprocess.STDOUT, env=environment())
         self.process.stdin.write("\n".join(self.words()).encode())
         self.process.stdin.close()
-        until(lambda: "Ready to accept connections" in self.text() or self.process.poll() is not None)
+        until(lambda: "Ready to accept" in self.text() or self.process.poll() is not None)
         return self.process.poll() is None
 
     def text(self):
@@ -149,7 +149,7 @@ class Server:
         assert well, text[-10000:]
 
 
-# ---- Clients -------------------------------------------------------------------------------
+# ---- Clients --------------------------------------------------------------------------------
 
 
 class Error(str):

@@ -24,7 +24,7 @@ def settings(talk):
     return {name.decode(): value.decode() for name, value in zip(reply[::2], reply[1::2])}
 
 
-# ---- What COMMAND tells -------------------------------------------------------------------------
+# ---- What COMMAND tells ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -126,7 +126,7 @@ def test_no_command_is_left_out(talk2):
     assert all(name.startswith("PERHAPS.") for name in told - set(COMMANDS))
 
 
-# ---- Rights ---------------------------------------------------------------------------------------
+# ---- Rights ---------------------------------------------------------------------------------
 
 
 def as_user(server, *rules):
@@ -190,7 +190,7 @@ def test_rights_to_the_families(clean):
     assert is_denied(talk, "CF.ADD c a")
 
 
-# ---- Configuration ----------------------------------------------------------------------------------
+# ---- Configuration --------------------------------------------------------------------------
 
 
 def test_defaults(talk2):
@@ -260,7 +260,7 @@ def test_settings_in_the_configuration_file():
         assert told["bf.bf-error-rate"] == "0.125"
 
 
-# ---- Arguments of the module -------------------------------------------------------------------
+# ---- Arguments of the module ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arguments, expected", [
@@ -291,7 +291,7 @@ def test_arguments_that_are_refused(arguments, reason):
     assert reason in str(error.value)
 
 
-# ---- What the server tells of the module --------------------------------------------------------
+# ---- What the server tells of the module ----------------------------------------------------
 
 
 def test_module_list(talk2):

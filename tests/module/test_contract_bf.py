@@ -24,7 +24,7 @@ def make_others(talk):
     talk.ok(["BF.MADD", "full", *range(100)])
 
 
-# ---- Errors ----------------------------------------------------------------------------------
+# ---- Errors ---------------------------------------------------------------------------------
 
 REFUSED = [
     ("BF.RESERVE n x 100", "-ERR bad error rate"),
@@ -149,7 +149,7 @@ def test_positions_that_no_dump_has(talk):
         assert isinstance(reply, Error) or show(reply) in ("[:0, $]", "[:0, _]"), reply
 
 
-# ---- Options ----------------------------------------------------------------------------------
+# ---- Options --------------------------------------------------------------------------------
 
 
 def expansion(talk, key):
@@ -216,7 +216,7 @@ def test_keys_and_items_that_are_words(talk, word):
     talk.says(f"BF.MEXISTS {word} {word} nocreate EXPANSION 0 ITEMSX", "[#t, #t, #t, #t, #f]")
 
 
-# ---- Adds and questions ------------------------------------------------------------------------
+# ---- Adds and questions ---------------------------------------------------------------------
 
 
 def test_add(talk):
@@ -317,7 +317,7 @@ def test_growth_has_no_end(talk2):
     assert talk2.info("f")["Number of filters"] > 32
 
 
-# ---- What they tell -----------------------------------------------------------------------------
+# ---- What they tell -------------------------------------------------------------------------
 
 FIELDS = ["Capacity", "Size", "Number of filters", "Number of items inserted", "Expansion rate"]
 FIELD_WORDS = ["CAPACITY", "SIZE", "FILTERS", "ITEMS", "EXPANSION"]
@@ -375,7 +375,7 @@ def test_debug(talk):
     assert first == f"size:{sizes}"
 
 
-# ---- Dumps --------------------------------------------------------------------------------------
+# ---- Dumps ----------------------------------------------------------------------------------
 
 
 def load(talk, key, pieces):
@@ -428,7 +428,7 @@ def test_a_filter_that_is_half_loaded_answers_nothing(talk):
     talk.says("BF.EXISTS g a", "#f")
 
 
-# ---- Names --------------------------------------------------------------------------------------
+# ---- Names ----------------------------------------------------------------------------------
 
 
 def test_the_case_of_names_does_not_matter(talk):

@@ -25,7 +25,7 @@ def make_others(talk):
     talk.get(["CF.INSERT", "full", "ITEMS", *range(1000)])
 
 
-# ---- Errors ----------------------------------------------------------------------------------
+# ---- Errors ---------------------------------------------------------------------------------
 
 REFUSED = [
     ("CF.RESERVE n x", "-Bad capacity"),
@@ -126,7 +126,7 @@ def test_chunks_that_no_dump_has(talk):
     assert talk.digest() == before
 
 
-# ---- Options ----------------------------------------------------------------------------------
+# ---- Options --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options, told", [
@@ -164,7 +164,7 @@ def test_keys_and_items_that_are_words(talk, word):
     talk.says(f"CF.MEXISTS {word} {word} nocreate CAPACITY 1 ITEMSX", "[#t, #t, #t, #t, #f]")
 
 
-# ---- Adds and questions ------------------------------------------------------------------------
+# ---- Adds and questions ---------------------------------------------------------------------
 
 
 def test_add(talk):
@@ -294,7 +294,7 @@ def test_growth(talk2):
     assert talk2.ok(["CF.MEXISTS", "f", *range(2000)]) == [1] * 2000
 
 
-# ---- What they tell -----------------------------------------------------------------------------
+# ---- What they tell -------------------------------------------------------------------------
 
 FIELDS = ["Size", "Number of buckets", "Number of filters", "Number of items inserted",
           "Number of items deleted", "Bucket size", "Expansion rate", "Max iterations"]
@@ -325,7 +325,7 @@ def test_debug(talk):
     assert [int(match[1]), int(match[2])] == [info["Bucket size"], info["Number of buckets"]]
 
 
-# ---- Dumps --------------------------------------------------------------------------------------
+# ---- Dumps ----------------------------------------------------------------------------------
 
 
 def load(talk, key, pieces):
@@ -371,7 +371,7 @@ def test_a_filter_that_is_half_loaded_answers_nothing(talk):
         refuses(talk, command, error)
 
 
-# ---- Names --------------------------------------------------------------------------------------
+# ---- Names ----------------------------------------------------------------------------------
 
 
 def test_the_case_of_names_does_not_matter(talk):

@@ -24,7 +24,7 @@ def any_client(clean, request):
         yield one
 
 
-# ---- Bloom ----------------------------------------------------------------------------------------
+# ---- Bloom ----------------------------------------------------------------------------------
 
 
 def test_bf_create(any_client):
@@ -96,7 +96,7 @@ def test_bf_pipeline(any_client):
     assert [int(bool(one)) for one in replies] == [1] * 52
 
 
-# ---- Cuckoo ---------------------------------------------------------------------------------------
+# ---- Cuckoo ---------------------------------------------------------------------------------
 
 
 def test_cf_create(any_client):
@@ -166,7 +166,7 @@ def test_other_clients_words(any_client):
     """What other clients send: names in lower case, numbers as they write them."""
     run = any_client.execute_command
     assert run("bf.reserve", "f", "1.0E-3", "100", "EXPANSION", "2") in (b"OK", "OK", True)
-    assert run("BF.INSERT", "g", "CAPACITY", "100", "ERROR", "0.0010000000474974513", "ITEMS", "a") \
-        == [1]
+    words = "BF.INSERT g CAPACITY 100 ERROR 0.0010000000474974513 ITEMS a"
+    assert run(*words.split()) == [1]
     assert run("BF.CARD", "g") == 1
     assert run("BF.INFO", "g", "ITEMS") is not None

@@ -11,7 +11,7 @@ def make(talk):
         talk.ok(command)
 
 
-# ---- Transactions -------------------------------------------------------------------------------
+# ---- Transactions ---------------------------------------------------------------------------
 
 
 def test_multi(talk):
@@ -33,7 +33,8 @@ def test_multi_with_an_unknown_command(talk2):
 
 @pytest.mark.parametrize("change, is_change", [
     ("BF.ADD f new", True), ("BF.MADD f new a", True), ("BF.INSERT f ITEMS new", True),
-    ("CF.ADD c a", True), ("CF.DEL c a", True), ("CF.INSERTNX c ITEMS a new", True), ("DEL f", True),
+    ("CF.ADD c a", True), ("CF.DEL c a", True), ("CF.INSERTNX c ITEMS a new", True),
+    ("DEL f", True),
     ("BF.ADD f a", False), ("BF.MADD f a b", False), ("BF.EXISTS f new", False),
     ("BF.INFO f", False), ("BF.SCANDUMP f 0", False), ("CF.ADDNX c a", False),
     ("CF.DEL c absent", False), ("CF.INSERTNX c ITEMS a b", False), ("CF.COUNT c a", False),
@@ -49,7 +50,7 @@ def test_watch(clean, change, is_change):
     assert isinstance(one.get("EXEC"), Null) == is_change
 
 
-# ---- Scripts --------------------------------------------------------------------------------------
+# ---- Scripts --------------------------------------------------------------------------------
 
 SCRIPT = """
 redis.call('BF.RESERVE', KEYS[1], '0.01', '100')
@@ -111,7 +112,7 @@ def test_effects_are_what_is_kept():
         assert talk.ok(["BF.MEXISTS", "m", *range(1000)]) == [1] * 1000
 
 
-# ---- Keys -----------------------------------------------------------------------------------------
+# ---- Keys -----------------------------------------------------------------------------------
 
 
 def test_expiry(talk):
@@ -228,7 +229,7 @@ def test_each_filter_has_a_secret_of_its_own(talk2):
     assert len({talk2.get(f"DEBUG DIGEST-VALUE {i}")[0] for i in range(20)}) == 20
 
 
-# ---- Events ---------------------------------------------------------------------------------------
+# ---- Events ---------------------------------------------------------------------------------
 
 EVENTS = [  # a command, and what listeners hear
     ("BF.RESERVE f .001 100", "bf.reserve"),
@@ -265,7 +266,7 @@ def test_events(clean):
     assert heard[:-1] == expected
 
 
-# ---- Tracking -------------------------------------------------------------------------------------
+# ---- Tracking -------------------------------------------------------------------------------
 
 
 def invalidated(talk):
