@@ -20,9 +20,6 @@ SMALL = {
     'cf_foreign': (lambda: foreign.Cuckoo(32, 2, 2), 100),
 }
 
-import os
-if os.environ.get('NO_FOREIGN'):
-    SMALL = {k: v for k, v in SMALL.items() if 'foreign' not in k}
 
 def make_small(client, kind):
     """Makes a filter and returns its dump."""
@@ -44,7 +41,6 @@ def make_small(client, kind):
 # ---- Checksums of our files ---------------------------------------------------------------------
 
 PAGE = 65536
-MAGIC = b'\x89perh\r\n\x1a\n'[:8]
 xxhash = ctypes.CDLL(ctypes.util.find_library('xxhash') or 'libxxhash.so.0')
 xxhash.XXH3_64bits_withSeed.restype = ctypes.c_uint64
 xxhash.XXH3_64bits_withSeed.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]

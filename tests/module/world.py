@@ -299,7 +299,7 @@ SLOTS = 16384
 @contextlib.contextmanager
 def cluster(masters=3):
     """A cluster of as many masters, each with one replica; yields its servers, masters first."""
-    config = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '5000',
+    config = ['--cluster-enabled', 'yes', '--cluster-node-timeout', '60000',
               '--cluster-config-file', 'nodes.conf']
     with contextlib.ExitStack() as stack:
         servers = [stack.enter_context(Server(*config)) for _ in range(2 * masters)]

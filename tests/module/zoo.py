@@ -24,9 +24,6 @@ FOREIGN = {
     'cf_foreign': lambda: foreign.Cuckoo(512, 2, 1),
     'cf_foreign_by_two': lambda: foreign.Cuckoo(128, 4, 2),
 }
-import os
-if os.environ.get('NO_FOREIGN'):
-    FOREIGN = {}
 KINDS = [*RECIPES, *FOREIGN]
 OWN = list(RECIPES)
 FIXED = ['bf_nonscaling', 'bf_foreign_nonscaling', 'cf_fixed']  # may be full
