@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
-fuzzer container_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz;
+fuzzer container_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz, foreign_fuzz;
 
 static const struct {
     const char *name;
@@ -18,7 +18,7 @@ static const struct {
 } fuzzers[] = {
     { "container_fuzz", container_fuzz }, { "numbers_fuzz", numbers_fuzz },
     { "blocks_fuzz", blocks_fuzz },       { "address_fuzz", address_fuzz },
-    { "replies_fuzz", replies_fuzz },
+    { "replies_fuzz", replies_fuzz },     { "foreign_fuzz", foreign_fuzz },
 };
 
 /* Returns 0, or -1 if the file cannot be read.  A fuzzer that finds a bug aborts. */

@@ -33,8 +33,8 @@
  *   two threads add one new key at the same moment, Bloom kinds may tell both that it was not
  *   there, and may count it twice; other kinds tell only one.
  * - A filter may grow while others ask and add.
- * - No thread may add or remove while one of the other functions (save, clone, merge, clear,
- *   equal, verify, part, free) runs.
+ * - No thread may add or remove while one of the other functions (save, clone, merge, shrink,
+ *   clear, equal, verify, part, free) runs.
  * - A window cannot be shared.
  * - An add to a shared filter takes up to half as long again; other filters pay nothing.
  *
@@ -573,9 +573,8 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * merged while they are small, or if they began as copies of each other.  A key that both held
  * in different layers is counted twice.
  *
- * No call makes one layer of a chain's layers, or a small filter of a large one: a bit or a
- * fingerprint does not tell where its key would lie there.  Build a new filter from the
- * keys. */
+ * No call makes one layer of a chain's layers: a bit or a fingerprint does not tell where its
+ * key would lie there.  Build a new filter from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
 
 /* Returns whether both have the same kind, geometry and hash, and the same bytes in their
@@ -587,6 +586,25 @@ PERHAPS_API bool perhaps_equal(const perhaps_filter *a, const perhaps_filter *b)
  * geometry, hash and bodies, but not over counts of keys and of failures.  Reads the whole
  * body.  Later versions of the library write the same bytes. */
 PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]);
+
+/* ---- A smaller filter -------------------------------------------------------------- */
+
+/* Makes a filter of the same keys that takes less memory: for one that was planned for more
+ * keys than it got.  blocked, bloom, counting, and chains of these, each layer on its own.
+ *
+ * The new filter is the one that would have been there if it had been planned smaller: its
+ * body is 1/2, 1/3, ... of the old one, the smallest with which its fpr, planned for these keys
+ * and computed from all its bits, is at most 'fpr'; 0 stands for the fpr of the filter.  This
+ * is the fpr that the new filter then keeps.  It has room for as many keys more as its size
+ * allows, or is full.  Only divisors of the number of lines (bloom: of whole lines of bits) can
+ * be used; plans choose numbers with many divisors.
+ *
+ * Returns 0; or sets *small to NULL and returns PERHAPS_ERR_LIMIT if nothing becomes smaller,
+ * or if not all layers of a chain can keep their shares of this fpr; PERHAPS_ERR_UNSUPPORTED
+ * for other kinds (generations of a window get keys again); PERHAPS_ERR_ARGUMENT;
+ * PERHAPS_ERR_MEMORY. */
+PERHAPS_API int perhaps_shrink(const perhaps_filter *filter, double fpr,
+                               perhaps_filter **small);
 
 /* ---- Inspect ----------------------------------------------------------------------- */
 

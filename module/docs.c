@@ -6,7 +6,7 @@
 
 #include <strings.h>
 
-/* ---- Keys: what is done to them, and where they stand ------------------------------------- */
+/* ---- Keys: what is done to them, and where they stand ------------------------------------ */
 
 /* From a word on; 'last' is 0 for one key, or -1 for all words to the end. */
 #define KEYS(position, last)                                                                   \
@@ -24,7 +24,7 @@ static keys merges[] = {
     { 0 },
 };
 
-/* ---- Arguments ----------------------------------------------------------------------------- */
+/* ---- Arguments --------------------------------------------------------------------------- */
 
 #define WORD(name_, type_)   .name = (name_), .type = (type_), .key_spec_index = -1
 #define TOKEN(token_, name_) WORD(name_, ARG_PURE_TOKEN), .token = (token_)
@@ -107,7 +107,7 @@ static args merge[] = {
     { 0 },
 };
 
-/* ---- Commands ------------------------------------------------------------------------------ */
+/* ---- Commands ---------------------------------------------------------------------------- */
 
 static const RedisModuleCommandInfoVersion version = {
     .version = 1,
@@ -119,7 +119,7 @@ static const RedisModuleCommandInfoVersion version = {
 #define OURS         "0.2.0"
 #define CONSTANT     "O(1)"
 #define PER_LAYER    "O(L), where L is the number of filters behind the key"
-#define PER_ITEM     "O(N * L), where N is the number of items and L of the filters behind the key"
+#define PER_ITEM     "O(N * L), where N is the number of items and L that of filters"
 #define PER_HASH     "O(N), where N is the number of hashes"
 #define FILTER_BYTES "O(N), where N is the size of the filter in bytes"
 #define PIECE_BYTES  "O(N), where N is the size of the piece in bytes"

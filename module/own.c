@@ -10,7 +10,6 @@
  * cannot craft items that meet in one place. */
 #include <string.h>
 
-#include "lack.h"
 #include "memory.h"
 #include "own.h"
 

@@ -24,7 +24,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "lack.h"
 #include "memory.h"
 #include "own.h"
 

@@ -206,6 +206,10 @@ struct composite {
 
     /* Returns the hash by which part i is asked for a key.  NULL: the key's own. */
     struct keyhash (*hash_for_part)(struct keyhash key, size_t i);
+
+    /* Returns the fpr that part i must keep if 'fpr' is asked of the whole, when each part is
+     * made smaller on its own.  NULL: the parts must stay as they are. */
+    double (*part_fpr)(const perhaps_filter *f, size_t i, double fpr);
 };
 
 /* Operations of kinds that forget.  None may be NULL. */
@@ -235,6 +239,37 @@ struct places {
 
     /* Returns how many keys set this share of the bits, in expectation.  0 <= load < 1. */
     double (*keys_from_load)(const struct geometry *g, double load);
+};
+
+/* Operations of kinds whose filters can be made smaller: the body consists of units, and the
+ * marks of a key lie in units floor(x * units / 2^64), where x depends on the key alone.  If
+ * each 'factor' adjacent units are joined, the result is the filter that would have been there
+ * with so many fewer units from the beginning (src/kinds/fold.h).  None may be NULL but
+ * keys and finish. */
+struct folds {
+    /* Returns a number of which every divisor is a factor. */
+    uint64_t (*units)(const struct geometry *g);
+
+    /* Changes the fields of g to those of a filter that is smaller by this factor. */
+    void (*divide)(struct geometry *g, uint64_t factor);
+
+    /* Returns the largest capacity for which plan() would accept the other members of g; 0 if
+     * there is none. */
+    uint64_t (*capacity)(const struct geometry *g);
+
+    /* Returns about how many different keys there are.  NULL: as many as are counted, and the
+     * key limit refuses others. */
+    uint64_t (*keys)(const perhaps_filter *f);
+
+    /* Writes 'nbytes' bytes of the small body, a multiple of unit_nbytes(g), and reads 'factor'
+     * times as many.  g is the geometry of the small filter. */
+    void (*fold)(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+                 uint64_t factor);
+    uint64_t (*unit_nbytes)(const struct geometry *g);
+
+    /* Sets the last 'tail_nbytes' bytes of the small body, which fold() does not write. */
+    void (*finish)(perhaps_filter *small);
+    uint64_t tail_nbytes;
 };
 
 /* All keys of a filter that is made of them at once, and where its body goes. */
@@ -374,6 +409,7 @@ struct filter_kind {
     const struct composite *composite;
     const struct forgets *forgets;
     const struct places *places;
+    const struct folds *folds;
     const struct builds *builds;
 };
 
@@ -385,6 +421,13 @@ enum { BATCH_STEP = 128, BATCH_AHEAD = 128, BATCH_RING = 256, BATCH_MOST = 512 }
 /* ---- geometry.c ------------------------------------------------------------------------ */
 
 enum { WHY_NBYTES = sizeof((struct perhaps_plan *)0)->why };
+
+/* Returns whether a filter may hold this number of keys.  Twice the key limit is allowed: it is
+ * computed in floating point, and another version or machine may get a slightly larger one. */
+static inline bool geometry_may_hold(const struct geometry *g, uint64_t keys)
+{
+    return keys / 2 <= g->key_limit;
+}
 
 /* Checks and completes g by set_geometry() of the kind, and also refuses a filter that could
  * not take a single key.  Returns 0 or PERHAPS_ERR_LIMIT. */

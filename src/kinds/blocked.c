@@ -19,6 +19,7 @@
 #include "../base/compiler.h"
 #include "../base/sizing.h"
 #include "bloom.h"
+#include "fold.h"
 #include "kinds.h"
 #include "lines.h"
 #include "owners.h"
@@ -208,6 +209,28 @@ static const struct places places = {
     .keys_from_load = keys_from_load,
 };
 
+/* ---- Two filters, and a smaller one ------------------------------------------------------ */
+
+static uint64_t capacity(const struct geometry *g)
+{
+    return lines_capacity(g, WORD_NBITS, keys_held);
+}
+
+static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+                 uint64_t factor)
+{
+    uint64_t unit_nbytes = lines_unit_nbytes(g);
+    fold_units(from, to, nbytes / unit_nbytes, unit_nbytes, factor);
+}
+
+static const struct folds folds = {
+    .units = lines_units,
+    .divide = lines_divide,
+    .capacity = capacity,
+    .fold = fold,
+    .unit_nbytes = lines_unit_nbytes,
+};
+
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     const uint64_t *field = f->geometry.field;
@@ -235,4 +258,5 @@ const struct filter_kind kind_blocked = {
     .add = add,
     .merge = merge,
     .places = &places,
+    .folds = &folds,
 };

@@ -14,6 +14,7 @@
 
 #include "../base/sample.h"
 #include "../base/sizing.h"
+#include "fold.h"
 #include "kinds.h"
 #include "owners.h"
 
@@ -70,7 +71,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     }
     if (!best)
         return PERHAPS_ERR_LIMIT;
-    g->field[NBITS] = best * UNIT_NBITS;
+    g->field[NBITS] = fold_round_up(best) * UNIT_NBITS;
     g->field[KEY_BITS] = best_bits;
     snprintf(
         why, WHY_NBYTES,
@@ -229,6 +230,55 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
+/* ---- A smaller filter --------------------------------------------------------------------- */
+
+/* Only whole lines are joined: a body that ended in bits of no key would count them as clear. */
+static uint64_t units(const struct geometry *g)
+{
+    return g->field[NBITS] % UNIT_NBITS ? 1 : g->field[NBITS] / UNIT_NBITS;
+}
+
+static void divide(struct geometry *g, uint64_t factor)
+{
+    g->field[NBITS] /= factor;
+}
+
+/* A capacity that is tried. */
+static bool does_not_fit(void *context, uint64_t tried)
+{
+    struct geometry g = *(const struct geometry *)context;
+    g.capacity = tried;
+    return !fits(&g, g.field[NBITS] / UNIT_NBITS);
+}
+
+static uint64_t capacity(const struct geometry *g)
+{
+    struct geometry trial = *g;
+    uint64_t too_many = sizing_smallest(PERHAPS_CAPACITY_MAX, does_not_fit, &trial);
+    return too_many ? too_many - 1 : PERHAPS_CAPACITY_MAX;
+}
+
+static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+                 uint64_t factor)
+{
+    (void)g;
+    fold_bits(from, to, nbytes, factor);
+}
+
+static uint64_t unit_nbytes(const struct geometry *g)
+{
+    (void)g;
+    return UNIT_NBITS / 8;
+}
+
+static const struct folds folds = {
+    .units = units,
+    .divide = divide,
+    .capacity = capacity,
+    .fold = fold,
+    .unit_nbytes = unit_nbytes,
+};
+
 const struct filter_kind kind_bloom = {
     .about = { .name = "bloom",
                .summary = "classic Bloom filter: fewest bits, a memory access for every bit",
@@ -248,4 +298,5 @@ const struct filter_kind kind_bloom = {
     .reads = reads,
     .add = add,
     .merge = merge,
+    .folds = &folds,
 };

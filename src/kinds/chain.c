@@ -380,12 +380,19 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return error;
 }
 
+/* Each layer keeps its share of the fpr. */
+static double part_fpr(const perhaps_filter *f, size_t i, double fpr)
+{
+    return f->parts.part[i]->geometry.fpr * (fpr / f->geometry.fpr);
+}
+
 static const struct composite composite = {
     .base_field = BASE,
     .inherits = inherited,
     .begins_with = 1,
     .begin = begin,
     .attach = attach,
+    .part_fpr = part_fpr,
 };
 
 const struct filter_kind kind_chain = {

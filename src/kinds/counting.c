@@ -469,7 +469,7 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
-/* ---- Union ----------------------------------------------------------------------------- */
+/* ---- Two filters, and a smaller one ----------------------------------------------------- */
 
 /* The lower half of each byte. */
 static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
@@ -490,6 +490,19 @@ static uint64_t add_counters(uint64_t a, uint64_t b)
     return low | high << COUNTER_NBITS;
 }
 
+/* Sets the numbers in the last line from all counters. */
+static void set_totals(perhaps_filter *f)
+{
+    uint64_t *totals = totals_of(f), used = 0, full = 0;
+    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+        uint64_t counters = load64(f->body.bytes + at);
+        used += (uint64_t)__builtin_popcountll(counters_used(counters));
+        full += (uint64_t)__builtin_popcountll(counters_full(counters));
+    }
+    totals[COUNTERS_USED] = used;
+    totals[COUNTERS_FULL] = full;
+}
+
 /* Adds to the number of keys.  It does not wrap, whatever a file said. */
 static void add_keys(perhaps_filter *f, uint64_t more)
 {
@@ -502,18 +515,52 @@ static void add_keys(perhaps_filter *f, uint64_t more)
  * after a failure. */
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    uint64_t *totals = totals_of(f), used = 0, full = 0;
     for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
         uint64_t sum = add_counters(load64(f->body.bytes + at), load64(other->body.bytes + at));
         store64(f->body.bytes + at, sum);
-        used += (uint64_t)__builtin_popcountll(counters_used(sum));
-        full += (uint64_t)__builtin_popcountll(counters_full(sum));
     }
-    totals[COUNTERS_USED] = used;
-    totals[COUNTERS_FULL] = full;
+    set_totals(f);
     add_keys(f, other->counters->keys);
-    return used > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
+    return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
 }
+
+static uint64_t capacity(const struct geometry *g)
+{
+    return lines_capacity(g, WORD_COUNTERS, keys_at_limit);
+}
+
+/* How many are in use may come from a file, and be anything. */
+static uint64_t keys(const perhaps_filter *f)
+{
+    const struct geometry *g = &f->geometry;
+    double share = (double)counter_get(&totals_of(f)[COUNTERS_USED]) / all_counters(g);
+    return share < 1 ? (uint64_t)fmin(log1p(-share) / log_alone(g), 0x1p62) : KEYS_UNLIMITED;
+}
+
+/* Adds up the counters of 'factor' adjacent lines.  One that has reached its end stays there. */
+static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+                 uint64_t factor)
+{
+    (void)g;
+    for (uint8_t *end = to + nbytes; to < end; to += LINE_NBYTES) {
+        uint64_t sum[LINE_NBYTES / sizeof(uint64_t)] = { 0 };
+        for (uint64_t i = 0; i < factor; i++, from += LINE_NBYTES)
+            for (size_t w = 0; w < sizeof sum / sizeof *sum; w++)
+                sum[w] = add_counters(sum[w], load64(from + w * sizeof *sum));
+        memcpy(to, sum, sizeof sum);
+    }
+}
+
+static const struct folds folds = {
+    .units = lines_units,
+    .divide = lines_divide,
+    .capacity = capacity,
+    .keys = keys,
+    .fold = fold,
+    .unit_nbytes = lines_unit_nbytes,
+    .finish = set_totals,
+    .tail_nbytes = LINE_NBYTES,
+};
 
 const struct filter_kind kind_counting = {
     .about = { .name = "counting",
@@ -535,4 +582,5 @@ const struct filter_kind kind_counting = {
     .remove = remove_,
     .count = count,
     .merge = merge,
+    .folds = &folds,
 };

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "../base/sizing.h"
+#include "fold.h"
 
 bool lines_in_range(const struct geometry *g)
 {
@@ -558,7 +559,40 @@ int lines_plan(struct geometry *g, unsigned cells, double one_line,
         take_more_lines(g, cells, keys);
     if (compact && !together && g->field[PARTS] < LINES_PARTS_MAX)
         plan_parts(g, cells, (unsigned)g->field[PARTS] + 1, lines_beyond(g), keys);
+    g->field[PART_LINES] = fold_round_up(g->field[PART_LINES]);
     return 0;
+}
+
+/* Checks whether so many keys are too many for the lines of the trial. */
+static bool may_be_too_many(void *context, uint64_t capacity)
+{
+    struct trial *trial = context;
+    trial->g.capacity = capacity;
+    return !may_fit(trial, trial->g.field[PART_LINES]);
+}
+
+static bool are_too_many(void *context, uint64_t capacity)
+{
+    struct trial *trial = context;
+    trial->g.capacity = capacity;
+    return !fits(trial, trial->g.field[PART_LINES]);
+}
+
+/* The quick may_fit() gives a number a little above; from there the search goes down in growing
+ * steps.  (It must not begin far below: the bound that fits() computes is sometimes too weak, and
+ * says of a few capacities that they are too many.) */
+uint64_t lines_capacity(const struct geometry *g, unsigned cells,
+                        double (*keys)(const struct geometry *g))
+{
+    struct trial trial = { .g = *g, .cells = cells, .keys = keys };
+    by_load_fill(&trial.by_load, g, cells, true);
+    uint64_t bad = sizing_smallest(PERHAPS_CAPACITY_MAX, may_be_too_many, &trial);
+    uint64_t good = bad ? bad - 1 : PERHAPS_CAPACITY_MAX;
+    for (uint64_t step = good / 256 + 1; good && are_too_many(&trial, good); step *= 2) {
+        bad = good;
+        good -= step < good ? step : good;
+    }
+    return bad ? sizing_smallest_from(good + 1, bad, are_too_many, &trial) - 1 : good;
 }
 
 /* Returns the mean fpr of the trial's geometry with 'keys' keys. */

@@ -168,6 +168,16 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys);
 int lines_plan(struct geometry *g, unsigned cells, double one_line,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
+/* Returns the most keys that a plan would accept with these fields: the largest g->capacity with
+ * which g->fpr is kept when keys(g) keys are in, for all seeds but one in 10^9.  0: none. */
+uint64_t lines_capacity(const struct geometry *g, unsigned cells,
+                        double (*keys)(const struct geometry *g));
+
+/* Operations of struct folds. */
+uint64_t lines_units(const struct geometry *g);
+void lines_divide(struct geometry *g, uint64_t factor);
+uint64_t lines_unit_nbytes(const struct geometry *g);
+
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
  * whose cells were all marked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);

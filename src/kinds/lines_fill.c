@@ -209,6 +209,23 @@ double lines_rate_with(const perhaps_filter *f, struct keyhash key)
     return most <= f->geometry.fpr ? most : surveyed_rate_with(f, key, true);
 }
 
+/* ---- Smaller filters -------------------------------------------------------------------- */
+
+uint64_t lines_units(const struct geometry *g)
+{
+    return g->field[PART_LINES];
+}
+
+void lines_divide(struct geometry *g, uint64_t factor)
+{
+    g->field[PART_LINES] /= factor;
+}
+
+uint64_t lines_unit_nbytes(const struct geometry *g)
+{
+    return (uint64_t)lines_of_block(g) * LINE_NBYTES;
+}
+
 /* ---- Where a key's lines lie ----------------------------------------------------------- */
 
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)

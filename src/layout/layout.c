@@ -216,7 +216,7 @@ int perhaps_layout_save(const perhaps_layout *layout, uint64_t keys, perhaps_rea
                         void *context, const char *path)
 {
     perhaps_filter *f;
-    if (!section_may_hold(&layout->geometry, keys))
+    if (!geometry_may_hold(&layout->geometry, keys))
         return PERHAPS_ERR_ARGUMENT;
     int error = filter_make(layout->kind, &layout->geometry, &layout->hasher,
                             &layout->allocator, false, false, &f);

@@ -345,7 +345,7 @@ static int check_geometry(struct sections *all, uint32_t number)
             return PERHAPS_ERR_VERSION;
     if (derive(all, number, &derived) || derived.body_nbytes != s->geometry.body_nbytes)
         return PERHAPS_ERR_DAMAGED;
-    if (!section_may_hold(&derived, s->counters.keys))
+    if (!geometry_may_hold(&derived, s->counters.keys))
         return PERHAPS_ERR_DAMAGED;
     s->geometry = derived;
     return 0;

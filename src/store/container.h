@@ -54,13 +54,6 @@ struct section {
     uint64_t body_offset;
 };
 
-/* Returns whether a filter may hold this number of keys.  Twice the key limit is allowed: it is
- * computed in floating point, and another version or machine may get a slightly larger one. */
-static inline bool section_may_hold(const struct geometry *g, uint64_t keys)
-{
-    return keys / 2 <= g->key_limit;
-}
-
 /* Where in the file the counters of the first section lie, which live files count in. */
 enum { COUNTERS_OFFSET = 144 };
 
