@@ -98,11 +98,17 @@ static const char *begin(struct opened *o, const struct perhaps_key *data, enum 
     return texts[family].header ? texts[family].header : "ERR received bad data";
 }
 
-static const char *load(const struct opened *o, uint64_t position,
+/* Pieces that make no filter are of no use, and are gone: on all servers alike, since otherwise a
+ * replica would keep those that it has, and would not take others instead. */
+static const char *load(RedisModuleCtx *ctx, const struct opened *o, uint64_t position,
                         const struct perhaps_key *data, enum family family)
 {
     const char *why = NULL;
     int error = o->form->load(o->filter, position, data->bytes, data->nbytes, &why);
+    if (error == PERHAPS_ERR_DAMAGED) {
+        server.DeleteKey(o->key);
+        server.Replicate(ctx, "DEL", "s", o->name);
+    }
     return !error ? NULL : texts[family].chunk ? texts[family].chunk : why;
 }
 
@@ -129,7 +135,7 @@ static int loadchunk(RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
     else if (position <= 1)
         error = "ERR invalid offset - no link found";
     else
-        error = load(&o, (uint64_t)position, &data, family);
+        error = load(ctx, &o, (uint64_t)position, &data, family);
     if (error) {
         server.ReplyWithError(ctx, error);
     } else {

@@ -109,8 +109,12 @@ static int make_filter(const struct wish *wish, const uint8_t *secret, perhaps_f
     return error;
 }
 
-/* Returns a field of the geometry of a filter, or 0 if it has none of this name. */
-static uint64_t field_in(const struct perhaps_stats *stats, const char *name)
+uint64_t own_period_ms(uint64_t window_ms)
+{
+    return window_ms / WINDOW_PERIODS + (window_ms % WINDOW_PERIODS > 0);
+}
+
+uint64_t own_field(const struct perhaps_stats *stats, const char *name)
 {
     for (unsigned i = 0; i < stats->plan.nfields; i++)
         if (!strcmp(stats->plan.field_name[i], name))
@@ -132,29 +136,44 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
     }
     own->wish = *wish;
     *error = make_filter(wish, secret, &own->filter);
-    if (!*error)
-        *error = perhaps_secret(own->filter, own->secret);
     if (!*error) {
-        own->period_ms = (wish->window_ms + WINDOW_PERIODS - 1) / WINDOW_PERIODS;
+        own->period_ms = own_period_ms(wish->window_ms);
         return own;
     }
     own_release(own);
     return NULL;
 }
 
+void own_secret(const struct own *own, uint8_t secret[SECRET_NBYTES])
+{
+    if (own->filter)
+        perhaps_secret(own->filter, secret);
+    else
+        memcpy(secret, own->loading->secret, SECRET_NBYTES);
+}
+
+void own_end_loading(struct own *own)
+{
+    if (!own->loading)
+        return;
+    pieces_release(&own->loading->pieces);
+    explicit_bzero(own->loading, sizeof *own->loading);
+    memory_give(own->loading);
+    own->loading = NULL;
+}
+
 void own_describe(const void *filter, struct wish *wish, uint8_t secret[SECRET_NBYTES])
 {
     const struct own *own = filter;
     *wish = own->wish;
-    memcpy(secret, own->secret, SECRET_NBYTES);
+    own_secret(own, secret);
 }
 
 void own_release(void *filter)
 {
     struct own *own = filter;
     perhaps_free(own->filter);
-    pieces_release(&own->pieces);
-    explicit_bzero(own->secret, sizeof own->secret);
+    own_end_loading(own);
     memory_give(own);
 }
 
@@ -298,7 +317,7 @@ int own_merge(void *filter, const void *other)
 /* Returns how many buckets a cuckoo or elastic filter has. */
 static uint64_t buckets_of(const struct perhaps_stats *stats)
 {
-    uint64_t slot_bits = field_in(stats, "slot_bits"), buckets = field_in(stats, "nbuckets");
+    uint64_t slot_bits = own_field(stats, "slot_bits"), buckets = own_field(stats, "nbuckets");
     return slot_bits ? 8 * stats->plan.body_nbytes / slot_bits / BUCKET_SLOTS : buckets;
 }
 
@@ -345,7 +364,7 @@ bool own_layer(const void *filter, size_t index, struct layer *layer)
                              .bits = 8 * one.plan.body_nbytes,
                              .capacity = one.plan.capacity,
                              .items = one.keys,
-                             .hashes = (unsigned)field_in(&one, "line_bits"),
+                             .hashes = (unsigned)own_field(&one, "line_bits"),
                              .ratio = one.plan.fpr };
     return true;
 }
@@ -358,21 +377,24 @@ uint64_t own_items(const void *filter)
 size_t own_memory_nbytes(const void *filter)
 {
     const struct own *own = filter;
-    return sizeof *own + (own->filter ? perhaps_memory_nbytes(own->filter) : 0) +
-           own->pieces.nbytes;
+    return sizeof *own + (own->filter ? perhaps_memory_nbytes(own->filter)
+                                      : sizeof *own->loading + own->loading->pieces.nbytes);
 }
 
 void own_digest(RedisModuleDigest *digest, const void *filter)
 {
     const struct own *own = filter;
-    uint8_t bytes[16] = { 0 };
+    uint8_t bytes[16] = { 0 }, secret[SECRET_NBYTES];
+    own_secret(own, secret);
     if (own->filter)
         perhaps_digest(own->filter, bytes);
     server.DigestAddStringBuffer(digest, (const char *)bytes, sizeof bytes);
-    server.DigestAddStringBuffer(digest, (const char *)own->secret, sizeof own->secret);
+    server.DigestAddStringBuffer(digest, (const char *)secret, sizeof secret);
     server.DigestAddLongLong(digest, (long long)own->items);
     server.DigestAddLongLong(digest, (long long)own->deleted);
-    server.DigestAddLongLong(digest, (long long)own->pieces.nbytes);
+    if (own->loading)
+        server.DigestAddLongLong(digest, (long long)own->loading->pieces.nbytes);
+    explicit_bzero(secret, sizeof secret);
     server.DigestEndSequence(digest);
 }
 
