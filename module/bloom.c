@@ -14,7 +14,7 @@
 #define EXPANSION_RANGE "ERR expansion must be in the range [0, 32768]"
 #define UNKNOWN         "Unknown argument received"
 
-/* ---- Make ------------------------------------------------------------------------------------- */
+/* ---- Make -------------------------------------------------------------------------------- */
 
 static struct wish usual_wish(void)
 {
@@ -107,7 +107,7 @@ int bf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return SERVER_OK;
 }
 
-/* ---- Add --------------------------------------------------------------------------------------- */
+/* ---- Add --------------------------------------------------------------------------------- */
 
 static const char *text_of_error(const struct opened *o, int error)
 {
@@ -213,7 +213,7 @@ int bf_insert(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
                      true, "bf.insert");
 }
 
-/* ---- Ask --------------------------------------------------------------------------------------- */
+/* ---- Ask --------------------------------------------------------------------------------- */
 
 int bf_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -225,7 +225,7 @@ int bf_mexists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return ask(ctx, argv, argc, FAMILY_BLOOM, true);
 }
 
-/* ---- Tell -------------------------------------------------------------------------------------- */
+/* ---- Tell -------------------------------------------------------------------------------- */
 
 static void reply_expansion(RedisModuleCtx *ctx, const struct info *info)
 {
@@ -329,7 +329,7 @@ int bf_debug(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return SERVER_OK;
 }
 
-/* ---- Shrink and merge --------------------------------------------------------------------------- */
+/* ---- Shrink and merge -------------------------------------------------------------------- */
 
 #define FOREIGN "ERR RedisBloom's own filters stay as they are"
 
@@ -399,8 +399,8 @@ static bool sources_are_there(RedisModuleCtx *ctx, RedisModuleString **names, in
     return there;
 }
 
-/* Makes the union of open filters from a copy of the first, so that one that does not fit changes
- * nothing.  A first one that is missing is left out.  Returns NULL and sets *error. */
+/* Makes the union of open filters from a copy of the first, so that one that does not fit
+ * changes nothing.  A first one that is missing is left out.  Returns NULL and sets *error. */
 static void *unite(RedisModuleCtx *ctx, const struct opened *first, RedisModuleString **names,
                    int n, const char **error)
 {

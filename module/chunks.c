@@ -18,7 +18,7 @@ static const struct texts {
                         "cf.loadchunk" },
 };
 
-/* ---- SCANDUMP ---------------------------------------------------------------------------------- */
+/* ---- SCANDUMP ---------------------------------------------------------------------------- */
 
 /* Replies with a piece; its end has no data, which RedisBloom gives in two ways. */
 static void reply_piece(RedisModuleCtx *ctx, const struct dump *piece, enum family family)
@@ -80,7 +80,7 @@ int cf_scandump(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return scandump(ctx, argv, argc, FAMILY_CUCKOO);
 }
 
-/* ---- LOADCHUNK --------------------------------------------------------------------------------- */
+/* ---- LOADCHUNK --------------------------------------------------------------------------- */
 
 /* Makes an incomplete filter of a header.  Returns NULL or the text of an error. */
 static const char *begin(struct opened *o, const struct perhaps_key *data, enum family family)
@@ -98,8 +98,8 @@ static const char *begin(struct opened *o, const struct perhaps_key *data, enum 
     return texts[family].header ? texts[family].header : "ERR received bad data";
 }
 
-/* Pieces that make no filter are of no use, and are gone: on all servers alike, since otherwise a
- * replica would keep those that it has, and would not take others instead. */
+/* Pieces that make no filter are of no use, and are gone: on all servers alike, since otherwise
+ * a replica would keep those that it has, and would not take others instead. */
 static const char *load(RedisModuleCtx *ctx, const struct opened *o, uint64_t position,
                         const struct perhaps_key *data, enum family family)
 {

@@ -13,7 +13,7 @@
 #define INSERT_RANGE   "Capacity must be in the range [cf-bucket-size * 2, 1099511627776]"
 #define UNKNOWN        "Unknown argument received"
 
-/* ---- Make -------------------------------------------------------------------------------------- */
+/* ---- Make -------------------------------------------------------------------------------- */
 
 /* What the first add to a missing key makes. */
 static struct wish usual_wish(void)
@@ -93,7 +93,7 @@ int cf_reserve(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return SERVER_OK;
 }
 
-/* ---- Add ---------------------------------------------------------------------------------------- */
+/* ---- Add --------------------------------------------------------------------------------- */
 
 static const char *text_of_error(int error)
 {
@@ -214,7 +214,7 @@ int cf_insertnx(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         MANY_INTEGERS);
 }
 
-/* ---- Ask, count, remove --------------------------------------------------------------------------- */
+/* ---- Ask, count, remove ------------------------------------------------------------------ */
 
 int cf_exists(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
 {
@@ -282,7 +282,7 @@ int cf_compact(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     return SERVER_OK;
 }
 
-/* ---- Tell ------------------------------------------------------------------------------------------ */
+/* ---- Tell -------------------------------------------------------------------------------- */
 
 static uint64_t expansion_of(const struct info *info)
 {

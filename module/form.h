@@ -6,8 +6,8 @@
  *     redis_bloom    redis_cuckoo      as RedisBloom has them, to read and to give back what it
  *                                      wrote; their hash is public (redisbloom_*.c)
  *
- * The commands (bloom.c, cuckoo.c) and what the server asks of a data type (types.c) are written
- * once, over this table. */
+ * The commands (bloom.c, cuckoo.c) and what the server asks of a data type (types.c) are
+ * written once, over this table. */
 #ifndef FORM_H
 #define FORM_H
 
@@ -49,9 +49,9 @@ struct dump {
 };
 enum { DUMP_MOST_NBYTES = 16 << 20 };
 
-/* Functions return 0 or a negative enum perhaps_error unless they say otherwise.  'why' gets the
- * text of an error reply, which is a constant.  Those that may be NULL say so.  Memory comes from
- * the server's allocator (memory.h), so that it is counted. */
+/* Functions return 0 or a negative enum perhaps_error unless they say otherwise.  'why' gets
+ * the text of an error reply, which is a constant.  Those that may be NULL say so.  Memory
+ * comes from the server's allocator (memory.h), so that it is counted. */
 struct form {
     char type_name[10]; /* of the data type: 9 characters */
     int encoding;       /* the version in which it is saved */
@@ -66,8 +66,8 @@ struct form {
     int (*add)(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
                bool *was_present, size_t *done);
 
-    /* Tells of each item whether it is perhaps there, at the time 'now_ms' if the filter forgets;
-     * 0: as of its last change. */
+    /* Tells of each item whether it is perhaps there, at the time 'now_ms' if the filter
+     * forgets; 0: as of its last change. */
     void (*contains)(const void *filter, const struct perhaps_key *items, size_t n,
                      uint64_t now_ms, bool *present);
 
@@ -81,17 +81,18 @@ struct form {
 
     void (*info)(const void *filter, struct info *info);
 
-    /* Bloom only, else NULL.  Returns false if there is no layer of this index; 0 is the oldest. */
+    /* Bloom only, else NULL.  Returns false if there is no layer of this index; 0 is the
+     * oldest. */
     bool (*layer)(const void *filter, size_t index, struct layer *layer);
 
     /* Tells how many items were added, those not counted that were perhaps there: in O(1). */
     uint64_t (*items)(const void *filter);
 
-    /* Returns whether all chunks of a filter that LOADCHUNK makes are there.  While they are not,
-     * no question is answered, since "no" would be a guess. */
+    /* Returns whether all chunks of a filter that LOADCHUNK makes are there.  While they are
+     * not, no question is answered, since "no" would be a guess. */
     bool (*is_complete)(const void *filter);
 
-    /* -- SCANDUMP and LOADCHUNK.  Position 0 asks for the header; others are what 'next' said. -- */
+    /* -- SCANDUMP and LOADCHUNK.  Position 0 is the header; others are what 'next' said. -- */
 
     /* Gives the piece at a position.  Returns 0 (an end, too: nbytes 0, next 0), or a negative
      * error: _ARGUMENT for a position that no dump has; _MEMORY. */
@@ -106,16 +107,17 @@ struct form {
 
     /* Takes the piece that LOADCHUNK gives with this position: what dump() returned as 'next'
      * beside it.  Pieces come in order; one that came already may come again.  Returns 0;
-     * PERHAPS_ERR_DAMAGED if this was the last piece, and they make no filter: then they are lost,
-     * and the caller deletes it; or another error, having changed nothing.  Errors set *why. */
+     * PERHAPS_ERR_DAMAGED if this was the last piece, and they make no filter: then they are
+     * lost, and the caller deletes it; or another error, having changed nothing.  Errors set
+     * *why. */
     int (*load)(void *filter, uint64_t position, const char *bytes, size_t nbytes,
                 const char **why);
 
     /* -- What the server asks of a data type -- */
 
-    /* Reads what save() wrote, which an enemy may have changed.  Returns NULL if it is damaged or
-     * there is too little memory.  IsIOError() tells when the bytes end; everything read by then
-     * must be released. */
+    /* Reads what save() wrote, which an enemy may have changed.  Returns NULL if it is damaged
+     * or there is too little memory.  IsIOError() tells when the bytes end; everything read by
+     * then must be released. */
     void *(*read)(RedisModuleIO *rdb, int encoding);
     void (*save)(RedisModuleIO *rdb, const void *filter);
 

@@ -18,9 +18,9 @@
 
 static const char *const family_names[] = { [FAMILY_BLOOM] = "BF", [FAMILY_CUCKOO] = "CF" };
 
-/* ---- Create ------------------------------------------------------------------------------------ */
+/* ---- Create ------------------------------------------------------------------------------ */
 
-/* Replicates that the filter of an open key was made, with all its parameters and its secret. */
+/* Replicates that the filter of an open key was made, with all parameters and the secret. */
 static void create_replicate(RedisModuleCtx *ctx, const struct opened *o)
 {
     struct wish wish;
@@ -126,7 +126,7 @@ int perhaps_create_command(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     return SERVER_OK;
 }
 
-/* ---- Windows ----------------------------------------------------------------------------------- */
+/* ---- Windows ----------------------------------------------------------------------------- */
 
 static bool is_window(const struct opened *o)
 {

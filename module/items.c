@@ -8,7 +8,7 @@
 #include "replies.h"
 #include "words.h"
 
-/* ---- Add --------------------------------------------------------------------------------------- */
+/* ---- Add --------------------------------------------------------------------------------- */
 
 bool add_begin(RedisModuleCtx *ctx, struct adding *a, RedisModuleString **words, size_t n)
 {
@@ -38,8 +38,8 @@ void add_end(struct adding *a)
     memory_give(a->memory);
 }
 
-/* Adds the items from number 'at' on, and sets *done to how many were added before the error that
- * it returns. */
+/* Adds the items from number 'at' on, and sets *done to how many were added before the error
+ * that it returns. */
 static int add_from(const struct opened *o, struct adding *a, size_t at, bool is_window,
                     bool unless_present, size_t *done)
 {
@@ -93,7 +93,7 @@ void add_replicate(RedisModuleCtx *ctx, const struct opened *o, const struct add
     key_changed(ctx, o, m->event);
 }
 
-/* ---- Questions ----------------------------------------------------------------------------------- */
+/* ---- Questions --------------------------------------------------------------------------- */
 
 enum { ASK_STEP = 256 };
 

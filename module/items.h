@@ -20,8 +20,8 @@ struct adding {
     char room[1024];              /* the same for few items */
 };
 
-/* Prepares to add these words; add_end() must follow.  Returns false, having replied with an error,
- * if there is too little memory. */
+/* Prepares to add these words; add_end() must follow.  Returns false, having replied with an
+ * error, if there is too little memory. */
 bool add_begin(RedisModuleCtx *ctx, struct adding *a, RedisModuleString **words, size_t n);
 
 /* How to add. */
@@ -35,14 +35,14 @@ struct manner {
  * replicated; a command that is replayed does not: its time has been replicated before it. */
 void add_run(RedisModuleCtx *ctx, struct opened *o, struct adding *a, const struct manner *m);
 
-/* Replicates what changed something, and tells listeners.  'insert': the command is an INSERT, and
- * takes items behind its options.  'created': the filter was made by this command. */
+/* Replicates what changed something, and tells listeners.  'insert': the command is an INSERT,
+ * and takes items behind its options.  'created': the filter was made by this command. */
 void add_replicate(RedisModuleCtx *ctx, const struct opened *o, const struct adding *a,
                    RedisModuleString **argv, bool insert, bool created, const struct manner *m);
 void add_end(struct adding *a);
 
-/* Answers for each word whether it is perhaps there; of a missing key, or one of another type, no.
- * 'many' replies with an array. */
+/* Answers for each word whether it is perhaps there; of a missing key, or one of another type,
+ * no.  'many' replies with an array. */
 int ask(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, enum family family, bool many);
 
 #endif

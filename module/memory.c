@@ -41,8 +41,8 @@ static unsigned long long machine_has(void)
     return free_kib * 1024 < left ? free_kib * 1024 : left;
 }
 
-/* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room, these
- * are all that maxmemory allows. */
+/* Returns how many bytes maxmemory leaves.  If the server may throw keys away to make room,
+ * these are all that maxmemory allows. */
 static unsigned long long maxmemory_leaves(void)
 {
     int flags = current ? server.GetContextFlags(current) : CTX_LOADING;
@@ -64,8 +64,8 @@ static bool is_too_much(size_t nbytes)
            (nbytes > machine_has() || nbytes > maxmemory_leaves());
 }
 
-/* A server that cannot try to get zeroed memory ends itself if there is none.  So it first tries
- * to get any. */
+/* A server that cannot try to get zeroed memory ends itself if there is none.  So it first
+ * tries to get any. */
 static void *take_zeros(size_t nbytes)
 {
     if (server.TryCalloc)

@@ -11,8 +11,8 @@ void memory_begin(RedisModuleCtx *ctx);
 /* Returns 'nbytes' bytes that are zero; or NULL if there is too little memory: more than the
  * machine or its control group has available, or than maxmemory leaves.  Blocks of less than
  * MEMORY_LOOK_NBYTES are not looked at so closely, since the server refuses commands that take
- * memory when it is full (deny-oom).  While a command of the master or of an AOF is replayed, only
- * what the machine has counts: a replica must not refuse what its master did. */
+ * memory when it is full (deny-oom).  While a command of the master or of an AOF is replayed,
+ * only what the machine has counts: a replica must not refuse what its master did. */
 enum { MEMORY_LOOK_NBYTES = 16 << 20 };
 void *memory_take(size_t nbytes);
 

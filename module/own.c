@@ -2,12 +2,12 @@
  *
  *     BF   chain of blocked filters, two cache lines a key; NONSCALING: blocked; WINDOW: window
  *          over a chain
- *     CF   reserved: chain of cuckoo filters, or cuckoo if it may not grow; made by the first add:
- *          elastic
+ *     CF   reserved: chain of cuckoo filters, or cuckoo if it may not grow; made by the
+ *          first add: elastic
  *
- * The secret is drawn where the filter is made, and goes wherever the filter goes: to replicas, to
- * the RDB and AOF, into DUMP and SCANDUMP.  No other command shows it.  Whoever does not have it
- * cannot craft items that meet in one place. */
+ * The secret is drawn where the filter is made, and goes wherever the filter goes: to replicas,
+ * to the RDB and AOF, into DUMP and SCANDUMP.  No other command shows it.  Whoever does not
+ * have it cannot craft items that meet in one place. */
 #include <string.h>
 
 #include "memory.h"
@@ -15,8 +15,8 @@
 
 /* ---- Make ------------------------------------------------------------------------------- */
 
-/* The fpr with which a cuckoo filter has fingerprints of 16 bits.  The first layer of a chain has
- * a tenth of the chain's. */
+/* The fpr with which a cuckoo filter has fingerprints of 16 bits.  The first layer of a chain
+ * has a tenth of the chain's. */
 #define FPR_OF_16_BITS    1.2e-4
 #define CHAIN_OF_16_BITS  1.2e-3
 #define FPR_OF_UNRESERVED 2.4e-3
@@ -58,8 +58,8 @@ static struct perhaps_options options_of(const struct wish *wish)
     return o;
 }
 
-/* Planning a filter takes longer than making it, and most filters of a server are planned alike:
- * so the last few plans are kept, as empty filters, if these are small. */
+/* Planning a filter takes longer than making it, and most filters of a server are planned
+ * alike: so the last few plans are kept, as empty filters, if these are small. */
 enum { MODELS = 8, MODEL_MOST_NBYTES = 1 << 16 };
 
 static struct model {
@@ -177,7 +177,7 @@ void own_release(void *filter)
     memory_give(own);
 }
 
-/* ---- Add, ask, remove --------------------------------------------------------------------- */
+/* ---- Add, ask, remove -------------------------------------------------------------------- */
 
 int own_add(void *filter, const struct perhaps_key *items, size_t n, bool unless_present,
             bool *was_present, size_t *done)
@@ -275,7 +275,7 @@ int own_add_to_window(void *filter, const struct perhaps_key *items, size_t n,
     return error;
 }
 
-/* ---- Shrink and merge --------------------------------------------------------------------- */
+/* ---- Shrink and merge -------------------------------------------------------------------- */
 
 static void replace(struct own *own, perhaps_filter *filter)
 {
@@ -312,7 +312,7 @@ int own_merge(void *filter, const void *other)
     return 0;
 }
 
-/* ---- Tell ---------------------------------------------------------------------------------- */
+/* ---- Tell -------------------------------------------------------------------------------- */
 
 /* Returns how many buckets a cuckoo or elastic filter has. */
 static uint64_t buckets_of(const struct perhaps_stats *stats)
@@ -398,7 +398,7 @@ void own_digest(RedisModuleDigest *digest, const void *filter)
     server.DigestEndSequence(digest);
 }
 
-/* ---- Copy and move -------------------------------------------------------------------------- */
+/* ---- Copy and move ----------------------------------------------------------------------- */
 
 void *own_copy(const void *filter)
 {

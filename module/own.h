@@ -23,7 +23,7 @@ enum { SECRET_NBYTES = 16 };
  * negative enum perhaps_error. */
 void *own_create(const struct wish *wish, const uint8_t *secret, int *error);
 
-/* Tells from which wish and with which secret a filter was made, so that it can be made again. */
+/* Tells from which wish and with which secret a filter was made, to make it again. */
 void own_describe(const void *filter, struct wish *wish, uint8_t secret[SECRET_NBYTES]);
 
 /* Returns how long a window remembers an item; 0 for other filters. */
@@ -37,15 +37,15 @@ bool own_advance(void *filter, uint64_t now_ms);
 int own_add_to_window(void *filter, const struct perhaps_key *items, size_t n,
                       bool *was_present, bool *is_change, size_t *done);
 
-/* Makes a Bloom filter smaller, as far as its rate stays at most 'fpr' (0: what it was asked for).
- * Returns 0, and sets *freed_nbytes; or an error, having changed nothing. */
+/* Makes a Bloom filter smaller, as far as its rate stays at most 'fpr' (0: what it was asked
+ * for).  Returns 0, and sets *freed_nbytes; or an error, having changed nothing. */
 int own_shrink(void *filter, double fpr, uint64_t *freed_nbytes);
 
 /* Adds all items of another Bloom filter.  Returns 0 or an error of perhaps_merge(), having
  * changed nothing. */
 int own_merge(void *filter, const void *other);
 
-/* ---- Of own.c, own_bytes.c and forms.c ----------------------------------------------------- */
+/* ---- Of own.c, own_bytes.c and forms.c --------------------------------------------------- */
 
 /* What LOADCHUNK has taken of a filter until all is there. */
 struct loading {

@@ -1,7 +1,7 @@
 /* own_bytes.c - our filters as bytes: in pieces for SCANDUMP and LOADCHUNK, and in an RDB.
  *
- * Both begin with a header.  Behind it come the bytes of the filter's file (doc/FORMAT.md), with
- * their checksums.
+ * Both begin with a header.  Behind it come the bytes of the filter's file (doc/FORMAT.md),
+ * with their checksums.
  *
  *     offset size  header, little-endian
  *          0    8  "perhapsB" for BF, "perhapsC" for CF
@@ -19,8 +19,8 @@
  *         96   16  the secret
  *
  * A position of SCANDUMP is 1 + the offset behind the header, which takes 41 bits; above these
- * stand 11 bits of the number of changes, so that a dump of a filter that changes meanwhile is not
- * taken for whole. */
+ * stand 11 bits of the number of changes, so that a dump of a filter that changes meanwhile is
+ * not taken for whole. */
 #include <math.h>
 #include <string.h>
 
@@ -32,10 +32,10 @@ enum { HEADER_NBYTES = 112, VERSION = 1, OFFSET_BITS = 41, CHANGE_BITS = 11 };
 static const char magics[2][9] = { [FAMILY_BLOOM] = "perhapsB", [FAMILY_CUCKOO] = "perhapsC" };
 static const char bad_data[] = "ERR received bad data";
 
-/* ---- The header ----------------------------------------------------------------------------- */
+/* ---- The header -------------------------------------------------------------------------- */
 
-/* Goes over all fields of the header in their order: 'move' copies one to the bytes or from them.
- * So there is one list of them. */
+/* Goes over all fields of the header in their order: 'move' copies one to the bytes or from
+ * them. So there is one list of them. */
 struct header {
     uint32_t version, expansion;
     uint64_t capacity;
@@ -124,8 +124,8 @@ bool own_is_cuckoo_header(const char *bytes, size_t nbytes)
     return has_magic(FAMILY_CUCKOO, bytes, nbytes);
 }
 
-/* Returns whether the filter is one of those that the commands make, and that the header told of:
- * a window is asked a window's questions, and CF.DEL needs what can remove. */
+/* Returns whether the filter is one of those that the commands make, and that the header told
+ * of: a window is asked a window's questions, and CF.DEL needs what can remove. */
 static bool is_as_told(const struct own *own)
 {
     const unsigned abilities = perhaps_kind_of(own->filter)->abilities;
@@ -161,7 +161,7 @@ static int read_filter(struct own *own, const struct perhaps_source *source)
     return PERHAPS_ERR_DAMAGED;
 }
 
-/* ---- Load ------------------------------------------------------------------------------------ */
+/* ---- Load -------------------------------------------------------------------------------- */
 
 bool own_is_complete(const void *filter)
 {
@@ -174,8 +174,8 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
     return decode_header(bytes, why);
 }
 
-/* Makes the filter if all pieces are there.  If they make none they are lost: PERHAPS_ERR_DAMAGED,
- * also if there is too little memory. */
+/* Makes the filter if all pieces are there.  If they make none they are lost:
+ * PERHAPS_ERR_DAMAGED, also if there is too little memory. */
 static int complete(struct own *own, const char **why)
 {
     struct pieces_reader reader = { .pieces = &own->loading->pieces };
@@ -214,7 +214,7 @@ int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
     return error ? error : complete(own, why);
 }
 
-/* ---- Dump -------------------------------------------------------------------------------------- */
+/* ---- Dump -------------------------------------------------------------------------------- */
 
 struct collected {
     char *bytes;
@@ -297,7 +297,7 @@ int own_dump(const void *filter, uint64_t position, struct dump *piece)
     return error;
 }
 
-/* ---- RDB ------------------------------------------------------------------------------------ */
+/* ---- RDB --------------------------------------------------------------------------------- */
 
 static int save_bytes(void *rdb, const void *bytes, size_t nbytes)
 {
@@ -321,8 +321,8 @@ void own_save(RedisModuleIO *rdb, const void *filter)
     for (const struct piece *p = first; p; p = p->next)
         server.SaveStringBuffer(rdb, p->bytes, p->nbytes);
     if (own->filter)
-        /* fails only where memory for one page fails: then the server saves half a filter, which
-         * its loader refuses */
+        /* fails only where memory for one page fails: then the server saves half a filter,
+         * which its loader refuses */
         perhaps_write(own->filter,
                       &(struct perhaps_sink){ .write = save_bytes, .context = rdb });
     explicit_bzero(header, sizeof header);

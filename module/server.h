@@ -1,12 +1,13 @@
 /* server.h - what this module uses of the server's interface for modules.
  *
- * Redis and Valkey have one binary interface for modules, and look functions up by name.  Debian
- * packages no header of it, and ours declares no more than is used here: types, numbers, and in
- * 'server' one pointer for each function.  The names of functions, types and members are the
- * server's.
+ * Redis and Valkey have one binary interface for modules, and look functions up by name.
+ * Debian packages no header of it, and ours declares no more than is used here: types, numbers,
+ * and in 'server' one pointer for each function.  The names of functions, types and members are
+ * the server's.
  *
- * Functions marked OPTIONAL below are not in every server from Redis 7.0 on: they are NULL then,
- * and whoever calls one asks first.  All others are there, or the module refuses to load. */
+ * Functions marked OPTIONAL below are not in every server from Redis 7.0 on: they are NULL
+ * then, and whoever calls one asks first.  All others are there, or the module refuses to load.
+ * */
 #ifndef SERVER_H
 #define SERVER_H
 
@@ -309,8 +310,8 @@ struct server {
 /* The functions of the server that this module runs in.  Tests fill in their own. */
 extern struct server server;
 
-/* Looks up all functions.  'ctx' is what the server passes to RedisModule_OnLoad().  Returns NULL;
- * or the name of a function that the module needs and this server does not have. */
+/* Looks up all functions.  'ctx' is what the server passes to RedisModule_OnLoad().  Returns
+ * NULL; or the name of a function that the module needs and this server does not have. */
 const char *server_connect(RedisModuleCtx *ctx);
 
 #endif

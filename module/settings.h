@@ -22,8 +22,9 @@ struct settings {
 };
 extern struct settings settings;
 
-/* Registers all settings with the server and reads the arguments that the module was loaded with:
- * pairs of a name and a value.  Returns SERVER_OK; or SERVER_ERR, having logged what is wrong. */
+/* Registers all settings with the server and reads the arguments that the module was loaded
+ * with: pairs of a name and a value.  Returns SERVER_OK; or SERVER_ERR, having logged what is
+ * wrong. */
 int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc);
 
 #endif

@@ -1,5 +1,5 @@
-/* shrink_test.c - proves that a filter that is made smaller is, byte for byte, the one that would
- * have been there if it had been small from the beginning; that it keeps its keys and its
+/* shrink_test.c - proves that a filter that is made smaller is, byte for byte, the one that
+ * would have been there if it had been small from the beginning; that it keeps its keys and its
  * promise; and that what cannot be made smaller is refused. */
 #include "support.h"
 
@@ -62,8 +62,8 @@ static void add_to_both(perhaps_filter *a, perhaps_filter *b, const struct keyha
 }
 
 /* Adds random keys to both filters: many, some of them often; or so few that no counter reaches
- * its end, and then removes some of them again.  (A counter that has reached its end in the small
- * filter, but not in the large one, no longer counts down.) */
+ * its end, and then removes some of them again.  (A counter that has reached its end in the
+ * small filter, but not in the large one, no longer counts down.) */
 static void change_both(perhaps_filter *a, perhaps_filter *b, struct rng *rng)
 {
     bool few = a->removes && rng_below(rng, 2), answer;
@@ -226,8 +226,8 @@ static double folded_rate(const perhaps_filter *f, struct geometry g, uint64_t f
     return exact_rate(folded);
 }
 
-/* Expects that no larger factor keeps the rate.  In small filters the rates of neighbours differ
- * by so much that a promise can fail, too. */
+/* Expects that no larger factor keeps the rate.  In small filters the rates of neighbours
+ * differ by so much that a promise can fail, too. */
 static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small)
 {
     const struct folds *ops = f->kind->folds;
@@ -331,7 +331,7 @@ TEST_EACH(test_wrong_count, folds)
     }
 }
 
-/* ---- Where the filter lies ----------------------------------------------------------------- */
+/* ---- Where the filter lies --------------------------------------------------------------- */
 
 TEST_EACH(test_files, folds)
 {
@@ -384,7 +384,7 @@ TEST_EACH(test_shared, folds)
     expect(perhaps_contains(small, "another", 7));
 }
 
-/* ---- Chains -------------------------------------------------------------------------------- */
+/* ---- Chains ------------------------------------------------------------------------------ */
 
 static perhaps_filter *chain_of(const char *base, uint64_t capacity, double fpr,
                                 const struct perhaps_keys *keys)
@@ -439,7 +439,7 @@ TEST(test_chains)
     expect(!small);
 }
 
-/* ---- Refusals ------------------------------------------------------------------------------ */
+/* ---- Refusals ---------------------------------------------------------------------------- */
 
 TEST_EACH(test_unsupported, folds_not)
 {

@@ -230,9 +230,10 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
-/* ---- A smaller filter --------------------------------------------------------------------- */
+/* ---- A smaller filter -------------------------------------------------------------------- */
 
-/* Only whole lines are joined: a body that ended in bits of no key would count them as clear. */
+/* Only whole lines are joined: a body that ended in bits of no key would count them as clear.
+ * */
 static uint64_t units(const struct geometry *g)
 {
     return g->field[NBITS] % UNIT_NBITS ? 1 : g->field[NBITS] / UNIT_NBITS;

@@ -95,8 +95,8 @@ static ALWAYS_INLINE uint64_t fold_groups(uint64_t x, unsigned prime, unsigned m
     return joined;
 }
 
-/* Folds by a prime; writes 'many' bits at a time: 8, 16 or 32.  'to' may be 'from'.  Reads words
- * whose upper bytes may belong to the next bits, except for the last ones. */
+/* Folds by a prime; writes 'many' bits at a time: 8, 16 or 32.  'to' may be 'from'.  Reads
+ * words whose upper bytes may belong to the next bits, except for the last ones. */
 static ALWAYS_INLINE void pass(const uint8_t *from, uint8_t *to, uint64_t nbytes,
                                unsigned prime, unsigned many)
 {

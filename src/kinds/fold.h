@@ -1,5 +1,5 @@
-/* fold.h - makes a small body of a large one whose marks lie at floor(x * units / 2^64), where x
- * depends on the key alone.
+/* fold.h - makes a small body of a large one whose marks lie at floor(x * units / 2^64), where
+ * x depends on the key alone.
  *
  *   floor(floor(x * n f / 2^64) / f) = floor(x * n / 2^64)
  *
@@ -7,8 +7,8 @@
  * each 'factor' adjacent units makes, bit for bit, the body that would have been there if the
  * filter had had n units from the beginning.
  *
- * A unit is a line or a block of lines in blocked filters, a line in counting ones, and a bit in
- * classic Bloom filters.  A body with several parts is folded as a whole, since no group of
+ * A unit is a line or a block of lines in blocked filters, a line in counting ones, and a bit
+ * in classic Bloom filters.  A body with several parts is folded as a whole, since no group of
  * units reaches from one part into the next.  The functions take any number of whole groups, so
  * a body can be folded piece by piece. */
 #ifndef FOLD_H
@@ -21,8 +21,8 @@
  * factors by which the filter can be folded. */
 uint64_t fold_round_up(uint64_t units);
 
-/* Joins units by OR: writes 'units' units of 'unit_nbytes' bytes, a multiple of 64, to 'to', and
- * reads 'factor' times as many.  Both are aligned to 8 bytes and do not overlap. */
+/* Joins units by OR: writes 'units' units of 'unit_nbytes' bytes, a multiple of 64, to 'to',
+ * and reads 'factor' times as many.  Both are aligned to 8 bytes and do not overlap. */
 void fold_units(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
                 uint64_t factor);
 

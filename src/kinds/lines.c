@@ -580,8 +580,8 @@ static bool are_too_many(void *context, uint64_t capacity)
 }
 
 /* The quick may_fit() gives a number a little above; from there the search goes down in growing
- * steps.  (It must not begin far below: the bound that fits() computes is sometimes too weak, and
- * says of a few capacities that they are too many.) */
+ * steps.  (It must not begin far below: the bound that fits() computes is sometimes too weak,
+ * and says of a few capacities that they are too many.) */
 uint64_t lines_capacity(const struct geometry *g, unsigned cells,
                         double (*keys)(const struct geometry *g))
 {
