@@ -6,8 +6,7 @@
  * the server's.
  *
  * Functions marked OPTIONAL below are not in every server from Redis 7.0 on: they are NULL
- * then, and whoever calls one asks first.  All others are there, or the module refuses to load.
- * */
+ * then, and a caller asks first.  All others are there, or the module refuses to load. */
 #ifndef SERVER_H
 #define SERVER_H
 

@@ -1,11 +1,10 @@
 /* module_crafted.c - finds items that meet in one place of a filter without a secret.  Tests of
  * the module send them to filters with one, where they must be items like any others.
  *
- *     module_crafted pair BUCKETS WIDTH ITEMS        one pair of buckets of a cuckoo filter
- *     module_crafted segment DEPTH ITEMS             one segment of this depth of an elastic
- *     filter module_crafted positives FPR KEYS ITEMS        false positives of a blocked filter
- *     with the
- *                                                    keys "item 0", "item 1", ...
+ *     module_crafted pair BUCKETS WIDTH ITEMS    one pair of buckets of a cuckoo filter
+ *     module_crafted segment DEPTH ITEMS         one segment of this depth, elastic filter
+ *     module_crafted positives FPR KEYS ITEMS    false positives of a blocked filter with
+ *                                                the keys "item 0", "item 1", ...
  *
  * Prints ITEMS items, one a line. */
 #include <perhaps.h>

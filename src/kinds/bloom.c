@@ -232,8 +232,7 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
 
 /* ---- A smaller filter -------------------------------------------------------------------- */
 
-/* Only whole lines are joined: a body that ended in bits of no key would count them as clear.
- * */
+/* Only whole lines are joined: a body that ends in bits of no key would count them as clear. */
 static uint64_t units(const struct geometry *g)
 {
     return g->field[NBITS] % UNIT_NBITS ? 1 : g->field[NBITS] / UNIT_NBITS;

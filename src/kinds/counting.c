@@ -557,8 +557,7 @@ static void add_lines(struct sums *sums, const uint8_t *from, uint64_t lines)
     }
 }
 
-/* Adds up the counters of 'factor' adjacent lines.  One that has reached its end stays there.
- * */
+/* Adds up the counters of 'factor' adjacent lines.  One that is at its end stays there. */
 static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
                  uint64_t factor)
 {

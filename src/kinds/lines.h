@@ -170,8 +170,7 @@ int lines_plan(struct geometry *g, unsigned cells, double one_line,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));
 
 /* Returns the most keys that a plan would accept with these fields: the largest g->capacity
- * with which g->fpr is kept when keys(g) keys are in, for all seeds but one in 10^9.  0: none.
- * */
+ * with which g->fpr is kept when keys(g) keys are in, for all seeds but one in 10^9; or 0. */
 uint64_t lines_capacity(const struct geometry *g, unsigned cells,
                         double (*keys)(const struct geometry *g));
 
