@@ -66,7 +66,8 @@ static int find_positives(double fpr, uint64_t keys, uint64_t items)
     const struct perhaps_options options = { .kind = "blocked",
                                              .capacity = keys,
                                              .fpr = fpr,
-                                             .hashing = { .hash = PERHAPS_HASH_XXH3, .seed = 1 } };
+                                             .hashing = { .hash = PERHAPS_HASH_XXH3,
+                                                          .seed = 1 } };
     perhaps_filter *filter;
     char text[32];
     if (perhaps_create(&options, &filter))

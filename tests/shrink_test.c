@@ -182,8 +182,8 @@ static void expect_promise_kept(perhaps_filter *f, struct rng *rng)
 static void expect_same_as_planned(const perhaps_filter *small, const struct perhaps_keys *keys)
 {
     perhaps_filter *made;
-    expect_success(filter_make(small->kind, &small->geometry, &small->hasher, NULL, true, false,
-                               &made));
+    expect_success(
+        filter_make(small->kind, &small->geometry, &small->hasher, NULL, true, false, &made));
     scoped_filter *f = made;
     f->geometry.key_limit = f->geometry.cell_limit = UINT64_MAX / 4;
     filter_reset_room(f);
@@ -270,7 +270,8 @@ TEST_EACH(test_random, folds)
     const double rates[] = { 0.5, 0.1, 0.01, 1e-3, 1e-4, 1e-6 };
     for (unsigned i = 0; i < many(250); i++) {
         double fpr = rates[rng_below(&rng, sizeof rates / sizeof *rates)];
-        double asked = rng_below(&rng, 3) ? 0 : fmin(fpr * pow(2, (double)rng_below(&rng, 7) - 3), 0.9);
+        double asked =
+            rng_below(&rng, 3) ? 0 : fmin(fpr * pow(2, (double)rng_below(&rng, 7) - 3), 0.9);
         uint64_t capacity = 1 + rng_below(&rng, i % 2 ? 1000 : 20000);
         uint64_t share = 1 + rng_below(&rng, 30);
         expect_shrinks(kind, capacity, fpr, asked, rng_below(&rng, capacity + 1) / share, &rng);
@@ -340,7 +341,8 @@ TEST_EACH(test_files, folds)
         expect(perhaps_equal(small, wanted));
         expect_success(perhaps_save(small, small_path.text));
         scoped_filter *again = open_file(small_path.text, ways_to_open[i]);
-        expect(perhaps_equal(again, wanted) && again->geometry.capacity == wanted->geometry.capacity);
+        expect(perhaps_equal(again, wanted) &&
+               again->geometry.capacity == wanted->geometry.capacity);
         expect_same_counters(again, wanted);
         expect_all_found(again, &keys);
     }
@@ -381,15 +383,18 @@ TEST_EACH(test_shared, folds)
 static perhaps_filter *chain_of(const char *base, uint64_t capacity, double fpr,
                                 const struct perhaps_keys *keys)
 {
-    struct perhaps_options options = {
-        .capacity = capacity, .fpr = fpr, .kind = "chain", .base = base, .hashing = { .seed = 1 }
-    };
+    struct perhaps_options options = { .capacity = capacity,
+                                       .fpr = fpr,
+                                       .kind = "chain",
+                                       .base = base,
+                                       .hashing = { .seed = 1 } };
     perhaps_filter *f = make_with(&options);
     fill(f, keys);
     return f;
 }
 
-static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nkeys, double asked)
+static void expect_chain_shrinks(const char *base, uint64_t capacity, size_t nkeys,
+                                 double asked)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
     scoped_keys more = make_keys(RANDOM_KEYS, test_seed(), nkeys, 2 * nkeys);
@@ -457,7 +462,9 @@ TEST(test_no_memory)
 {
     struct ledger ledger = { 0 };
     struct perhaps_allocator allocator = ledger_allocator(&ledger);
-    struct perhaps_options options = { .capacity = 20000, .fpr = 0.01, .kind = "chain", .allocator = &allocator };
+    struct perhaps_options options = {
+        .capacity = 20000, .fpr = 0.01, .kind = "chain", .allocator = &allocator
+    };
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 70000);
     perhaps_filter *f = make_with(&options), *small = NULL;
     fill(f, &keys);

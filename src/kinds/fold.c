@@ -159,7 +159,7 @@ void fold_bits(const uint8_t *from, uint8_t *to, uint64_t nbytes, uint64_t facto
     }
     for (uint64_t at = 0; at < nbytes; at += PASSES_NBYTES) {
         uint64_t left = nbytes - at;
-        fold_in_passes(from + at * factor, to + at,
-                       left < PASSES_NBYTES ? left : PASSES_NBYTES, factor);
+        fold_in_passes(from + at * factor, to + at, left < PASSES_NBYTES ? left : PASSES_NBYTES,
+                       factor);
     }
 }
