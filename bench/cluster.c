@@ -26,6 +26,8 @@ static const char usage[] =
     "  --keys N          capacity [10M]\n"
     "  --fpr P[,P...]    false-positive rates to ask for [0.1%,1%,1e-6]; those after\n"
     "                    the first one only in batches, on the first cluster\n"
+    "  --module FILE     let the servers load this module, and measure batches with it, too:\n"
+    "                    in turns with plain commands; times: how many times as many keys/s\n"
     "  --json FILE       write the results to FILE, too\n"
     "  --quick           a try, not a measurement: few keys, two turns, 1 and 3 masters, no\n"
     "                    filter of 900,000 partitions\n"
@@ -37,16 +39,26 @@ static const char call_columns[] =
     "|commands call.commands 8.2; busiest call.busiest 8.2; GETs' get.busiest 6.2; "
     "descr. call.description 7.2; |CPU call.cpu_us 7.1; GET get.cpu_us 6.1;";
 
-/* Those of one rate in batches, a row for each work; then those of the latencies. */
+/* Those of one rate in batches, a row for each work; then those of the latencies.  Behind each
+ * are those with the module. */
 static const char work_columns[] =
     "_ work -14s; keys/s keys_per_second 7n; GETs/s gets_per_second 7n; /GET to_get 6%; "
     "/few to_get_few 6%; /naive to_naive 6.2; |commands a_key.commands 8.2; "
     "B_to a_key.bytes_to 7.1; B_from a_key.bytes_from 7.1; |servers a_key.server_us 7.2; "
     "client a_key.client_us 7.2;";
 
+static const char module_work_columns[] =
+    "|module module.keys_per_second 7n; times module.times 6.2; "
+    "commands module.a_key.commands 8.3; B_to module.a_key.bytes_to 7.1; "
+    "B_from module.a_key.bytes_from 7.1; servers module.a_key.server_us 7.2; "
+    "client module.a_key.client_us 7.2;";
+
 static const char latency_columns[] =
     "keys keys 7.0; GET get_us 9.0; ask ask_us 9.0; /GET ask_to_get 6.2; add add_us 9.0; "
     "/GET add_to_get 6.2;";
+
+static const char module_latency_columns[] =
+    "|module:_ask module_ask_us 11.0; add module_add_us 9.0;";
 
 /* Reads the options, and chooses how much work there is.  The rounds may add at most half of
  * the keys. */
@@ -56,6 +68,7 @@ static void read_setup(int argc, char **argv, struct setup *setup)
         { "servers", .text = &setup->servers },
         { "keys", .list = &setup->keys, 1, 1e5, 1e11, "10M", "200k" },
         { "fpr", .list = &setup->fpr, LIST_MAX, 1e-9, 0.5, "0.1%,1%,1e-6", "0.1%" },
+        { "module", .text = &setup->module },
         { "json", .text = &setup->json },
         { "quick", .flag = &setup->quick },
         { 0 },
@@ -134,12 +147,30 @@ static void print_calls(const json_t *row)
     fflush(stdout);
 }
 
+/* Prints a table with a line for each row; with the module it has more columns. */
+static void print_rows(const json_t *rows, const char *columns, const char *module_columns,
+                       bool module)
+{
+    size_t i;
+    const json_t *row;
+    printf("  ");
+    table_head(columns);
+    if (module)
+        table_head(module_columns);
+    json_array_foreach(rows, i, row)
+    {
+        printf("\n  ");
+        table_row(columns, row);
+        if (module)
+            table_row(module_columns, row);
+    }
+    putchar('\n');
+}
+
 /* Prints what measure_rate() returned: the filter, then a line for each work. */
-static void print_rate(const json_t *row)
+static void print_rate(const json_t *row, bool module)
 {
     char capacity[16];
-    size_t i;
-    const json_t *work;
     double fpr = json_number_at(row, "fpr"), asked = json_number_at(row, "fpr_queries");
     double filled = json_number_at(row, "filled");
     printf("\n%.4g %%: room for %s keys, %.2f bits each, %.0f partitions; naive: k = %.0f\n",
@@ -149,32 +180,18 @@ static void print_rate(const json_t *row)
     printf("  %.0f keys added, %.0f thousand a second, then the turns\n", filled,
            1e-3 * filled / json_number_at(row, "fill_seconds"));
     printf("  rate when full: predicted %.4g %%, measured %.4g %% (of %.0f absent keys, "
-           "standard deviation %.2g %%)\n  ",
+           "standard deviation %.2g %%)\n",
            100 * json_number_at(row, "fpr_predicted"),
            100 * json_number_at(row, "fpr_measured"), asked,
            100 * sqrt(fpr * (1 - fpr) / asked));
-    table_head(work_columns);
-    json_array_foreach(json_object_get(row, "works"), i, work)
-    {
-        printf("\n  ");
-        table_row(work_columns, work);
-    }
-    putchar('\n');
+    print_rows(json_object_get(row, "works"), work_columns, module_work_columns, module);
     fflush(stdout);
 }
 
-static void print_latencies(const json_t *rows)
+static void print_latencies(const json_t *rows, bool module)
 {
-    size_t i;
-    const json_t *row;
-    printf("\nmicroseconds a call, medians:\n  ");
-    table_head(latency_columns);
-    json_array_foreach(rows, i, row)
-    {
-        printf("\n  ");
-        table_row(latency_columns, row);
-    }
-    putchar('\n');
+    printf("\nmicroseconds a call, medians:\n");
+    print_rows(rows, latency_columns, module_latency_columns, module);
 }
 
 /* Measures everything on one cluster; with 'all' also what is measured on the first one only.
@@ -193,11 +210,11 @@ static json_t *measure_cluster(const struct setup *setup, const char *url, bool 
     }
     for (size_t i = 0; i < (all ? setup->fpr.count : 1); i++) {
         json_t *row = measure_rate(&values, setup, setup->fpr.at[i]);
-        print_rate(row);
+        print_rate(row, setup->module);
         json_array_append_new(rows, row);
     }
     json_t *latencies = measure_latency(&values, setup);
-    print_latencies(latencies);
+    print_latencies(latencies, setup->module);
     json_t *facts = json_pack("{s:I, s:o, s:o, s:o}", "masters", (json_int_t)fleet.count,
                               "one_key", calls, "rows", rows, "latencies", latencies);
     strings_close(&values);

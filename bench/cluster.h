@@ -17,6 +17,7 @@
 struct setup {
     const char *servers; /* redis://host:port,...: any node of a cluster, or a single server */
     const char *json;
+    const char *module; /* a file that the servers have loaded, and clients use, too; or NULL */
     struct list keys, fpr; /* keys: one number, the capacity */
     bool quick;
     size_t batch;    /* keys in a call */
@@ -174,7 +175,7 @@ struct filter filter_make(const struct fleet *fleet, const struct setup *setup,
 /* Removes it from the servers, and releases it. */
 void filter_delete(struct filter *filter);
 
-/* Writes the address of the filter on these servers. */
+/* Writes the address of the filter on these servers, for a client that uses plain commands. */
 void filter_url(const struct fleet *fleet, char url[256]);
 
 /* Adds keys until there are 'until' of them, 'batch' a call.  Returns the seconds that the

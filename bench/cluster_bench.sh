@@ -13,15 +13,20 @@ case " $* " in
 *" --servers"* | *" --help "*) exec "$bin/perhaps-bench-cluster" "$@" ;;
 esac
 
+load=()
+for ((i = 1; i < $#; i++)); do
+    next=$((i + 1))
+    [ "${!i}" != --module ] || load=(--loadmodule "$(realpath "${!next}")")
+done
 . "$here/../tests/servers.sh"
-servers_start_cluster 3 0 || exit
+servers_start_cluster 3 0 "${load[@]}" || exit
 urls=redis://127.0.0.1:${PORTS[-1]}
-servers_start_single || exit
+servers_start_single "${load[@]}" || exit
 urls=$urls,redis://127.0.0.1:${PORTS[-1]}
 case " $* " in
 *" --quick "*) ;;
 *)
-    servers_start_cluster 12 0 || exit
+    servers_start_cluster 12 0 "${load[@]}" || exit
     urls=$urls,redis://127.0.0.1:${PORTS[-1]}
     ;;
 esac

@@ -1,10 +1,11 @@
 /* cluster_measure.c - measures one filter on servers with many keys a call: its works in turn,
  * its rate and its latency.
  *
- * Before each turn come as many GETs as the turn has keys.  So each work has GETs of its own to
- * be compared with, made a moment before.  The best time of all turns counts, for both. */
+ * Before each turn come as many GETs as the turn has keys.  So each work has GETs of its own
+ * to be compared with, made a moment before.  The best time of all turns counts, for both. */
 #include <err.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include "cluster.h"
@@ -30,12 +31,14 @@ struct contest {
     const struct strings *values; /* belong to the caller */
     const struct setup *setup;
     struct filter filter;
+    perhaps_cluster *plain, *swift; /* its handle, and one that uses the module; or NULL */
     struct bits bits;
     uint8_t *answers;                           /* of one batch */
     uint64_t naive_added;                       /* how many keys the naive layout has */
     uint64_t got;                               /* counted so that each turn has other values */
     double seconds[WORKS], get_seconds[WORKS];  /* the best of all rounds */
     double cost[WORKS][COSTS], get_cost[COSTS]; /* of all rounds together */
+    double swift_seconds[OWN_WORKS], swift_cost[OWN_WORKS][COSTS];
 };
 
 /* ---- The filter -------------------------------------------------------------------------- */
@@ -48,7 +51,7 @@ void stop_on(const perhaps_cluster *cluster, int error)
 
 void filter_url(const struct fleet *fleet, char url[256])
 {
-    snprintf(url, 256, "%.200s/%s", fleet->url, FILTER_NAME);
+    snprintf(url, 256, "%.200s/%s?module=no", fleet->url, FILTER_NAME);
 }
 
 struct filter filter_make(const struct fleet *fleet, const struct setup *setup,
@@ -168,9 +171,10 @@ void note_best(double *best, double seconds)
         *best = seconds;
 }
 
-/* Does one turn of a work, and the GETs before it.  Ends the program if a key that was added is
- * not found. */
-static void take_turn(struct contest *contest, enum work work)
+/* Does the work of one turn, with other keys than before, and notes its time and cost.  Ends
+ * the program if a key that was added is not found. */
+static void do_work(struct contest *contest, enum work work, double *seconds,
+                    double cost[COSTS])
 {
     const struct setup *setup = contest->setup;
     bool sure, naive = work == NAIVE_ADDING || work == NAIVE_ASKING;
@@ -178,23 +182,35 @@ static void take_turn(struct contest *contest, enum work work)
     struct perhaps_keys keys =
         filter_keys(&contest->filter, work, setup->piece,
                     naive ? &contest->naive_added : &contest->filter.added, &sure);
+    count_cost(contest, -1, cost);
+    double start = seconds_now();
+    for (size_t at = 0; at < setup->piece; at += setup->batch) {
+        struct perhaps_keys batch = perhaps_keys_slice(&keys, at, setup->batch);
+        found += work_batch(contest, work, &batch);
+    }
+    note_best(seconds, seconds_now() - start);
+    count_cost(contest, 1, cost);
+    if (sure && found != setup->piece)
+        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", work_names[work],
+             setup->piece, found);
+}
+
+/* Does one turn of a work by plain commands, and once more with the module; first the GETs. */
+static void take_turn(struct contest *contest, enum work work)
+{
+    const struct setup *setup = contest->setup;
     count_cost(contest, -1, contest->get_cost);
     double start = seconds_now();
     for (size_t at = 0; at < setup->piece; at += setup->batch)
         get_batch(contest, VALUES);
     note_best(&contest->get_seconds[work], seconds_now() - start);
     count_cost(contest, 1, contest->get_cost);
-    count_cost(contest, -1, contest->cost[work]);
-    start = seconds_now();
-    for (size_t at = 0; at < setup->piece; at += setup->batch) {
-        struct perhaps_keys batch = perhaps_keys_slice(&keys, at, setup->batch);
-        found += work_batch(contest, work, &batch);
-    }
-    note_best(&contest->seconds[work], seconds_now() - start);
-    count_cost(contest, 1, contest->cost[work]);
-    if (sure && found != setup->piece)
-        errx(1, "WRONG: %s: of %zu keys that are in %zu are found", work_names[work],
-             setup->piece, found);
+    do_work(contest, work, &contest->seconds[work], contest->cost[work]);
+    if (!contest->swift || work >= OWN_WORKS)
+        return;
+    contest->filter.cluster = contest->swift;
+    do_work(contest, work, &contest->swift_seconds[work], contest->swift_cost[work]);
+    contest->filter.cluster = contest->plain;
 }
 
 /* ---- Before and after -------------------------------------------------------------------- */
@@ -219,10 +235,22 @@ static void open_contest(struct contest *contest, double fpr)
     struct perhaps_options options = { .capacity = (uint64_t)setup->keys.at[0], .fpr = fpr };
     contest->answers = allocate_zeroed(setup->batch, sizeof *contest->answers);
     contest->filter = filter_make(contest->values->fleet, setup, &options, 0);
+    contest->plain = contest->filter.cluster;
+    if (!setup->module)
+        return;
+    char url[256];
+    struct perhaps_cluster_options at = { .url = url };
+    filter_url(contest->values->fleet, url);
+    *strrchr(url, '?') = '\0';
+    int error = perhaps_cluster_new(&at, &contest->swift);
+    if (!error)
+        error = perhaps_cluster_open(contest->swift);
+    stop_on(contest->swift, error);
 }
 
 static void close_contest(struct contest *contest)
 {
+    perhaps_cluster_free(contest->swift);
     filter_delete(&contest->filter);
     free(contest->answers);
 }
@@ -253,6 +281,13 @@ static json_t *json_work(const struct contest *contest, int work)
     if (work < OWN_WORKS)
         json_object_set_new(row, "to_naive",
                             json_real(contest->seconds[naive_of[work]] / seconds));
+    if (work < OWN_WORKS && contest->swift)
+        json_object_set_new(row, "module",
+                            json_pack("{s:f, s:f, s:o}", "keys_per_second",
+                                      piece / contest->swift_seconds[work], "times",
+                                      seconds / contest->swift_seconds[work], "a_key",
+                                      json_cost(contest->swift_cost[work],
+                                                piece * (double)contest->setup->rounds)));
     return row;
 }
 
@@ -279,13 +314,16 @@ static json_t *json_contest(const struct contest *contest)
 json_t *measure_rate(const struct strings *values, const struct setup *setup, double fpr)
 {
     struct contest contest = { .values = values, .setup = setup };
-    uint64_t filled = (uint64_t)setup->keys.at[0] - (setup->rounds + 1) * setup->piece;
+    const unsigned adders = setup->module ? 2 : 1;
+    uint64_t filled = (uint64_t)setup->keys.at[0] - (adders * setup->rounds + 1) * setup->piece;
     open_contest(&contest, fpr);
     bits_open(&contest.bits, values->fleet, setup, fpr, contest.filter.stats.partitions);
     double fill_seconds = filter_fill(&contest.filter, filled, setup->batch);
     for (size_t round = 0; round < setup->rounds; round++)
         for (int work = 0; work < WORKS; work++)
             take_turn(&contest, (enum work)work);
+    if (contest.swift)
+        perhaps_cluster_rest(contest.swift); /* else the filter is full while this holds room */
     filter_fill(&contest.filter, (uint64_t)setup->keys.at[0], setup->batch);
     json_t *row = json_contest(&contest);
     json_object_update_new(row, json_pack("{s:I, s:f, s:f, s:I}", "filled", (json_int_t)filled,
@@ -299,23 +337,26 @@ json_t *measure_rate(const struct strings *values, const struct setup *setup, do
 
 /* ---- Latency ----------------------------------------------------------------------------- */
 
-enum call { GET, ASK, ADD_KEYS, CALL_KINDS };
+enum call { GET, ASK, ADD_KEYS, SWIFT_ASK, SWIFT_ADD, CALL_KINDS };
 
 /* Makes one call with 'count' keys.  Returns its seconds. */
 static double time_call(struct contest *contest, enum call call, size_t count)
 {
     struct filter *filter = &contest->filter;
-    bool sure;
-    struct perhaps_keys keys = filter_keys(
-        filter, call == ADD_KEYS ? ADDING_NEW : ASKING_ABSENT, count, &filter->added, &sure);
+    bool sure, adds = call == ADD_KEYS || call == SWIFT_ADD;
+    struct perhaps_keys keys =
+        filter_keys(filter, adds ? ADDING_NEW : ASKING_ABSENT, count, &filter->added, &sure);
+    filter->cluster = call > ADD_KEYS ? contest->swift : contest->plain;
     double start = seconds_now();
     if (call == GET)
         values_get(contest->values, VALUES, contest->got++, count);
-    else if (call == ASK)
-        ask_batch(contest, &keys);
-    else
+    else if (adds)
         add_batch(contest, &keys);
-    return seconds_now() - start;
+    else
+        ask_batch(contest, &keys);
+    double seconds = seconds_now() - start;
+    filter->cluster = contest->plain;
+    return seconds;
 }
 
 static int compare_numbers(const void *a, const void *b)
@@ -330,7 +371,7 @@ static double median(double *numbers, size_t count)
     return (numbers[(count - 1) / 2] + numbers[count / 2]) / 2;
 }
 
-/* The three calls take turns within each sample.  The median counts here, not the best: a
+/* The calls take turns within each sample.  The median counts here, not the best: a
  * latency is what a caller usually sees. */
 json_t *measure_latency(const struct strings *values, const struct setup *setup)
 {
@@ -340,17 +381,22 @@ json_t *measure_latency(const struct strings *values, const struct setup *setup)
     double *times = allocate_zeroed(CALL_KINDS * n, sizeof *times), us[CALL_KINDS];
     json_t *rows = json_array();
     open_contest(&contest, setup->fpr.at[0]);
+    const int kinds = contest.swift ? CALL_KINDS : SWIFT_ASK;
     for (const size_t *size = sizes; *size; size++) {
         for (size_t i = 0; i < n; i++)
-            for (int call = GET; call < CALL_KINDS; call++)
+            for (int call = GET; call < kinds; call++)
                 times[(size_t)call * n + i] = time_call(&contest, (enum call)call, *size);
-        for (int call = GET; call < CALL_KINDS; call++)
+        for (int call = GET; call < kinds; call++)
             us[call] = 1e6 * median(times + (size_t)call * n, n);
         json_array_append_new(rows,
                               json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "keys",
                                         (json_int_t)*size, "get_us", us[GET], "ask_us", us[ASK],
                                         "ask_to_get", us[ASK] / us[GET], "add_us", us[ADD_KEYS],
                                         "add_to_get", us[ADD_KEYS] / us[GET]));
+        if (contest.swift)
+            json_object_update_new(json_array_get(rows, json_array_size(rows) - 1),
+                                   json_pack("{s:f, s:f}", "module_ask_us", us[SWIFT_ASK],
+                                             "module_add_us", us[SWIFT_ADD]));
     }
     close_contest(&contest);
     free(times);

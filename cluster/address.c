@@ -285,6 +285,13 @@ static const char *read_yes(struct span value, void *to)
     return *(bool *)to || is_text(value, "no") ? NULL : "replicas and insecure are yes or no";
 }
 
+static const char *read_module(struct span value, void *to)
+{
+    const char *problem = read_yes(value, to);
+    *(bool *)to = !*(bool *)to;
+    return problem ? "module is yes or no" : NULL;
+}
+
 static const char *read_replicas(struct span value, void *to)
 {
     struct address *address = to;
@@ -361,6 +368,7 @@ static const char *read_setting(struct span setting, struct address *a, unsigned
         { "acknowledge", read_acknowledge, a },
         { "layout", read_layout, &a->redisson },
         { "codec", read_codec, &a->codec },
+        { "module", read_module, &a->plain },
         { "db", read_database, &a->database },
         { "client", read_client, &a->client },
         { "password-file", read_text, &a->password_file },

@@ -36,6 +36,7 @@ struct address {
     char *user, *password; /* decoded, as all texts are */
     char *name;            /* allowed in this layout */
     bool redisson;         /* layout=redisson */
+    bool plain;            /* module=no */
     enum codec codec;
     unsigned timeout_ms, patience_ms, deadline_ms;
     bool replicas_given, replicas;

@@ -21,6 +21,7 @@
 
 #include "layers.h"
 #include "partitions.h"
+#include "swift.h"
 
 /* For every KEYS_A_WATCH keys the client also looks at the length of one partition, in turn.
  * So it finds out that a partition is gone, even if no key needs it.  These requests, and the
@@ -98,6 +99,8 @@ static void locate_all(struct pass *pass)
         batch->partition[i] = (uint32_t)(batch->bits[i].block / layer->partition_blocks);
     }
     memset(batch->no_from, 0, pass->nkeys * sizeof *batch->no_from);
+    memset(batch->before, 0, pass->nkeys * sizeof *batch->before);
+    batch->tried = false;
 }
 
 /* Returns where the block of a request begins, in bytes from the beginning of its partition. */
@@ -140,7 +143,8 @@ static void choose_watches(struct pass *pass)
         bool all = pass->c->layer[number].sparse;
         pass->watched |= (uint64_t)all << number;
         for (size_t i = number - pass->from; i < pass->nkeys; i += pass->to - pass->from)
-            if (all || !was_seen(pass, i, connection_of(pass, batch->partition[i])))
+            if (!(batch->before[i] & BEFORE_DONE) &&
+                (all || !was_seen(pass, i, connection_of(pass, batch->partition[i]))))
                 watch(pass, number, batch->partition[i]);
         pass->nwatches =
             before + partitions_sort(batch->watch + before, pass->nwatches - before);
@@ -279,6 +283,8 @@ static int error_of(const struct pass *pass, int error)
 static bool is_proven(const struct pass *pass, size_t i, bool in_order)
 {
     const struct batch *batch = pass->c->batch;
+    if (batch->before[i] & BEFORE_DONE) /* the server has looked at the partition itself */
+        return true;
     uint32_t from =
         pass->replicas ? connection_of(pass, batch->partition[i]) : batch->no_from[i];
     if (!was_seen(pass, i, from))
@@ -341,6 +347,11 @@ static int ask(struct pass *pass)
     const uint64_t retries = c->nodes.retries, redirections = c->nodes.redirections;
     const struct link *home = nodes_master(&c->nodes, c->nodes.home);
     locate_all(pass);
+    int error = pass->to - pass->from == 1 ? swift_ask(c, pass->from, pass->replicas) : 0;
+    if (error) {
+        note_unsure(pass);
+        return error;
+    }
     choose_watches(pass);
     choose_turns(pass);
     pass->asked_ms = now_ms();
@@ -354,8 +365,10 @@ static int ask(struct pass *pass)
         .take = take_answer,
         .context = pass,
         .partial = true,
+        .before = c->batch->before,
+        .nbefore = c->batch->tried ? pass->nkeys : 0,
     };
-    int error = exchange_run(&c->nodes, &exchange);
+    error = exchange_run(&c->nodes, &exchange);
     bool in_order = !error && !pass->replicas && retries == c->nodes.retries &&
                     redirections == c->nodes.redirections;
     c->nodes.impatient |= error == PERHAPS_ERR_UNREACHABLE;
@@ -507,6 +520,9 @@ int batch_add(perhaps_cluster *c, unsigned layer)
     struct batch *batch = c->batch;
     struct pass pass = { .c = c, .from = layer, .to = layer + 1 };
     locate_all(&pass);
+    int error = swift_add(c, layer);
+    if (error)
+        return error;
     choose_turns(&pass);
     batch->nsuspects = 0;
     for (size_t i = 0; i < pass.nkeys; i++)
@@ -521,8 +537,10 @@ int batch_add(perhaps_cluster *c, unsigned layer)
         .doubt = doubt_key,
         .context = &pass,
         .acknowledged = true,
+        .before = batch->before,
+        .nbefore = batch->tried ? pass.nkeys : 0,
     };
-    int error = exchange_run(&c->nodes, &exchange);
+    error = exchange_run(&c->nodes, &exchange);
     if (!error)
         error = look_at_suspects(c, &c->layer[layer]);
     return error_of(&pass, error);

@@ -37,6 +37,9 @@ struct batch {
     uint32_t no_from[BATCH_KEYS]; /* the connection over which "no" came; 0: it did not */
     bool sparse[BATCH_KEYS];      /* that came from a block which is doubted */
     bool proves[BATCH_KEYS];      /* an add also asks for a byte of the footer */
+    bool tried;                   /* swift.c has sent something, and noted in 'before': */
+    uint8_t before[BATCH_KEYS];   /* what it has done of it: enum before */
+    uint32_t order[BATCH_KEYS];   /* the requests by node (swift.c) */
 
     /* Partitions whose length is looked at behind the requests, and the layers of these; and
      * partitions of one layer that are looked at afterwards, and what was seen. */

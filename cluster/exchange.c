@@ -270,15 +270,18 @@ static void acknowledge(struct round *round)
 
 /* The order of a try matters.  The fence comes before the map, since a server that does not
  * answer a PING makes the map stale.  WAIT comes behind the round, since it counts what was
- * written before it. */
+ * written before it; for what an exchange before this one has done it comes first, while its
+ * connections are still open. */
 int exchange_run(struct nodes *nodes, const struct exchange *exchange)
 {
     struct round round;
     if (exchange->count == 0)
         return 0;
     round_begin(&round, nodes, exchange);
-    for (size_t i = 0; i < nodes->nlinks; i++)
+    for (size_t i = 0; i < nodes->nlinks && !exchange->nbefore; i++)
         nodes->links[i]->unacknowledged = false;
+    if (!round.error && exchange->nbefore && exchange->acknowledged && nodes->acknowledge)
+        acknowledge(&round);
     for (unsigned tries = 0; round.nlater && !round.error; tries++) {
         if (tries) {
             round.error = wait_a_while(&round, tries);

@@ -262,6 +262,7 @@ bool link_open(struct link *link, const struct greeting *greeting, uint32_t numb
     close_link(link);
     link->trouble[0] = '\0';
     link->closed = link->mute = link->sent = false;
+    link->plain_until_ms = 0;
     if (!stream_open(&link->stream, &link->at, tls))
         return fail_stream(link);
     link->number = number;

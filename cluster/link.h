@@ -83,9 +83,10 @@ struct link {
     int64_t heard_ms; /* when bytes last went through it, or its queue was last empty */
     int64_t rest_ms;  /* after a failure: it is not opened before this time */
 
-    /* These two are for the files that use links. */
-    bool unacknowledged; /* it took something in this exchange that replicas may not have */
-    bool needed;         /* exchange.c: requests that were put off need it */
+    /* These are for the files that use links. */
+    bool unacknowledged;    /* it took something in this exchange that replicas may not have */
+    bool needed;            /* exchange.c: requests that were put off need it */
+    int64_t plain_until_ms; /* swift.c: the server gets only plain commands until this time */
 
     bool sent;   /* at least a byte was sent since it was opened */
     bool closed; /* it failed because the server closed it: so there is a server */

@@ -60,14 +60,20 @@ void resp_command(struct resp *resp, unsigned nargs, size_t nbytes)
             (size_t)(put_length(resp->bytes + resp->nbytes, '*', nargs) - resp->bytes);
 }
 
-void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes)
+char *resp_room(struct resp *resp, size_t nbytes)
 {
     if (!reserve(resp, AROUND_NBYTES + nbytes))
-        return;
+        return NULL;
     char *to = put_length(resp->bytes + resp->nbytes, '$', nbytes);
-    if (nbytes)
-        memcpy(to, bytes, nbytes);
     resp->nbytes = (size_t)(put_end(to + nbytes) - resp->bytes);
+    return to;
+}
+
+void resp_bytes(struct resp *resp, const void *bytes, size_t nbytes)
+{
+    char *to = resp_room(resp, nbytes);
+    if (to && nbytes)
+        memcpy(to, bytes, nbytes);
 }
 
 void resp_number(struct resp *resp, uint64_t number)

@@ -38,11 +38,7 @@ enum { SEND_NBYTES = 32 << 10 };
  * may each say that the other owns the slot. */
 enum { POLL_MS = 100, HOPS_MOST = 16 };
 
-/* What is known of a request. */
-enum {
-    SENT = 1,  /* it was sent over a connection that broke */
-    TAKEN = 2, /* its reply was taken */
-};
+enum { SENT = BEFORE_SENT, TAKEN = BEFORE_DONE };
 
 static struct request request_of(const struct round *round, uint32_t i)
 {
@@ -74,8 +70,12 @@ static bool is_needed(const struct round *round, uint32_t i)
 /* Puts off a request, to be sent in the next run.  An optional one is dropped instead. */
 static void put_off(struct round *round, uint32_t i)
 {
+    const struct exchange *exchange = round->exchange;
+    struct request request = request_of(round, i);
     if (is_needed(round, i))
         round->later[round->nlater++] = i;
+    else if (exchange->doubt && round->state[i] == SENT)
+        exchange->doubt(&request);
 }
 
 /* Puts off all requests in the queue of a link that has failed.  The map is read again: where a
@@ -278,10 +278,12 @@ static void obey(struct round *round, struct link *link, uint32_t i, const struc
 }
 
 /* Returns whether the exchange itself has dealt with an error reply. */
-static bool is_dealt_with(struct round *round, uint32_t i, const struct reply *reply)
+static bool is_dealt_with(struct round *round, const struct link *link, uint32_t i,
+                          const struct reply *reply)
 {
     const struct exchange *exchange = round->exchange;
     struct request request = request_of(round, i);
+    request.link = link;
     int dealt = exchange->take_error ? exchange->take_error(&request, reply) : 1;
     if (dealt < 0)
         fail(round, dealt);
@@ -302,7 +304,7 @@ static void take(struct round *round, struct link *link, uint32_t i, const struc
         return; /* without ASKING the request itself will be redirected again */
     }
     if (is_error) {
-        if (!round->ending && !is_dealt_with(round, i, reply))
+        if (!round->ending && !is_dealt_with(round, link, i, reply))
             obey(round, link, i, reply);
         return;
     }
@@ -442,6 +444,17 @@ static void pump(struct round *round)
 
 /* ---- Running --------------------------------------------------------------------------- */
 
+/* Tells the caller again of the requests that were in doubt before: there is no memory to do it
+ * in the end. */
+static void doubt_before(const struct round *round)
+{
+    const struct exchange *exchange = round->exchange;
+    for (size_t i = 0; exchange->doubt && i < exchange->nbefore; i++)
+        if (exchange->before[i] == SENT)
+            exchange->doubt(
+                &(struct request){ .context = exchange->context, .i = i, .again = true });
+}
+
 /* 'later' has room for two lists: round_run() copies the first one, which is filled anew as it
  * goes through the copy. */
 int round_begin(struct round *round, struct nodes *nodes, const struct exchange *exchange)
@@ -452,10 +465,15 @@ int round_begin(struct round *round, struct nodes *nodes, const struct exchange 
     round->exchange = exchange;
     round->state = few ? round->few_state : calloc(exchange->count, sizeof *round->state);
     round->later = few ? round->few_later : calloc(2 * exchange->count, sizeof *round->later);
-    if (!round->state || !round->later)
+    if (!round->state || !round->later) {
+        doubt_before(round);
         return round->error = nodes_fail(nodes, PERHAPS_ERR_MEMORY, "no memory");
+    }
+    if (exchange->nbefore)
+        memcpy(round->state, exchange->before, exchange->nbefore);
     for (uint32_t i = 0; i < exchange->count; i++)
-        round->later[round->nlater++] = i;
+        if (!(round->state[i] & TAKEN))
+            round->later[round->nlater++] = i;
     return 0;
 }
 

@@ -1,5 +1,5 @@
-/* round.h - sends many requests at once, each to the node that owns its slot, so that all nodes
- * work at the same time.
+/* round.h - sends many requests at once, each to the node that owns its slot, so that all
+ * nodes work at the same time.
  *
  * An exchange is a set of requests, and tells how to write each and how to take its reply.  A
  * round is one exchange under way.  Each run of it sends every request that is not answered
@@ -14,10 +14,16 @@
 struct request {
     void *context;           /* that of the exchange */
     size_t i;                /* its number, from 0 on */
-    const struct link *link; /* over which its reply came; NULL before */
+    const struct link *link; /* over which its reply came, or an error reply; NULL before */
 
     /* It was sent before, over a connection that broke.  Nobody knows whether it was done. */
     bool again;
+};
+
+/* What is known of a request. */
+enum before {
+    BEFORE_SENT = 1, /* it was sent over a connection that broke */
+    BEFORE_DONE = 2, /* its reply was taken */
 };
 
 /* A set of requests.  It belongs to the caller, and stays as it is while it runs.
@@ -44,10 +50,17 @@ struct exchange {
      * exchange; or 1 to leave it to the round.  NULL: all are left to the round. */
     int (*take_error)(const struct request *request, const struct reply *reply);
 
-    /* Is called after an error of the exchange, for each request whose reply was not taken
-     * although it may have been done.  To keep these few, the round still waits for replies
-     * that are on their way.  NULL: the caller need not know, and the round does not wait. */
+    /* Is called for each request whose reply was not taken although it may have been done:
+     * after an error of the exchange, and for an optional one in any case; perhaps twice.  To
+     * keep these few after an error, the round still waits for replies that are on their way.
+     * NULL: the caller need not know, and the round does not wait. */
     void (*doubt)(const struct request *request);
+
+    /* What is known of the first requests, if an exchange just before this one tried them in
+     * another way: enum before.  Those that are done are only sent if it turns out that
+     * replicas did not acknowledge them.  NULL: this is the first try of all. */
+    const uint8_t *before;
+    size_t nbefore;
 
     void *context;
     size_t noptional;  /* so many of the last requests are sent once, and may stay unanswered */
@@ -55,8 +68,8 @@ struct exchange {
     bool tree;         /* replies are trees */
     bool acknowledged; /* it ends when nodes->acknowledge replicas have what was done */
 
-    /* An error reply, or an error of take(), leaves only its own request unanswered.  The first
-     * such error is that of the exchange, when all others are answered. */
+    /* An error reply, or an error of take(), leaves only its own request unanswered.  The
+     * first such error is that of the exchange, when all others are answered. */
     bool partial;
 
     /* For round_alone(): the link to which it sends all requests; or that of each request. */
@@ -69,7 +82,7 @@ enum { FEW_REQUESTS = 64 };
 struct round {
     struct nodes *nodes;
     const struct exchange *exchange;
-    uint8_t *state;  /* of each request: SENT, TAKEN (round.c) */
+    uint8_t *state;  /* of each request: enum before */
     uint32_t *later; /* the requests that were put off; behind them room for a copy */
     size_t nlater;
     uint8_t few_state[FEW_REQUESTS]; /* these two are used if there are few requests */

@@ -343,6 +343,9 @@ PERHAPS_API int perhaps_clone(const perhaps_filter *filter, perhaps_filter **cop
  * PERHAPS_ERR_READ_ONLY. */
 PERHAPS_API int perhaps_clear(perhaps_filter *filter);
 
+/* Returns the kind of a filter.  A chain or window may be able to do what its base can, too. */
+PERHAPS_API const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *filter);
+
 /* Moves the memory of a filter, for allocators that know a better place for it, where memory is
  * less fragmented.  Calls move() for each block that the filter and its parts have taken from
  * their allocator, with the size that allocate() was asked for.  move() returns NULL, and the

@@ -14,7 +14,7 @@
  * The hash of a key chooses one of many partitions, each of which is a Redis string of at most
  * 16 MiB, and in it a block of 64 bytes or a few times as many.  So each key takes one command
  * to one node, whether it is added or asked, and sometimes one more (doc/CLUSTER.md).  The
- * servers need no module and no script.
+ * servers need no module and no script; where they have our module, batches are faster.
  *
  * Answers.  Once the add of a key has returned, every client gets the answer "perhaps", unless
  * the servers lose what they acknowledged: 'acknowledge' in the options tells how many replicas

@@ -136,8 +136,6 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
     }
     own->wish = *wish;
     *error = make_filter(wish, secret, &own->filter);
-    if (!*error)
-        *error = perhaps_secret(own->filter, own->secret);
     if (!*error) {
         own->period_ms = own_period_ms(wish->window_ms);
         return own;
@@ -146,19 +144,36 @@ void *own_create(const struct wish *wish, const uint8_t *secret, int *error)
     return NULL;
 }
 
+void own_secret(const struct own *own, uint8_t secret[SECRET_NBYTES])
+{
+    if (own->filter)
+        perhaps_secret(own->filter, secret);
+    else
+        memcpy(secret, own->loading->secret, SECRET_NBYTES);
+}
+
+void own_end_loading(struct own *own)
+{
+    if (!own->loading)
+        return;
+    pieces_release(&own->loading->pieces);
+    explicit_bzero(own->loading, sizeof *own->loading);
+    memory_give(own->loading);
+    own->loading = NULL;
+}
+
 void own_describe(const void *filter, struct wish *wish, uint8_t secret[SECRET_NBYTES])
 {
     const struct own *own = filter;
     *wish = own->wish;
-    memcpy(secret, own->secret, SECRET_NBYTES);
+    own_secret(own, secret);
 }
 
 void own_release(void *filter)
 {
     struct own *own = filter;
     perhaps_free(own->filter);
-    pieces_release(&own->pieces);
-    explicit_bzero(own->secret, sizeof own->secret);
+    own_end_loading(own);
     memory_give(own);
 }
 
@@ -362,21 +377,24 @@ uint64_t own_items(const void *filter)
 size_t own_memory_nbytes(const void *filter)
 {
     const struct own *own = filter;
-    return sizeof *own + (own->filter ? perhaps_memory_nbytes(own->filter) : 0) +
-           own->pieces.nbytes;
+    return sizeof *own + (own->filter ? perhaps_memory_nbytes(own->filter)
+                                      : sizeof *own->loading + own->loading->pieces.nbytes);
 }
 
 void own_digest(RedisModuleDigest *digest, const void *filter)
 {
     const struct own *own = filter;
-    uint8_t bytes[16] = { 0 };
+    uint8_t bytes[16] = { 0 }, secret[SECRET_NBYTES];
+    own_secret(own, secret);
     if (own->filter)
         perhaps_digest(own->filter, bytes);
     server.DigestAddStringBuffer(digest, (const char *)bytes, sizeof bytes);
-    server.DigestAddStringBuffer(digest, (const char *)own->secret, sizeof own->secret);
+    server.DigestAddStringBuffer(digest, (const char *)secret, sizeof secret);
     server.DigestAddLongLong(digest, (long long)own->items);
     server.DigestAddLongLong(digest, (long long)own->deleted);
-    server.DigestAddLongLong(digest, (long long)own->pieces.nbytes);
+    if (own->loading)
+        server.DigestAddLongLong(digest, (long long)own->loading->pieces.nbytes);
+    explicit_bzero(secret, sizeof secret);
     server.DigestEndSequence(digest);
 }
 

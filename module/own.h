@@ -47,17 +47,28 @@ int own_merge(void *filter, const void *other);
 
 /* ---- Of own.c, own_bytes.c and forms.c ----------------------------------------------------- */
 
-struct own {
-    perhaps_filter *filter; /* NULL: not all pieces are there */
-    struct wish wish;
+/* What LOADCHUNK has taken of a filter until all is there. */
+struct loading {
+    struct pieces pieces;
     uint8_t secret[SECRET_NBYTES];
+};
+
+struct own {
+    perhaps_filter *filter;  /* NULL: not all pieces are there */
+    struct loading *loading; /* what is there; NULL for a complete filter */
+    struct wish wish;
     uint64_t items, deleted;
     uint64_t period_ms, began_ms; /* window: its newest generation, as the filter has it */
     uint64_t changes;             /* tells a dump that the filter is not what it was */
-    struct pieces pieces;         /* that LOADCHUNK has taken, until all are there */
 };
 
 struct own *own_new(void); /* NULL: too little memory */
+
+/* Copies the secret of a filter, complete or not. */
+void own_secret(const struct own *own, uint8_t secret[SECRET_NBYTES]);
+
+/* Releases what LOADCHUNK has taken. */
+void own_end_loading(struct own *own);
 
 /* Returns the time from one generation of a window to the next. */
 uint64_t own_period_ms(uint64_t window_ms);

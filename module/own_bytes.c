@@ -63,7 +63,7 @@ static void encode_header(const struct own *own, uint64_t nbytes, char bytes[HEA
                         .items = own->items,
                         .deleted = own->deleted,
                         .nbytes = nbytes };
-    memcpy(h.secret, own->secret, SECRET_NBYTES);
+    own_secret(own, h.secret);
     memcpy(bytes, magics[w->family], 8);
     memcpy(bytes + 8, &h, sizeof h);
 }
@@ -86,8 +86,10 @@ static struct own *decode_header(const char *bytes, const char **why)
         return NULL;
     struct own *own = own_new();
     *why = "ERR Insufficient memory to create filter";
-    if (!own)
+    if (!own || !(own->loading = memory_take(sizeof *own->loading))) {
+        memory_give(own);
         return NULL;
+    }
     own->wish =
         (struct wish){ .family = !memcmp(bytes, magics[FAMILY_CUCKOO], 8) ? FAMILY_CUCKOO
                                                                           : FAMILY_BLOOM,
@@ -102,8 +104,8 @@ static struct own *decode_header(const char *bytes, const char **why)
     own->began_ms = h.began_ms;
     own->items = h.items;
     own->deleted = h.deleted;
-    own->pieces.of = h.nbytes;
-    memcpy(own->secret, h.secret, SECRET_NBYTES);
+    own->loading->pieces.of = h.nbytes;
+    memcpy(own->loading->secret, h.secret, SECRET_NBYTES);
     return own;
 }
 
@@ -122,27 +124,38 @@ bool own_is_cuckoo_header(const char *bytes, size_t nbytes)
     return has_magic(FAMILY_CUCKOO, bytes, nbytes);
 }
 
+/* Returns whether the filter is one of those that the commands make, and that the header told of:
+ * a window is asked a window's questions, and CF.DEL needs what can remove. */
+static bool is_as_told(const struct own *own)
+{
+    const unsigned abilities = perhaps_kind_of(own->filter)->abilities;
+    const bool forgets = abilities & PERHAPS_CAN_FORGET,
+               adds = !(abilities & PERHAPS_CAN_BUILD);
+    uint8_t secret[SECRET_NBYTES];
+    uint64_t count;
+    struct perhaps_stats stats;
+    bool removes = perhaps_count(own->filter, "", 0, &count) != PERHAPS_ERR_UNSUPPORTED;
+    bool is_keyed = perhaps_secret(own->filter, secret) == 0;
+    explicit_bzero(secret, sizeof secret);
+    if (!adds || !is_keyed || forgets != (own->wish.window_ms > 0) ||
+        removes != (own->wish.family == FAMILY_CUCKOO))
+        return false;
+    if (forgets) /* only then: it takes long */
+        perhaps_stats_of(own->filter, &stats);
+    return !forgets || own_field(&stats, "period_time") == own->period_ms;
+}
+
 /* Makes the filter of a header from the bytes of its file.  Returns 0 or an error of
  * perhaps_read(). */
 static int read_filter(struct own *own, const struct perhaps_source *source)
 {
     const struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD,
                                                   .hashing.hash = PERHAPS_HASH_SIP,
-                                                  .hashing.secret = own->secret,
+                                                  .hashing.secret = own->loading->secret,
                                                   .allocator = &memory_of_server };
-    struct perhaps_stats stats;
     int error = perhaps_read(source, &options, &own->filter);
-    if (error)
+    if (error || is_as_told(own))
         return error;
-    /* a window asks a window's questions, and CF.DEL what can remove */
-    perhaps_stats_of(own->filter, &stats);
-    const bool is_window = !strcmp(stats.plan.kind, "window");
-    uint64_t none;
-    bool removes = perhaps_count(own->filter, "", 0, &none) != PERHAPS_ERR_UNSUPPORTED;
-    if (is_window == (own->wish.window_ms > 0) &&
-        own_field(&stats, "period_time") == own->period_ms &&
-        removes == (own->wish.family == FAMILY_CUCKOO) && !strcmp(stats.hash, "sip"))
-        return 0;
     perhaps_free(own->filter);
     own->filter = NULL;
     return PERHAPS_ERR_DAMAGED;
@@ -165,20 +178,22 @@ void *own_begin_load(const char *bytes, size_t nbytes, const char **why)
  * also if there is too little memory. */
 static int complete(struct own *own, const char **why)
 {
-    struct pieces_reader reader = { .pieces = &own->pieces };
+    struct pieces_reader reader = { .pieces = &own->loading->pieces };
     const struct perhaps_source source = { .read = pieces_read,
                                            .context = &reader,
-                                           .nbytes = own->pieces.of };
-    if (own->pieces.nbytes < own->pieces.of)
+                                           .nbytes = own->loading->pieces.of };
+    if (own->loading->pieces.nbytes < own->loading->pieces.of)
         return 0;
     int error = read_filter(own, &source);
-    pieces_release(&own->pieces);
-    if (error)
-        *why = error == PERHAPS_ERR_MEMORY
-                   ? "ERR Insufficient memory to create filter"
-                   : "ERR received bad data, or of a filter that changed "
-                     "while it was dumped: load it again from its header";
-    return error ? PERHAPS_ERR_DAMAGED : 0;
+    if (!error) {
+        own_end_loading(own);
+        return 0;
+    }
+    pieces_release(&own->loading->pieces);
+    *why = error == PERHAPS_ERR_MEMORY ? "ERR Insufficient memory to create filter"
+                                       : "ERR received bad data, or of a filter that changed "
+                                         "while it was dumped: load it again from its header";
+    return PERHAPS_ERR_DAMAGED;
 }
 
 int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
@@ -187,15 +202,15 @@ int own_load(void *filter, uint64_t position, const char *bytes, size_t nbytes,
     struct own *own = filter;
     uint64_t end = (position & OFFSET_MASK) - 1; /* of 0: too large */
     *why = "ERR invalid offset - no link found";
-    if (own->filter || nbytes > end || end - nbytes > own->pieces.nbytes)
+    if (own->filter || nbytes > end || end - nbytes > own->loading->pieces.nbytes)
         return PERHAPS_ERR_ARGUMENT;
-    if (end <= own->pieces.nbytes)
+    if (end <= own->loading->pieces.nbytes)
         return 0; /* is there already */
     *why = "ERR invalid chunk - Too big for current filter";
-    if (end > own->pieces.of || end - nbytes < own->pieces.nbytes)
+    if (end > own->loading->pieces.of || end - nbytes < own->loading->pieces.nbytes)
         return PERHAPS_ERR_ARGUMENT;
     *why = "ERR Insufficient memory to create filter";
-    int error = pieces_append(&own->pieces, bytes, nbytes);
+    int error = pieces_append(&own->loading->pieces, bytes, nbytes);
     return error ? error : complete(own, why);
 }
 
@@ -234,7 +249,7 @@ static int dump_range(const struct own *own, uint64_t offset, size_t nbytes, str
 static int dump_piece(const struct own *own, uint64_t offset, struct dump *piece)
 {
     uint64_t at = 0;
-    for (const struct piece *p = own->pieces.first; p; at += p->nbytes, p = p->next)
+    for (const struct piece *p = own->loading->pieces.first; p; at += p->nbytes, p = p->next)
         if (at == offset) {
             *piece = (struct dump){ .bytes = p->bytes, .nbytes = p->nbytes };
             return 0;
@@ -248,7 +263,8 @@ static int dump_header(const struct own *own, struct dump *piece)
     char *bytes = memory_take(HEADER_NBYTES);
     if (!bytes)
         return PERHAPS_ERR_MEMORY;
-    encode_header(own, own->filter ? perhaps_write_nbytes(own->filter) : own->pieces.of, bytes);
+    encode_header(
+        own, own->filter ? perhaps_write_nbytes(own->filter) : own->loading->pieces.of, bytes);
     *piece =
         (struct dump){ .next = 1, .bytes = bytes, .nbytes = HEADER_NBYTES, .memory = bytes };
     return 0;
@@ -293,15 +309,16 @@ void own_save(RedisModuleIO *rdb, const void *filter)
 {
     const struct own *own = filter;
     char header[HEADER_NBYTES];
+    const struct piece *first = own->loading ? own->loading->pieces.first : NULL;
     uint64_t pieces = 0;
-    encode_header(own, own->filter ? perhaps_write_nbytes(own->filter) : own->pieces.of,
-                  header);
+    encode_header(
+        own, own->filter ? perhaps_write_nbytes(own->filter) : own->loading->pieces.of, header);
     server.SaveStringBuffer(rdb, header, sizeof header);
-    for (const struct piece *p = own->pieces.first; p; p = p->next)
+    for (const struct piece *p = first; p; p = p->next)
         pieces++;
     server.SaveUnsigned(rdb, own->filter != NULL);
     server.SaveUnsigned(rdb, pieces);
-    for (const struct piece *p = own->pieces.first; p; p = p->next)
+    for (const struct piece *p = first; p; p = p->next)
         server.SaveStringBuffer(rdb, p->bytes, p->nbytes);
     if (own->filter)
         /* fails only where memory for one page fails: then the server saves half a filter, which
@@ -347,8 +364,8 @@ static bool read_saved_pieces(RedisModuleIO *rdb, struct own *own, uint64_t coun
         size_t nbytes;
         char *bytes = server.LoadStringBuffer(rdb, &nbytes);
         bool fits = bytes && !server.IsIOError(rdb) && nbytes > 0 &&
-                    nbytes < own->pieces.of - own->pieces.nbytes &&
-                    !pieces_append(&own->pieces, bytes, nbytes);
+                    nbytes < own->loading->pieces.of - own->loading->pieces.nbytes &&
+                    !pieces_append(&own->loading->pieces, bytes, nbytes);
         if (bytes)
             server.Free(bytes);
         if (!fits)
@@ -362,11 +379,14 @@ static bool read_saved_filter(RedisModuleIO *rdb, struct own *own)
     struct rdb_reader reader = { .rdb = rdb };
     const struct perhaps_source source = { .read = read_rdb,
                                            .context = &reader,
-                                           .nbytes = own->pieces.of };
+                                           .nbytes = own->loading->pieces.of };
     int error = read_filter(own, &source);
     if (reader.string)
         server.Free(reader.string);
-    return !error && reader.at == reader.nbytes;
+    if (error || reader.at != reader.nbytes)
+        return false;
+    own_end_loading(own);
+    return true;
 }
 
 void *own_read(RedisModuleIO *rdb, int encoding)

@@ -63,7 +63,7 @@ enum {
 };
 
 /* NotifyKeyspaceEvent() */
-enum { NOTIFY_MODULE = 1 << 13 };
+enum { NOTIFY_STRING = 1 << 3, NOTIFY_MODULE = 1 << 13 };
 
 /* Register...Config() */
 enum { CONFIG_DEFAULT = 0, CONFIG_UNPREFIXED = 1 << 9 };

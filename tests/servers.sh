@@ -12,7 +12,7 @@
 # call adds its servers to the arrays PORTS and PIDS; a cluster's masters come before its replicas.
 # A start that fails returns 1 and tells the reason on standard error.  The tests are skipped
 # (status 77) where no redis-server or valkey-server is installed.  PERHAPS_SERVER may name the
-# one to take.
+# one to take, and PERHAPS_TEST_MODULE a module that all servers load.
 
 SERVER_PROGRAM=$(command -v "${PERHAPS_SERVER:-redis-server}" || command -v valkey-server)
 SERVER_CLI=$(command -v redis-cli || command -v valkey-cli)
@@ -47,7 +47,8 @@ server_run() {
     rm -f "$folder/log"
     # When this shell dies, even by KILL, the server gets KILL.
     setpriv --pdeathsig KILL "$SERVER_PROGRAM" --bind 127.0.0.1 --port "$port" --dir "$folder" \
-        --logfile "$folder/log" --save "" --appendonly no --daemonize no "${@//@PORT@/$port}" \
+        --logfile "$folder/log" --save "" --appendonly no --daemonize no \
+        ${PERHAPS_TEST_MODULE:+--loadmodule "$PERHAPS_TEST_MODULE"} "${@//@PORT@/$port}" \
         >"$folder/out" 2>&1 </dev/null &
     server_pid=$!
     for tries in $(seq 500); do

@@ -16,6 +16,12 @@ static bool folds(const struct perhaps_kind *kind)
     return kind_by_name(kind->name)->folds != NULL;
 }
 
+/* Lines that lie together are not rounded, so their number may have few divisors. */
+static bool rounds(const struct perhaps_kind *kind)
+{
+    return folds(kind) && in_registry(kind);
+}
+
 static bool folds_not(const struct perhaps_kind *kind)
 {
     return !folds(kind) && strcmp(kind->name, "chain") != 0;
@@ -280,7 +286,7 @@ TEST_EACH(test_random, folds)
 
 /* Planned for a hundred times too many, a filter becomes nearly as small as if it had been
  * planned for its keys. */
-TEST_EACH(test_saving, folds)
+TEST_EACH(test_saving, rounds)
 {
     for (size_t nkeys = 5000; nkeys < 500000; nkeys = nkeys * 7 / 3) {
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);

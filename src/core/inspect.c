@@ -36,6 +36,11 @@ static double predicted_at_capacity(const perhaps_filter *f)
     return fpr;
 }
 
+const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *f)
+{
+    return &f->kind->about;
+}
+
 void perhaps_stats_of(const perhaps_filter *f, struct perhaps_stats *stats)
 {
     struct geometry g = filter_geometry(f);

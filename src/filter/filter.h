@@ -133,9 +133,9 @@ struct perhaps_filter {
     struct mapping mapping;
     const struct guard *guard; /* NULL: no bytes are checked */
     struct checked *checked;   /* belongs to the guard */
-    enum cpu cpu;
-    enum perhaps_preference preference; /* for memory that the filter takes later */
-    bool is_part;                       /* of a composite */
+    enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
+    enum perhaps_preference preference : 8; /* for memory that the filter takes later */
+    bool is_part;                           /* of a composite */
     bool shared;        /* several threads may write; if mapped, processes, too */
     bool read_only;     /* mapped, and not shared */
     bool removes;       /* the kind can remove, and so can the base of a composite */

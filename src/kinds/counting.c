@@ -474,20 +474,18 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
 /* The lower half of each byte. */
 static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
 
-/* Returns the sums of counters that have a byte each; a sum is at most COUNTER_MAX. */
-static uint64_t add_in_bytes(uint64_t a, uint64_t b)
+/* Returns sums that have a byte each, where those above COUNTER_MAX have become that. */
+static uint64_t clamp_in_bytes(uint64_t sums)
 {
-    uint64_t sum = a + b;
-    uint64_t over = sum >> COUNTER_NBITS & lowest_bits;
-    return (sum | over * COUNTER_MAX) & low_halves;
+    uint64_t over = ((sums >> COUNTER_NBITS & low_halves) + low_halves) >> COUNTER_NBITS;
+    return (sums | (over & lowest_bits & low_halves) * COUNTER_MAX) & low_halves;
 }
 
 static uint64_t add_counters(uint64_t a, uint64_t b)
 {
-    uint64_t low = add_in_bytes(a & low_halves, b & low_halves);
-    uint64_t high =
-        add_in_bytes(a >> COUNTER_NBITS & low_halves, b >> COUNTER_NBITS & low_halves);
-    return low | high << COUNTER_NBITS;
+    uint64_t low = (a & low_halves) + (b & low_halves);
+    uint64_t high = (a >> COUNTER_NBITS & low_halves) + (b >> COUNTER_NBITS & low_halves);
+    return clamp_in_bytes(low) | clamp_in_bytes(high) << COUNTER_NBITS;
 }
 
 /* Sets the numbers in the last line from all counters. */
@@ -537,17 +535,43 @@ static uint64_t keys(const perhaps_filter *f)
     return share < 1 ? (uint64_t)fmin(log1p(-share) / log_alone(g), 0x1p62) : KEYS_UNLIMITED;
 }
 
+enum { LINE_LONGS = LINE_NBYTES / sizeof(uint64_t) };
+
+/* Counters of a line that have a byte each. */
+struct sums {
+    uint64_t low[LINE_LONGS], high[LINE_LONGS];
+};
+
+/* Adds the counters of lines: at most 16, so that no byte overflows. */
+static void add_lines(struct sums *sums, const uint8_t *from, uint64_t lines)
+{
+    for (uint64_t i = 0; i < lines; i++, from += LINE_NBYTES)
+        for (size_t w = 0; w < LINE_LONGS; w++) {
+            uint64_t counters = load64(from + w * sizeof counters);
+            sums->low[w] += counters & low_halves;
+            sums->high[w] += counters >> COUNTER_NBITS & low_halves;
+        }
+    for (size_t w = 0; w < LINE_LONGS; w++) {
+        sums->low[w] = clamp_in_bytes(sums->low[w]);
+        sums->high[w] = clamp_in_bytes(sums->high[w]);
+    }
+}
+
 /* Adds up the counters of 'factor' adjacent lines.  One that has reached its end stays there. */
 static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
                  uint64_t factor)
 {
+    const uint64_t most = 16;
     (void)g;
-    for (uint8_t *end = to + nbytes; to < end; to += LINE_NBYTES) {
-        uint64_t sum[LINE_NBYTES / sizeof(uint64_t)] = { 0 };
-        for (uint64_t i = 0; i < factor; i++, from += LINE_NBYTES)
-            for (size_t w = 0; w < sizeof sum / sizeof *sum; w++)
-                sum[w] = add_counters(sum[w], load64(from + w * sizeof *sum));
-        memcpy(to, sum, sizeof sum);
+    for (uint64_t at = 0; at < nbytes; at += LINE_NBYTES) {
+        struct sums sums = { .low = { 0 } };
+        for (uint64_t left = factor, lines; left; left -= lines, from += lines * LINE_NBYTES) {
+            lines = left < most ? left : most;
+            add_lines(&sums, from, lines);
+        }
+        for (size_t w = 0; w < LINE_LONGS; w++)
+            store64(to + at + w * sizeof(uint64_t),
+                    sums.low[w] | sums.high[w] << COUNTER_NBITS);
     }
 }
 

@@ -559,7 +559,8 @@ int lines_plan(struct geometry *g, unsigned cells, double one_line,
         take_more_lines(g, cells, keys);
     if (compact && !together && g->field[PARTS] < LINES_PARTS_MAX)
         plan_parts(g, cells, (unsigned)g->field[PARTS] + 1, lines_beyond(g), keys);
-    g->field[PART_LINES] = fold_round_up(g->field[PART_LINES]);
+    if (!together)
+        g->field[PART_LINES] = fold_round_up(g->field[PART_LINES]);
     return 0;
 }
 

@@ -163,7 +163,8 @@ double lines_predict(const struct geometry *g, unsigned cells, double keys);
  * all seeds but one in 10^9.  A key has one line if fpr >= one_line.  Else it has one line more
  * as long as its filter would take over an eighth more memory without that line.  FAST takes
  * one line where the fpr can be reached with one, and COMPACT takes one more than usual.  With
- * TOGETHER the plan takes up to 3 % more memory to set fewer marks.  Returns 0 or
+ * TOGETHER the plan takes up to 3 % more memory to set fewer marks.  Without
+ * TOGETHER the number of lines is rounded by fold_round_up().  Returns 0 or
  * PERHAPS_ERR_LIMIT. */
 int lines_plan(struct geometry *g, unsigned cells, double one_line,
                enum perhaps_preference preference, double (*keys)(const struct geometry *g));

@@ -260,8 +260,10 @@ def test_shrink_is_refused(talk):
         before = talk.digest()
         assert isinstance(talk.get("BF.SHRINK f " + words), Error), words
         assert talk.digest() == before
-    talk.ok("BF.MADD f " + " ".join(str(i) for i in range(100)))
-    talk.says("BF.SHRINK f ERROR .000001", ":0")  # it is not smaller at a stricter rate
+    talk.ok("BF.RESERVE full .01 1000 NONSCALING")
+    talk.get(["BF.MADD", "full", *range(2000)])
+    refuses(talk, "BF.SHRINK full", ":0")
+    refuses(talk, "BF.SHRINK full ERROR .000001", ":0")  # at a stricter rate it is not smaller
 
 
 # ---- Merge ----------------------------------------------------------------------------------
