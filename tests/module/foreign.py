@@ -46,7 +46,7 @@ assert murmur64a(b'foo', 0x822b4f99b121f10d) == 0x9d63d52a557f61c2
 assert murmur64a(twin(b'sixteen bytes ok'), 42) == murmur64a(b'sixteen bytes ok', 42)
 
 
-# ---- Bloom filters -------------------------------------------------------------------------------
+# ---- Bloom filters --------------------------------------------------------------------------
 
 NOROUND, ENTRIES_ARE_BITS, FORCE64, NONSCALING = 1, 2, 4, 8
 BLOOM_HEADER, BLOOM_LINK = '<QIII', '<QQQddIQB'  # 20 and 53 bytes
@@ -134,7 +134,7 @@ class Bloom:
         return self
 
 
-# ---- Cuckoo filters ------------------------------------------------------------------------------
+# ---- Cuckoo filters -------------------------------------------------------------------------
 
 CUCKOO_HEADER = '<QQQQHHH'
 
@@ -216,7 +216,7 @@ class Cuckoo:
         return self
 
 
-# ---- Dumps --------------------------------------------------------------------------------------
+# ---- Dumps ----------------------------------------------------------------------------------
 
 def restore_payload(model):
     return rdb.payload(model.type_name, model.encoding, model.fields())

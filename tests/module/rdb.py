@@ -1,7 +1,7 @@
 """What the server writes around the bytes of a module: DUMP's payload, and its checksum."""
 import struct
 
-# ---- The checksum -------------------------------------------------------------------------------
+# ---- The checksum ---------------------------------------------------------------------------
 
 POLYNOMIAL = 0x95ac9329ac4bc9b5  # of Jones, reflected
 
@@ -33,7 +33,7 @@ def seal(body):
     return body + struct.pack('<Q', crc64(body))
 
 
-# ---- The value of a module ----------------------------------------------------------------------
+# ---- The value of a module ------------------------------------------------------------------
 
 MODULE_2 = 7  # the type of a value, in an RDB
 VERSION = struct.pack('<H', 10)

@@ -42,7 +42,7 @@ def told(client, key, family):
     return dict(zip(reply[::2], reply[1::2]))
 
 
-# ---- MurmurHash64A --------------------------------------------------------------------------------
+# ---- MurmurHash64A --------------------------------------------------------------------------
 
 def targets(n):
     random = draw('targets')
@@ -102,7 +102,7 @@ def test_equals_do_not_fill_a_filter(client):
     assert min(counts) >= 1 and sum(counts) - 1000 <= at_most(1000, 0.01)
 
 
-# ---- Our own hash without its secret ----------------------------------------------------------------
+# ---- Our own hash without its secret --------------------------------------------------------
 
 def test_pairs_of_buckets(client):
     """Without a secret, the ninth of these items would be refused."""
@@ -139,7 +139,7 @@ def test_positives_elsewhere(client, rate):
     assert sum(made.answers(client, items)) <= at_most(2000, float(rate))
 
 
-# ---- Secrets ------------------------------------------------------------------------------------
+# ---- Secrets --------------------------------------------------------------------------------
 
 def test_each_filter_has_its_own_secret(client):
     """The false positives of one filter are not those of another with the same items."""
@@ -167,7 +167,7 @@ def test_secrets_are_not_told(client):
         assert secret.hex() not in repr(shown) and repr(secret)[2:-1] not in repr(shown)
 
 
-# ---- Deletes ------------------------------------------------------------------------------------
+# ---- Deletes --------------------------------------------------------------------------------
 
 @pytest.mark.parametrize('reserve, rate', [(None, 0.0025), (20000, 0.0025)])
 def test_deletes_of_absent_items(client, reserve, rate, n=100_000):

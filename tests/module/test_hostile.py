@@ -140,7 +140,7 @@ def test_windows_without_periods(client):
                     use(client, 'small')
 
 
-# ---- Files --------------------------------------------------------------------------------------
+# ---- Files ----------------------------------------------------------------------------------
 
 def start_changed(random, dumps, n):
     """Starts n servers with changed RDB files; returns how many of them started."""
@@ -170,7 +170,7 @@ def test_rdb_files(client, n=30):
     start_changed(draw('files'), dumps, n)
 
 
-# ---- Chunks -------------------------------------------------------------------------------------
+# ---- Chunks ---------------------------------------------------------------------------------
 
 def load_changed(client, random, n):
     """Loads n changed dumps of each kind, chunk by chunk."""
@@ -226,7 +226,7 @@ def test_positions(client):
         assert client.call('DEBUG', 'DIGEST-VALUE', 'small') == before
 
 
-# ---- Memory -------------------------------------------------------------------------------------
+# ---- Memory ---------------------------------------------------------------------------------
 
 def test_maxmemory():
     """A full server refuses adds, answers questions, and forgets nothing."""

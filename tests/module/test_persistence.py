@@ -22,7 +22,7 @@ def client(server):
     return server.client
 
 
-# ---- RDB ----------------------------------------------------------------------------------------
+# ---- RDB ------------------------------------------------------------------------------------
 
 def test_rdb():
     with Server() as server:
@@ -68,7 +68,7 @@ def test_bgsave_under_load():
             made.check(server.client)
 
 
-# ---- DUMP, RESTORE, COPY ---------------------------------------------------------------------------
+# ---- DUMP, RESTORE, COPY --------------------------------------------------------------------
 
 def test_dump_restore(client):
     filters = zoo.make_all(client)
@@ -113,7 +113,7 @@ def test_digest_tells_filters_apart(client):
         assert client.call('DEBUG', 'DIGEST-VALUE', made.key) != before, made.kind
 
 
-# ---- AOF ----------------------------------------------------------------------------------------
+# ---- AOF ------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize('preamble', ['yes', 'no'])
 def test_aof(preamble):
@@ -173,7 +173,7 @@ def test_aof_in_pieces():
         zoo.check_all(server.client, made, before)
 
 
-# ---- SCANDUMP and LOADCHUNK ------------------------------------------------------------------------
+# ---- SCANDUMP and LOADCHUNK -----------------------------------------------------------------
 
 @pytest.mark.parametrize('kind', zoo.KINDS)
 def test_scandump(client, kind):
@@ -236,7 +236,7 @@ def test_scandump_of_a_changing_filter(client, kind):
         copy.check(client)
 
 
-# ---- Filters of which not all chunks are there -------------------------------------------------------
+# ---- Filters of which not all chunks are there ----------------------------------------------
 
 def half(client, kind, key):
     """Loads a filter but for its last chunk, and returns this."""

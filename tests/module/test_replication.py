@@ -59,7 +59,7 @@ def replica(pair, master):
     return pair[1]
 
 
-# ---- The same on both -----------------------------------------------------------------------------
+# ---- The same on both -----------------------------------------------------------------------
 
 @pytest.mark.parametrize('kind', zoo.KINDS)
 def test_by_commands(master, replica, kind):
@@ -241,7 +241,7 @@ def test_questions_change_nothing(master, replica):
     zoo.same(master.client, filters, replica.client)
 
 
-# ---- What goes to replicas ------------------------------------------------------------------------
+# ---- What goes to replicas ------------------------------------------------------------------
 
 @pytest.fixture
 def stream(master):

@@ -33,7 +33,7 @@ def wait_for(what):
     return until(what, PATIENCE_S)
 
 
-# ---- A client -----------------------------------------------------------------------------------
+# ---- A client -------------------------------------------------------------------------------
 
 class Refused(Exception):
     """An error reply."""
@@ -141,7 +141,7 @@ class Client:
         self.bytes += more
 
 
-# ---- A server -----------------------------------------------------------------------------------
+# ---- A server -------------------------------------------------------------------------------
 
 class Ended(Exception):
     """A server ended while it started; the text is its log."""
@@ -291,7 +291,7 @@ def replicas(n, *config, arguments=()):
         yield [master, *others]
 
 
-# ---- A cluster ----------------------------------------------------------------------------------
+# ---- A cluster ------------------------------------------------------------------------------
 
 SLOTS = 16384
 
@@ -348,7 +348,7 @@ def port_of(redirection):
     return int(str(redirection).rsplit(':', 1)[1])
 
 
-# ---- Load ---------------------------------------------------------------------------------------
+# ---- Load -----------------------------------------------------------------------------------
 
 class Load:
     """Adds items in a thread, over a connection of its own, until the server is gone."""

@@ -128,7 +128,7 @@ def same(client, filters, other):
         assert client.call('DUMP', made.key) == other.call('DUMP', made.key), made.kind
 
 
-# ---- SCANDUMP and LOADCHUNK ------------------------------------------------------------------------
+# ---- SCANDUMP and LOADCHUNK -----------------------------------------------------------------
 
 def scandump(client, family, key):
     """Returns all chunks: pairs of the position for LOADCHUNK, and data."""
@@ -145,7 +145,7 @@ def loadchunks(client, family, key, chunks):
         assert client.call(family + '.LOADCHUNK', key, position, data) == b'OK'
 
 
-# ---- AOF ----------------------------------------------------------------------------------------
+# ---- AOF ------------------------------------------------------------------------------------
 
 def rewrite(server):
     server.call('BGREWRITEAOF')
