@@ -300,6 +300,7 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
     OPTIONAL(int, GetServerVersion, (void))                                                    \
     OPTIONAL(void *, DefragAlloc, (RedisModuleDefragCtx * ctx, void *memory))
 
+/* types and names cannot stand in parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define SERVER_MEMBER(result, name, parameters) result(*name) parameters;
 struct server {
     SERVER_FUNCTIONS(SERVER_MEMBER, SERVER_MEMBER)

@@ -62,45 +62,45 @@ static void *copy(const struct form *form, const void *filter)
 #define TYPE(form)                                                                             \
     static void *form##_read(RedisModuleIO *rdb, int encoding)                                 \
     {                                                                                          \
-        return read(&form, rdb, encoding);                                                     \
+        return read(&(form), rdb, encoding);                                                   \
     }                                                                                          \
     static void form##_save(RedisModuleIO *rdb, void *filter)                                  \
     {                                                                                          \
-        form.save(rdb, filter);                                                                \
+        (form).save(rdb, filter);                                                              \
     }                                                                                          \
     static void form##_rewrite(RedisModuleIO *aof, RedisModuleString *key, void *filter)       \
     {                                                                                          \
-        rewrite(&form, aof, key, filter);                                                      \
+        rewrite(&(form), aof, key, filter);                                                    \
     }                                                                                          \
     static size_t form##_memory(const void *filter)                                            \
     {                                                                                          \
-        return form.memory_nbytes(filter);                                                     \
+        return (form).memory_nbytes(filter);                                                   \
     }                                                                                          \
     static void form##_digest(RedisModuleDigest *digest, void *filter)                         \
     {                                                                                          \
-        form.digest(digest, filter);                                                           \
+        (form).digest(digest, filter);                                                         \
     }                                                                                          \
     static void form##_release(void *filter)                                                   \
     {                                                                                          \
-        release(&form, filter);                                                                \
+        release(&(form), filter);                                                              \
     }                                                                                          \
     static size_t form##_effort(RedisModuleString *key, const void *filter)                    \
     {                                                                                          \
         (void)key;                                                                             \
-        return 1 + form.memory_nbytes(filter) / PAGE_NBYTES;                                   \
+        return 1 + (form).memory_nbytes(filter) / PAGE_NBYTES;                                 \
     }                                                                                          \
     static void *form##_copy(RedisModuleString *from, RedisModuleString *to,                   \
                              const void *filter)                                               \
     {                                                                                          \
         (void)from;                                                                            \
         (void)to;                                                                              \
-        return copy(&form, filter);                                                            \
+        return copy(&(form), filter);                                                          \
     }                                                                                          \
     static int form##_defrag(RedisModuleDefragCtx *ctx, RedisModuleString *key, void **filter) \
     {                                                                                          \
         (void)key;                                                                             \
-        if (form.defrag)                                                                       \
-            form.defrag(ctx, filter);                                                          \
+        if ((form).defrag)                                                                     \
+            (form).defrag(ctx, filter);                                                        \
         return 0;                                                                              \
     }                                                                                          \
     static RedisModuleTypeMethods form##_methods = {                                           \

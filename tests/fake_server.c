@@ -74,7 +74,7 @@ static int is_error(RedisModuleIO *io)
 static void load(RedisModuleIO *io, char type, void *word)
 {
     memset(word, 0, 8);
-    io->failed = io->failed || io->nbytes - io->at < 9 || io->bytes[io->at] != type;
+    io->failed = io->failed || io->nbytes - io->at < 9 || (char)io->bytes[io->at] != type;
     if (io->failed)
         return;
     memcpy(word, io->bytes + io->at + 1, 8);

@@ -46,12 +46,11 @@ TEST(test_bits_of_an_item)
 /* What the documentation of BF.SCANDUMP prints: made with a capacity of 10 and the rate .1. */
 TEST(test_documented_bloom_filter)
 {
-    static const char header[] =
-        "\1\0\0\0\0\0\0\0\1\0\0\0\5\0\0\0\2\0\0\0\x08\0\0\0\0\0\0\0@\0\0\0"
-        "\0\0\0\0\1\0\0\0\0\0\0\0\x9a\x99\x99\x99\x99\x99\xa9?J\xf7\xd4\x9e"
-        "\xde\xf0\x18@\5\0\0\0\n\0\0\0\0\0\0\0";
+    static char header[] = "\1\0\0\0\0\0\0\0\1\0\0\0\5\0\0\0\2\0\0\0\x08\0\0\0\0\0\0\0@\0\0\0"
+                           "\0\0\0\0\1\0\0\0\0\0\0\0\x9a\x99\x99\x99\x99\x99\xa9?J\xf7\xd4\x9e"
+                           "\xde\xf0\x18@\5\0\0\0\n\0\0\0\0\0\0\0";
     static const char bits[] = "\1\x08\0\x80\0\4 ";
-    struct text text = { (uint8_t *)(uintptr_t)header, sizeof header };
+    struct text text = { (uint8_t *)header, sizeof header };
     struct info info;
     struct layer layer;
     setup();
@@ -78,12 +77,11 @@ TEST(test_documented_bloom_filter)
 /* What that of CF.SCANDUMP prints: of a version whose header ends with a pointer. */
 TEST(test_documented_cuckoo_filter)
 {
-    static const char header[] =
-        "\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
-        "\2\0\x14\0\1\0"
-        "8\x9a\xe0\xd8\xc3\x7f\0";
+    static char header[] = "\1\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0"
+                           "\2\0\x14\0\1\0"
+                           "8\x9a\xe0\xd8\xc3\x7f\0";
     static const char slots[] = "\0\0\0\0\a\0\0";
-    struct text text = { (uint8_t *)(uintptr_t)header, sizeof header };
+    struct text text = { (uint8_t *)header, sizeof header };
     struct info info;
     setup();
     void *filter = begin(&redis_cuckoo, &text);
