@@ -1,4 +1,4 @@
-# What is installed, where, and how it is packed.  Components: library, dev, tools.
+# What is installed, where, and how it is packed.  Components: library, dev, tools, module.
 
 set(LIBRARIES perhaps_shared perhaps_static)
 set(HEADERS include/perhaps.h include/perhaps_file.h include/perhaps_build.h
@@ -48,6 +48,10 @@ if(PERHAPS_CLI)
   endif()
 endif()
 
+if(PERHAPS_MODULE) # where Debian has modules of Redis
+  install(TARGETS perhaps_module LIBRARY DESTINATION lib/redis/modules COMPONENT module)
+endif()
+
 add_custom_target(uninstall COMMENT "Removing what was installed last"
   COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR}
           -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)
@@ -82,5 +86,12 @@ if(PERHAPS_CLI)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME perhaps)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
   set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command line.")
+endif()
+if(PERHAPS_MODULE)
+  list(APPEND CPACK_COMPONENTS_ALL module)
+  set(CPACK_DEBIAN_MODULE_PACKAGE_NAME redis-perhaps)
+  set(CPACK_DEBIAN_MODULE_PACKAGE_SECTION database)
+  set(CPACK_DEBIAN_MODULE_PACKAGE_SUGGESTS "redis-server (>= 5:7.0)")
+  set(CPACK_COMPONENT_MODULE_DESCRIPTION "The module for Redis and Valkey.")
 endif()
 include(CPack)

@@ -228,7 +228,9 @@ uint64_t own_count(const void *filter, const struct perhaps_key *item)
 bool own_remove(void *filter, const struct perhaps_key *item)
 {
     struct own *own = filter;
-    if (perhaps_remove(own->filter, item->bytes, item->nbytes))
+    /* asked first, since the library counts removals that find nothing, and a replica would not */
+    if (!perhaps_contains(own->filter, item->bytes, item->nbytes) ||
+        perhaps_remove(own->filter, item->bytes, item->nbytes))
         return false;
     own->items -= own->items > 0;
     own->deleted++;

@@ -277,7 +277,7 @@ int own_dump(const void *filter, uint64_t position, struct dump *piece)
     uint64_t offset = (position & OFFSET_MASK) - 1;
     if (position == 0)
         return dump_header(own, piece);
-    if (offset == OFFSET_MASK)
+    if (offset == UINT64_MAX) /* a position without an offset */
         return PERHAPS_ERR_ARGUMENT;
     if (offset && own->filter && position >> OFFSET_BITS != change)
         return PERHAPS_ERR_MISMATCH;

@@ -28,6 +28,9 @@ abi=$(awk '/define PERHAPS_VERSION_(MAJOR|MINOR)/ { printf "%s%s", dot, $3; dot 
 
 [ -x "$prefix/bin/perhaps" ] || fail "no program"
 [ -f "$prefix/share/man/man1/perhaps.1" ] || fail "no man page"
+names=$(nm -D --defined-only "$prefix/lib/redis/modules/perhaps.so" | awk '{ print $3 }' |
+    grep -v -e '^__asan' -e '^__odr_asan')
+[ "$names" = RedisModule_OnLoad ] || fail "no module, or one with other names than its entry: $names"
 for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     fish/vendor_completions.d/perhaps.fish; do
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"
