@@ -81,17 +81,32 @@ static void *take_zeros(size_t nbytes)
     return server.Calloc(1, nbytes);
 }
 
+static void *take_any(size_t nbytes)
+{
+    return server.TryAlloc ? server.TryAlloc(nbytes) : server.Alloc(nbytes);
+}
+
 static size_t size_of(void *memory)
 {
     return server.MallocSize ? server.MallocSize(memory) : 0;
 }
 
-void *memory_take(size_t nbytes)
+static void *take(size_t nbytes, void *(*from_server)(size_t nbytes))
 {
-    void *memory = is_too_much(nbytes) ? NULL : take_zeros(nbytes);
+    void *memory = is_too_much(nbytes) ? NULL : from_server(nbytes);
     if (memory)
         __atomic_fetch_add(&taken, size_of(memory), __ATOMIC_RELAXED);
     return memory;
+}
+
+void *memory_take(size_t nbytes)
+{
+    return take(nbytes, take_zeros);
+}
+
+void *memory_take_any(size_t nbytes)
+{
+    return take(nbytes, take_any);
 }
 
 void memory_give(void *memory)

@@ -16,7 +16,10 @@ void memory_begin(RedisModuleCtx *ctx);
 enum { MEMORY_LOOK_NBYTES = 16 << 20 };
 void *memory_take(size_t nbytes);
 
-/* Releases what memory_take() returned, in any thread.  NULL is allowed. */
+/* The same with any content: for what is written at once, and then need not be touched twice. */
+void *memory_take_any(size_t nbytes);
+
+/* Releases what these returned, in any thread.  NULL is allowed. */
 void memory_give(void *memory);
 
 /* The same for filters of the library. */

@@ -27,6 +27,10 @@
 #include "memory.h"
 #include "own.h"
 
+/* The size of a piece, less than DUMP_MOST_NBYTES: jemalloc gives blocks of more than 8 MiB
+ * back to the system at once, and the kernel must then clear new ones. */
+enum { PIECE_NBYTES = 4 << 20 };
+
 enum { HEADER_NBYTES = 112, VERSION = 1, OFFSET_BITS = 41, CHANGE_BITS = 11 };
 #define OFFSET_MASK ((UINT64_C(1) << OFFSET_BITS) - 1)
 static const char magics[2][9] = { [FAMILY_BLOOM] = "perhapsB", [FAMILY_CUCKOO] = "perhapsC" };
@@ -232,7 +236,7 @@ static int collect(void *context, const void *bytes, size_t nbytes)
 /* Gives 'nbytes' bytes of the file from 'offset' on. */
 static int dump_range(const struct own *own, uint64_t offset, size_t nbytes, struct dump *piece)
 {
-    struct collected c = { .bytes = memory_take(nbytes) };
+    struct collected c = { .bytes = memory_take_any(nbytes) };
     const struct perhaps_sink sink = { .write = collect, .context = &c };
     if (!c.bytes)
         return PERHAPS_ERR_MEMORY;
@@ -289,8 +293,8 @@ int own_dump(const void *filter, uint64_t position, struct dump *piece)
                  left = all > offset ? all - offset : 0;
         *piece = (struct dump){ 0 };
         if (left)
-            error = dump_range(
-                own, offset, left < DUMP_MOST_NBYTES ? (size_t)left : DUMP_MOST_NBYTES, piece);
+            error = dump_range(own, offset, left < PIECE_NBYTES ? (size_t)left : PIECE_NBYTES,
+                               piece);
     }
     if (!error && piece->nbytes)
         piece->next = (1 + offset + piece->nbytes) | change << OFFSET_BITS;

@@ -23,9 +23,10 @@ void pieces_release(struct pieces *pieces)
 
 int pieces_append(struct pieces *pieces, const char *bytes, size_t nbytes)
 {
-    struct piece *piece = memory_take(sizeof *piece + nbytes);
+    struct piece *piece = memory_take_any(sizeof *piece + nbytes);
     if (!piece)
         return PERHAPS_ERR_MEMORY;
+    piece->next = NULL;
     piece->nbytes = nbytes;
     memcpy(piece->bytes, bytes, nbytes);
     if (pieces->last)

@@ -75,7 +75,21 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
         memcpy(f->body.bytes + (from - offset), bytes + (from - at), end - from);
 }
 
-/* Reads the pages, copies their bytes to the bodies, and computes their checksum table. */
+/* Returns where in the body of a section these bytes of the file lie; NULL if they are not all
+ * bytes of this body. */
+static uint8_t *place_in_body(const struct reading *r, uint32_t number, uint64_t at,
+                              uint64_t nbytes)
+{
+    if (number == r->head.header.sections)
+        return NULL;
+    const perhaps_filter *f = r->made[number];
+    uint64_t offset = r->sections[number].body_offset;
+    bool is_inside = offset <= at && at + nbytes <= offset + f->geometry.body_nbytes;
+    return is_inside ? f->body.bytes + (at - offset) : NULL;
+}
+
+/* Reads the pages to the bodies, and computes their checksum table.  A page that has bytes of
+ * several bodies is read to 'page' first. */
 static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTES])
 {
     const struct header *h = &r->head.header;
@@ -83,15 +97,17 @@ static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTE
     uint32_t first = 0; /* the first section whose body is not complete */
     for (uint64_t at = h->nbytes; at < h->table_offset; at += n, number++) {
         n = page_nbytes(h->table_offset, at);
-        int error = take(r->source, page, n);
+        uint8_t *in_body = place_in_body(r, first, at, n), *to = in_body ? in_body : page;
+        int error = take(r->source, to, n);
         if (error)
             return error;
-        container_fill_entry(table, number, page, n);
+        container_fill_entry(table, number, to, n);
         for (uint32_t i = first; i < h->sections; i++) {
             uint64_t offset = r->sections[i].body_offset;
             if (offset >= at + n)
                 break;
-            take_bytes(r->made[i], offset, page, at, n);
+            if (!in_body)
+                take_bytes(r->made[i], offset, page, at, n);
             if (offset + r->made[i]->geometry.body_nbytes <= at + n)
                 first = i + 1;
         }

@@ -19,13 +19,18 @@ static int put(const struct perhaps_sink *sink, const uint8_t *bytes, uint64_t n
     return sink->write(sink->context, bytes, (size_t)nbytes);
 }
 
-/* Writes one page and enters its checksum. */
-static int write_page(struct writer *w, const uint8_t *page, uint64_t nbytes)
+/* Writes pages that lie side by side, of which the last may be short, and enters their
+ * checksums. */
+static int write_run(struct writer *w, const uint8_t *pages, uint64_t nbytes)
 {
-    container_fill_entry(w->table, w->number, page, nbytes);
-    w->number++;
-    return put(w->sink, page, nbytes);
+    for (uint64_t at = 0; at < nbytes; at += PAGE_NBYTES, w->number++)
+        container_fill_entry(w->table, w->number, pages + at, page_nbytes(nbytes, at));
+    return put(w->sink, pages, nbytes);
 }
+
+/* As many bytes of a body go out at once: few pieces for the sink, which are still in the cache
+ * after their checksums were computed. */
+enum { RUN_NBYTES = 16 * PAGE_NBYTES };
 
 /* Writes bytes of bodies.  Whole pages go out from where they lie; the rest is collected. */
 static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
@@ -34,14 +39,15 @@ static int write_pages(struct writer *w, const uint8_t *bytes, uint64_t nbytes)
     while (nbytes && !error) {
         uint64_t n = PAGE_NBYTES - w->npage;
         if (!w->npage && nbytes >= PAGE_NBYTES) {
-            error = write_page(w, bytes, n);
+            n = nbytes < RUN_NBYTES ? nbytes - nbytes % PAGE_NBYTES : RUN_NBYTES;
+            error = write_run(w, bytes, n);
         } else {
             n = n < nbytes ? n : nbytes;
             memcpy(w->page + w->npage, bytes, n);
             w->npage += n;
             if (w->npage == PAGE_NBYTES) {
                 w->npage = 0;
-                error = write_page(w, w->page, PAGE_NBYTES);
+                error = write_run(w, w->page, PAGE_NBYTES);
             }
         }
         bytes += n;
@@ -60,7 +66,7 @@ static int write_read(struct writer *w, const struct content *c)
         uint64_t n = page_nbytes(nbytes, at);
         error = c->reader(c->context, at, w->page, (size_t)n);
         if (!error)
-            error = write_page(w, w->page, n);
+            error = write_run(w, w->page, n);
     }
     return error;
 }
@@ -108,7 +114,7 @@ static int write_all_pages(struct writer *w, const struct content *c, uint64_t n
                 : c->produce ? write_produced(w, c)
                              : write_bodies(w, c->f);
     if (!error && w->npage)
-        error = write_page(w, w->page, w->npage);
+        error = write_run(w, w->page, w->npage);
     if (!error)
         container_seal_table(w->table, nbytes);
     return error;
