@@ -16,7 +16,7 @@ void memory_begin(RedisModuleCtx *ctx);
 enum { MEMORY_LOOK_NBYTES = 16 << 20 };
 void *memory_take(size_t nbytes);
 
-/* The same with any content: for what is written at once, and then need not be touched twice. */
+/* The same with any content: for what is written at once. */
 void *memory_take_any(size_t nbytes);
 
 /* Releases what these returned, in any thread.  NULL is allowed. */

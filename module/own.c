@@ -228,7 +228,7 @@ uint64_t own_count(const void *filter, const struct perhaps_key *item)
 bool own_remove(void *filter, const struct perhaps_key *item)
 {
     struct own *own = filter;
-    /* asked first, since the library counts removals that find nothing, and a replica would not */
+    /* asked first: the library counts removals that find nothing, which a replica does not get */
     if (!perhaps_contains(own->filter, item->bytes, item->nbytes) ||
         perhaps_remove(own->filter, item->bytes, item->nbytes))
         return false;
