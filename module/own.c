@@ -228,7 +228,7 @@ uint64_t own_count(const void *filter, const struct perhaps_key *item)
 bool own_remove(void *filter, const struct perhaps_key *item)
 {
     struct own *own = filter;
-    /* asked first: the library counts removals that find nothing, which a replica does not get */
+    /* asked first: the library counts removals that find nothing, and a replica gets none */
     if (!perhaps_contains(own->filter, item->bytes, item->nbytes) ||
         perhaps_remove(own->filter, item->bytes, item->nbytes))
         return false;
