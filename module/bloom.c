@@ -433,7 +433,12 @@ int bf_merge(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
         bool foreign = to.form && to.form != &own_bloom;
         void *whole = foreign ? NULL : unite(ctx, &to, argv + 2, argc - 2, &error);
         if (whole) {
-            key_set(&to, &own_bloom, whole);
+            if (to.found == KEY_FOUND) {
+                own_exchange(to.filter, whole);
+                own_bloom.release(whole);
+            } else {
+                key_set(&to, &own_bloom, whole);
+            }
             server.ReplicateVerbatim(ctx);
             key_changed(ctx, &to, "bf.merge");
             server.ReplyWithSimpleString(ctx, "OK");

@@ -300,6 +300,15 @@ int own_shrink(void *filter, double fpr, uint64_t *freed_nbytes)
     return 0;
 }
 
+void own_exchange(void *filter, void *other)
+{
+    struct own *a = filter, *b = other, both = *a;
+    uint64_t changes = a->changes + b->changes + 1;
+    *a = *b;
+    *b = both;
+    a->changes = b->changes = changes;
+}
+
 int own_merge(void *filter, const void *other)
 {
     struct own *own = filter;

@@ -41,6 +41,9 @@ int own_add_to_window(void *filter, const struct perhaps_key *items, size_t n,
  * for).  Returns 0, and sets *freed_nbytes; or an error, having changed nothing. */
 int own_shrink(void *filter, double fpr, uint64_t *freed_nbytes);
 
+/* Exchanges two filters, so that a key keeps its value, and with it its time to live. */
+void own_exchange(void *filter, void *other);
+
 /* Adds all items of another Bloom filter.  Returns 0 or an error of perhaps_merge(), having
  * changed nothing. */
 int own_merge(void *filter, const void *other);

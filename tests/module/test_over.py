@@ -297,6 +297,14 @@ def test_merge_with_itself(talk):
     talk.says("BF.MEXISTS b x y z", "[#t, #t, #f]")
 
 
+def test_merge_keeps_the_time_to_live(talk2):
+    talk2.ok("BF.ADD a x")
+    talk2.ok("COPY a b")
+    talk2.ok("EXPIRE a 10000")
+    talk2.says("BF.MERGE a b", "+OK")
+    assert talk2.ok("TTL a") > 0
+
+
 def test_merge_is_refused(talk):
     talk.ok("BF.ADD a x")
     talk.ok("BF.ADD b y")
