@@ -75,17 +75,13 @@ static void take_bytes(perhaps_filter *f, uint64_t offset, const uint8_t *bytes,
         memcpy(f->body.bytes + (from - offset), bytes + (from - at), end - from);
 }
 
-/* Returns where in the body of a section these bytes of the file lie; NULL if they are not all
- * bytes of this body. */
-static uint8_t *place_in_body(const struct reading *r, uint32_t number, uint64_t at,
-                              uint64_t nbytes)
+/* Returns whether these bytes of the file are all bytes of the body of this section. */
+static bool is_in_body(const struct reading *r, uint32_t number, uint64_t at, uint64_t nbytes)
 {
     if (number == r->head.header.sections)
-        return NULL;
-    const perhaps_filter *f = r->made[number];
-    uint64_t offset = r->sections[number].body_offset;
-    bool is_inside = offset <= at && at + nbytes <= offset + f->geometry.body_nbytes;
-    return is_inside ? f->body.bytes + (at - offset) : NULL;
+        return false;
+    const struct section *s = &r->sections[number];
+    return s->body_offset <= at && at + nbytes <= s->body_offset + s->geometry.body_nbytes;
 }
 
 /* Reads the pages to the bodies, and computes their checksum table.  A page that has bytes of
@@ -97,7 +93,10 @@ static int read_pages(struct reading *r, uint8_t *table, uint8_t page[PAGE_NBYTE
     uint32_t first = 0; /* the first section whose body is not complete */
     for (uint64_t at = h->nbytes; at < h->table_offset; at += n, number++) {
         n = page_nbytes(h->table_offset, at);
-        uint8_t *in_body = place_in_body(r, first, at, n), *to = in_body ? in_body : page;
+        bool in_body = is_in_body(r, first, at, n);
+        uint8_t *to = page;
+        if (in_body)
+            to = r->made[first]->body.bytes + (at - r->sections[first].body_offset);
         int error = take(r->source, to, n);
         if (error)
             return error;
