@@ -7,22 +7,11 @@ import subprocess
 import foreign
 import pytest
 import zoo
-from world import TREE, Server, draw
+from fixtures import client, server  # noqa: F401
+from world import TREE, draw
 
 CRAFTED = os.environ.get('PERHAPS_CRAFTED', str(TREE / 'build/tests/module_crafted'))
 SIGMAS = 6.5  # by chance less than once in 10^9 runs, also where the mean is small: see at_most()
-
-
-@pytest.fixture(scope='module')
-def server():
-    with Server() as one:
-        yield one
-
-
-@pytest.fixture
-def client(server):
-    server.call('FLUSHALL')
-    return server.client
 
 
 def crafted(*words):

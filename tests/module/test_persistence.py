@@ -5,21 +5,10 @@ import time
 
 import pytest
 import zoo
+from fixtures import client, server  # noqa: F401
 from world import AOF, Client, Load, Refused, Server, caught_up, replicate, wait_for
 
 MIB = 1 << 20
-
-
-@pytest.fixture(scope='module')
-def server():
-    with Server() as one:
-        yield one
-
-
-@pytest.fixture
-def client(server):
-    server.call('FLUSHALL')
-    return server.client
 
 
 # ---- RDB ------------------------------------------------------------------------------------

@@ -6,21 +6,10 @@ import foreign
 import pytest
 import rdb
 import zoo
+from fixtures import client, server  # noqa: F401
 from world import AOF, Refused, Server, draw
 
 ABSENT = [b'absent %d' % i for i in range(3000)]
-
-
-@pytest.fixture(scope='module')
-def server():
-    with Server() as one:
-        yield one
-
-
-@pytest.fixture
-def client(server):
-    server.call('FLUSHALL')
-    return server.client
 
 
 def words(n, first=0):

@@ -20,7 +20,8 @@ SETTINGS = ['--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--daemon
             '--set-proc-title', 'no', '--repl-diskless-sync-delay', '0',
             '--repl-diskless-load', 'disabled']
 PATIENCE_S = 120  # for what takes a moment; only a failing test waits so long
-AOF = ['--appendonly', 'yes', '--auto-aof-rewrite-percentage', '0']
+# always: with everysec a server that is killed while the disk is slow may lose its last commands
+AOF = ['--appendonly', 'yes', '--appendfsync', 'always', '--auto-aof-rewrite-percentage', '0']
 
 
 def draw(name):
