@@ -6,23 +6,12 @@
 
 /* ---- A call ---------------------------------------------------------------------------- */
 
-static struct perhaps_key key_at(const struct perhaps_keys *keys, size_t i)
-{
-    if (keys->each)
-        return keys->each[i];
-    const char *packed = keys->packed;
-    return (struct perhaps_key){ packed ? packed + i * keys->key_nbytes : "",
-                                 keys->key_nbytes };
-}
-
 /* Returns the size of all keys together, with their bytes and answers. */
 static size_t size_of(const struct perhaps_keys *keys)
 {
     size_t nbytes = keys->count * (sizeof(struct perhaps_key) + 1);
-    if (!keys->each)
-        return nbytes + keys->count * keys->key_nbytes;
     for (size_t i = 0; i < keys->count; i++)
-        nbytes += keys->each[i].nbytes;
+        nbytes += perhaps_keys_at(keys, i).nbytes;
     return nbytes;
 }
 
@@ -37,7 +26,7 @@ struct call *calls_new_call(const struct perhaps_keys *keys)
     memset(call->answers, PERHAPS_ANSWER_UNKNOWN, keys->count);
     uint8_t *bytes = call->answers + keys->count;
     for (size_t i = 0; i < keys->count; i++) {
-        struct perhaps_key key = key_at(keys, i);
+        struct perhaps_key key = perhaps_keys_at(keys, i);
         call->keys[i] = (struct perhaps_key){ bytes, key.nbytes };
         if (key.nbytes)
             memcpy(bytes, key.bytes, key.nbytes);

@@ -107,9 +107,9 @@ static size_t batch_size(const perhaps_cluster *c, const struct perhaps_keys *ke
     if (left > BATCH_KEYS)
         left = BATCH_KEYS;
     size_t only = perhaps_hash_takes(c->about.hash);
-    if (!only || !keys->each)
+    if (!only || (!keys->each && !keys->offsets))
         return left;
-    while (n < left && keys->each[at + n].nbytes == only)
+    while (n < left && perhaps_keys_at(keys, at + n).nbytes == only)
         n++;
     return n;
 }

@@ -135,15 +135,6 @@ static int warn_of_codec(perhaps_cluster *c)
 
 /* ---- Keys ------------------------------------------------------------------------------ */
 
-/* Returns key i of a batch, which may be packed or not. */
-static struct perhaps_key key_at(const struct perhaps_keys *keys, size_t i)
-{
-    if (keys->each)
-        return keys->each[i];
-    return (struct perhaps_key){ (const char *)keys->packed + i * keys->key_nbytes,
-                                 keys->key_nbytes };
-}
-
 /* Checks the keys, and makes room for the longest one as the codec writes it.  Returns NULL; or
  * what is wrong with the key behind the first *ngood keys, which are good; or no_memory. */
 static const char *prepare_keys(struct foreign *f, size_t *ngood)
@@ -154,7 +145,7 @@ static const char *prepare_keys(struct foreign *f, size_t *ngood)
     if (codec_is_plain(f->c->address.codec))
         return NULL;
     for (size_t i = 0; i < *ngood; i++) {
-        struct perhaps_key key = key_at(f->keys, i);
+        struct perhaps_key key = perhaps_keys_at(f->keys, i);
         if ((problem = codec_check(key.bytes, key.nbytes)))
             *ngood = i;
         else
@@ -167,7 +158,7 @@ static const char *prepare_keys(struct foreign *f, size_t *ngood)
 /* Finds the bits of key i of the batch. */
 static void find_bits(const struct foreign *f, size_t i, uint64_t *bits)
 {
-    struct perhaps_key key = key_at(f->keys, i);
+    struct perhaps_key key = perhaps_keys_at(f->keys, i);
     if (f->coded) {
         key.nbytes = codec_write(f->c->address.codec, key.bytes, key.nbytes, f->coded);
         key.bytes = f->coded;

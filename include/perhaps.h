@@ -467,13 +467,15 @@ struct perhaps_keys {
     const struct perhaps_hashed *hashed;
     const void *packed;
     size_t key_nbytes;
+    const void *offsets; /* keys lie in 'packed' between these, which have so many bytes each */
+    size_t offset_nbytes;
 };
 
 /* Keys that each have their own length. */
 static inline struct perhaps_keys perhaps_keys_each(const struct perhaps_key *each,
                                                     size_t count)
 {
-    struct perhaps_keys keys = { count, each, NULL, NULL, 0 };
+    struct perhaps_keys keys = { count, each, NULL, NULL, 0, NULL, 0 };
     return keys;
 }
 
@@ -481,7 +483,24 @@ static inline struct perhaps_keys perhaps_keys_each(const struct perhaps_key *ea
 static inline struct perhaps_keys perhaps_keys_packed(const void *packed, size_t key_nbytes,
                                                       size_t count)
 {
-    struct perhaps_keys keys = { count, NULL, NULL, packed, key_nbytes };
+    struct perhaps_keys keys = { count, NULL, NULL, packed, key_nbytes, NULL, 0 };
+    return keys;
+}
+
+/* Keys of any length that lie in one piece of memory: key i from offset[i] up to offset[i + 1],
+ * where the next one begins.  So there are count + 1 offsets, and none is less than the one
+ * before it.  Strings of Apache Arrow lie like this. */
+static inline struct perhaps_keys perhaps_keys_offsets32(const void *bytes,
+                                                         const uint32_t *offset, size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, NULL, bytes, 0, offset, sizeof *offset };
+    return keys;
+}
+
+static inline struct perhaps_keys perhaps_keys_offsets64(const void *bytes,
+                                                         const uint64_t *offset, size_t count)
+{
+    struct perhaps_keys keys = { count, NULL, NULL, bytes, 0, offset, sizeof *offset };
     return keys;
 }
 
@@ -489,21 +508,47 @@ static inline struct perhaps_keys perhaps_keys_packed(const void *packed, size_t
 static inline struct perhaps_keys perhaps_keys_hashed(const struct perhaps_hashed *hashed,
                                                       size_t count)
 {
-    struct perhaps_keys keys = { count, NULL, hashed, NULL, 0 };
+    struct perhaps_keys keys = { count, NULL, hashed, NULL, 0, NULL, 0 };
     return keys;
+}
+
+/* Key 'index' of these keys, which are not hashed. */
+static inline struct perhaps_key perhaps_keys_at(const struct perhaps_keys *keys, size_t index)
+{
+    struct perhaps_key key = { keys->packed, keys->key_nbytes };
+    const uint32_t *narrow = (const uint32_t *)keys->offsets;
+    const uint64_t *wide = (const uint64_t *)keys->offsets;
+    uint64_t first = 0, end = 0;
+    if (keys->each)
+        return keys->each[index];
+    if (!keys->offsets) {
+        first = keys->key_nbytes * index;
+    } else {
+        bool is_narrow = keys->offset_nbytes == sizeof *narrow;
+        first = is_narrow ? narrow[index] : wide[index];
+        end = is_narrow ? narrow[index + 1] : wide[index + 1];
+        key.nbytes = (size_t)(end - first);
+    }
+    if (first) /* C does not define NULL + 0 */
+        key.bytes = (const char *)keys->packed + first;
+    return key;
 }
 
 /* 'count' of these keys, from number 'first' on. */
 static inline struct perhaps_keys perhaps_keys_slice(const struct perhaps_keys *keys,
                                                      size_t first, size_t count)
 {
+    struct perhaps_keys slice = *keys;
+    slice.count = count;
     if (keys->each)
-        return perhaps_keys_each(keys->each + first, count);
-    if (keys->hashed)
-        return perhaps_keys_hashed(keys->hashed + first, count);
-    return perhaps_keys_packed(
-        keys->key_nbytes ? (const char *)keys->packed + first * keys->key_nbytes : keys->packed,
-        keys->key_nbytes, count);
+        slice.each = keys->each + first;
+    else if (keys->hashed)
+        slice.hashed = keys->hashed + first;
+    else if (keys->offsets)
+        slice.offsets = (const char *)keys->offsets + first * keys->offset_nbytes;
+    else if (keys->key_nbytes)
+        slice.packed = (const char *)keys->packed + first * keys->key_nbytes;
+    return slice;
 }
 
 /* Hashes keys as the filter does: so that other threads can hash what one thread adds, or that

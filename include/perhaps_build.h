@@ -12,7 +12,9 @@
  * Kinds that are built once, those with PERHAPS_CAN_BUILD, need all keys together, and take
  * fewer bits for that.  A builder keeps 8 bytes of each key's hash (16 where the hash has 128
  * bits): in memory, and what does not fit there in a temporary file without a name.  It makes
- * filters of the other kinds, too: to these it adds the keys as they come.
+ * filters of the other kinds, too: to these it adds the keys as they come, if 'capacity' tells
+ * how many there are; if it is 0, the builder keeps them in the same way, counts them, and
+ * makes a filter that has room for just so many.
  *
  * The same keys, options and seed give the same filter, in whatever order the keys come and
  * however many threads give them. */
@@ -44,11 +46,12 @@ struct perhaps_build_options {
 };
 
 /* Begins a filter that gets all its keys before it is asked.  The needs of the options include
- * PERHAPS_CAN_BUILD even if they do not say so.  Of kinds that are built once 'capacity' need
- * not be known and may be 0; from it comes only the choice between a hash of 64 bits and one of
+ * PERHAPS_CAN_BUILD even if they do not say so.  'capacity' need not be known, and may be 0; of
+ * kinds that are built once comes from it only the choice between a hash of 64 bits and one of
  * 128.  'how' may be NULL.  A caller's allocator is called by several threads at once.
  *
- * Returns 0; or sets *builder to NULL and returns an error of perhaps_create(). */
+ * Returns 0; or sets *builder to NULL and returns an error of perhaps_create(), or
+ * PERHAPS_ERR_ARGUMENT for a window whose capacity is 0. */
 PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
                                        const struct perhaps_build_options *how,
                                        perhaps_builder **builder);

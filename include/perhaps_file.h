@@ -128,6 +128,26 @@ PERHAPS_API int perhaps_read(const struct perhaps_source *source,
                              const struct perhaps_open_options *options,
                              perhaps_filter **filter);
 
+/* Makes a filter of bytes in memory, which are what perhaps_write() or perhaps_save() wrote:
+ * all of it, and nothing more.  'options' NULL: PERHAPS_MODE_LOAD, which copies the bytes and
+ * checks them all.
+ *
+ * PERHAPS_MODE_READ copies nothing, and checks the header and the checksum table, as it does
+ * with a file: the filter reads the bytes where they are.  They must begin at a multiple of
+ * PERHAPS_ALIGNMENT, and may not change before the filter is freed.
+ *
+ * Returns 0 and sets *filter; or sets it to NULL and returns PERHAPS_ERR_FORMAT, _DAMAGED (also
+ * for bytes that are too many), _VERSION, _SECRET, _MEMORY, _UNSUPPORTED ('check'), or
+ * _ARGUMENT for another mode or bytes that are not aligned. */
+PERHAPS_API int perhaps_from_bytes(const void *bytes, size_t nbytes,
+                                   const struct perhaps_open_options *options,
+                                   perhaps_filter **filter);
+#define PERHAPS_ALIGNMENT 64
+
+/* Writes the bytes of the file to memory: 'nbytes' is what perhaps_write_nbytes() returns.
+ * Returns 0; PERHAPS_ERR_MEMORY; or PERHAPS_ERR_ARGUMENT for another number of bytes. */
+PERHAPS_API int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size_t nbytes);
+
 /* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open
  * in PERHAPS_MODE_LIVE; any thread or process may add meanwhile.  Returns 0, PERHAPS_ERR_IO
  * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */

@@ -87,6 +87,116 @@ TEST_EACH(test_without_keys, any_kind)
     perhaps_builder_free(NULL);
 }
 
+/* ---- A number of keys that nobody knew ------------------------------------------------- */
+
+/* Gives a builder without a capacity all keys twice, in steps from the first or from the last,
+ * and returns its filter. */
+static perhaps_filter *sized(const struct perhaps_options *options,
+                             const struct perhaps_build_options *how,
+                             const struct perhaps_keys *keys, bool backwards)
+{
+    enum { STEP = 100 };
+    struct perhaps_options unknown = *options;
+    perhaps_builder *builder;
+    unknown.capacity = 0;
+    expect_success(perhaps_builder_create(&unknown, how, &builder));
+    for (size_t at = 0; at < keys->count; at += STEP) {
+        struct perhaps_keys some =
+            some_keys(keys, backwards ? keys->count - STEP - at : at, STEP);
+        expect_success(perhaps_builder_add_many(builder, &some));
+        expect_success(perhaps_builder_add_many(builder, &some));
+    }
+    return finish(builder);
+}
+
+/* The filter has room for just the different keys, and is the same in whatever order they came,
+ * whether they were put on the disk, and however many threads there were. */
+TEST_EACH(test_sized, remembers)
+{
+    enum { MANY = 60 * KEYS };
+    const bool spills = !strcmp(kind->name, "blocked");
+    const size_t nkeys = spills ? MANY : KEYS;
+    const struct perhaps_build_options little = { .memory_nbytes = 1 << 20, .threads = 1 },
+                                       usual = { .threads = 4 };
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
+    struct perhaps_options options = options_for(kind, nkeys, 0.001, test_seed());
+    if (!takes_any_key(kind)) /* which has its size from its range */
+        return;
+    scoped_filter *f = sized(&options, &usual, &keys, false);
+    scoped_filter *g = sized(&options, &little, &keys, true);
+    struct perhaps_stats stats = stats_of(f);
+    expect_all_found(f, &keys);
+    expect(perhaps_equal(f, g));
+    expect(stats.keys <= nkeys && stats.keys >= nkeys - nkeys / 100);
+    expect(stats.plan.capacity == nkeys && stats.fpr_now <= 0.001 * 1.02);
+}
+
+/* With removals every time that a key is given stores a copy. */
+TEST_EACH(test_sized_copies, can_remove)
+{
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
+    struct perhaps_options options = options_for(kind, KEYS, 0.001, test_seed());
+    if (!takes_any_key(kind))
+        return;
+    options.needs = PERHAPS_CAN_REMOVE;
+    scoped_filter *f = sized(&options, NULL, &keys, false);
+    expect(stats_of(f).plan.capacity >= 2 * KEYS && stats_of(f).plan.capacity < 3 * KEYS);
+    for (size_t i = 0; i < KEYS; i++) {
+        const struct perhaps_key key = perhaps_keys_at(&keys, i);
+        expect_success(perhaps_remove(f, key.bytes, key.nbytes));
+        expect(perhaps_contains(f, key.bytes, key.nbytes));
+    }
+}
+
+/* Fails each allocation in turn; a caller who stops it gets no filter either. */
+TEST_EACH(test_sized_failures, remembers)
+{
+    struct ledger ledger = { 0 };
+    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    struct perhaps_options options = options_for(kind, 0, 0.01, test_seed());
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 200);
+    const struct perhaps_build_options how = { .threads = 1 };
+    int error = PERHAPS_ERR_MEMORY;
+    options.allocator = &allocator;
+    for (uint64_t number = 1; error && takes_any_key(kind); number++) {
+        perhaps_builder *builder;
+        perhaps_filter *f = NULL;
+        scene("%s, allocation %d fails", kind->name, (int)number);
+        ledger.fail_at = ledger.calls + number;
+        error = perhaps_builder_create(&options, &how, &builder);
+        if (!error)
+            error = perhaps_builder_add_many(builder, &keys);
+        if (!error)
+            error = perhaps_builder_finish(builder, &f);
+        ledger.fail_at = 0;
+        expect(error ? error == PERHAPS_ERR_MEMORY && !f : f != NULL);
+        perhaps_builder_free(builder);
+        if (f)
+            expect_all_found(f, &keys);
+        perhaps_free(f);
+        expect(ledger.live == 0 && ledger.live_nbytes == 0);
+    }
+}
+
+static bool stop(void *context)
+{
+    (void)context;
+    return true;
+}
+
+TEST(test_sized_stopped)
+{
+    const struct perhaps_options options = { .kind = "blocked", .fpr = 0.01 };
+    const struct perhaps_build_options how = { .stopped = stop };
+    const struct perhaps_keys key = perhaps_keys_packed("key", 3, 1);
+    scoped_builder *builder;
+    perhaps_filter *f;
+    expect_success(perhaps_builder_create(&options, &how, &builder));
+    expect_success(perhaps_builder_add_many(builder, &key));
+    expect_error(perhaps_builder_finish(builder, &f), PERHAPS_ERR_STOPPED);
+    expect(!f);
+}
+
 /* Wrong options, and calls after the builder has finished: errors, and no filter. */
 TEST(test_errors)
 {
@@ -95,9 +205,10 @@ TEST(test_errors)
     perhaps_builder *builder = (perhaps_builder *)&options;
     scoped_filter *f;
     perhaps_filter *none;
-    options.kind = "blocked"; /* which must know its capacity */
+    options.kind = "window"; /* which must know its capacity */
     expect_error(perhaps_builder_create(&options, NULL, &builder), PERHAPS_ERR_ARGUMENT);
     expect(!builder);
+    options.kind = "blocked";
     options.capacity = 10;
     options.needs = PERHAPS_CAN_REMOVE;
     expect_error(perhaps_builder_create(&options, NULL, &builder), PERHAPS_ERR_UNSUPPORTED);

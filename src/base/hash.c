@@ -68,8 +68,9 @@ static const uint8_t only_nbytes[PERHAPS_HASH_COUNT] = {
     [PERHAPS_HASH_NONE_64] = sizeof(uint64_t),
 };
 
-/* Hash keys by hash(), each with its own length, or of one length that may be a constant.  The
- * compiler inlines hash() into them, so that no key costs an indirect call. */
+/* Hash keys by hash(): each with its own length, of one length that may be a constant, or
+ * between offsets.  The compiler inlines hash() into them, so that no key costs an indirect
+ * call. */
 static ALWAYS_INLINE void run_each(const struct hasher *hasher, const struct perhaps_key *key,
                                    size_t n, struct keyhash *out, hash_function *hash)
 {
@@ -87,11 +88,23 @@ static ALWAYS_INLINE void run_packed(const struct hasher *hasher, const uint8_t 
     }
 }
 
+static ALWAYS_INLINE void run_between(const struct hasher *hasher,
+                                      const struct perhaps_keys *keys, size_t first, size_t n,
+                                      struct keyhash *out, hash_function *hash)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct perhaps_key key = perhaps_keys_at(keys, first + i);
+        out[i] = hash(hasher, key.bytes, key.nbytes);
+    }
+}
+
 static ALWAYS_INLINE void run(const struct hasher *hasher, const struct perhaps_keys *keys,
                               size_t first, size_t n, struct keyhash *out, hash_function *hash)
 {
     if (keys->each)
         run_each(hasher, keys->each + first, n, out, hash);
+    else if (keys->offsets)
+        run_between(hasher, keys, first, n, out, hash);
     else
         run_packed(hasher, keys_packed_at(keys, first), keys->key_nbytes, n, out, hash);
 }
@@ -103,7 +116,7 @@ static ALWAYS_INLINE void run_xxh3(const struct hasher *hasher, const struct per
                                    hash_function *inlined, hash_function *hash)
 {
     const uint8_t *packed = keys->each ? NULL : keys_packed_at(keys, first);
-    size_t nbytes = keys->each ? 0 : keys->key_nbytes;
+    size_t nbytes = keys->each || keys->offsets ? 0 : keys->key_nbytes;
     if (nbytes == 8)
         run_packed(hasher, packed, 8, n, out, inlined);
     else if (nbytes == 16)
@@ -120,7 +133,7 @@ static ALWAYS_INLINE void run_xxh3(const struct hasher *hasher, const struct per
 static bool run_integers(const struct hasher *hasher, const struct perhaps_keys *keys,
                          size_t first, size_t n, struct keyhash *out)
 {
-    if (keys->each || keys->key_nbytes != sizeof(uint64_t))
+    if (keys->each || keys->offsets || keys->key_nbytes != sizeof(uint64_t))
         return false;
     const uint8_t *packed = keys_packed_at(keys, first);
     bool done = hasher->id == PERHAPS_HASH_XXH3_64;
@@ -185,14 +198,11 @@ static size_t count_integers(const struct perhaps_keys *keys)
 {
     size_t n = 0;
     uint64_t value;
-    if (keys->each)
-        while (n < keys->count &&
-               decimal_read(keys->each[n].bytes, keys->each[n].nbytes, &value))
-            n++;
-    else
-        while (n < keys->count &&
-               decimal_read(keys_packed_at(keys, n), keys->key_nbytes, &value))
-            n++;
+    for (; n < keys->count; n++) {
+        struct perhaps_key key = perhaps_keys_at(keys, n);
+        if (!decimal_read(key.bytes, key.nbytes, &value))
+            break;
+    }
     return n;
 }
 
@@ -204,9 +214,9 @@ size_t hasher_accepts(const struct hasher *hasher, const struct perhaps_keys *ke
         return count_integers(keys);
     if (!only || hashed)
         return keys->count;
-    if (!keys->each)
+    if (!keys->each && !keys->offsets)
         return keys->key_nbytes == only ? keys->count : 0;
-    while (n < keys->count && keys->each[n].nbytes == only)
+    while (n < keys->count && perhaps_keys_at(keys, n).nbytes == only)
         n++;
     return n;
 }

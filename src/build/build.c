@@ -2,7 +2,8 @@
  *
  * For a kind that is built once the hashes of the keys go to a pile.  At the end it is known
  * how many different keys there are; a filter of exactly that size is planned, and the kind
- * writes its body from the pile, to memory or to a file. */
+ * writes its body from the pile, to memory or to a file.  So do the keys of another kind if it
+ * is not known how many there will be (sized.c). */
 #include "builder.h"
 
 #include <string.h>
@@ -23,11 +24,12 @@ static bool wants_copies(unsigned needs)
 
 static void begin_pile(perhaps_builder *b)
 {
-    bool values = b->options.ribbon.value_bits > 0 && !b->kind->composite;
+    bool values = b->kind->builds && b->options.ribbon.value_bits > 0 && !b->kind->composite;
     unsigned words =
         b->hasher.id == PERHAPS_HASH_XXH3_64 || b->hasher.id == PERHAPS_HASH_NONE_64 ? 1 : 2;
     pile_begin(&b->pile, &(struct pile_options){ .words = words + values,
                                                  .valued = values,
+                                                 .repeats = b->stores_copies && is_sized(b),
                                                  .memory_nbytes = b->how.memory_nbytes,
                                                  .threads = b->how.threads,
                                                  .folder = b->folder,
@@ -47,8 +49,8 @@ static void choose(struct perhaps_build_options *how)
     how->threads = threads_or_all(how->threads);
 }
 
-/* Prepares for a kind that is built once. */
-static int begin_at_once(perhaps_builder *b, const struct geometry *g)
+/* Prepares for keys that wait until all are there. */
+static int begin_waiting(perhaps_builder *b, const struct geometry *g)
 {
     struct perhaps_hashing hashing = b->options.hashing;
     const char *folder = b->how.folder;
@@ -75,16 +77,6 @@ static int begin_at_once(perhaps_builder *b, const struct geometry *g)
     return 0;
 }
 
-/* Prepares for another kind. */
-static int begin_as_they_come(perhaps_builder *b, const struct perhaps_options *options)
-{
-    const struct perhaps_build_options how = { .threads = b->how.threads };
-    int error = perhaps_create(options, &b->filter);
-    if (!error && (b->stores_copies || b->filter->loops.lines))
-        error = perhaps_bulk_begin(b->filter, &how, &b->bulk);
-    return error;
-}
-
 int perhaps_builder_create(const struct perhaps_options *options,
                            const struct perhaps_build_options *how, perhaps_builder **builder)
 {
@@ -100,20 +92,21 @@ int perhaps_builder_create(const struct perhaps_options *options,
     if (!all.capacity && !plan_is_exact(&all))
         all.capacity = 1;
     int error = plan_choose(&all, &kind, &g, why);
-    if (!error && !kind->builds && !kind->exact && !options->capacity)
-        error = PERHAPS_ERR_ARGUMENT;
+    bool waits = !error && (kind->builds || (!kind->exact && !options->capacity));
+    if (waits && kind->about.abilities & PERHAPS_CAN_FORGET)
+        error = PERHAPS_ERR_ARGUMENT; /* the order of the keys counts */
     perhaps_builder *b = error ? NULL : allocate(&allocator, sizeof *b);
     if (!b)
         return error ? error : PERHAPS_ERR_MEMORY;
     *b = (perhaps_builder){ .options = all,
                             .how = how ? *how : (struct perhaps_build_options){ 0 },
                             .allocator = allocator,
-                            .kind = kind->builds ? kind : NULL,
+                            .kind = waits ? kind : NULL,
                             .knows_capacity = options->capacity > 0,
                             .stores_copies = wants_copies(options->needs) };
     b->options.allocator = &b->allocator;
     choose(&b->how);
-    error = b->kind ? begin_at_once(b, &g) : begin_as_they_come(b, &all);
+    error = b->kind ? begin_waiting(b, &g) : sized_begin(b, &all);
     if (error) {
         b->kind = NULL; /* there is no pile yet */
         perhaps_builder_free(b);
@@ -127,8 +120,7 @@ void perhaps_builder_free(perhaps_builder *b)
 {
     if (!b)
         return;
-    perhaps_bulk_end(b->bulk);
-    perhaps_free(b->filter);
+    sized_end(b);
     if (has_others(b))
         against_end(b);
     if (b->kind)
@@ -148,8 +140,7 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
     if (b->kind)
         return b->first ? PERHAPS_ERR_ARGUMENT : builder_pile_keys(b, &b->pile, keys, value);
     if (!b->error)
-        b->error = b->bulk ? perhaps_bulk_add(b->bulk, keys, NULL)
-                           : perhaps_add_unless_present_many(b->filter, keys, NULL, NULL);
+        b->error = sized_add(b, keys);
     return b->error;
 }
 
@@ -231,8 +222,11 @@ int perhaps_builder_finish(perhaps_builder *b, perhaps_filter **filter)
         return error;
     if (has_others(b))
         return against_finish(b, filter);
-    if (b->kind)
+    if (b->kind && b->kind->builds)
         return build_filter(b, true, builder_put_in_memory, b, filter);
+    error = is_sized(b) ? sized_finish(b) : 0;
+    if (error)
+        return error;
     perhaps_bulk_end(b->bulk);
     *filter = b->filter;
     b->bulk = NULL;
@@ -283,7 +277,7 @@ static int save(perhaps_builder *b, const char *path, bool fresh)
     struct saving saving = { .b = b, .path = path, .fresh = fresh };
     perhaps_filter *filter = NULL;
     int error;
-    if (b->kind && !has_others(b) && can_seek(path)) {
+    if (b->kind && b->kind->builds && !has_others(b) && can_seek(path)) {
         error = finish(b);
         if (!error)
             error = build_filter(b, false, put_in_file, &saving, &filter);

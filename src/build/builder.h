@@ -15,7 +15,7 @@ struct perhaps_builder {
     struct perhaps_build_options how;
     struct perhaps_allocator allocator;
     struct hasher hasher;
-    const struct filter_kind *kind; /* that is built once; NULL: 'filter' takes the keys */
+    const struct filter_kind *kind; /* whose keys wait in the pile; NULL: 'filter' takes them */
     bool knows_capacity;            /* the caller told how many keys there will be */
     bool finished;
     int error, reason; /* the first error, and its errno: since then keys are missing */
@@ -38,7 +38,14 @@ struct perhaps_builder {
 /* Returns whether the kind has two parts, the second of which is built against other keys. */
 static inline bool has_others(const perhaps_builder *b)
 {
-    return b->kind && b->kind->composite;
+    return b->kind && b->kind->builds && b->kind->composite;
+}
+
+/* Returns whether the keys wait in the pile only until it is known how many there are: the kind
+ * is not built once, and takes them then. */
+static inline bool is_sized(const perhaps_builder *b)
+{
+    return b->kind && !b->kind->builds;
 }
 
 /* Returns how many threads to use: those that were asked for, or if that is 0 as many as the
@@ -91,6 +98,22 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
 
 /* A put() that builds the filter in memory; 'context' is the builder. */
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
+
+/* Tells the caller that so many more keys are dealt with, of b->total.  Returns 0 or
+ * PERHAPS_ERR_STOPPED. */
+int builder_tell(perhaps_builder *b, uint64_t nkeys);
+
+/* ---- sized.c --------------------------------------------------------------------------- */
+
+/* Begins the filter of these options, to which the keys are added as they come; releases it. */
+int sized_begin(perhaps_builder *b, const struct perhaps_options *options);
+void sized_end(perhaps_builder *b);
+
+/* Adds keys to it, each once, or every time if copies are stored. */
+int sized_add(perhaps_builder *b, const struct perhaps_keys *keys);
+
+/* Makes a filter that has room for the keys of the pile, and adds these. */
+int sized_finish(perhaps_builder *b);
 
 /* ---- against.c ------------------------------------------------------------------------- */
 

@@ -81,6 +81,10 @@ int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
     const uint64_t few = 1 << 20, task = 1 << 16; /* keys */
     struct counting sample = { .pile = pile, .each = 64, .parts = 1 };
     struct counting all = { .pile = pile, .each = PILE_PARTS };
+    if (pile->options.repeats) {
+        *keys = pile->nrecords;
+        return 0;
+    }
     while (all.each > 1 && pile->nrecords / (PILE_PARTS / all.each) > task)
         all.each /= 2;
     all.parts = all.each;
@@ -94,9 +98,8 @@ int builder_count(perhaps_builder *b, const struct pile *pile, uint64_t *keys)
 
 /* ---- The body -------------------------------------------------------------------------- */
 
-static int tell(void *context, uint64_t nkeys)
+int builder_tell(perhaps_builder *b, uint64_t nkeys)
 {
-    perhaps_builder *b = context;
     const struct perhaps_build_options *how = &b->how;
     b->done += nkeys;
     if (how->progress)
@@ -125,7 +128,7 @@ static int output_write(void *context, const uint8_t *bytes, uint64_t nbytes)
 
 static int output_progress(void *context, uint64_t nkeys)
 {
-    return tell(((struct output *)context)->b, nkeys);
+    return builder_tell(((struct output *)context)->b, nkeys);
 }
 
 int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan *plan,

@@ -185,8 +185,8 @@ static size_t contains_one_by_one(const perhaps_filter *f, const struct perhaps_
 {
     size_t found = 0;
     for (size_t i = 0; i < keys->count; i++) {
-        bool here = keys->each ? perhaps_contains(f, keys->each[i].bytes, keys->each[i].nbytes)
-                               : perhaps_contains(f, keys_packed_at(keys, i), keys->key_nbytes);
+        struct perhaps_key key = perhaps_keys_at(keys, i);
+        bool here = perhaps_contains(f, key.bytes, key.nbytes);
         if (present)
             present[i] = here;
         found += here;

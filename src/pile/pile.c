@@ -445,7 +445,9 @@ int pile_take(const struct pile *p, unsigned first, unsigned last, struct taken 
         if (error)
             break;
         records_sort(records, taken->scratch, n, p->options.words, 63 - PILE_BITS);
-        taken->n += records_unique(records, n, p->options.words, p->options.valued, &clash);
+        taken->n += p->options.repeats ? n
+                                       : records_unique(records, n, p->options.words,
+                                                        p->options.valued, &clash);
     }
     return error ? error : clash && !p->options.first_wins ? PERHAPS_ERR_VALUES : 0;
 }

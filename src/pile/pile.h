@@ -28,6 +28,7 @@ struct pile_options {
     unsigned words;         /* of a record */
     bool valued;            /* whether the last one is a value */
     bool first_wins;        /* of records that differ in the value alone the least one stays */
+    bool repeats;           /* equal records are taken as often as they came */
     uint64_t memory_nbytes; /* what a pile and those who take from it use together, about */
     unsigned threads;       /* how many may add at once */
     const char *folder;     /* of the temporary file; NULL: $TMPDIR, or else /tmp */
@@ -86,7 +87,8 @@ struct taken {
     uint64_t scratch_nbytes;
 };
 
-/* Takes the records of parts first .. last-1, sorted by all their words, each of them once.
+/* Takes the records of parts first .. last-1, sorted by all their words, each of them once
+ * unless there are 'repeats'.
  * Any number of threads may do so at once, also again and again for one part.  Returns 0,
  * PERHAPS_ERR_MEMORY, PERHAPS_ERR_IO (errno; a page of the file is damaged: EIO), or
  * PERHAPS_ERR_VALUES for records that differ in nothing but the value. */

@@ -55,28 +55,35 @@ static int fd_of(const struct reading *r)
     return *(const int *)r->source->context;
 }
 
-/* Maps the file.  The bodies of the filter and its parts are used where they lie in it.  The
- * mapping belongs to the filter from the moment it is there, and so does its release. */
-static int map_bodies(struct reading *r)
+/* Takes the bytes of a file for the filter.  The bodies of the filter and its parts are used
+ * where they lie in them. */
+static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(perhaps_filter *f))
 {
     const struct header *h = &r->head.header;
     perhaps_filter *f = r->made[0];
-    int protection = f->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    void *map = mmap(NULL, h->file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
-    if (map == MAP_FAILED)
-        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
-    f->mapping = (struct mapping){ .file = map,
+    f->mapping = (struct mapping){ .file = file,
                                    .file_nbytes = h->file_nbytes,
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
                                    .fd = -1,
-                                   .release = release_mapping };
+                                   .release = release_file };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
         r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
     const uint8_t *table = f->mapping.file + h->table_offset;
     bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
+}
+
+/* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
+ * its release. */
+static int map_bodies(struct reading *r)
+{
+    int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
+    void *map = mmap(NULL, r->head.header.file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
+    if (map == MAP_FAILED)
+        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
+    return use_bodies(r, map, release_mapping);
 }
 
 /* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
@@ -182,4 +189,53 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
         moves = memcmp(before, after, sizeof before) != 0;
     }
     return error;
+}
+
+/* ---- Bytes in memory -------------------------------------------------------------------- */
+
+/* Bytes as a source: how many were read. */
+struct memory {
+    const uint8_t *bytes;
+    uint64_t nbytes, at;
+};
+
+static int memory_read(void *context, void *bytes, size_t nbytes)
+{
+    struct memory *m = context;
+    if (nbytes > m->nbytes - m->at)
+        return PERHAPS_ERR_DAMAGED;
+    memcpy(bytes, m->bytes + m->at, nbytes);
+    m->at += nbytes;
+    return 0;
+}
+
+static void release_nothing(perhaps_filter *f)
+{
+    check_end(f);
+}
+
+/* Uses the bodies where they lie in memory, which nobody writes to: the filter is read only. */
+static int use_memory(struct reading *r)
+{
+    const struct memory *m = r->source->context;
+    return use_bodies(r, (uint8_t *)m->bytes, release_nothing);
+}
+
+int perhaps_from_bytes(const void *bytes, size_t nbytes,
+                       const struct perhaps_open_options *options, perhaps_filter **filter)
+{
+    const struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD };
+    struct memory memory = { .bytes = bytes, .nbytes = nbytes };
+    const struct perhaps_source source = { memory_read, &memory, nbytes };
+    options = options ? options : &load;
+    bool in_place = options->mode == PERHAPS_MODE_READ;
+    *filter = NULL;
+    if (!is_unused(options->reserved) || (!in_place && options->mode != PERHAPS_MODE_LOAD) ||
+        (in_place && (uintptr_t)bytes % PERHAPS_ALIGNMENT))
+        return PERHAPS_ERR_ARGUMENT;
+    if (options->check)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!nbytes)
+        return PERHAPS_ERR_FORMAT;
+    return filter_read(&source, options, in_place ? use_memory : read_bodies, filter);
 }

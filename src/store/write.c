@@ -232,3 +232,22 @@ uint64_t perhaps_write_nbytes(const perhaps_filter *f)
     container_plan(f, &h);
     return h.file_nbytes;
 }
+
+/* ---- Memory ----------------------------------------------------------------------------- */
+
+static int append(void *context, const void *bytes, size_t nbytes)
+{
+    uint8_t **end = context;
+    memcpy(*end, bytes, nbytes);
+    *end += nbytes;
+    return 0;
+}
+
+int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size_t nbytes)
+{
+    uint8_t *end = bytes;
+    const struct perhaps_sink sink = { append, &end };
+    if (nbytes != perhaps_write_nbytes(filter))
+        return PERHAPS_ERR_ARGUMENT;
+    return perhaps_write(filter, &sink);
+}
