@@ -87,21 +87,20 @@ static int run_array(struct filter *self, struct source *source, struct batch *b
     return error;
 }
 
-static bool fail(int error, size_t done)
+/* Raises an error that was met after so many keys. */
+static void fail(int error, size_t done)
 {
     char text[256];
     if (error == BAD_TEXT)
-        PyErr_Format(
-            PyExc_ValueError,
-            "an item behind item %zu has half a surrogate pair, or no Unicode: it has no "
-            "UTF-8",
-            done);
+        raise_bad_text();
+    else if (error == PERHAPS_ERR_IO)
+        raise_error(error, NULL);
     else {
         PyOS_snprintf(text, sizeof text, "%s (%zu keys came before)", perhaps_strerror(error),
                       done);
-        raise_error_done(error, text, done);
+        raise_error_text(error, text);
     }
-    return false;
+    error_done(done);
 }
 
 /* Goes through all keys.  Sets the results, if there are to be any.  Returns whether it could. */

@@ -141,18 +141,14 @@ PyObject *raise_error_text(int error, const char *text)
     return NULL;
 }
 
-PyObject *raise_error_done(int error, const char *text, size_t done)
+void error_done(size_t done)
 {
-    PyObject *type, *value, *trace, *count = PyLong_FromSize_t(done);
-    if (error == PERHAPS_ERR_IO)
-        raise_error(error, NULL);
-    else
-        raise_error_text(error, text);
+    PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
-    if (count && value && PyObject_SetAttrString(value, "done", count))
+    PyObject *count = PyLong_FromSize_t(done);
+    if (!count || !value || PyObject_SetAttrString(value, "done", count))
         PyErr_Clear();
     Py_XDECREF(count);
     PyErr_Restore(type, value, trace);
-    return NULL;
 }

@@ -17,7 +17,7 @@ PyObject *raise_error(int error, PyObject *path);
 /* The same with a text of its own: an error of servers. */
 PyObject *raise_error_text(int error, const char *text);
 
-/* The same for a batch: the exception's 'done' is how many keys were dealt with before. */
-PyObject *raise_error_done(int error, const char *text, size_t done);
+/* Says in the 'done' of the exception that is set how many keys were dealt with before. */
+void error_done(size_t done);
 
 #endif

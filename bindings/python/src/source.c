@@ -431,3 +431,10 @@ int source_each(struct source *source, visit_function *visit, void *context)
     }
     return error;
 }
+
+void raise_bad_text(void)
+{
+    PyErr_SetString(PyExc_ValueError,
+                    "an item of the array is no Unicode (half a surrogate pair), "
+                    "and has no UTF-8");
+}

@@ -74,6 +74,9 @@ size_t source_hint(const struct source *source, PyObject *keys);
 typedef int visit_function(void *context, const struct perhaps_keys *keys, size_t first);
 int source_each(struct source *source, visit_function *visit, void *context);
 
+/* Raises the exception for BAD_TEXT. */
+void raise_bad_text(void);
+
 /* Sets the array to integers that lie somewhere. */
 void array_of_numbers(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
                       Py_ssize_t stride, bool is_signed);
