@@ -139,7 +139,7 @@ static bool take(struct source *source, const struct arrow_schema *schema,
            take_views(source, a, format) || take_fixed(source, a, format) || refuse(schema, a);
 }
 
-/* ---- One array --------------------------------------------------------------------------- */
+/* ---- One array ------------------------------------------------------------------- */
 
 static int next_array(struct source *source)
 {
@@ -160,7 +160,7 @@ static int next_array(struct source *source)
     return take(source, s, a) ? 1 : -1;
 }
 
-/* ---- A stream of arrays -------------------------------------------------------------------- */
+/* ---- A stream of arrays ---------------------------------------------------------- */
 
 static void release_chunk(struct source *source)
 {

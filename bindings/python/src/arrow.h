@@ -33,8 +33,8 @@ struct arrow_stream {
 
 struct source;
 
-/* Opens a source of an object that has __arrow_c_array__ or __arrow_c_stream__.  Returns 1; 0 if
- * it has neither; or -1 with an exception set. */
+/* Opens a source of an object that has __arrow_c_array__ or __arrow_c_stream__.  Returns 1;
+ * 0 if it has neither; or -1 with an exception set. */
 int arrow_open(struct source *source, PyObject *keys);
 
 void arrow_close(struct source *source);

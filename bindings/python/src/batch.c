@@ -103,7 +103,8 @@ static void fail(int error, size_t done)
     error_done(done);
 }
 
-/* Goes through all keys.  Sets the results, if there are to be any.  Returns whether it could. */
+/* Goes through all keys.  Sets the results, if there are to be any.  Returns whether it
+ * could. */
 static bool run(struct filter *self, PyObject *keys, enum use use, visit_function *visit,
                 struct results *results)
 {

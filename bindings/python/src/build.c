@@ -57,7 +57,7 @@ static void leave(struct builder *self)
     gate_leave(&self->gate, USE_CHANGE);
 }
 
-/* ---- Keys ---------------------------------------------------------------------------------- */
+/* ---- Keys ------------------------------------------------------------------------ */
 
 struct giving {
     perhaps_builder *builder;
@@ -162,7 +162,7 @@ static PyObject *builder_add_others(PyObject *object, PyObject *keys)
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
-/* ---- The end -------------------------------------------------------------------------------- */
+/* ---- The end --------------------------------------------------------------------- */
 
 static PyObject *builder_finish(PyObject *object, PyObject *unused)
 {

@@ -21,7 +21,7 @@ struct cluster {
 
 static PyTypeObject *cluster_type, *stats_type;
 
-/* ---- Life ---------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------ */
 
 /* Ctrl-C ends a call that waits for servers. */
 static bool was_interrupted(void *context)
@@ -171,7 +171,7 @@ static PyObject *cluster_begin(PyObject *object, PyObject *unused)
     return Py_NewRef(object);
 }
 
-/* ---- Make and delete ------------------------------------------------------------------------ */
+/* ---- Make and delete ------------------------------------------------------------- */
 
 struct making {
     struct perhaps_options options;
@@ -277,7 +277,7 @@ static PyObject *cluster_upload(PyObject *object, PyObject *args, PyObject *kwar
     return done ? Py_NewRef(object) : NULL;
 }
 
-/* ---- One key --------------------------------------------------------------------------------- */
+/* ---- One key --------------------------------------------------------------------- */
 
 struct asking {
     struct key key;
@@ -325,7 +325,7 @@ static PyObject *cluster_add_new(PyObject *object, PyObject *item)
     return answer < 0 ? NULL : PyBool_FromLong(answer == PERHAPS_ANSWER_NO);
 }
 
-/* ---- Many keys -------------------------------------------------------------------------------- */
+/* ---- Many keys ------------------------------------------------------------------- */
 
 struct batch {
     perhaps_cluster *cluster;
@@ -415,7 +415,7 @@ static PyObject *cluster_contains_many(PyObject *object, PyObject *keys)
     return run_for_results(object, keys, visit_contains);
 }
 
-/* ---- Inspect ----------------------------------------------------------------------------------- */
+/* ---- Inspect --------------------------------------------------------------------- */
 
 static PyStructSequence_Field stats_fields[] = {
     { "kind", "'chain' for one that may grow" },
@@ -502,7 +502,7 @@ static PyObject *cluster_repr(PyObject *object)
     return PyUnicode_FromFormat("<perhaps.Cluster %s>", perhaps_cluster_name(self->cluster));
 }
 
-/* ---- The module ---------------------------------------------------------------------------------- */
+/* ---- The module ------------------------------------------------------------------ */
 
 static PyMethodDef cluster_methods[] = {
     { "create", WITH_KEYWORDS(cluster_create), METH_VARARGS | METH_KEYWORDS,

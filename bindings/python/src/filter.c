@@ -9,7 +9,7 @@
 
 static PyTypeObject *filter_type;
 
-/* ---- Life ---------------------------------------------------------------------------------- */
+/* ---- Life ------------------------------------------------------------------------ */
 
 PyObject *filter_wrap(perhaps_filter *filter)
 {
@@ -108,100 +108,7 @@ static PyObject *filter_exit(PyObject *object, PyObject *unused)
     return filter_close(object, NULL);
 }
 
-/* ---- One key ------------------------------------------------------------------------------- */
-
-static int filter_contains(PyObject *object, PyObject *item)
-{
-    struct filter *self = (struct filter *)object;
-    struct key key;
-    if (!key_take(item, self->integers, &key))
-        return -1;
-    const perhaps_filter *filter = filter_now(self, USE_ASK);
-    int answer = filter ? perhaps_contains(filter, key.bytes, key.nbytes) : -1;
-    key_release(&key);
-    return answer;
-}
-
-static PyObject *filter_add(PyObject *object, PyObject *item)
-{
-    struct filter *self = (struct filter *)object;
-    struct key key;
-    if (!key_take(item, self->integers, &key))
-        return NULL;
-    perhaps_filter *filter = filter_now(self, USE_ADD);
-    int error = filter ? perhaps_add(filter, key.bytes, key.nbytes) : 0;
-    key_release(&key);
-    if (error)
-        return raise_error(error, NULL);
-    return filter ? Py_NewRef(Py_None) : NULL;
-}
-
-static PyObject *filter_add_new(PyObject *object, PyObject *item)
-{
-    struct filter *self = (struct filter *)object;
-    struct key key;
-    bool was_present = false;
-    if (!key_take(item, self->integers, &key))
-        return NULL;
-    perhaps_filter *filter = filter_now(self, USE_ADD);
-    int error =
-        filter ? perhaps_add_unless_present(filter, key.bytes, key.nbytes, &was_present) : 0;
-    key_release(&key);
-    if (error)
-        return raise_error(error, NULL);
-    return filter ? PyBool_FromLong(!was_present) : NULL;
-}
-
-static PyObject *filter_remove(PyObject *object, PyObject *item)
-{
-    struct filter *self = (struct filter *)object;
-    struct key key;
-    if (!key_take(item, self->integers, &key))
-        return NULL;
-    perhaps_filter *filter = filter_now(self, USE_ADD);
-    int error = filter ? perhaps_remove(filter, key.bytes, key.nbytes) : 0;
-    key_release(&key);
-    if (error)
-        return raise_error(error, NULL);
-    return filter ? Py_NewRef(Py_None) : NULL;
-}
-
-static PyObject *filter_count(PyObject *object, PyObject *item)
-{
-    struct filter *self = (struct filter *)object;
-    struct key key;
-    uint64_t count = 0;
-    if (!key_take(item, self->integers, &key))
-        return NULL;
-    const perhaps_filter *filter = filter_now(self, USE_ASK);
-    int error = filter ? perhaps_count(filter, key.bytes, key.nbytes, &count) : 0;
-    key_release(&key);
-    if (error)
-        return raise_error(error, NULL);
-    return filter ? PyLong_FromUnsignedLongLong(count) : NULL;
-}
-
-/* As a dict's get(): with a second argument for a key that is not there. */
-static PyObject *filter_get(PyObject *object, PyObject *args)
-{
-    struct filter *self = (struct filter *)object;
-    PyObject *item, *other = Py_None;
-    struct key key;
-    uint32_t value = 0;
-    if (!PyArg_ParseTuple(args, "O|O:get", &item, &other) ||
-        !key_take(item, self->integers, &key))
-        return NULL;
-    const perhaps_filter *filter = filter_now(self, USE_ASK);
-    int error = filter ? perhaps_lookup(filter, key.bytes, key.nbytes, &value) : 0;
-    key_release(&key);
-    if (error == PERHAPS_ERR_NOT_FOUND)
-        return Py_NewRef(other);
-    if (error)
-        return raise_error(error, NULL);
-    return filter ? PyLong_FromUnsignedLong(value) : NULL;
-}
-
-/* ---- The whole filter ------------------------------------------------------------------------ */
+/* ---- The whole filter ------------------------------------------------------------ */
 
 /* Returns the statistics, or false with an exception set. */
 static bool look(PyObject *object, struct perhaps_stats *stats)
@@ -392,10 +299,10 @@ static PyObject *filter_advance(PyObject *object, PyObject *args)
     return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
 }
 
-/* ---- Two filters ------------------------------------------------------------------------------ */
+/* ---- Two filters ----------------------------------------------------------------- */
 
-/* Of two gates the one at the lower address is entered first, so that two threads that unite two
- * filters with each other do not wait for each other. */
+/* Of two gates the one at the lower address is entered first, so that two threads that unite
+ * two filters with each other do not wait for each other. */
 static bool enter_both(struct filter *a, enum use use, struct filter *b)
 {
     bool a_first = (uintptr_t)a < (uintptr_t)b;
@@ -455,7 +362,7 @@ static PyObject *filter_compare(PyObject *a, PyObject *b, int operation)
     return PyBool_FromLong(is_equal == (operation == Py_EQ));
 }
 
-/* ---- The type ---------------------------------------------------------------------------------- */
+/* ---- The type -------------------------------------------------------------------- */
 
 static PyMethodDef filter_methods[] = {
     { "add", filter_add, METH_O,

@@ -15,8 +15,8 @@ struct filter {
 /* Makes the type and adds it to the module.  Returns whether it could. */
 bool filter_make(PyObject *module);
 
-/* Makes an object of a filter, which it releases later; or releases it at once, and returns NULL
- * with an exception set. */
+/* Makes an object of a filter, which it releases later; or releases it at once, and returns
+ * NULL with an exception set. */
 PyObject *filter_wrap(perhaps_filter *filter);
 
 /* Returns the filter behind an object; or NULL if it is of another type. */
@@ -40,7 +40,13 @@ static inline void filter_leave(struct filter *self, enum use use)
     gate_leave(&self->gate, use);
 }
 
-/* Methods for many keys (batch.c), and for files and bytes (files.c). */
+/* Methods for one key (one.c), for many keys (batch.c), and for files and bytes (files.c). */
+int filter_contains(PyObject *self, PyObject *key);
+PyObject *filter_add(PyObject *self, PyObject *key);
+PyObject *filter_add_new(PyObject *self, PyObject *key);
+PyObject *filter_remove(PyObject *self, PyObject *key);
+PyObject *filter_count(PyObject *self, PyObject *key);
+PyObject *filter_get(PyObject *self, PyObject *args);
 PyObject *filter_add_many(PyObject *self, PyObject *keys);
 PyObject *filter_add_new_many(PyObject *self, PyObject *keys);
 PyObject *filter_contains_many(PyObject *self, PyObject *keys);

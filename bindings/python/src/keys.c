@@ -77,8 +77,8 @@ static bool take_bytes(PyObject *object, struct key *key)
     return true;
 }
 
-/* Whether it is a number of another library, such as numpy.int32: it has an index, which an array
- * of one element has, too, and numpy's bool. */
+/* Whether it is a number of another library, such as numpy.int32: it has an index, which an
+ * array of one element has, too, and numpy's bool. */
 static bool is_number(PyObject *object)
 {
     if (!PyIndex_Check(object) || PySequence_Check(object))

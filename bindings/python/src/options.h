@@ -18,8 +18,8 @@ enum asker { ASKER_FILTER, ASKER_PLAN, ASKER_BUILDER };
 /* Reads the arguments.  Returns whether they are right; otherwise an exception is set. */
 bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *wishes);
 
-/* Reads a secret: None, or 16 bytes, or True for one at random if 'may_make' says so.  Points to
- * the object's bytes.  Returns whether it is one of these. */
+/* Reads a secret: None, or 16 bytes, or True for one at random if 'may_make' says so.
+ * Points to the object's bytes.  Returns whether it is one of these. */
 bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashing);
 
 #endif

@@ -1,5 +1,5 @@
-/* python.h - CPython's limited API, of which Py_LIMITED_API in CMakeLists.txt tells the version.
- * Includes of the other files begin with this one. */
+/* python.h - CPython's limited API, of which Py_LIMITED_API in CMakeLists.txt tells the
+ * version. Includes of the other files begin with this one. */
 #ifndef PYTHON_H
 #define PYTHON_H
 

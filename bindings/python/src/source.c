@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Numbers and texts of one size -------------------------------------------------------- */
+/* ---- Numbers and texts of one size ----------------------------------------------- */
 
 /* Reads an integer of 1, 2, 4 or 8 bytes, which has the bits of a Python int of this value. */
 static inline uint64_t number_at(const char *item, Py_ssize_t nbytes, bool is_signed)
@@ -109,8 +109,8 @@ void array_of_bytes(struct source *source, const void *items, size_t count, Py_s
     };
 }
 
-/* Writes a character in UTF-8, and returns how many bytes that takes; 0 for a surrogate, or what
- * is no character. */
+/* Writes a character in UTF-8, and returns how many bytes that takes; 0 for a surrogate, or
+ * what is no character. */
 static size_t write_utf8(uint32_t c, char *to)
 {
     if (c < 0x80) {
@@ -176,7 +176,7 @@ static bool array_of_text(struct source *source, const void *items, size_t count
     return scratch->text || PyErr_NoMemory();
 }
 
-/* ---- Arrays by the buffer protocol --------------------------------------------------------- */
+/* ---- Arrays by the buffer protocol ----------------------------------------------- */
 
 static bool refuse_format(const char *format)
 {
@@ -191,8 +191,8 @@ static bool refuse_format(const char *format)
     return false;
 }
 
-/* Sets the array to what the buffer has: 'count' items with 'stride' bytes from one to the next.
- * Returns false with an exception set. */
+/* Sets the array to what the buffer has: 'count' items with 'stride' bytes from one to the
+ * next. Returns false with an exception set. */
 static bool take_items(struct source *source, size_t count, Py_ssize_t stride)
 {
     const Py_buffer *view = &source->view;
@@ -271,7 +271,7 @@ static int open_view(struct source *source, PyObject *keys)
     return take_shape(source) ? 1 : -1;
 }
 
-/* ---- Iterators ------------------------------------------------------------------------------ */
+/* ---- Iterators ------------------------------------------------------------------- */
 
 /* Objects of Python, which hold the bytes of their keys as long as the batch has them. */
 struct items {
@@ -346,7 +346,7 @@ static bool open_iterator(struct source *source, PyObject *keys)
     return source->owner;
 }
 
-/* ---- Any of them ---------------------------------------------------------------------------- */
+/* ---- Any of them ----------------------------------------------------------------- */
 
 /* A text is iterable, too, but as one key is what is meant. */
 static bool refuse_single(PyObject *keys)

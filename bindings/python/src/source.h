@@ -1,6 +1,6 @@
-/* source.h - where the keys of a batch come from: an array in memory, Arrow's data, or anything
- * that can be iterated over.  Each gives one array after the other.  What stands in an array can
- * be read without the GIL. */
+/* source.h - where the keys of a batch come from: an array in memory, Arrow's data, or
+ * anything that can be iterated over.  Each gives one array after the other.  What stands in
+ * an array can be read without the GIL. */
 #ifndef SOURCE_H
 #define SOURCE_H
 
@@ -29,8 +29,8 @@ struct array {
     size_t count;
     struct perhaps_keys keys;
 
-    /* Makes keys of the items from 'first' on, at most 'count', and sets *made to them.  Returns
-     * 0 or BAD_TEXT. */
+    /* Makes keys of the items from 'first' on, at most 'count', and sets *made to them.
+     * Returns 0 or BAD_TEXT. */
     int (*make)(const struct array *array, size_t first, size_t count, struct scratch *scratch,
                 struct perhaps_keys *made);
 
@@ -47,7 +47,8 @@ struct source {
     struct array array;
     struct scratch scratch;
 
-    /* Sets 'array' to the next keys and returns 1; 0 if there are none; -1 with an exception. */
+    /* Sets 'array' to the next keys and returns 1; 0 if there are none; -1 with an
+     * exception. */
     int (*next)(struct source *source);
 
     bool done;
