@@ -1,0 +1,70 @@
+"""Is this key in the set?  "Certainly not" (False), or "perhaps" (True).
+
+Integers and their decimal text are DIFFERENT keys: 42 is not '42'.  A key is a str (as UTF-8),
+bytes, a bytearray or a memoryview, or an int (as 8 bytes, little-endian, from -2**63 to
+2**64 - 1).  Nothing else is one: floats, bools, None and tuples raise TypeError.  The keys are
+those of the command line, whose lines are text, and of the C library.
+
+>>> import perhaps
+>>> seen = perhaps.Filter(1_000_000, 0.001)       # a million keys; one answer in 1000 is wrong
+>>> seen.add('http://example.com/')
+>>> 'http://example.com/' in seen
+True
+>>> seen.update(str(n) for n in range(1000))
+>>> '42' in seen, 42 in seen
+(True, False)
+>>> len(seen)
+1001
+
+A filter answers from a few bits a key.  For a key that was added the answer is always True.  For
+any other key it is True with a probability of at most the rate that was asked for.
+"""
+from ._perhaps import *  # noqa: F403: all that it has is public
+from ._perhaps import Builder, open, version as __version__
+
+# open() stands in for the builtin one here, and so is not for 'import *'
+__all__ = [name for name in dir() if name[0].isupper()] + ['build', 'plan']
+
+
+def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n=None, **options):
+    """Returns a filter of all keys, which is smaller than one that keys are added to later.
+
+    keys        an array, Arrow data, or anything iterable, which is read once
+    against     keys that are known not to be among these: the filter makes no error on them
+    values      an int of value_bits bits for each key: Filter.get()
+    path        writes the filter to this file, whose size memory does not limit, and opens it
+
+    The other options are those of Filter and Builder.
+
+    >>> fruit = build(['apple', 'pear'], 0.001)
+    >>> 'pear' in fruit, fruit.kind
+    (True, 'ribbon')
+    >>> build(['apple', 'pear'], 0.001, values=[3, 5]).get('pear')
+    5
+    """
+    if values is not None:
+        values = list(values)
+        if value_bits is None:
+            value_bits = max([1, *(int(value).bit_length() for value in values)])
+    if against is not None:
+        options.setdefault('kind', 'against')
+        if hasattr(against, '__len__'):
+            options.setdefault('others', len(against))
+    if n is None:
+        n = len(keys) if hasattr(keys, '__len__') else 0
+    builder = Builder(n, fpr, value_bits=value_bits or 0, **options)
+    builder.add_many(keys, values)
+    if against is not None:
+        builder.add_others(against)
+    if path is None:
+        return builder.finish()
+    builder.save(path)
+    return open(path, secret=options.get('secret'))
+
+
+def __getattr__(name):
+    """Loads the client of servers, and its libraries, when it is first asked for."""
+    if name == 'Cluster':
+        from ._cluster import Cluster
+        return Cluster
+    raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

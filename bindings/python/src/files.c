@@ -1,0 +1,173 @@
+/* files.c - filters in files and as bytes. */
+#include <string.h>
+
+#include "errors.h"
+#include "filter.h"
+#include "options.h"
+
+/* Turns a str, bytes or os.PathLike to bytes.  Returns NULL with an exception set. */
+static PyObject *path_bytes(PyObject *path)
+{
+    PyObject *bytes;
+    return PyUnicode_FSConverter(path, &bytes) ? bytes : NULL;
+}
+
+PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "path", "new", NULL };
+    struct filter *self = (struct filter *)object;
+    PyObject *path, *bytes = NULL;
+    int only_new = 0, error;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$p:save", names, &path, &only_new) ||
+        !(bytes = path_bytes(path)))
+        return NULL;
+    const char *name = PyBytes_AsString(bytes);
+    const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
+    if (!filter) {
+        Py_DECREF(bytes);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS error =
+        only_new ? perhaps_save_new(filter, name) : perhaps_save(filter, name);
+    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    Py_DECREF(bytes);
+    return error ? raise_error(error, path) : Py_NewRef(Py_None);
+}
+
+/* "r", "w" or "live". */
+static bool mode_named(const char *name, enum perhaps_mode *mode)
+{
+    static const char *const names[] = {
+        [PERHAPS_MODE_READ] = "r", [PERHAPS_MODE_LOAD] = "w", [PERHAPS_MODE_LIVE] = "live"
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) {
+            *mode = (enum perhaps_mode)i;
+            return true;
+        }
+    PyErr_Format(PyExc_ValueError,
+                 "mode '%s' is none of 'r' (mapped, to ask), 'w' (in memory, to change it) and "
+                 "'live' (the file itself is changed)",
+                 name);
+    return false;
+}
+
+PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "path", "mode", "secret", "check", NULL };
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_READ };
+    perhaps_filter *filter = NULL;
+    PyObject *path, *secret = Py_None, *bytes = NULL;
+    const char *mode = "r";
+    int check = 0, error;
+    (void)module;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sO$p:open", names, &path, &mode, &secret,
+                                     &check) ||
+        !mode_named(mode, &options.mode) || !secret_take(secret, false, &options.hashing) ||
+        !(bytes = path_bytes(path)))
+        return NULL;
+    const char *name = PyBytes_AsString(bytes);
+    options.check = check;
+    Py_BEGIN_ALLOW_THREADS error = perhaps_open(name, &options, &filter);
+    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    return error ? raise_error(error, path) : filter_wrap(filter);
+}
+
+PyObject *filter_bytes(PyObject *object, PyObject *unused)
+{
+    struct filter *self = (struct filter *)object;
+    const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
+    (void)unused;
+    if (!filter)
+        return NULL;
+    uint64_t nbytes = perhaps_write_nbytes(filter);
+    PyObject *bytes = nbytes <= PY_SSIZE_T_MAX
+                          ? PyBytes_FromStringAndSize(NULL, (Py_ssize_t)nbytes)
+                          : PyErr_NoMemory();
+    int error = 0;
+    if (bytes) {
+        char *memory = PyBytes_AsString(bytes);
+        Py_BEGIN_ALLOW_THREADS error = perhaps_to_bytes(filter, memory, (size_t)nbytes);
+        Py_END_ALLOW_THREADS
+    }
+    filter_leave(self, USE_WHOLE);
+    if (error) {
+        Py_DECREF(bytes);
+        return raise_error(error, NULL);
+    }
+    return bytes;
+}
+
+PyObject *filter_from_bytes(PyObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = { "data", "secret", NULL };
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_LOAD };
+    perhaps_filter *filter = NULL;
+    PyObject *secret = Py_None;
+    Py_buffer data;
+    int error;
+    (void)type;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|O:from_bytes", names, &data, &secret))
+        return NULL;
+    if (!secret_take(secret, false, &options.hashing)) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS error =
+        perhaps_from_bytes(data.buf, (size_t)data.len, &options, &filter);
+    Py_END_ALLOW_THREADS PyBuffer_Release(&data);
+    return error ? raise_error(error, NULL) : filter_wrap(filter);
+}
+
+/* The bytes of a filter never hold its secret, and a pickle that could not be read without one
+ * would be a trap. */
+PyObject *filter_reduce(PyObject *object, PyObject *unused)
+{
+    struct filter *self = (struct filter *)object;
+    perhaps_filter *filter = filter_now(self, USE_ASK);
+    uint8_t secret[16];
+    (void)unused;
+    if (!filter)
+        return NULL;
+    if (perhaps_secret(filter, secret) != PERHAPS_ERR_UNSUPPORTED)
+        return raise_error_text(
+            PERHAPS_ERR_SECRET,
+            "a filter with a secret cannot be pickled, since its secret "
+            "would be in the pickle: send bytes(filter) and the secret apart, "
+            "and use Filter.from_bytes(data, secret)");
+    PyObject *make = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "from_bytes");
+    PyObject *bytes = make ? filter_bytes(object, NULL) : NULL;
+    PyObject *result = bytes ? Py_BuildValue("(O(O))", make, bytes) : NULL;
+    Py_XDECREF(make);
+    Py_XDECREF(bytes);
+    return result;
+}
+
+PyObject *filter_sync(PyObject *object, PyObject *unused)
+{
+    struct filter *self = (struct filter *)object;
+    perhaps_filter *filter = filter_enter(self, USE_ASK);
+    int error;
+    (void)unused;
+    if (!filter)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS error = perhaps_sync(filter);
+    Py_END_ALLOW_THREADS filter_leave(self, USE_ASK);
+    return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
+}
+
+PyObject *filter_verify(PyObject *object, PyObject *unused)
+{
+    struct filter *self = (struct filter *)object;
+    const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
+    struct perhaps_verdict verdict = { 0 };
+    int error;
+    (void)unused;
+    if (!filter)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS error = perhaps_verify(filter, &verdict);
+    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    if (error)
+        return raise_error(error, NULL);
+    return PyLong_FromUnsignedLongLong(verdict.pages);
+}

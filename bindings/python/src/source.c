@@ -1,0 +1,440 @@
+/* source.c - the keys of a batch: arrays by the buffer protocol, and iterators. */
+#include "source.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Numbers and texts of one size ----------------------------------------------- */
+
+/* Reads an integer of 1, 2, 4 or 8 bytes, which has the bits of a Python int of this value. */
+static inline uint64_t number_at(const char *item, Py_ssize_t nbytes, bool is_signed)
+{
+    uint64_t number = 0;
+    memcpy(&number, item, (size_t)nbytes);
+    if (is_signed && nbytes < (Py_ssize_t)sizeof number) {
+        const uint64_t sign = UINT64_C(1) << (8 * nbytes - 1);
+        number = (number ^ sign) - sign;
+    }
+    return number;
+}
+
+static int make_numbers(const struct array *array, size_t first, size_t count,
+                        struct scratch *scratch, struct perhaps_keys *made)
+{
+    const char *item = array->items + (Py_ssize_t)first * array->stride;
+    const Py_ssize_t stride = array->stride, nbytes = array->item_nbytes;
+    const bool is_signed = array->is_signed;
+    uint64_t *number = scratch->number;
+    count = count < CHUNK_NUMBERS ? count : CHUNK_NUMBERS;
+    switch (nbytes) { /* a loop for each, with a constant in it */
+    case 1:
+        for (size_t i = 0; i < count; i++, item += stride)
+            number[i] = number_at(item, 1, is_signed);
+        break;
+    case 2:
+        for (size_t i = 0; i < count; i++, item += stride)
+            number[i] = number_at(item, 2, is_signed);
+        break;
+    case 4:
+        for (size_t i = 0; i < count; i++, item += stride)
+            number[i] = number_at(item, 4, is_signed);
+        break;
+    default:
+        for (size_t i = 0; i < count; i++, item += stride)
+            number[i] = number_at(item, sizeof *number, is_signed);
+        break;
+    }
+    *made = perhaps_keys_packed(number, sizeof *number, count);
+    return 0;
+}
+
+/* For a bitmap.  What is below 0 gets bytes that no integer of a bitmap has. */
+static int make_integers(const struct array *array, size_t first, size_t count,
+                         struct scratch *scratch, struct perhaps_keys *made)
+{
+    count = count < CHUNK_KEYS ? count : CHUNK_KEYS;
+    memset(scratch->hashed, 0, count * sizeof *scratch->hashed);
+    for (size_t i = 0; i < count; i++) {
+        const char *item = array->items + (Py_ssize_t)(first + i) * array->stride;
+        uint64_t number = number_at(item, array->item_nbytes, array->is_signed);
+        memcpy(scratch->hashed[i].bytes, &number, sizeof number);
+        scratch->hashed[i].bytes[sizeof number] = array->is_signed && number >> 63;
+    }
+    *made = perhaps_keys_hashed(scratch->hashed, count);
+    return 0;
+}
+
+void array_of_numbers(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
+                      Py_ssize_t stride, bool is_signed)
+{
+    bool as_they_lie = nbytes == sizeof(uint64_t) && stride == nbytes && !source->integers;
+    source->array = (struct array){
+        .count = count,
+        .keys = perhaps_keys_packed(items, sizeof(uint64_t), count),
+        .make = as_they_lie        ? NULL
+                : source->integers ? make_integers
+                                   : make_numbers,
+        .items = items,
+        .stride = stride,
+        .item_nbytes = nbytes,
+        .is_signed = is_signed,
+    };
+}
+
+/* numpy fills up what is shorter than its items with zeros, and takes them off again. */
+static int make_stripped(const struct array *array, size_t first, size_t count,
+                         struct scratch *scratch, struct perhaps_keys *made)
+{
+    count = count < CHUNK_KEYS ? count : CHUNK_KEYS;
+    for (size_t i = 0; i < count; i++) {
+        const char *item = array->items + (Py_ssize_t)(first + i) * array->stride;
+        size_t nbytes = (size_t)array->item_nbytes;
+        while (nbytes > 0 && !item[nbytes - 1])
+            nbytes--;
+        scratch->each[i] = (struct perhaps_key){ item, nbytes };
+    }
+    *made = perhaps_keys_each(scratch->each, count);
+    return 0;
+}
+
+void array_of_bytes(struct source *source, const void *items, size_t count, Py_ssize_t nbytes,
+                    Py_ssize_t stride)
+{
+    source->array = (struct array){
+        .count = count,
+        .make = make_stripped,
+        .items = items,
+        .stride = stride,
+        .item_nbytes = nbytes,
+    };
+}
+
+/* Writes a character in UTF-8, and returns how many bytes that takes; 0 for a surrogate, or
+ * what is no character. */
+static size_t write_utf8(uint32_t c, char *to)
+{
+    if (c < 0x80) {
+        to[0] = (char)c;
+        return 1;
+    }
+    if (c < 0x800) {
+        to[0] = (char)(0xc0 | c >> 6);
+        to[1] = (char)(0x80 | (c & 0x3f));
+        return 2;
+    }
+    if (c >> 11 == 0xd800 >> 11 || c > 0x10ffff)
+        return 0;
+    if (c < 0x10000) {
+        to[0] = (char)(0xe0 | c >> 12);
+        to[1] = (char)(0x80 | (c >> 6 & 0x3f));
+        to[2] = (char)(0x80 | (c & 0x3f));
+        return 3;
+    }
+    to[0] = (char)(0xf0 | c >> 18);
+    to[1] = (char)(0x80 | (c >> 12 & 0x3f));
+    to[2] = (char)(0x80 | (c >> 6 & 0x3f));
+    to[3] = (char)(0x80 | (c & 0x3f));
+    return 4;
+}
+
+/* numpy's text has 4 bytes a character, and so its UTF-8 at most as many. */
+static int make_text(const struct array *array, size_t first, size_t count,
+                     struct scratch *scratch, struct perhaps_keys *made)
+{
+    size_t fit = array->item_nbytes ? scratch->text_nbytes / (size_t)array->item_nbytes : count;
+    char *to = scratch->text;
+    count = count < CHUNK_KEYS ? count : CHUNK_KEYS;
+    count = count < fit ? count : fit;
+    for (size_t i = 0; i < count; i++) {
+        const char *item = array->items + (Py_ssize_t)(first + i) * array->stride;
+        char *end = to; /* behind the last character that is not 0 */
+        scratch->each[i].bytes = to;
+        for (Py_ssize_t at = 0; at < array->item_nbytes; at += (Py_ssize_t)sizeof(uint32_t)) {
+            uint32_t c;
+            memcpy(&c, item + at, sizeof c);
+            size_t nbytes = write_utf8(c, to);
+            if (nbytes == 0)
+                return BAD_TEXT;
+            to += nbytes;
+            end = c ? to : end;
+        }
+        to = end;
+        scratch->each[i].nbytes = (size_t)(end - (const char *)scratch->each[i].bytes);
+    }
+    *made = perhaps_keys_each(scratch->each, count);
+    return 0;
+}
+
+static bool array_of_text(struct source *source, const void *items, size_t count,
+                          Py_ssize_t nbytes, Py_ssize_t stride)
+{
+    struct scratch *scratch = &source->scratch;
+    array_of_bytes(source, items, count, nbytes, stride);
+    source->array.make = make_text;
+    scratch->text_nbytes = nbytes > CHUNK_TEXT_NBYTES ? (size_t)nbytes : CHUNK_TEXT_NBYTES;
+    scratch->text = PyMem_Malloc(scratch->text_nbytes);
+    return scratch->text || PyErr_NoMemory();
+}
+
+/* ---- Arrays by the buffer protocol ----------------------------------------------- */
+
+static bool refuse_format(const char *format)
+{
+    const char *advice = "convert it to integers, or its items to str or bytes";
+    if (strcmp(format, "?") == 0)
+        advice = "True and False are no keys: convert them to integers, with .astype('u1')";
+    else if (strchr(format, 'f') || strchr(format, 'd') || strchr(format, 'e') ||
+             strchr(format, 'g'))
+        advice = "fractions are no keys: convert them to integers, or to str or bytes";
+    PyErr_Format(PyExc_TypeError, "an array of the format '%s' has no keys: %s", format,
+                 advice);
+    return false;
+}
+
+/* Sets the array to what the buffer has: 'count' items with 'stride' bytes from one to the
+ * next. Returns false with an exception set. */
+static bool take_items(struct source *source, size_t count, Py_ssize_t stride)
+{
+    const Py_buffer *view = &source->view;
+    const char *all = view->format ? view->format : "B", *format = all;
+    if (*format == '@' || *format == '=' || *format == '<') /* this machine's order */
+        format++;
+    else if ((*format == '>' || *format == '!') && view->itemsize > 1) {
+        PyErr_Format(PyExc_ValueError,
+                     "an array of the format '%s' has another byte order than this machine: "
+                     "convert it, with .astype(array.dtype.newbyteorder('='))",
+                     all);
+        return false;
+    }
+    const char *letter = format;
+    while (*letter >= '0' && *letter <= '9')
+        letter++;
+    bool one_letter = letter[0] && !letter[1];
+    if (one_letter && letter == format && strchr("bBhHiIlLqQnN", *letter)) {
+        array_of_numbers(source, view->buf, count, view->itemsize, stride,
+                         strchr("bhilqn", *letter));
+        return true;
+    }
+    if (one_letter && *letter == 's') {
+        array_of_bytes(source, view->buf, count, view->itemsize, stride);
+        return true;
+    }
+    if (one_letter && *letter == 'w')
+        return array_of_text(source, view->buf, count, view->itemsize, stride);
+    return refuse_format(all);
+}
+
+/* A row with gaps is taken as it lies; more dimensions only if they have none. */
+static bool take_shape(struct source *source)
+{
+    const Py_buffer *view = &source->view;
+    if (view->ndim == 0) {
+        PyErr_SetString(PyExc_TypeError, "this is one number and no array: use the method for "
+                                         "one key");
+        return false;
+    }
+    if (PyBuffer_IsContiguous(view, 'C'))
+        return take_items(source,
+                          view->itemsize ? (size_t)(view->len / view->itemsize)
+                                         : (size_t)view->shape[0],
+                          view->itemsize);
+    if (view->ndim == 1 && !view->suboffsets)
+        return take_items(source, (size_t)view->shape[0], view->strides[0]);
+    PyErr_SetString(PyExc_BufferError, "an array of several dimensions must be C-contiguous: "
+                                       "use numpy.ascontiguousarray()");
+    return false;
+}
+
+static int next_view(struct source *source)
+{
+    if (source->done)
+        return 0;
+    source->done = true;
+    return 1; /* the array was set by open_view() */
+}
+
+/* Returns 1; 0 for what has no buffer, or one of Python's objects; or -1. */
+static int open_view(struct source *source, PyObject *keys)
+{
+    if (!PyObject_CheckBuffer(keys))
+        return 0;
+    if (PyObject_GetBuffer(keys, &source->view, PyBUF_FULL_RO)) {
+        PyErr_Clear(); /* numpy has arrays that it does not show: of dates, for example */
+        return 0;
+    }
+    if (source->view.format && strcmp(source->view.format, "O") == 0) {
+        PyBuffer_Release(&source->view);
+        return 0;
+    }
+    source->has_view = true;
+    source->next = next_view;
+    return take_shape(source) ? 1 : -1;
+}
+
+/* ---- Iterators ------------------------------------------------------------------- */
+
+/* Objects of Python, which hold the bytes of their keys as long as the batch has them. */
+struct items {
+    size_t count;
+    PyObject *object[CHUNK_KEYS];
+    char number[CHUNK_KEYS][NUMBER_NBYTES];
+};
+
+static void release_items(struct items *items)
+{
+    for (size_t i = 0; i < items->count; i++)
+        Py_DECREF(items->object[i]);
+    items->count = 0;
+}
+
+/* Adds an item to the batch.  What may change while the batch runs without the GIL is copied.
+ * Returns false with an exception set. */
+static bool add_item(struct source *source, PyObject *object)
+{
+    struct items *items = source->batch;
+    struct perhaps_key *key = &source->scratch.each[items->count];
+    PyObject *held = PyByteArray_Check(object) || PyMemoryView_Check(object)
+                         ? PyBytes_FromObject(object)
+                         : Py_NewRef(object);
+    struct key taken;
+    if (!held)
+        return false;
+    if (!key_take(held, source->integers, &taken)) {
+        Py_DECREF(held);
+        return false;
+    }
+    *key = (struct perhaps_key){ taken.bytes, taken.nbytes };
+    if (taken.bytes == taken.number) {
+        memcpy(items->number[items->count], taken.number, taken.nbytes);
+        key->bytes = items->number[items->count];
+    }
+    key_release(&taken); /* bytes do not move: it is an object of type bytes */
+    items->object[items->count++] = held;
+    return true;
+}
+
+static int next_items(struct source *source)
+{
+    struct items *items = source->batch;
+    release_items(items);
+    if (PyErr_CheckSignals())
+        return -1;
+    while (items->count < CHUNK_KEYS) {
+        PyObject *object = PyIter_Next(source->owner);
+        if (!object)
+            break;
+        bool added = add_item(source, object);
+        Py_DECREF(object);
+        if (!added)
+            return -1;
+    }
+    if (PyErr_Occurred())
+        return -1;
+    source->array =
+        (struct array){ .count = items->count,
+                        .keys = perhaps_keys_each(source->scratch.each, items->count) };
+    return items->count > 0;
+}
+
+static bool open_iterator(struct source *source, PyObject *keys)
+{
+    source->next = next_items;
+    source->batch = PyMem_Calloc(1, sizeof *source->batch);
+    if (!source->batch)
+        return PyErr_NoMemory();
+    source->owner = PyObject_GetIter(keys);
+    return source->owner;
+}
+
+/* ---- Any of them ----------------------------------------------------------------- */
+
+/* A text is iterable, too, but as one key is what is meant. */
+static bool refuse_single(PyObject *keys)
+{
+    if (!PyUnicode_Check(keys) && !PyBytes_Check(keys) && !PyByteArray_Check(keys))
+        return false;
+    PyErr_SetString(PyExc_TypeError,
+                    "this is one key, and not many of them: use the method for "
+                    "one key, or put it in a list");
+    return true;
+}
+
+struct source *source_open(PyObject *keys, bool integers)
+{
+    if (refuse_single(keys))
+        return NULL;
+    struct source *source = PyMem_Malloc(sizeof *source);
+    if (!source)
+        return (struct source *)PyErr_NoMemory();
+    source->integers = integers;
+    source->array = (struct array){ 0 };
+    source->scratch.text = NULL;
+    source->done = source->has_view = false;
+    source->owner = NULL;
+    source->batch = NULL;
+    source->stream = NULL;
+    source->schema = (struct arrow_schema){ 0 };
+    source->chunk = (struct arrow_array){ 0 };
+    source->passed = 0;
+    int opened =
+        PyList_CheckExact(keys) || PyTuple_CheckExact(keys) ? 0 : arrow_open(source, keys);
+    if (opened == 0)
+        opened = open_view(source, keys);
+    if (opened == 0)
+        opened = open_iterator(source, keys) ? 1 : -1;
+    if (opened < 0) {
+        source_close(source);
+        return NULL;
+    }
+    return source;
+}
+
+void source_close(struct source *source)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace); /* what is released may call Python */
+    if (source->has_view)
+        PyBuffer_Release(&source->view);
+    if (source->batch)
+        release_items(source->batch);
+    arrow_close(source);
+    PyMem_Free(source->batch);
+    PyMem_Free(source->scratch.text);
+    Py_XDECREF(source->owner);
+    PyMem_Free(source);
+    PyErr_Restore(type, value, trace);
+}
+
+size_t source_hint(const struct source *source, PyObject *keys)
+{
+    if (source->has_view)
+        return source->array.count;
+    Py_ssize_t length = PyObject_Size(keys);
+    if (length < 0)
+        PyErr_Clear();
+    return length > 0 ? (size_t)length : 0;
+}
+
+int source_each(struct source *source, visit_function *visit, void *context)
+{
+    const struct array *array = &source->array;
+    int error = 0;
+    if (!array->make)
+        return array->count ? visit(context, &array->keys, 0) : 0;
+    for (size_t first = 0; first < array->count && !error;) {
+        struct perhaps_keys made;
+        error = array->make(array, first, array->count - first, &source->scratch, &made);
+        if (error)
+            break;
+        error = visit(context, &made, first);
+        first += made.count;
+    }
+    return error;
+}
+
+void raise_bad_text(void)
+{
+    PyErr_SetString(PyExc_ValueError,
+                    "an item of the array is no Unicode (half a surrogate pair), "
+                    "and has no UTF-8");
+}
