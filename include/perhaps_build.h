@@ -38,6 +38,10 @@ struct perhaps_build_options {
     const char *folder; /* of the temporary file, copied; NULL: $TMPDIR, or else /tmp */
     unsigned threads;   /* how many to use at the end; 0: as many as the machine has CPUs */
 
+    /* If 'capacity' is 0: makes room for keys that come later, too, a quarter as many and
+     * another 1,000.  Kinds that are built once ignore it. */
+    bool leaves_room;
+
     /* Are called at the end, by any of the threads, one at a time. */
     bool (*stopped)(void *context); /* true ends the call with PERHAPS_ERR_STOPPED */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* in keys */

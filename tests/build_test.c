@@ -178,6 +178,21 @@ TEST_EACH(test_sized_failures, remembers)
     }
 }
 
+/* A builder that leaves room makes a filter that has it, of kinds that take keys later. */
+TEST_EACH(test_sized_room, remembers)
+{
+    const struct perhaps_build_options how = { .leaves_room = true };
+    struct perhaps_options options = options_for(kind, 0, 0.01, test_seed());
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, 400);
+    scoped_builder *builder;
+    scoped_filter *f;
+    expect_success(perhaps_builder_create(&options, &how, &builder));
+    expect_success(perhaps_builder_add_many(builder, &keys));
+    expect_success(perhaps_builder_finish(builder, &f));
+    expect(stats_of(f).plan.capacity == (is_built(kind) ? 400 : 1500));
+    expect_all_found(f, &keys);
+}
+
 static bool stop(void *context)
 {
     (void)context;

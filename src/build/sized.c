@@ -102,6 +102,8 @@ int sized_finish(perhaps_builder *b)
     if (!error)
         error = builder_count(b, &b->pile, &options.capacity);
     b->total = options.capacity;
+    if (b->how.leaves_room)
+        options.capacity += options.capacity / 4 + 1000;
     if (!options.capacity)
         options.capacity = 1;
     options.kind = b->kind->about.name;

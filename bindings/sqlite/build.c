@@ -1,0 +1,196 @@
+/* build.c - perhaps_build(value, rate [, options]), an aggregate.
+ *
+ * The library is given many keys at a time: they are collected in one piece of memory, since
+ * SQLite keeps the value of a row only for the row. */
+#include <string.h>
+
+#include "extension.h"
+
+static const char build_name[] = "perhaps_build";
+
+enum { BATCH_KEYS = 4096, BATCH_NBYTES = 256 << 10 };
+
+/* Keys wait for the end in so much memory, and what does not fit there in a temporary file. */
+#define MEMORY_NBYTES (UINT64_C(256) << 20)
+
+/* What is returned if there is no row, since SQLite then tells nothing of the arguments. */
+static const struct perhaps_options of_no_row = { .capacity = 1000,
+                                                  .fpr = 1e-9,
+                                                  .needs = PERHAPS_CAN_MERGE };
+
+struct building {
+    perhaps_builder *builder;
+    bool failed;
+    bool decimal; /* integers are keys as decimal text */
+    double rate;
+    char *options; /* as they were given; NULL: none */
+    size_t nkeys;
+    uint32_t offset[BATCH_KEYS + 1];
+    char bytes[BATCH_NBYTES];
+};
+
+static void release(struct building *b)
+{
+    perhaps_builder_free(b->builder);
+    sqlite3_free(b->options);
+    sqlite3_free(b);
+}
+
+/* ---- Begin --------------------------------------------------------------------------------- */
+
+/* Reads the rate.  Returns false after it has failed the call. */
+static bool take_rate(sqlite3_context *context, sqlite3_value *value, double *rate)
+{
+    int type = sqlite3_value_numeric_type(value);
+    *rate = sqlite3_value_double(value);
+    if ((type == SQLITE_FLOAT || type == SQLITE_INTEGER) && *rate >= PERHAPS_FPR_MIN &&
+        *rate < 1)
+        return true;
+    fail(context, build_name, "the rate must be a number from 1e-15 to less than 1, as 0.001");
+    return false;
+}
+
+/* Reads the options, and keeps their text.  Returns false after it has failed the call. */
+static bool take_options(sqlite3_context *context, struct building *b, sqlite3_value *value,
+                         struct choices *choices)
+{
+    const char *text = "";
+    if (value && sqlite3_value_type(value) != SQLITE_NULL)
+        text = take_text(context, build_name, "the options", value);
+    if (!text || !read_choices(context, build_name, text, choices))
+        return false;
+    b->options = sqlite3_mprintf("%s", text);
+    if (!b->options)
+        sqlite3_result_error_nomem(context);
+    return b->options;
+}
+
+/* Completes the options.  A filter whose size is told is refused before it is made if a BLOB
+ * cannot have that size. */
+static bool complete(sqlite3_context *context, struct choices *choices)
+{
+    const struct connection *c = connection_of(context);
+    struct perhaps_options *o = &choices->options;
+    struct perhaps_plan plan;
+    if (choices->secret) {
+        if (!c->nsecrets) {
+            fail(context, build_name, "tell the secret first: SELECT perhaps_secret(...)");
+            return false;
+        }
+        o->hashing.hash = PERHAPS_HASH_SIP;
+        o->hashing.secret = c->secret[0];
+    }
+    if (!o->capacity || o->needs & PERHAPS_CAN_BUILD || perhaps_plan_for(o, &plan))
+        return true;
+    return fits_blob(context, build_name, plan.body_nbytes);
+}
+
+/* Makes the builder.  Returns false after it has failed the call. */
+static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlite3_value **args)
+{
+    struct choices choices = { 0 };
+    const struct perhaps_build_options how = { .memory_nbytes = MEMORY_NBYTES,
+                                               .leaves_room = true };
+    if (!take_rate(context, args[1], &b->rate) ||
+        !take_options(context, b, nargs > 2 ? args[2] : NULL, &choices))
+        return false;
+    choices.options.fpr = b->rate;
+    if (!complete(context, &choices))
+        return false;
+    int error = perhaps_builder_create(&choices.options, &how, &b->builder);
+    if (error)
+        fail_with(context, build_name, NULL, error);
+    return !error;
+}
+
+/* ---- Rows ---------------------------------------------------------------------------------- */
+
+static int flush(struct building *b)
+{
+    const struct perhaps_keys keys = perhaps_keys_offsets32(b->bytes, b->offset, b->nkeys);
+    int error = b->nkeys ? perhaps_builder_add_many(b->builder, &keys) : 0;
+    b->nkeys = 0;
+    return error;
+}
+
+static int add(struct building *b, const struct key *key)
+{
+    const struct perhaps_key large = { key->bytes, key->nbytes };
+    const struct perhaps_keys one = perhaps_keys_each(&large, 1);
+    int error = 0;
+    if (b->nkeys == BATCH_KEYS || key->nbytes > BATCH_NBYTES - b->offset[b->nkeys])
+        error = flush(b);
+    if (error)
+        return error;
+    if (key->nbytes > BATCH_NBYTES)
+        return perhaps_builder_add_many(b->builder, &one);
+    memcpy(b->bytes + b->offset[b->nkeys], key->bytes, key->nbytes);
+    b->offset[b->nkeys + 1] = b->offset[b->nkeys] + (uint32_t)key->nbytes;
+    b->nkeys++;
+    return 0;
+}
+
+/* Returns whether rate and options are those of the first row. */
+static bool are_same(const struct building *b, int nargs, sqlite3_value **args)
+{
+    if (sqlite3_value_double(args[1]) != b->rate)
+        return false;
+    const unsigned char *text = nargs > 2 ? sqlite3_value_text(args[2]) : NULL;
+    return !strcmp(text ? (const char *)text : "", b->options);
+}
+
+/* Takes a row.  Returns false after it has failed the call. */
+static bool take_row(sqlite3_context *context, struct building *b, int nargs,
+                     sqlite3_value **args)
+{
+    struct key key;
+    if (!b->builder && !begin(context, b, nargs, args))
+        return false;
+    if (!are_same(b, nargs, args)) {
+        fail(context, build_name, "the rate and the options must be the same for all rows");
+        return false;
+    }
+    if (sqlite3_value_type(args[0]) == SQLITE_NULL)
+        return true;
+    if (!take_key(context, build_name, args[0], false, &key))
+        return false;
+    int error = add(b, &key);
+    if (error)
+        fail_with(context, build_name, NULL, error);
+    return !error;
+}
+
+void build_step(sqlite3_context *context, int nargs, sqlite3_value **args)
+{
+    struct building **slot = sqlite3_aggregate_context(context, sizeof(struct building *));
+    if (slot && !*slot && (*slot = sqlite3_malloc64(sizeof **slot))) {
+        (*slot)->builder = NULL;
+        (*slot)->failed = false;
+        (*slot)->options = NULL;
+        (*slot)->nkeys = 0;
+        (*slot)->offset[0] = 0;
+    }
+    if (!slot || !*slot)
+        sqlite3_result_error_nomem(context);
+    else if (!(*slot)->failed)
+        (*slot)->failed = !take_row(context, *slot, nargs, args);
+}
+
+void build_final(sqlite3_context *context)
+{
+    struct building **slot = sqlite3_aggregate_context(context, 0);
+    struct building *b = slot ? *slot : NULL;
+    perhaps_filter *filter = NULL;
+    int error = b ? 0 : perhaps_create(&of_no_row, &filter);
+    if (b && !b->failed)
+        error = flush(b);
+    if (b && !b->failed && !error)
+        error = perhaps_builder_finish(b->builder, &filter);
+    if (error)
+        fail_with(context, build_name, NULL, error);
+    else if (filter)
+        result_filter(context, build_name, filter);
+    perhaps_free(filter);
+    if (b)
+        release(b);
+}
