@@ -1,9 +1,9 @@
 /* sized.c - makes filters of kinds that take keys as they come.
  *
  * If nobody knows how many keys there will be, they wait in the pile until all are there; then
- * a filter of exactly that size is planned, and gets them.  They come sorted by their hashes, so
- * that a Bloom filter is filled from its begin to its end, and is the same in whatever order the
- * keys were given. */
+ * a filter of exactly that size is planned, and gets them.  They come sorted by their hashes,
+ * so that a Bloom filter is filled from its beginning to its end, and is the same in whatever
+ * order the keys were given. */
 #include "builder.h"
 
 int sized_begin(perhaps_builder *b, const struct perhaps_options *options)
