@@ -1,0 +1,237 @@
+"""A second reader of filter files, written after doc/FORMAT.md alone, in 200 lines of code: without
+blank lines, comments and docstrings."""
+import re
+from bisect import bisect
+from struct import iter_unpack, unpack_from
+
+from xxhash import xxh3_64_digest, xxh3_64_intdigest, xxh3_128_intdigest
+
+M = (1 << 64) - 1
+GOLDEN, PI, E = 0x9e3779b97f4a7c15, 0x243f6a8885a308d3, 0xb7e151628aed2a6b
+ROOTS = [int(prime ** 0.5 % 1 * 2 ** 32) | 1
+         for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)]
+BASES = [int((2 ** (i / 16) - 1) * 2 ** 32) for i in range(16)]
+
+def need(fact, what):
+    if not fact:
+        raise ValueError(what)
+
+def up(n, multiple):
+    return -(-n // multiple) * multiple
+
+def scale(x, n):
+    return x * n >> 64
+
+def bits(body, at, n):
+    """The n bits from bit 'at' on, lowest first."""
+    return int.from_bytes(body[at >> 3:(at + n + 7) >> 3], "little") >> (at & 7) & (1 << n) - 1
+
+# ---- Kinds: how often a key is perhaps in the filter s --------------------------------------------
+
+def cells(s, place, mark):
+    """The words of a key in lines, and the 32 bits that choose in each."""
+    part_lines, parts, n, together = s.fields[:4]
+    block = scale(place, part_lines)
+    for part in range(parts):
+        line = block * parts + part if together else part * part_lines + scale(place, part_lines)
+        a, first, t = mark >> 32, mark >> 28 & 15, mark >> 25 & 7
+        for i in range(n):
+            yield line * 16 + (first + i * (2 * t + 1)) % 16, a * ROOTS[i] & 0xffffffff
+        place, mark = place * GOLDEN & M, mark * PI & M
+
+def blocked(s, place, mark):
+    return all(bits(s.body, 32 * word + (x >> 27), 1) for word, x in cells(s, place, mark))
+
+def counting(s, place, mark):
+    return min(bits(s.body, 32 * word + 4 * (x >> 29), 4) for word, x in cells(s, place, mark))
+
+def bloom(s, place, mark):
+    nbits, key_bits = s.fields[:2]
+    places = [place]
+    while len(places) < key_bits:
+        places.append((places[-1] * GOLDEN + mark) & M)
+    return all(bits(s.body, scale(x, nbits), 1) for x in places)
+
+def slots(s, at, w, nbuckets, bucket, fingerprint):
+    """The slots of the two buckets of a fingerprint, in a table that begins at byte 'at'."""
+    x = fingerprint * GOLDEN & M
+    x = (x ^ x >> 32) * PI & M
+    other = (2 * scale(x, nbuckets // 2) + 1 - bucket) % nbuckets
+    return [bits(s.body, 8 * at + (4 * b + j) * w, w) for b in (bucket, other) for j in range(4)]
+
+def cuckoo(s, place, mark):
+    nbuckets, w = s.fields[:2]
+    fingerprint = 1 + scale(mark, (1 << w) - 1)
+    return slots(s, 0, w, nbuckets, scale(place, nbuckets), fingerprint).count(fingerprint)
+
+def elastic_nbytes(s):
+    w, _, nsegments = s.fields[:3]
+    s.bases, mark = [], 0  # of each base the segments: first mark, number, depth
+    for number, depth in enumerate(s.body[64:64 + nsegments]):
+        s.bases += [] if mark else [[]]
+        need(depth < 32 and mark % (1 << 64 - depth) == 0, "depth")
+        s.bases[-1].append((mark, number, depth))
+        mark = mark + (1 << 64 - depth) & M
+    fit = all(1 << depth <= 16 * len(base) for base in s.bases for _, _, depth in base)
+    need(len(s.bases) == 16 and mark == 0 and fit, "segments")
+    return up(64 + nsegments, 4096) + 256 * w * nsegments + 64
+
+def elastic(s, place, mark):
+    w, _, nsegments = s.fields[:3]
+    base = s.bases[bisect(BASES, place >> 32) - 1]
+    _, number, depth = base[bisect(base, (mark, nsegments)) - 1]
+    tail, f = place >> 9 & 63, w - 6
+    q = tail << f | (mark << depth & M) >> 65 - f << 1 | 1
+    entries = slots(s, up(64 + nsegments, 4096) + 256 * w * number, w, 512, place & 511, tail)
+    return sum(e != 0 and e ^ q < 2 * (e & -e) for e in entries)
+
+def ribbon_nbytes(s):
+    r, v, _, last, *more = s.fields
+    more = more[:more.index(0)]
+    need(v < r and not any(s.fields[4 + len(more):]), "layers")
+    s.layers = more + [last]
+    s.thresholds = sum(s.layers) * r // 8
+    return up(s.thresholds + sum(up(n, 512) // 512 for n in more) + 8 * r + 64, 64)
+
+def column(s, n, at, block, bit):
+    """This bit of 64 slots in a row, of a layer of n slots that begins at byte 'at'."""
+    r, stripe = s.fields[0], next(x for x in (1024, 128, 64) if n % x == 0)
+    first, group = 64 * block // stripe * stripe, bit // 8 * 8
+    at += (first * r + stripe * group + (64 * block - first) * min(8, r - group)) // 8
+    return bits(s.body, 8 * at + 64 * (bit - group), 64)
+
+def ribbon(s, place, mark):
+    """0, or 1 + the value."""
+    (r, v, salt), at, thresholds = s.fields[:3], 0, s.thresholds
+    for n in s.layers[:-1]:
+        slot = scale(place, n)
+        if slot % 128 >= (0, 20, 44, 128)[bits(s.body, 8 * thresholds + slot // 128 * 2, 2)]:
+            break
+        place, at, thresholds = place * GOLDEN & M, at + n * r // 8, thresholds + up(n, 512) // 512
+    else:
+        n, x = s.layers[-1], place + salt * PI & M
+        x = ((x ^ x >> 32) * PI ^ mark) & M
+        x = (x ^ x >> 29) * GOLDEN & M
+        place = x ^ x >> 32
+        mark = (place ^ place >> 31) * PI & M
+        slot = scale(place, n - 63)
+    row, f = 0, r - v
+    for bit in range(r):
+        two = column(s, n, at, slot // 64, bit) | column(s, n, at, slot // 64 + 1, bit) << 64
+        row |= ((two >> slot % 64 & (mark | 1)).bit_count() & 1) << bit
+    return row % (1 << f) == (mark * PI & M) >> 64 - f and 1 + (row >> f)
+
+def fuse_nbytes(s):
+    w, k, segment_bits, m = s.fields[:4]
+    need(m + 2 << segment_bits < 1 << 32, "slots")
+    return up(((m + 2 << segment_bits) * w // 8 << k) + (1 << k), 64)
+
+def fuse(s, place, mark):
+    w, k, segment_bits, m = s.fields[:4]
+    shard, n, segment = scale(place, 1 << k), m + 2 << segment_bits, 1 << segment_bits
+    salt = s.body[(n * w // 8 << k) + shard] % 64
+    high, low = divmod(((place >> salt | place << 64 - salt) & M) * GOLDEN, 1 << 64)
+    a, x = scale(low, m * segment), low % (1 << w)
+    for slot in a, a + segment ^ high % segment, a + 2 * segment ^ (high >> 18) % segment:
+        x ^= bits(s.body, (shard * n + slot) * w, w)
+    return x == 0
+
+ANY, SOME = range(1 << 64), range(1, 1 << 64)
+LINES = [SOME, range(1, 9), range(1, 17)]
+KINDS = {  # what the fields may be, the size of the body, how often a key is found
+    1: (LINES + [range(2)], lambda s: 64 * s.fields[0] * s.fields[1], blocked),
+    2: ([SOME, range(1, 65)], lambda s: up(s.fields[0], 512) // 8, bloom),
+    3: ([range(2, 1 << 64, 2), range(4, 33)], lambda s: up(s.fields[0] * s.fields[1] // 2 + 8, 64), cuckoo),
+    4: (LINES, lambda s: 64 * s.fields[0] * s.fields[1] + 64, counting),
+    5: ([range(12, 33), range((1 << 48) + 1), SOME], elastic_nbytes, elastic),
+    6: ([range(1, 32769), ANY, range(1, 4)], lambda s: 64,
+        lambda s, place, mark: sum(part.found(place, mark) for part in s.parts)),
+    7: ([range(2, 65), ANY, ANY, ANY], lambda s: 64,
+        lambda s, place, mark: any(part.found(place, mark) for part in s.parts)),
+    8: ([range(1, 33), range(17), ANY, range(64, 1 << 64, 64)] + 6 * [range(0, 1 << 64, 128)],
+        ribbon_nbytes, ribbon),
+    9: ([(8, 12, 16, 32), range(13), range(3, 19), SOME], fuse_nbytes, fuse),
+    10: ([ANY, SOME], lambda s: up(s.capacity, 512) // 8,
+         lambda s, place, _: s.fields[0] <= place <= s.fields[1] and bits(s.body, place - s.fields[0], 1)),
+    11: ([range(8, 9), ANY, range(33)], lambda s: 64, lambda s, place, mark:
+         s.parts[0].found(place, mark) and s.parts[1].found(place * PI & M, mark * PI & M)),
+}
+
+# ---- The file -------------------------------------------------------------------------------------
+
+class Section:
+    def __init__(self, data, at):
+        self.kind, self.parent, capacity, fpr, _, _, _, self.offset, nbytes = \
+            unpack_from("<IIQdQQQQQ", data, at)
+        self.fields, self.parts, self.capacity = unpack_from("<12Q", data, at + 64), [], capacity
+        self.end = self.offset + nbytes
+        self.body = data[self.offset:self.end]
+        need(self.kind in KINDS and 1 <= capacity <= 1 << 48, "kind or capacity")
+        need(1e-15 <= fpr < 1 or self.kind == 10 and fpr == 0, "rate")
+        need(self.kind != 10 or capacity == self.fields[1] - self.fields[0] + 1, "range")
+        need(self.kind != 1 or self.fields[3] < self.fields[1], "together")
+        ranges, nbytes_of, found = KINDS[self.kind]
+        need(all(x in may for x, may in zip(self.fields, ranges + 12 * [range(1)])), "fields")
+        need(nbytes == nbytes_of(self) == len(self.body), "size of the body")
+        self.found = lambda place, mark: found(self, place, mark)
+
+def siphash(key, secret):
+    """SipHash-2-4 with 128 bits of output, as two integers."""
+    v = [a ^ b for a, b in zip(2 * unpack_from("<QQ", secret), (
+        0x736f6d6570736575, 0x646f72616e646f83, 0x6c7967656e657261, 0x7465646279746573))]
+    out, words = [], iter_unpack("<Q", key + bytes(7 - len(key) % 8) + bytes([len(key) & 255]))
+    for at, x, rounds, behind in [(3, word, 2, word) for word, in words] + [(2, 0xee, 4, 0), (1, 0xdd, 4, 0)]:
+        v[at] ^= x
+        for a, b, left, turn in rounds * ((0, 1, 13, 32), (2, 3, 16, 0), (0, 3, 21, 0), (2, 1, 17, 32)):
+            v[a] = v[a] + v[b] & M
+            v[b] = (v[b] << left | v[b] >> 64 - left) & M ^ v[a]
+            v[a] = (v[a] << turn | v[a] >> 64 - turn) & M
+        v[0] ^= behind
+        out.append(v[0] ^ v[1] ^ v[2] ^ v[3])
+    return out[-2:]
+
+def hash_of(key, number, seed, secret):
+    """Place and mark of a key; the place -1 if it is no integer, but should be."""
+    if number == 0:
+        return divmod(xxh3_128_intdigest(key, seed), 1 << 64)[::-1]
+    if number == 1:
+        return siphash(key, secret)
+    if number == 2:
+        return unpack_from("<QQ", key)
+    if number == 6:
+        return int(key) if re.fullmatch(rb"\+?(0|[1-9][0-9]*)", key) else -1, 0
+    place = {4: xxh3_64_intdigest(key, seed), 5: int.from_bytes(key[:8], "little")}[number]
+    return place, place * E & M
+
+def header_sum(data, nbytes):
+    counters = bytes(24) if data[16] & 1 else data[144:168]
+    return xxh3_64_intdigest(data[:32] + bytes(8) + data[40:144] + counters + data[168:nbytes])
+
+def read(data, secret=None):
+    """The function that tells how often a key is perhaps in the file of these bytes."""
+    need(len(data) >= 4096 and data[:8] == b"\x89perh\r\n\x1a", "magic")
+    version, nbytes, live, size, checksum, n, hash_number, seed, check, first, table, *zeros = \
+        unpack_from("<IIQQQIIQQQQ5Q", data, 8)
+    need(version == 1 and live < 2 and 1 <= n <= 8192 and hash_number in (0, 1, 2, 4, 5, 6), "version")
+    need(first == nbytes == up(120 + 160 * n, 4096) and nbytes <= size == len(data), "sizes")
+    need(checksum == header_sum(data, nbytes), "checksum of the header")
+    need(not any(zeros) and not any(data[120 + 160 * n:nbytes]), "reserved")
+    sections, end = [Section(data, 120 + 160 * i) for i in range(n)], nbytes
+    for i, s in enumerate(sections):
+        need(s.offset == up(end, 4096), "offset of a body")
+        end = s.end
+        if i > 0:
+            need(s.parent == 0 or s.parent < i and sections[s.parent].parent == 0, "parent")
+            sections[s.parent].parts.append(s)
+    for s in sections:  # which field tells the kind of its parts, and how many it may have
+        field, may = {6: (1, range(1, 65)), 7: (1, s.fields[:1]), 11: (0, [2])}.get(s.kind, (0, [0]))
+        need(len(s.parts) in may and all(part.kind == s.fields[field] for part in s.parts), "parts")
+    need(not live or n == 1 and s.kind in (1, 2, 10), "live")
+    sums = [xxh3_64_digest(data[at:min(at + 65536, end)], i)[::-1]
+            for i, at in enumerate(range(nbytes, end, 65536))]
+    sums.append(xxh3_64_digest(b"".join(sums), len(sums))[::-1])
+    need(table == end and size == end + 8 * len(sums), "offset of the table")
+    need(live or data[end:] == b"".join(sums), "checksums")
+    need(sections[0].parent == 0xffffffff and (sections[0].kind == 10) == (hash_number == 6), "first")
+    need(check == max(0, hash_of(b"perhaps, or not.", hash_number, seed, secret)[0]), "check value")
+    return lambda key: int(sections[0].found(*hash_of(key, hash_number, seed, secret)))
