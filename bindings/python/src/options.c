@@ -27,14 +27,15 @@ bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashin
     return true;
 }
 
-/* Reads "24h" and the like: a number and one of the letters s, m, h, d.  Returns 0 for what is
+/* Reads "24h" and the like, a number with a unit as on the command line.  Returns 0 for what is
  * no such text. */
 static double seconds_of_text(PyObject *text)
 {
     static const struct {
         const char *unit;
         double seconds;
-    } units[] = { { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 } };
+    } units[] = { { "ms", 0.001 }, { "s", 1 },     { "m", 60 },
+                  { "h", 3600 },   { "d", 86400 }, { "w", 604800 } };
     const char *bytes = PyUnicode_AsUTF8AndSize(text, NULL);
     char *end = NULL;
     double number = bytes ? PyOS_string_to_double(bytes, &end, NULL) : -1;
@@ -125,22 +126,26 @@ static bool prefer_take(const char *name, enum perhaps_preference *preference)
     return !name;
 }
 
+/* Returns an item of a range, or 0 with an exception set. */
+static uint64_t item_of(PyObject *range, Py_ssize_t index)
+{
+    PyObject *item = PySequence_GetItem(range, index);
+    uint64_t number = item ? PyLong_AsUnsignedLongLong(item) : 0;
+    Py_XDECREF(item);
+    return number;
+}
+
 /* The range of a bitmap: range(low, behind_high), with steps of 1. */
 static bool integers_take(PyObject *range, struct perhaps_bitmap_options *bitmap)
 {
     if (range == Py_None)
         return true;
-    PyObject *low = PyObject_GetAttrString(range, "start");
-    PyObject *end = low ? PyObject_GetAttrString(range, "stop") : NULL;
-    PyObject *step = end ? PyObject_GetAttrString(range, "step") : NULL;
+    PyObject *step = PyObject_GetAttrString(range, "step");
     bool is_plain = step && PyLong_AsLong(step) == 1;
-    uint64_t behind = is_plain ? PyLong_AsUnsignedLongLong(end) : 0;
-    bitmap->low = is_plain ? PyLong_AsUnsignedLongLong(low) : 0;
-    bitmap->high = behind - 1;
-    Py_XDECREF(low);
-    Py_XDECREF(end);
+    bitmap->low = is_plain ? item_of(range, 0) : 0;
+    bitmap->high = is_plain && !PyErr_Occurred() ? item_of(range, -1) : 0;
     Py_XDECREF(step);
-    if (!PyErr_Occurred() && is_plain && behind > 1 && bitmap->low < behind)
+    if (!PyErr_Occurred() && bitmap->high > 0)
         return true;
     PyErr_SetString(PyExc_ValueError, "integers is a range of numbers from 0 on, such as "
                                       "range(13_000_000_000, 20_000_000_000)");
