@@ -513,7 +513,8 @@ static PyMethodDef cluster_methods[] = {
       "delete($self, /)\n--\n\nRemoves the filter from the servers." },
     { "upload", WITH_KEYWORDS(cluster_upload), METH_VARARGS | METH_KEYWORDS,
       "upload($self, filter, *, partitions=0)\n--\n\n"
-      "Makes it a copy of a Filter of the kind 'blocked', with all its keys." },
+      "Makes it a copy of a Filter(..., kind='blocked', together=True), with all\n"
+      "its keys." },
     { "save", cluster_save, METH_O,
       "save($self, path, /)\n--\n\nSaves a copy as a file that perhaps.open() takes." },
     { "add", cluster_add, METH_O, "add($self, key, /)\n--\n\nAdds a key." },
@@ -549,13 +550,18 @@ static PyGetSetDef cluster_members[] = {
 };
 
 static const char cluster_doc[] =
-    "Cluster(url, *, secret=None, user=None, password=None, timeout=3, patience=30,\n"
+    "Cluster(url, *, secret=None, user=None, password=None, timeout=0, patience=0,\n"
     "        deadline=0, replicas=False, acknowledge=0)\n"
     "--\n\n"
     "One filter on a Redis or Valkey server, or on a cluster of them:\n"
-    "redis://host:port/name.  Any number of clients share it.  Times are seconds; 0 is\n"
-    "the default.  It connects when it is first used.  If a server does not answer there\n"
-    "is an exception, and never a False.  One call at a time: other threads wait.\n\n"
+    "redis://host:port/name.  Any number of clients share it.  It connects when it is\n"
+    "first used.  If a server does not answer there is an exception, and never a False.\n"
+    "One call at a time: other threads wait.\n\n"
+    "timeout      a server that says nothing for so many seconds is given up; 0: 3\n"
+    "patience     how long a call is tried again after failures; 0: 30\n"
+    "deadline     how long a call may take in all; 0: no limit\n"
+    "replicas     asks replicas, too\n"
+    "acknowledge  how many replicas must have an add before it returns\n\n"
     "    with perhaps.Cluster('redis://localhost/seen').create(1_000_000, 0.001) as seen:\n"
     "        seen.add('apple')\n"
     "        'apple' in seen\n";

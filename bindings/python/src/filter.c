@@ -473,7 +473,7 @@ static PyGetSetDef filter_members[] = {
 static const char filter_doc[] =
     "Filter(n, fpr, removable=False, grow=False, window=None, secret=None, *, count=False,\n"
     "       shared=False, kind=None, base=None, seed=None, hash=None, prefer='balanced',\n"
-    "       integers=None)\n"
+    "       integers=None, together=False)\n"
     "--\n\n"
     "A set of keys that answers \"certainly not\" (False) or \"perhaps\" (True).\n\n"
     ">>> import perhaps\n"
@@ -493,7 +493,8 @@ static const char filter_doc[] =
     "seed       filters of one seed, size and rate can be united\n"
     "hash       'xxh3', 'xxh3-64', 'sip', 'none', 'none-64'\n"
     "prefer     'balanced', 'fast' or 'compact'\n"
-    "integers   a range: a filter of these integers that makes no errors\n";
+    "integers   a range: a filter of these integers that makes no errors\n"
+    "together   a key has its bits side by side: for Cluster.upload()\n";
 
 static PyType_Slot filter_slots[] = {
     { Py_tp_doc, (void *)filter_doc },

@@ -190,49 +190,44 @@ static bool size_take(Py_ssize_t n, enum asker asker, struct perhaps_options *op
     return false;
 }
 
-bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *w)
-{
 #define COMMON                                                                                 \
     "n", "fpr", "removable", "grow", "window", "secret", "count", "shared", "kind", "base",    \
-        "seed", "hash", "prefer", "integers"
+        "seed", "hash", "prefer", "integers", "together"
+#define FOR_PLANS COMMON, "others", "value_bits", "static"
+
+bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *w)
+{
+    /* Each of them takes what the one before it takes, and more. */
     static char *filter_names[] = { COMMON, NULL };
-    static char *plan_names[] = { COMMON, "others", "value_bits", "static", NULL };
-    static char *builder_names[] = { COMMON,    "others", "value_bits", "memory",
-                                     "threads", "folder", NULL };
+    static char *plan_names[] = { FOR_PLANS, NULL };
+    static char *builder_names[] = { FOR_PLANS, "memory", "threads", "folder", NULL };
     static char *const *const names[] = { filter_names, plan_names, builder_names };
-    static const char *const formats[] = { "|ndppOO$ppzzOzzO:Filter",
-                                           "|ndppOO$ppzzOzzOnIp:plan",
-                                           "|ndppOO$ppzzOzzOnInIz:Builder" };
+    static const char *const formats[] = { "|ndppOO$ppzzOzzOp:Filter",
+                                           "|ndppOO$ppzzOzzOpnIp:plan",
+                                           "|ndppOO$ppzzOzzOpnIpnIz:Builder" };
     Py_ssize_t n = 0, others = 0, memory = 0;
-    int removable = 0, grow = 0, count = 0, shared = 0, fixed = 0;
-    unsigned value_bits = 0, threads = 0;
+    int removable = 0, grow = 0, count = 0, shared = 0, together = 0, fixed = 0;
     PyObject *window = Py_None, *secret = Py_None, *seed = Py_None, *integers = Py_None;
-    const char *hash = NULL, *prefer = NULL, *kind = NULL, *base = NULL, *folder = NULL;
-    double fpr = 0;
+    const char *hash = NULL, *prefer = NULL;
     struct perhaps_options *o = &w->options;
-    bool plans = asker == ASKER_PLAN;
     memset(w, 0, sizeof *w);
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, formats[asker], (char **)names[asker], &n, &fpr, &removable, &grow,
-            &window, &secret, &count, &shared, &kind, &base, &seed, &hash, &prefer, &integers,
-            &others, &value_bits, plans ? (void *)&fixed : &memory, &threads, &folder))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, formats[asker], (char **)names[asker], &n,
+                                     &o->fpr, &removable, &grow, &window, &secret, &count,
+                                     &shared, &o->kind, &o->base, &seed, &hash, &prefer,
+                                     &integers, &together, &others, &o->ribbon.value_bits,
+                                     &fixed, &memory, &w->how.threads, &w->how.folder))
         return false;
-    o->fpr = fpr;
-    o->kind = kind;
-    o->base = base;
     o->shared = shared;
+    o->blocked.together = together;
     o->needs = (removable ? PERHAPS_CAN_REMOVE : 0U) | (grow ? PERHAPS_CAN_GROW : 0U) |
                (fixed || asker == ASKER_BUILDER ? PERHAPS_CAN_BUILD : 0U);
     o->against.others = others > 0 ? (uint64_t)others : 0;
-    o->ribbon.value_bits = value_bits;
     w->how.memory_nbytes = memory > 0 ? (uint64_t)memory : 0;
-    w->how.threads = threads;
-    w->how.folder = folder;
     if (!window_take(window, o) || !seed_take(seed, &o->hashing) ||
         !hash_take(hash, &o->hashing) || !secret_take(secret, true, &o->hashing) ||
         !prefer_take(prefer, &o->preference) || !integers_take(integers, &o->bitmap))
         return false;
-    if (o->window.time && o->needs & PERHAPS_CAN_GROW)
+    if (o->window.time)
         o->needs &= ~(unsigned)PERHAPS_CAN_GROW; /* its generations grow by themselves */
     if (count)
         count_by(o);
