@@ -1,5 +1,6 @@
 /* cluster.c - perhaps._cluster: perhaps.Cluster, a filter on servers.  A module of its own, so
  * that the package needs hiredis and OpenSSL only where it is used. */
+#include <errno.h>
 #include <perhaps_cluster.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,14 +34,20 @@ static bool was_interrupted(void *context)
     return interrupted;
 }
 
-static PyObject *raise(const struct cluster *self, int error)
+/* 'number' is the errno of an error of the system. */
+static PyObject *raise(const struct cluster *self, int error, int number)
 {
     char text[512];
     if (error == PERHAPS_ERR_MEMORY)
         return PyErr_NoMemory();
     PyOS_snprintf(text, sizeof text, "%s: %s", perhaps_cluster_name(self->cluster),
                   perhaps_cluster_problem(self->cluster));
-    return raise_error_text(error, text);
+    PyObject *both = error == PERHAPS_ERR_IO ? Py_BuildValue("(is)", number, text) : NULL;
+    if (!both)
+        return raise_error_text(error, text);
+    PyErr_SetObject(PyExc_OSError, both);
+    Py_DECREF(both);
+    return NULL;
 }
 
 /* Reads a time in seconds.  Returns whether it is one. */
@@ -106,7 +113,7 @@ static PyObject *cluster_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->password = Py_XNewRef(password);
     int error = perhaps_cluster_new(&options, &self->cluster);
     if (error) {
-        raise(self, error);
+        raise(self, error, 0);
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -145,7 +152,7 @@ static bool act(PyObject *object, bool opened, action *do_it, void *context)
         error = do_it(self, context);
     Py_END_ALLOW_THREADS leave(self);
     if (error < 0)
-        raise(self, error);
+        raise(self, error, number);
     return error >= 0;
 }
 
