@@ -43,6 +43,7 @@ def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n
     5
     """
     if values is not None:
+        options.setdefault('kind', 'ribbon')
         values = list(values)
         if value_bits is None:
             value_bits = max([1, *(int(value).bit_length() for value in values)])

@@ -181,11 +181,13 @@ static int fail_stream(struct source *source, int error)
 /* A stream may do anything in its calls, also wait for the GIL in other threads. */
 static int next_of_stream(struct source *source)
 {
-    int error;
     source->passed += source->array.count;
     release_chunk(source);
-    Py_BEGIN_ALLOW_THREADS error = source->stream->get_next(source->stream, &source->chunk);
-    Py_END_ALLOW_THREADS if (error) return fail_stream(source, error);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = source->stream->get_next(source->stream, &source->chunk);
+    PyEval_RestoreThread(thread);
+    if (error)
+        return fail_stream(source, error);
     if (!source->chunk.release)
         return 0;
     return take(source, &source->schema, &source->chunk) ? 1 : -1;
@@ -193,7 +195,6 @@ static int next_of_stream(struct source *source)
 
 static int open_stream(struct source *source)
 {
-    int error;
     source->stream = PyCapsule_GetPointer(source->owner, "arrow_array_stream");
     if (!source->stream)
         return -1;
@@ -201,8 +202,10 @@ static int open_stream(struct source *source)
         PyErr_SetString(PyExc_ValueError, "this Arrow stream was read already");
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS error = source->stream->get_schema(source->stream, &source->schema);
-    Py_END_ALLOW_THREADS source->next = next_of_stream;
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = source->stream->get_schema(source->stream, &source->schema);
+    PyEval_RestoreThread(thread);
+    source->next = next_of_stream;
     return error ? fail_stream(source, error) : 1;
 }
 

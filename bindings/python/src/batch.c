@@ -78,12 +78,13 @@ static int visit_get(void *context, const struct perhaps_keys *keys, size_t firs
 static int run_array(struct filter *self, struct source *source, struct batch *b, enum use use,
                      visit_function *visit)
 {
-    int error;
     b->filter = filter_enter(self, use);
     if (!b->filter)
         return PERHAPS_ERR_STOPPED; /* with an exception set */
-    Py_BEGIN_ALLOW_THREADS error = source_each(source, visit, b);
-    Py_END_ALLOW_THREADS filter_leave(self, use);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = source_each(source, visit, b);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, use);
     return error;
 }
 

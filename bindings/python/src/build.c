@@ -1,4 +1,5 @@
 /* build.c - perhaps.Builder: filters of keys that are all known before the first question. */
+#include <errno.h>
 #include <string.h>
 
 #include "errors.h"
@@ -97,8 +98,10 @@ static bool give(struct builder *self, PyObject *keys, visit_function *visit,
         }
         struct giving giving = { self->builder, values ? values + total : NULL };
         int error;
-        Py_BEGIN_ALLOW_THREADS error = source_each(source, visit, &giving);
-        Py_END_ALLOW_THREADS leave(self);
+        PyThreadState *thread = PyEval_SaveThread();
+        error = source_each(source, visit, &giving);
+        PyEval_RestoreThread(thread);
+        leave(self);
         total += count;
         if (error == BAD_TEXT)
             PyErr_SetString(PyExc_ValueError,
@@ -168,14 +171,17 @@ static PyObject *builder_finish(PyObject *object, PyObject *unused)
 {
     struct builder *self = (struct builder *)object;
     perhaps_filter *filter;
-    int error;
     (void)unused;
     if (!enter(self))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_builder_finish(self->builder, &filter);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_builder_finish(self->builder, &filter);
+    const int number = errno;
     perhaps_builder_free(self->builder);
-    Py_END_ALLOW_THREADS self->builder = NULL;
+    PyEval_RestoreThread(thread);
+    self->builder = NULL;
     leave(self);
+    errno = number;
     return error ? raise_error(error, NULL) : filter_wrap(filter);
 }
 
@@ -183,7 +189,6 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
 {
     struct builder *self = (struct builder *)object;
     PyObject *bytes;
-    int error;
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
@@ -191,11 +196,15 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
         Py_DECREF(bytes);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS error = perhaps_builder_save(self->builder, name);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_builder_save(self->builder, name);
+    const int number = errno;
     perhaps_builder_free(self->builder);
-    Py_END_ALLOW_THREADS self->builder = NULL;
+    PyEval_RestoreThread(thread);
+    self->builder = NULL;
     leave(self);
     Py_DECREF(bytes);
+    errno = number;
     return error ? raise_error(error, path) : Py_NewRef(Py_None);
 }
 

@@ -1,23 +1,14 @@
 /* cluster.c - perhaps._cluster: perhaps.Cluster, a filter on servers.  A module of its own, so
  * that the package needs hiredis and OpenSSL only where it is used. */
+#include <errno.h>
 #include <perhaps_cluster.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster.h"
 #include "errors.h"
-#include "gate.h"
-#include "keys.h"
 #include "options.h"
 #include "results.h"
-#include "source.h"
-
-struct cluster {
-    PyObject_HEAD perhaps_cluster *cluster; /* NULL: it was closed */
-    struct gate gate;                       /* one call at a time */
-    bool is_open;                           /* its description was read */
-    struct perhaps_hashing hashing;
-    PyObject *secret, *user, *password; /* to which the handle points */
-};
 
 static PyTypeObject *cluster_type, *stats_type;
 
@@ -33,14 +24,20 @@ static bool was_interrupted(void *context)
     return interrupted;
 }
 
-static PyObject *raise(const struct cluster *self, int error)
+/* 'number' is the errno of an error of the system. */
+static PyObject *raise(const struct cluster *self, int error, int number)
 {
     char text[512];
     if (error == PERHAPS_ERR_MEMORY)
         return PyErr_NoMemory();
     PyOS_snprintf(text, sizeof text, "%s: %s", perhaps_cluster_name(self->cluster),
                   perhaps_cluster_problem(self->cluster));
-    return raise_error_text(error, text);
+    PyObject *both = error == PERHAPS_ERR_IO ? Py_BuildValue("(is)", number, text) : NULL;
+    if (!both)
+        return raise_error_text(error, text);
+    PyErr_SetObject(PyExc_OSError, both);
+    Py_DECREF(both);
+    return NULL;
 }
 
 /* Reads a time in seconds.  Returns whether it is one. */
@@ -65,8 +62,9 @@ static void cluster_dealloc(PyObject *object)
     PyTypeObject *type = Py_TYPE(object);
     struct cluster *self = (struct cluster *)object;
     if (self->cluster) {
-        Py_BEGIN_ALLOW_THREADS perhaps_cluster_free(self->cluster);
-        Py_END_ALLOW_THREADS
+        PyThreadState *thread = PyEval_SaveThread();
+        perhaps_cluster_free(self->cluster);
+        PyEval_RestoreThread(thread);
     }
     Py_XDECREF(self->secret);
     Py_XDECREF(self->user);
@@ -106,7 +104,7 @@ static PyObject *cluster_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     self->password = Py_XNewRef(password);
     int error = perhaps_cluster_new(&options, &self->cluster);
     if (error) {
-        raise(self, error);
+        raise(self, error, 0);
         Py_CLEAR(self);
     }
     return (PyObject *)self;
@@ -128,28 +126,28 @@ static void leave(struct cluster *self)
     gate_leave(&self->gate, USE_CHANGE);
 }
 
-/* Does something with the handle, which is opened first where it is not yet and need be. */
-typedef int action(struct cluster *self, void *context);
-
-static bool act(PyObject *object, bool opened, action *do_it, void *context)
+bool cluster_act(PyObject *object, bool opened, action *do_it, void *context)
 {
     struct cluster *self = (struct cluster *)object;
     int error = 0;
     if (!enter(self))
         return false;
-    Py_BEGIN_ALLOW_THREADS if (opened && !self->is_open) error =
-        perhaps_cluster_open(self->cluster);
+    PyThreadState *thread = PyEval_SaveThread();
+    if (opened && !self->is_open)
+        error = perhaps_cluster_open(self->cluster);
     if (!error && opened)
         self->is_open = true;
     if (!error)
         error = do_it(self, context);
-    Py_END_ALLOW_THREADS leave(self);
+    const int number = errno;
+    PyEval_RestoreThread(thread);
+    leave(self);
     if (error < 0)
-        raise(self, error);
+        raise(self, error, number);
     return error >= 0;
 }
 
-static PyObject *none_if(bool done)
+PyObject *cluster_none_if(bool done)
 {
     return done ? Py_NewRef(Py_None) : NULL;
 }
@@ -159,8 +157,10 @@ static PyObject *cluster_close(PyObject *object, PyObject *unused)
     struct cluster *self = (struct cluster *)object;
     (void)unused;
     gate_enter(&self->gate, USE_CHANGE);
-    Py_BEGIN_ALLOW_THREADS perhaps_cluster_free(self->cluster);
-    Py_END_ALLOW_THREADS self->cluster = NULL;
+    PyThreadState *thread = PyEval_SaveThread();
+    perhaps_cluster_free(self->cluster);
+    PyEval_RestoreThread(thread);
+    self->cluster = NULL;
     leave(self);
     return Py_NewRef(Py_None);
 }
@@ -198,7 +198,7 @@ static PyObject *cluster_create(PyObject *object, PyObject *args, PyObject *kwar
     making.options.capacity = n > 0 ? (uint64_t)n : 0;
     making.options.needs = grow ? PERHAPS_CAN_GROW : 0;
     making.partitions = partitions > 0 ? (uint64_t)partitions : 0;
-    return act(object, false, do_create, &making) ? Py_NewRef(object) : NULL;
+    return cluster_act(object, false, do_create, &making) ? Py_NewRef(object) : NULL;
 }
 
 static int do_delete(struct cluster *self, void *context)
@@ -211,7 +211,7 @@ static int do_delete(struct cluster *self, void *context)
 static PyObject *cluster_delete(PyObject *object, PyObject *unused)
 {
     (void)unused;
-    return none_if(act(object, false, do_delete, NULL));
+    return cluster_none_if(cluster_act(object, false, do_delete, NULL));
 }
 
 struct copying {
@@ -232,9 +232,9 @@ static PyObject *cluster_save(PyObject *object, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     struct copying copying = { .path = PyBytes_AsString(bytes) };
-    bool done = act(object, true, do_save, &copying);
+    bool done = cluster_act(object, true, do_save, &copying);
     Py_DECREF(bytes);
-    return none_if(done);
+    return cluster_none_if(done);
 }
 
 static int do_upload(struct cluster *self, void *context)
@@ -266,7 +266,7 @@ static PyObject *cluster_upload(PyObject *object, PyObject *args, PyObject *kwar
     copying.partitions = partitions > 0 ? (uint64_t)partitions : 0;
     bool done = !PyObject_GetBuffer(bytes, &copying.bytes, PyBUF_SIMPLE);
     if (done) {
-        done = act(object, false, do_upload, &copying);
+        done = cluster_act(object, false, do_upload, &copying);
         PyBuffer_Release(&copying.bytes);
     }
     Py_DECREF(bytes);
@@ -275,144 +275,6 @@ static PyObject *cluster_upload(PyObject *object, PyObject *args, PyObject *kwar
                                 "these bytes are no filter that can be read "
                                 "with this secret");
     return done ? Py_NewRef(object) : NULL;
-}
-
-/* ---- One key --------------------------------------------------------------------- */
-
-struct asking {
-    struct key key;
-    int answer;
-};
-
-static int do_contains(struct cluster *self, void *context)
-{
-    struct asking *a = context;
-    a->answer = perhaps_cluster_contains(self->cluster, a->key.bytes, a->key.nbytes);
-    return a->answer;
-}
-
-static int do_add(struct cluster *self, void *context)
-{
-    struct asking *a = context;
-    a->answer = perhaps_cluster_add(self->cluster, a->key.bytes, a->key.nbytes);
-    return a->answer;
-}
-
-/* Returns an answer, or -1 with an exception set. */
-static int ask(PyObject *object, PyObject *item, action *do_it)
-{
-    struct asking asking;
-    if (!key_take(item, false, &asking.key))
-        return -1;
-    bool done = act(object, true, do_it, &asking);
-    key_release(&asking.key);
-    return done ? asking.answer : -1;
-}
-
-static int cluster_contains(PyObject *object, PyObject *item)
-{
-    return ask(object, item, do_contains);
-}
-
-static PyObject *cluster_add(PyObject *object, PyObject *item)
-{
-    return none_if(ask(object, item, do_add) >= 0);
-}
-
-static PyObject *cluster_add_new(PyObject *object, PyObject *item)
-{
-    int answer = ask(object, item, do_add);
-    return answer < 0 ? NULL : PyBool_FromLong(answer == PERHAPS_ANSWER_NO);
-}
-
-/* ---- Many keys ------------------------------------------------------------------- */
-
-struct batch {
-    perhaps_cluster *cluster;
-    struct source *source;
-    visit_function *visit;
-    uint8_t *answers; /* for the keys of this array; NULL: nobody wants them */
-    size_t done;
-};
-
-static int visit_contains(void *context, const struct perhaps_keys *keys, size_t first)
-{
-    struct batch *b = context;
-    return perhaps_cluster_contains_many(b->cluster, keys, b->answers + first, NULL);
-}
-
-static int visit_add(void *context, const struct perhaps_keys *keys, size_t first)
-{
-    struct batch *b = context;
-    size_t done = 0;
-    uint8_t *answers = b->answers ? b->answers + first : NULL;
-    int error = perhaps_cluster_add_many(b->cluster, keys, answers, &done);
-    for (size_t i = 0; i < done && answers; i++)
-        answers[i] = answers[i] == PERHAPS_ANSWER_NO;
-    b->done = first + done;
-    return error;
-}
-
-/* BAD_TEXT is above 0, where no error of the library is. */
-static int do_batch(struct cluster *self, void *context)
-{
-    struct batch *b = context;
-    b->cluster = self->cluster;
-    int error = source_each(b->source, b->visit, b);
-    if (error == BAD_TEXT)
-        b->visit = NULL;
-    return error;
-}
-
-static bool run(PyObject *object, PyObject *keys, visit_function *visit,
-                struct results *results)
-{
-    struct source *source = source_open(keys, false);
-    size_t total = 0;
-    int more = source ? 1 : -1;
-    while (more > 0 && (more = source->next(source)) > 0) {
-        size_t count = source->array.count;
-        if (results && !results_resize(results, total + count, 0)) {
-            more = -1;
-            break;
-        }
-        struct batch b = { .source = source,
-                           .visit = visit,
-                           .answers = results ? (uint8_t *)results->items + total : NULL };
-        bool done = act(object, true, do_batch, &b);
-        if (!done)
-            error_done(total + b.done);
-        else if (!b.visit)
-            raise_bad_text();
-        more = done && b.visit ? more : -1;
-        total += count;
-    }
-    if (source)
-        source_close(source);
-    return more == 0;
-}
-
-static PyObject *cluster_add_many(PyObject *object, PyObject *keys)
-{
-    return none_if(run(object, keys, visit_add, NULL));
-}
-
-static PyObject *run_for_results(PyObject *object, PyObject *keys, visit_function *visit)
-{
-    struct results *results = results_new(RESULT_BOOL);
-    if (results && !run(object, keys, visit, results))
-        Py_CLEAR(results);
-    return (PyObject *)results;
-}
-
-static PyObject *cluster_add_new_many(PyObject *object, PyObject *keys)
-{
-    return run_for_results(object, keys, visit_add);
-}
-
-static PyObject *cluster_contains_many(PyObject *object, PyObject *keys)
-{
-    return run_for_results(object, keys, visit_contains);
 }
 
 /* ---- Inspect --------------------------------------------------------------------- */
@@ -448,7 +310,7 @@ static PyObject *cluster_stats(PyObject *object, PyObject *unused)
 {
     struct perhaps_cluster_stats s;
     (void)unused;
-    if (!act(object, true, do_stats, &s))
+    if (!cluster_act(object, true, do_stats, &s))
         return NULL;
     PyObject *stats = PyStructSequence_New(stats_type);
     PyObject *values[] = {
@@ -477,7 +339,7 @@ static PyObject *cluster_stats(PyObject *object, PyObject *unused)
 static Py_ssize_t cluster_length(PyObject *object)
 {
     struct perhaps_cluster_stats stats;
-    return act(object, true, do_stats, &stats) ? (Py_ssize_t)stats.keys : -1;
+    return cluster_act(object, true, do_stats, &stats) ? (Py_ssize_t)stats.keys : -1;
 }
 
 /* bool() of a filter asks no server. */
@@ -491,7 +353,8 @@ static PyObject *cluster_get_fpr(PyObject *object, void *unused)
 {
     struct perhaps_cluster_stats stats;
     (void)unused;
-    return act(object, true, do_stats, &stats) ? PyFloat_FromDouble(stats.plan.fpr) : NULL;
+    return cluster_act(object, true, do_stats, &stats) ? PyFloat_FromDouble(stats.plan.fpr)
+                                                       : NULL;
 }
 
 static PyObject *cluster_repr(PyObject *object)
@@ -513,7 +376,8 @@ static PyMethodDef cluster_methods[] = {
       "delete($self, /)\n--\n\nRemoves the filter from the servers." },
     { "upload", WITH_KEYWORDS(cluster_upload), METH_VARARGS | METH_KEYWORDS,
       "upload($self, filter, *, partitions=0)\n--\n\n"
-      "Makes it a copy of a Filter of the kind 'blocked', with all its keys." },
+      "Makes it a copy of a Filter(..., kind='blocked', together=True), with all\n"
+      "its keys." },
     { "save", cluster_save, METH_O,
       "save($self, path, /)\n--\n\nSaves a copy as a file that perhaps.open() takes." },
     { "add", cluster_add, METH_O, "add($self, key, /)\n--\n\nAdds a key." },
@@ -549,13 +413,18 @@ static PyGetSetDef cluster_members[] = {
 };
 
 static const char cluster_doc[] =
-    "Cluster(url, *, secret=None, user=None, password=None, timeout=3, patience=30,\n"
+    "Cluster(url, *, secret=None, user=None, password=None, timeout=0, patience=0,\n"
     "        deadline=0, replicas=False, acknowledge=0)\n"
     "--\n\n"
     "One filter on a Redis or Valkey server, or on a cluster of them:\n"
-    "redis://host:port/name.  Any number of clients share it.  Times are seconds; 0 is\n"
-    "the default.  It connects when it is first used.  If a server does not answer there\n"
-    "is an exception, and never a False.  One call at a time: other threads wait.\n\n"
+    "redis://host:port/name.  Any number of clients share it.  It connects when it is\n"
+    "first used.  If a server does not answer there is an exception, and never a False.\n"
+    "One call at a time: other threads wait.\n\n"
+    "timeout      a server that says nothing for so many seconds is given up; 0: 3\n"
+    "patience     how long a call is tried again after failures; 0: 30\n"
+    "deadline     how long a call may take in all; 0: no limit\n"
+    "replicas     asks replicas, too\n"
+    "acknowledge  how many replicas must have an add before it returns\n\n"
     "    with perhaps.Cluster('redis://localhost/seen').create(1_000_000, 0.001) as seen:\n"
     "        seen.add('apple')\n"
     "        'apple' in seen\n";

@@ -17,7 +17,7 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
     static char *names[] = { "path", "new", NULL };
     struct filter *self = (struct filter *)object;
     PyObject *path, *bytes = NULL;
-    int only_new = 0, error;
+    int only_new = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$p:save", names, &path, &only_new) ||
         !(bytes = path_bytes(path)))
         return NULL;
@@ -27,9 +27,10 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_DECREF(bytes);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS error =
-        only_new ? perhaps_save_new(filter, name) : perhaps_save(filter, name);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = only_new ? perhaps_save_new(filter, name) : perhaps_save(filter, name);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_WHOLE);
     Py_DECREF(bytes);
     return error ? raise_error(error, path) : Py_NewRef(Py_None);
 }
@@ -59,7 +60,7 @@ PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs)
     perhaps_filter *filter = NULL;
     PyObject *path, *secret = Py_None, *bytes = NULL;
     const char *mode = "r";
-    int check = 0, error;
+    int check = 0;
     (void)module;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|sO$p:open", names, &path, &mode, &secret,
                                      &check) ||
@@ -68,8 +69,10 @@ PyObject *module_open(PyObject *module, PyObject *args, PyObject *kwargs)
         return NULL;
     const char *name = PyBytes_AsString(bytes);
     options.check = check;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_open(name, &options, &filter);
-    Py_END_ALLOW_THREADS Py_DECREF(bytes);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_open(name, &options, &filter);
+    PyEval_RestoreThread(thread);
+    Py_DECREF(bytes);
     return error ? raise_error(error, path) : filter_wrap(filter);
 }
 
@@ -87,8 +90,9 @@ PyObject *filter_bytes(PyObject *object, PyObject *unused)
     int error = 0;
     if (bytes) {
         char *memory = PyBytes_AsString(bytes);
-        Py_BEGIN_ALLOW_THREADS error = perhaps_to_bytes(filter, memory, (size_t)nbytes);
-        Py_END_ALLOW_THREADS
+        PyThreadState *thread = PyEval_SaveThread();
+        error = perhaps_to_bytes(filter, memory, (size_t)nbytes);
+        PyEval_RestoreThread(thread);
     }
     filter_leave(self, USE_WHOLE);
     if (error) {
@@ -105,7 +109,6 @@ PyObject *filter_from_bytes(PyObject *type, PyObject *args, PyObject *kwargs)
     perhaps_filter *filter = NULL;
     PyObject *secret = Py_None;
     Py_buffer data;
-    int error;
     (void)type;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "y*|O:from_bytes", names, &data, &secret))
         return NULL;
@@ -113,9 +116,10 @@ PyObject *filter_from_bytes(PyObject *type, PyObject *args, PyObject *kwargs)
         PyBuffer_Release(&data);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS error =
-        perhaps_from_bytes(data.buf, (size_t)data.len, &options, &filter);
-    Py_END_ALLOW_THREADS PyBuffer_Release(&data);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_from_bytes(data.buf, (size_t)data.len, &options, &filter);
+    PyEval_RestoreThread(thread);
+    PyBuffer_Release(&data);
     return error ? raise_error(error, NULL) : filter_wrap(filter);
 }
 
@@ -147,12 +151,13 @@ PyObject *filter_sync(PyObject *object, PyObject *unused)
 {
     struct filter *self = (struct filter *)object;
     perhaps_filter *filter = filter_enter(self, USE_ASK);
-    int error;
     (void)unused;
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_sync(filter);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_ASK);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_sync(filter);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_ASK);
     return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
 }
 
@@ -161,12 +166,13 @@ PyObject *filter_verify(PyObject *object, PyObject *unused)
     struct filter *self = (struct filter *)object;
     const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
     struct perhaps_verdict verdict = { 0 };
-    int error;
     (void)unused;
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_verify(filter, &verdict);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_verify(filter, &verdict);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_WHOLE);
     if (error)
         return raise_error(error, NULL);
     return PyLong_FromUnsignedLongLong(verdict.pages);

@@ -57,12 +57,13 @@ static PyObject *filter_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 {
     struct wishes wishes;
     perhaps_filter *filter;
-    int error;
     (void)type;
     if (!options_take(args, kwargs, ASKER_FILTER, &wishes))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_create(&wishes.options, &filter);
-    Py_END_ALLOW_THREADS return error ? raise_error(error, NULL) : filter_wrap(filter);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_create(&wishes.options, &filter);
+    PyEval_RestoreThread(thread);
+    return error ? raise_error(error, NULL) : filter_wrap(filter);
 }
 
 /* Nobody uses a filter any more that nobody holds.  Unmapping and checksums take their time. */
@@ -70,8 +71,9 @@ static void free_filter(perhaps_filter *filter)
 {
     if (!filter)
         return;
-    Py_BEGIN_ALLOW_THREADS perhaps_free(filter);
-    Py_END_ALLOW_THREADS
+    PyThreadState *thread = PyEval_SaveThread();
+    perhaps_free(filter);
+    PyEval_RestoreThread(thread);
 }
 
 static void filter_dealloc(PyObject *object)
@@ -194,8 +196,10 @@ static PyObject *filter_digest(PyObject *object, PyObject *unused)
     (void)unused;
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS perhaps_digest(filter, digest);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    PyThreadState *thread = PyEval_SaveThread();
+    perhaps_digest(filter, digest);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_WHOLE);
     return PyBytes_FromStringAndSize((const char *)digest, sizeof digest);
 }
 
@@ -204,11 +208,12 @@ static perhaps_filter *clone(struct filter *self)
 {
     const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
     perhaps_filter *copy = NULL;
-    int error;
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_clone(filter, &copy);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_clone(filter, &copy);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_WHOLE);
     if (error)
         raise_error(error, NULL);
     return copy;
@@ -227,14 +232,15 @@ static PyObject *filter_shrink(PyObject *object, PyObject *args, PyObject *kwarg
     struct filter *self = (struct filter *)object;
     perhaps_filter *small = NULL;
     double fpr = 0;
-    int error;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|d:shrink", names, &fpr))
         return NULL;
     const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_shrink(filter, fpr, &small);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_WHOLE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_shrink(filter, fpr, &small);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_WHOLE);
     return error ? raise_error(error, NULL) : filter_wrap(small);
 }
 
@@ -243,11 +249,12 @@ static PyObject *changed_by(PyObject *object, int (*change)(perhaps_filter *filt
 {
     struct filter *self = (struct filter *)object;
     perhaps_filter *filter = filter_enter(self, USE_CHANGE);
-    int error;
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = change(filter);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_CHANGE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = change(filter);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_CHANGE);
     return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
 }
 
@@ -288,14 +295,15 @@ static PyObject *filter_advance(PyObject *object, PyObject *args)
     struct filter *self = (struct filter *)object;
     PyObject *now = NULL;
     uint64_t ms;
-    int error;
     if (!PyArg_ParseTuple(args, "|O:advance", &now) || !time_ms(now, &ms))
         return NULL;
     perhaps_filter *filter = filter_enter(self, USE_CHANGE);
     if (!filter)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_advance(filter, ms);
-    Py_END_ALLOW_THREADS filter_leave(self, USE_CHANGE);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_advance(filter, ms);
+    PyEval_RestoreThread(thread);
+    filter_leave(self, USE_CHANGE);
     return error ? raise_error(error, NULL) : Py_NewRef(Py_None);
 }
 
@@ -325,15 +333,16 @@ static void leave_both(struct filter *a, enum use use, struct filter *b)
 static PyObject *filter_unite(PyObject *object, PyObject *with)
 {
     struct filter *self = filter_behind(object), *other = filter_behind(with);
-    int error;
     if (!self || !other)
         return Py_NewRef(Py_NotImplemented);
     if (self == other)
         return open_filter(self) ? Py_NewRef(object) : NULL;
     if (!enter_both(self, USE_CHANGE, other))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_merge(self->filter, other->filter);
-    Py_END_ALLOW_THREADS leave_both(self, USE_CHANGE, other);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_merge(self->filter, other->filter);
+    PyEval_RestoreThread(thread);
+    leave_both(self, USE_CHANGE, other);
     return error ? raise_error(error, NULL) : Py_NewRef(object);
 }
 
@@ -356,8 +365,10 @@ static PyObject *filter_compare(PyObject *a, PyObject *b, int operation)
     if (!is_equal) {
         if (!enter_both(left, USE_WHOLE, right))
             return NULL;
-        Py_BEGIN_ALLOW_THREADS is_equal = perhaps_equal(left->filter, right->filter);
-        Py_END_ALLOW_THREADS leave_both(left, USE_WHOLE, right);
+        PyThreadState *thread = PyEval_SaveThread();
+        is_equal = perhaps_equal(left->filter, right->filter);
+        PyEval_RestoreThread(thread);
+        leave_both(left, USE_WHOLE, right);
     }
     return PyBool_FromLong(is_equal == (operation == Py_EQ));
 }
@@ -473,7 +484,7 @@ static PyGetSetDef filter_members[] = {
 static const char filter_doc[] =
     "Filter(n, fpr, removable=False, grow=False, window=None, secret=None, *, count=False,\n"
     "       shared=False, kind=None, base=None, seed=None, hash=None, prefer='balanced',\n"
-    "       integers=None)\n"
+    "       integers=None, together=False)\n"
     "--\n\n"
     "A set of keys that answers \"certainly not\" (False) or \"perhaps\" (True).\n\n"
     ">>> import perhaps\n"
@@ -493,7 +504,8 @@ static const char filter_doc[] =
     "seed       filters of one seed, size and rate can be united\n"
     "hash       'xxh3', 'xxh3-64', 'sip', 'none', 'none-64'\n"
     "prefer     'balanced', 'fast' or 'compact'\n"
-    "integers   a range: a filter of these integers that makes no errors\n";
+    "integers   a range: a filter of these integers that makes no errors\n"
+    "together   a key has its bits side by side: for Cluster.upload()\n";
 
 static PyType_Slot filter_slots[] = {
     { Py_tp_doc, (void *)filter_doc },

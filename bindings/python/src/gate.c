@@ -36,11 +36,12 @@ static uint64_t changes;
 static void wait_for_change(void)
 {
     uint64_t seen = changes;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&mutex);
+    PyThreadState *thread = PyEval_SaveThread();
+    pthread_mutex_lock(&mutex);
     while (changes == seen)
         pthread_cond_wait(&changed, &mutex);
     pthread_mutex_unlock(&mutex);
-    Py_END_ALLOW_THREADS
+    PyEval_RestoreThread(thread);
 }
 
 static void tell_change(void)

@@ -1,5 +1,5 @@
-/* one.c - the methods of a filter for one key.  They keep the GIL, which costs less than to give
- * it away, and look only whether a batch is running that they would meet. */
+/* one.c - the methods of a filter for one key.  They keep the GIL, which costs less than to
+ * give it away, and look only whether a batch is running that they would meet. */
 #include "errors.h"
 #include "filter.h"
 

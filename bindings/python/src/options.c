@@ -27,14 +27,15 @@ bool secret_take(PyObject *secret, bool may_make, struct perhaps_hashing *hashin
     return true;
 }
 
-/* Reads "24h" and the like: a number and one of the letters s, m, h, d.  Returns 0 for what is
+/* Reads "24h" and the like, a number with a unit as on the command line.  Returns 0 for what is
  * no such text. */
 static double seconds_of_text(PyObject *text)
 {
     static const struct {
         const char *unit;
         double seconds;
-    } units[] = { { "s", 1 }, { "m", 60 }, { "h", 3600 }, { "d", 86400 } };
+    } units[] = { { "ms", 0.001 }, { "s", 1 },     { "m", 60 },
+                  { "h", 3600 },   { "d", 86400 }, { "w", 604800 } };
     const char *bytes = PyUnicode_AsUTF8AndSize(text, NULL);
     char *end = NULL;
     double number = bytes ? PyOS_string_to_double(bytes, &end, NULL) : -1;
@@ -125,22 +126,26 @@ static bool prefer_take(const char *name, enum perhaps_preference *preference)
     return !name;
 }
 
+/* Returns an item of a range, or 0 with an exception set. */
+static uint64_t item_of(PyObject *range, Py_ssize_t index)
+{
+    PyObject *item = PySequence_GetItem(range, index);
+    uint64_t number = item ? PyLong_AsUnsignedLongLong(item) : 0;
+    Py_XDECREF(item);
+    return number;
+}
+
 /* The range of a bitmap: range(low, behind_high), with steps of 1. */
 static bool integers_take(PyObject *range, struct perhaps_bitmap_options *bitmap)
 {
     if (range == Py_None)
         return true;
-    PyObject *low = PyObject_GetAttrString(range, "start");
-    PyObject *end = low ? PyObject_GetAttrString(range, "stop") : NULL;
-    PyObject *step = end ? PyObject_GetAttrString(range, "step") : NULL;
+    PyObject *step = PyObject_GetAttrString(range, "step");
     bool is_plain = step && PyLong_AsLong(step) == 1;
-    uint64_t behind = is_plain ? PyLong_AsUnsignedLongLong(end) : 0;
-    bitmap->low = is_plain ? PyLong_AsUnsignedLongLong(low) : 0;
-    bitmap->high = behind - 1;
-    Py_XDECREF(low);
-    Py_XDECREF(end);
+    bitmap->low = is_plain ? item_of(range, 0) : 0;
+    bitmap->high = is_plain && !PyErr_Occurred() ? item_of(range, -1) : 0;
     Py_XDECREF(step);
-    if (!PyErr_Occurred() && is_plain && behind > 1 && bitmap->low < behind)
+    if (!PyErr_Occurred() && bitmap->high > 0)
         return true;
     PyErr_SetString(PyExc_ValueError, "integers is a range of numbers from 0 on, such as "
                                       "range(13_000_000_000, 20_000_000_000)");
@@ -185,49 +190,44 @@ static bool size_take(Py_ssize_t n, enum asker asker, struct perhaps_options *op
     return false;
 }
 
-bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *w)
-{
 #define COMMON                                                                                 \
     "n", "fpr", "removable", "grow", "window", "secret", "count", "shared", "kind", "base",    \
-        "seed", "hash", "prefer", "integers"
+        "seed", "hash", "prefer", "integers", "together"
+#define FOR_PLANS COMMON, "others", "value_bits", "static"
+
+bool options_take(PyObject *args, PyObject *kwargs, enum asker asker, struct wishes *w)
+{
+    /* Each of them takes what the one before it takes, and more. */
     static char *filter_names[] = { COMMON, NULL };
-    static char *plan_names[] = { COMMON, "others", "value_bits", "static", NULL };
-    static char *builder_names[] = { COMMON,    "others", "value_bits", "memory",
-                                     "threads", "folder", NULL };
+    static char *plan_names[] = { FOR_PLANS, NULL };
+    static char *builder_names[] = { FOR_PLANS, "memory", "threads", "folder", NULL };
     static char *const *const names[] = { filter_names, plan_names, builder_names };
-    static const char *const formats[] = { "|ndppOO$ppzzOzzO:Filter",
-                                           "|ndppOO$ppzzOzzOnIp:plan",
-                                           "|ndppOO$ppzzOzzOnInIz:Builder" };
+    static const char *const formats[] = { "|ndppOO$ppzzOzzOp:Filter",
+                                           "|ndppOO$ppzzOzzOpnIp:plan",
+                                           "|ndppOO$ppzzOzzOpnIpnIz:Builder" };
     Py_ssize_t n = 0, others = 0, memory = 0;
-    int removable = 0, grow = 0, count = 0, shared = 0, fixed = 0;
-    unsigned value_bits = 0, threads = 0;
+    int removable = 0, grow = 0, count = 0, shared = 0, together = 0, fixed = 0;
     PyObject *window = Py_None, *secret = Py_None, *seed = Py_None, *integers = Py_None;
-    const char *hash = NULL, *prefer = NULL, *kind = NULL, *base = NULL, *folder = NULL;
-    double fpr = 0;
+    const char *hash = NULL, *prefer = NULL;
     struct perhaps_options *o = &w->options;
-    bool plans = asker == ASKER_PLAN;
     memset(w, 0, sizeof *w);
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, formats[asker], (char **)names[asker], &n, &fpr, &removable, &grow,
-            &window, &secret, &count, &shared, &kind, &base, &seed, &hash, &prefer, &integers,
-            &others, &value_bits, plans ? (void *)&fixed : &memory, &threads, &folder))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, formats[asker], (char **)names[asker], &n,
+                                     &o->fpr, &removable, &grow, &window, &secret, &count,
+                                     &shared, &o->kind, &o->base, &seed, &hash, &prefer,
+                                     &integers, &together, &others, &o->ribbon.value_bits,
+                                     &fixed, &memory, &w->how.threads, &w->how.folder))
         return false;
-    o->fpr = fpr;
-    o->kind = kind;
-    o->base = base;
     o->shared = shared;
+    o->blocked.together = together;
     o->needs = (removable ? PERHAPS_CAN_REMOVE : 0U) | (grow ? PERHAPS_CAN_GROW : 0U) |
                (fixed || asker == ASKER_BUILDER ? PERHAPS_CAN_BUILD : 0U);
     o->against.others = others > 0 ? (uint64_t)others : 0;
-    o->ribbon.value_bits = value_bits;
     w->how.memory_nbytes = memory > 0 ? (uint64_t)memory : 0;
-    w->how.threads = threads;
-    w->how.folder = folder;
     if (!window_take(window, o) || !seed_take(seed, &o->hashing) ||
         !hash_take(hash, &o->hashing) || !secret_take(secret, true, &o->hashing) ||
         !prefer_take(prefer, &o->preference) || !integers_take(integers, &o->bitmap))
         return false;
-    if (o->window.time && o->needs & PERHAPS_CAN_GROW)
+    if (o->window.time)
         o->needs &= ~(unsigned)PERHAPS_CAN_GROW; /* its generations grow by themselves */
     if (count)
         count_by(o);

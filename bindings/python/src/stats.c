@@ -110,12 +110,13 @@ PyObject *module_plan(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     struct wishes wishes;
     struct perhaps_plan plan;
-    int error;
     (void)module;
     if (!options_take(args, kwargs, ASKER_PLAN, &wishes))
         return NULL;
-    Py_BEGIN_ALLOW_THREADS error = perhaps_plan_for(&wishes.options, &plan);
-    Py_END_ALLOW_THREADS return error ? raise_error(error, NULL) : plan_of(&plan);
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = perhaps_plan_for(&wishes.options, &plan);
+    PyEval_RestoreThread(thread);
+    return error ? raise_error(error, NULL) : plan_of(&plan);
 }
 
 bool stats_make(PyObject *module)
