@@ -6,7 +6,7 @@
 static const char contains_name[] = "perhaps_contains", count_name[] = "perhaps_count";
 static const char add_name[] = "perhaps_add", remove_name[] = "perhaps_remove";
 static const char save_name[] = "perhaps_save", open_name[] = "perhaps_open";
-static const char secret_name[] = "perhaps_secret";
+static const char allow_name[] = "perhaps_allow", secret_name[] = "perhaps_secret";
 
 /* ---- Ask ----------------------------------------------------------------------------------- */
 
@@ -48,6 +48,15 @@ void count_function(sqlite3_context *context, int nargs, sqlite3_value **args)
         fail_with(context, count_name, NULL, error);
     else
         sqlite3_result_int64(context, (sqlite3_int64)count);
+}
+
+void open_function(sqlite3_context *context, int nargs, sqlite3_value **args)
+{
+    (void)nargs;
+    if (sqlite3_value_type(args[0]) != SQLITE_BLOB)
+        fail(context, open_name, "a filter is a BLOB here");
+    else
+        connection_open(context, open_name, args[0]);
 }
 
 /* ---- Change -------------------------------------------------------------------------------- */
@@ -144,11 +153,11 @@ void save_function(sqlite3_context *context, int nargs, sqlite3_value **args)
     perhaps_free(filter);
 }
 
-void open_function(sqlite3_context *context, int nargs, sqlite3_value **args)
+void allow_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 {
-    const char *path = take_text(context, open_name, "the path of a filter", args[0]);
+    const char *path = take_text(context, allow_name, "the path of a filter", args[0]);
     (void)nargs;
-    if (path && connection_allow(context, open_name, path))
+    if (path && connection_allow(context, allow_name, path))
         sqlite3_result_value(context, args[0]);
 }
 

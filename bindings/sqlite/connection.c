@@ -1,17 +1,22 @@
 /* connection.c - what a connection keeps: filters that were asked, and secrets.
  *
  * A constant argument is looked up once a statement: SQLite keeps the filter for us (auxiliary
- * data).  It does not do so for others, and the usual one is no constant to it:
+ * data).  It does not do so for others, such as a subquery.  So the connection keeps the filters
+ * of the last BLOBs, too, and each call must find out whether it has been given one of these.
+ * An address does not tell: SQLite may have put other bytes there.  It compares the beginning of
+ * the header, with the header's checksum, and the last 8 bytes, which are the checksum of the
+ * table of the checksums of all pages.  Different filters have the same ones with a probability
+ * of 2^-64, which every checksum of a file has.  (Somebody who knows the bytes of a filter can
+ * craft others that pass for them.)
  *
- *     perhaps_contains((SELECT filter FROM filters WHERE name = 'seen'), url)
+ * SQLite itself copies the result of a subquery for each row, all 20 MB of it.  So there are
+ * handles, which are small BLOBs that stand for a filter of the connection:
  *
- * So the connection keeps the filters of the last BLOBs, too, and each call must find out
- * whether it has been given one of these.  An address does not tell: SQLite may have put other
- * bytes there.  It compares the beginning of the header, with the header's checksum, and the
- * last 8 bytes, which are the checksum of the table of the checksums of all pages.  Different
- * filters have the same ones with a probability of 2^-64, which every checksum of a file has.
- * (Somebody who knows the bytes of a filter can craft others that pass for them, as he could
- * craft a filter that passes all checks.) */
+ *     perhaps_contains((SELECT perhaps_open(filter) FROM filters WHERE name = 'seen'), url)
+ *
+ * As long as SQLite has the value that perhaps_open() returned, which it has until the statement
+ * ends, the filter stays.  A handle has no address in it, only a random number: whatever SQL
+ * does with it, a number that is not known is an error. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -96,15 +101,29 @@ static int map_file(const struct connection *c, const char *path, perhaps_filter
 /* Where these are in the bytes of a filter: doc/FORMAT.md. */
 enum { HEADER_NBYTES = 4096, AT_FEATURES = 16, BEGIN_NBYTES = 120, END_NBYTES = 8 };
 
+enum { MAGIC_NBYTES = 16, TOKEN_NBYTES = 16, HANDLE_NBYTES = MAGIC_NBYTES + TOKEN_NBYTES };
+
 /* How many filters of BLOBs are kept, and beyond how many bytes only the last one. */
 enum { BLOBS_MOST = 4, BLOBS_MOST_NBYTES = 256 << 20 };
 
 struct blob {
     struct blob *next;
     struct held *held;
+    unsigned handles; /* that SQLite has */
+    uint8_t token[TOKEN_NBYTES];
+    bool telling; /* begin and end tell which bytes these are */
     size_t nbytes;
     uint8_t begin[BEGIN_NBYTES], end[END_NBYTES];
 };
+
+/* What perhaps_open() returns: a BLOB of the first two members. */
+struct handle {
+    uint8_t magic[MAGIC_NBYTES];
+    uint8_t token[TOKEN_NBYTES];
+    struct connection *connection;
+};
+
+static const uint8_t magic[MAGIC_NBYTES] = "perhaps handle\n";
 
 static void release_blob(struct blob *blob)
 {
@@ -122,33 +141,47 @@ static bool has_checksums(const uint8_t *bytes, size_t nbytes)
 
 static bool is_blob(const struct blob *blob, const uint8_t *bytes, size_t nbytes)
 {
-    return blob->nbytes == nbytes && !memcmp(blob->begin, bytes, BEGIN_NBYTES) &&
+    return blob->telling && blob->nbytes == nbytes &&
+           !memcmp(blob->begin, bytes, BEGIN_NBYTES) &&
            !memcmp(blob->end, bytes + nbytes - END_NBYTES, END_NBYTES);
+}
+
+/* Makes the entry at *at the first one. */
+static struct blob *to_front(struct connection *c, struct blob **at)
+{
+    struct blob *blob = *at;
+    *at = blob->next;
+    blob->next = c->blobs;
+    c->blobs = blob;
+    return blob;
 }
 
 /* Returns the entry of these bytes, which becomes the first one; or NULL. */
 static struct blob *find_blob(struct connection *c, const uint8_t *bytes, size_t nbytes)
 {
-    for (struct blob **at = &c->blobs; *at; at = &(*at)->next) {
-        struct blob *blob = *at;
-        if (!is_blob(blob, bytes, nbytes))
-            continue;
-        *at = blob->next;
-        blob->next = c->blobs;
-        c->blobs = blob;
-        return blob;
-    }
+    for (struct blob **at = &c->blobs; *at; at = &(*at)->next)
+        if (is_blob(*at, bytes, nbytes))
+            return to_front(c, at);
     return NULL;
 }
 
-/* Drops entries that are too many. */
+static struct blob *find_token(struct connection *c, const uint8_t *token)
+{
+    for (struct blob **at = &c->blobs; *at; at = &(*at)->next)
+        if (!memcmp((*at)->token, token, TOKEN_NBYTES))
+            return to_front(c, at);
+    return NULL;
+}
+
+/* Drops entries that are too many and have no handle. */
 static void drop_blobs(struct connection *c)
 {
     size_t n = 0, nbytes = 0;
     for (struct blob **at = &c->blobs; *at;) {
         struct blob *blob = *at;
         nbytes += blob->nbytes;
-        if (n++ && (n > BLOBS_MOST || nbytes > BLOBS_MOST_NBYTES)) {
+        n++;
+        if (n > 1 && (n > BLOBS_MOST || nbytes > BLOBS_MOST_NBYTES) && !blob->handles) {
             *at = blob->next;
             release_blob(blob);
         } else {
@@ -157,42 +190,82 @@ static void drop_blobs(struct connection *c)
     }
 }
 
-/* Puts a filter before the others.  Without memory it is not kept. */
-static void keep_blob(struct connection *c, const uint8_t *bytes, size_t nbytes,
-                      struct held *held)
+/* Puts a filter before the others.  Returns NULL without memory. */
+static struct blob *keep_blob(struct connection *c, const uint8_t *bytes, size_t nbytes,
+                              struct held *held)
 {
     struct blob *blob = sqlite3_malloc64(sizeof *blob);
     if (!blob)
-        return;
+        return NULL;
     *blob = (struct blob){ .next = c->blobs, .held = held, .nbytes = nbytes };
+    blob->telling = has_checksums(bytes, nbytes);
     memcpy(blob->begin, bytes, BEGIN_NBYTES);
     memcpy(blob->end, bytes + nbytes - END_NBYTES, END_NBYTES);
+    sqlite3_randomness(TOKEN_NBYTES, blob->token);
     held->references++;
     c->blobs = blob;
     drop_blobs(c);
+    return blob;
 }
 
-static struct held *filter_of_blob(sqlite3_context *context, const char *function,
-                                   sqlite3_value *value)
+/* Returns the entry of a handle or of the bytes of a filter; or NULL after it has failed the
+ * call. */
+static struct blob *entry_of_blob(sqlite3_context *context, const char *function,
+                                  sqlite3_value *value)
 {
     struct connection *c = connection_of(context);
     const uint8_t *bytes = sqlite3_value_blob(value);
     const size_t nbytes = (size_t)sqlite3_value_bytes(value);
-    const bool telling = has_checksums(bytes, nbytes);
-    struct blob *known = telling ? find_blob(c, bytes, nbytes) : NULL;
     perhaps_filter *filter;
+    struct blob *known = NULL;
+    if (nbytes == HANDLE_NBYTES && !memcmp(bytes, magic, MAGIC_NBYTES)) {
+        known = find_token(c, bytes + MAGIC_NBYTES);
+        if (!known)
+            fail(context, function,
+                 "what perhaps_open() returns is good for one statement only");
+        return known;
+    }
+    if (has_checksums(bytes, nbytes))
+        known = find_blob(c, bytes, nbytes);
     if (known)
-        return known->held;
+        return known;
     int error = connection_load(c, bytes, nbytes, &filter);
     struct held *held = error ? NULL : hold(c, filter);
-    if (!held) {
+    known = held ? keep_blob(c, bytes, nbytes, held) : NULL;
+    if (!known)
         fail_with(context, function, "the BLOB", error ? error : PERHAPS_ERR_MEMORY);
-        return NULL;
+    else
+        keep_for_statement(context, held);
+    return known;
+}
+
+static void release_handle(void *memory)
+{
+    struct handle *handle = memory;
+    struct connection *c = handle->connection;
+    struct blob *blob = find_token(c, handle->token);
+    if (blob)
+        blob->handles--;
+    drop_blobs(c);
+    connection_release(c);
+    sqlite3_free(handle);
+}
+
+void connection_open(sqlite3_context *context, const char *function, sqlite3_value *value)
+{
+    struct blob *blob = entry_of_blob(context, function, value);
+    struct handle *handle = blob ? sqlite3_malloc64(sizeof *handle) : NULL;
+    if (!handle) {
+        if (blob)
+            sqlite3_result_error_nomem(context);
+        return;
     }
-    if (telling)
-        keep_blob(c, bytes, nbytes, held);
-    keep_for_statement(context, held);
-    return held;
+    handle->connection = connection_of(context);
+    handle->connection->references++;
+    blob->handles++;
+    memcpy(handle->magic, magic, MAGIC_NBYTES);
+    memcpy(handle->token, blob->token, TOKEN_NBYTES);
+    sqlite3_result_blob(context, handle, HANDLE_NBYTES, release_handle);
 }
 
 /* ---- Files --------------------------------------------------------------------------------- */
@@ -338,9 +411,10 @@ bool may_use_file(sqlite3_context *context, const char *function, const char *pa
                       &trusted);
     if (trusted || (file && file->allowed))
         return true;
-    fail(context, function,
-         "%s: under trusted_schema=OFF a file must be opened first: SELECT perhaps_open(path)",
-         path);
+    fail(
+        context, function,
+        "%s: under trusted_schema=OFF a file must be allowed first: SELECT perhaps_allow(path)",
+        path);
     return false;
 }
 
@@ -365,9 +439,11 @@ struct held *connection_filter(sqlite3_context *context, const char *function,
     struct held *held = sqlite3_get_auxdata(context, 0);
     if (held)
         return held;
+    const struct blob *blob;
     switch (sqlite3_value_type(value)) {
     case SQLITE_BLOB:
-        return filter_of_blob(context, function, value);
+        blob = entry_of_blob(context, function, value);
+        return blob ? blob->held : NULL;
     case SQLITE_TEXT:
         return filter_of_file(context, function, value);
     case SQLITE_NULL:

@@ -87,6 +87,9 @@ int connection_load(const struct connection *connection, const void *bytes, size
 struct held *connection_filter(sqlite3_context *context, const char *function,
                                sqlite3_value *value);
 
+/* Returns a handle from the function, which stands for the filter of a BLOB. */
+void connection_open(sqlite3_context *context, const char *function, sqlite3_value *value);
+
 /* Allows SQL of the schema, too, to name this file, which is mapped if that was not done yet.
  * Returns false after it has failed the call. */
 bool connection_allow(sqlite3_context *context, const char *function, const char *path);
@@ -101,7 +104,8 @@ typedef void sql_function(sqlite3_context *context, int nargs, sqlite3_value **a
 typedef void sql_final(sqlite3_context *context);
 
 sql_function contains_function, count_function, add_function, remove_function; /* ask.c */
-sql_function save_function, open_function, secret_function, version_function;
+sql_function open_function, save_function, allow_function, secret_function;
+sql_function version_function;
 sql_function info_function;          /* info.c */
 sql_function build_step, union_step; /* build.c, union.c */
 sql_final build_final, union_final;

@@ -29,10 +29,12 @@ static const struct registered {
     { "perhaps_add", -1, PURE, add_function, NULL, NULL },
     { "perhaps_remove", 2, PURE, remove_function, NULL, NULL },
     { "perhaps_info", 1, PURE, info_function, NULL, NULL },
-    { "perhaps_version", 0, PURE, version_function, NULL, NULL },
-    { "perhaps_open", 1, DIRECT, open_function, NULL, NULL },
+    /* another handle each time */
+    { "perhaps_open", 1, SQLITE_UTF8 | SQLITE_INNOCUOUS, open_function, NULL, NULL },
+    { "perhaps_allow", 1, DIRECT, allow_function, NULL, NULL },
     { "perhaps_save", 2, DIRECT, save_function, NULL, NULL },
     { "perhaps_secret", 1, DIRECT, secret_function, NULL, NULL },
+    { "perhaps_version", 0, PURE, version_function, NULL, NULL },
 };
 
 __attribute__((visibility("default"))) int
