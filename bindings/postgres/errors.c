@@ -32,12 +32,32 @@ static int code_of(int error)
     }
 }
 
+/* What helps in SQL, beside what perhaps_strerror() says. */
+static const char *hint_of(int error)
+{
+    switch (error) {
+    case PERHAPS_ERR_UNSUPPORTED:
+        return "Keys can be added to what perhaps_agg(value, rate, capacity) and "
+               "perhaps_empty(capacity, rate) make, and also removed and counted in what "
+               "perhaps_empty(capacity, rate, 'cuckoo') makes.";
+    case PERHAPS_ERR_FULL:
+        return "Give a higher capacity, or make it by perhaps_empty(capacity, rate, 'chain'), "
+               "which grows.";
+    case PERHAPS_ERR_SECRET:
+        return "Filters with a secret or a hash of their own cannot be asked in SQL.";
+    default:
+        return NULL;
+    }
+}
+
 _Noreturn void fail(int error, const char *doing)
 {
+    const char *hint = hint_of(error);
     if (error == PERHAPS_ERR_STOPPED)
         CHECK_FOR_INTERRUPTS(); /* raises the better error */
     if (error == PERHAPS_ERR_IO)
         ereport(ERROR, (errcode_for_file_access(), errmsg("%s: %m", doing)));
-    ereport(ERROR, (errcode(code_of(error)), errmsg("%s: %s", doing, perhaps_strerror(error))));
+    ereport(ERROR, (errcode(code_of(error)), errmsg("%s: %s", doing, perhaps_strerror(error)),
+                    hint ? errhint("%s", hint) : 0));
     pg_unreachable();
 }

@@ -4,6 +4,7 @@
 #include "libpq/pqformat.h"
 #include "utils/builtins.h"
 
+#include <math.h>
 #include <string.h>
 
 PG_MODULE_MAGIC;
@@ -55,15 +56,14 @@ void load_value(Datum value, struct loaded *loaded)
         pfree(bytes);
 }
 
-static _Noreturn void refuse_size(uint64 nbytes)
+static _Noreturn void refuse_size(double nbytes)
 {
-    ereport(
-        ERROR,
-        (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-         errmsg("a filter of %llu bytes is no value: values have less than 1 GB",
-                (unsigned long long)nbytes),
-         errhint("Ask for fewer keys or a higher rate, divide the keys by perhaps_shard(), or "
-                 "build a file and ask it by perhaps_contains_file().")));
+    ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+                    errmsg("a filter of %.3g GB is no value: values have less than 1 GB",
+                           nbytes / (1 << 30)),
+                    errhint("Ask for fewer keys or a higher rate, divide the keys by "
+                            "perhaps_shard(), or build a file and ask it by "
+                            "perhaps_contains_file().")));
     pg_unreachable();
 }
 
@@ -71,7 +71,7 @@ static void check_size(const perhaps_filter *filter)
 {
     const uint64 nbytes = perhaps_write_nbytes(filter);
     if (nbytes > MaxAllocSize - VARHDRSZ)
-        refuse_size(nbytes);
+        refuse_size((double)nbytes);
 }
 
 Datum value_of(const perhaps_filter *filter)
@@ -94,7 +94,7 @@ static Datum admit(const void *bytes, size_t nbytes)
 {
     struct loaded *loaded = owned();
     Datum value;
-    load_bytes(bytes, nbytes, "not a filter", loaded);
+    load_bytes(bytes, nbytes, "invalid value for type perhaps", loaded);
     value = value_of(loaded->filter);
     owned_free(loaded);
     return value;
@@ -148,6 +148,14 @@ static void check_kind(const char *name)
                     errhint("These kinds take keys as they come: %s.", names.data)));
 }
 
+/* No filter takes fewer bits a key than the logarithm of its rate. */
+static void check_need(const struct perhaps_options *options)
+{
+    const double nbytes = (double)options->capacity * -log2(options->fpr) / 8;
+    if (nbytes > MaxAllocSize)
+        refuse_size(nbytes);
+}
+
 void make_filter(const struct sizes *sizes, struct loaded *loaded)
 {
     struct perhaps_options options;
@@ -158,6 +166,7 @@ void make_filter(const struct sizes *sizes, struct loaded *loaded)
     if (!options.capacity)
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("the capacity must be at least 1")));
+    check_need(&options);
     error = perhaps_create(&options, &loaded->filter);
     if (error)
         fail(error, "no filter can be made");
