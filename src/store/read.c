@@ -133,12 +133,15 @@ static int read_table(struct reading *r, const uint8_t *table, uint8_t page[PAGE
 
 int read_bodies(struct reading *r)
 {
-    uint64_t table_nbytes = container_table_nbytes(header_pages_nbytes(&r->head.header));
-    uint64_t nbytes = PAGE_NBYTES + table_nbytes;
+    uint64_t pages_nbytes = header_pages_nbytes(&r->head.header);
+    uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
+    uint64_t longest = pages_nbytes > table_nbytes ? pages_nbytes : table_nbytes;
+    uint64_t room = round_up(page_nbytes(longest, 0), 64);
+    uint64_t nbytes = room + table_nbytes;
     uint8_t *page = allocate(&r->allocator, nbytes);
     if (!page)
         return PERHAPS_ERR_MEMORY;
-    uint8_t *table = page + PAGE_NBYTES;
+    uint8_t *table = page + room;
     int error = read_pages(r, table, page);
     if (!error)
         error = read_table(r, table, page);

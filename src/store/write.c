@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "../base/bytes.h"
 #include "store.h"
 
 /* The pages on their way out.  A page goes to the sink, and its checksum into the table,
@@ -11,7 +12,7 @@ struct writer {
     uint64_t npage;  /* how many bytes are in 'page' */
     uint64_t number; /* the number of the next page that goes out */
     uint8_t *table;  /* the checksum table, filled so far */
-    uint8_t *page;   /* room for PAGE_NBYTES bytes: a page that is not full yet */
+    uint8_t *page;   /* room for a page that is not full yet */
 };
 
 static int put(const struct perhaps_sink *sink, const uint8_t *bytes, uint64_t nbytes)
@@ -128,12 +129,13 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     container_plan(f, &h);
     uint64_t pages_nbytes = header_pages_nbytes(&h);
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
-    uint64_t nbytes = h.nbytes + PAGE_NBYTES + table_nbytes;
+    uint64_t room = round_up(page_nbytes(pages_nbytes, 0), 64);
+    uint64_t nbytes = h.nbytes + room + table_nbytes;
     uint8_t *head = allocate(&f->allocator, nbytes);
     if (!head)
         return PERHAPS_ERR_MEMORY;
     w.page = head + h.nbytes;
-    w.table = w.page + PAGE_NBYTES;
+    w.table = w.page + room;
     container_encode(f, &h, head);
     int error = put(sink, head, h.nbytes);
     if (!error)
