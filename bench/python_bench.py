@@ -25,6 +25,7 @@ sys.path.insert(0, str(TOP / "build" / "lib" / "python"))
 sys.path.insert(0, str(TOP / "tests" / "python"))
 import numpy  # noqa: E402
 
+import arrow  # noqa: E402
 import perhaps  # noqa: E402
 
 try:
@@ -51,7 +52,7 @@ def packed(array):
 
 
 def between(strings):
-    return Keys(len(strings), 0, 0, strings.data.ctypes.data, 0, strings.offsets.ctypes.data, 4)
+    return Keys(len(strings.items), 0, 0, strings.data.ctypes.data, 0, strings.offsets.ctypes.data, 4)
 
 
 class C:
@@ -77,22 +78,20 @@ class C:
             sys.exit("python_bench.py: the C library refused keys")
 
 
-class Strings:
-    """Strings of one length in Arrow's form, of which the package takes an Arrow array."""
+class Strings(arrow.Column):
+    """Strings of one length in Arrow's form, made by numpy."""
 
     def __init__(self, first, count):
+        super().__init__("u", range(count))
         numbers = numpy.arange(first, first + count, dtype=numpy.uint64)
         digits = numpy.char.zfill(numbers.astype("S"), STRING_NBYTES)
         self.data = numpy.frombuffer(digits.tobytes(), dtype=numpy.uint8)
         self.offsets = (numpy.arange(count + 1) * STRING_NBYTES).astype(numpy.int32)
 
-    def __len__(self):
-        return len(self.offsets) - 1
-
-    def arrow(self):
-        import arrow  # tests/python/arrow.py
-
-        return arrow.strings(self.data, self.offsets)
+    def array(self):
+        table = (ctypes.c_void_p * 3)(None, self.offsets.ctypes.data, self.data.ctypes.data)
+        return arrow.Array(length=len(self.items), n_buffers=3, buffers=arrow.keep(table),
+                           release=self.counter.releaser(arrow.Array))
 
 
 # ---- Measuring -----------------------------------------------------------------------------------
@@ -154,8 +153,8 @@ def integers(count, rounds):
 
 def strings(count, rounds):
     present, absent = Strings(0, count), Strings(count, count)
-    batches(f"Strings of {STRING_NBYTES} bytes, Arrow", count, rounds, present.arrow(),
-            absent.arrow(), between(present), between(absent))
+    batches(f"Strings of {STRING_NBYTES} bytes, Arrow", count, rounds, present, absent,
+            between(present), between(absent))
 
 
 def single(rounds):
