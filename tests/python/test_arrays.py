@@ -161,6 +161,21 @@ def test_an_iterator_that_uses_the_filter():
     assert len(f) == 6000
 
 
+class Liar:
+    def __len__(self):
+        return 2**60
+
+    def __iter__(self):
+        return iter(['a', 'b'])
+
+
+def test_lengths_that_are_not_true():
+    f = made_by('a')
+    assert f.contains_many(Liar()).tolist() == [True, False]
+    f = perhaps.build(Liar(), 1e-6, against=Liar())
+    assert 'a' in f and len(f) == 2
+
+
 def test_a_list_that_changes_while_it_is_read():
     items = [f'item {i}' for i in range(3000)]
 

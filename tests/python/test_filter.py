@@ -242,6 +242,16 @@ def test_build_to_a_file(tmp_path):
     g = perhaps.build(['x'], 1e-9, path=tmp_path / 'g.perhaps', secret=b'0123456789abcdef')
     assert 'x' in g
     raised(FileNotFoundError, perhaps.build, range(10), 0.01, path=tmp_path / 'no' / 'f')
+    raised(ValueError, perhaps.build, ['x'], 0.01, path=tmp_path / 'f', secret=True)
+    assert 'x' in perhaps.build(['x'], 0.01, secret=True)
+
+
+def test_build_of_other_kinds():
+    for options in ({'removable': True}, {'count': True}, {'grow': True}, {'kind': 'bloom'}):
+        f = perhaps.build(range(3000), 0.001, **options)
+        assert all(f.contains_many(range(3000))) and f.stats().capacity >= 3000 - 30
+    b = perhaps.build(range(100, 200), 0.01, integers=range(50, 500))
+    assert b.kind == 'bitmap' and 150 in b and '150' in b and 99 not in b and len(b) == 100
 
 
 def test_builder():

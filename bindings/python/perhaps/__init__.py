@@ -26,12 +26,13 @@ from ._perhaps import Builder, open, version as __version__
 __all__ = [name for name in dir() if name[0].isupper()] + ['build', 'plan']
 
 
-def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n=None, **options):
+def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n=0, **options):
     """Returns a filter of all keys, which is smaller than one that keys are added to later.
 
     keys        an array, Arrow data, or anything iterable, which is read once
     against     keys that are known not to be among these: the filter makes no error on them
     values      an int of value_bits bits for each key: Filter.get()
+    n           how many keys there are; 0: they are counted
     path        writes the filter to this file, whose size memory does not limit, and opens it
 
     The other options are those of Filter and Builder.
@@ -51,8 +52,6 @@ def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n
         options.setdefault('kind', 'against')
         if hasattr(against, '__len__'):
             options.setdefault('others', len(against))
-    if n is None:
-        n = len(keys) if hasattr(keys, '__len__') else 0
     builder = Builder(n, fpr, value_bits=value_bits or 0, **options)
     builder.add_many(keys, values)
     if against is not None:

@@ -206,5 +206,5 @@ def plan(
 def build(
     keys: Keys, fpr: float, against: Keys | None = None, *,
     values: Iterable[SupportsIndex] | None = None, value_bits: int | None = None,
-    path: Path | None = None, n: int | None = None, **options: Any,
+    path: Path | None = None, n: int = 0, **options: Any,
 ) -> Filter: ...

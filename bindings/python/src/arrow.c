@@ -53,6 +53,13 @@ static bool has_no_nulls(const struct source *source, const struct arrow_array *
     return false;
 }
 
+/* Where the items begin that count.  An empty array need not have memory. */
+static const void *items_of(const struct arrow_array *a, size_t item_nbytes)
+{
+    const char *items = a->buffers[1];
+    return items ? items + (size_t)a->offset * item_nbytes : NULL;
+}
+
 /* Arrow's letters of integers: small ones are signed. */
 static bool take_numbers(struct source *source, const struct arrow_array *a, const char *format)
 {
@@ -61,20 +68,21 @@ static bool take_numbers(struct source *source, const struct arrow_array *a, con
     if (!letter)
         return false;
     Py_ssize_t nbytes = (Py_ssize_t)1 << (letter - letters) / 2;
-    array_of_numbers(source, (const char *)a->buffers[1] + a->offset * nbytes,
-                     (size_t)a->length, nbytes, nbytes, (letter - letters) % 2 == 0);
+    array_of_numbers(source, items_of(a, (size_t)nbytes), (size_t)a->length, nbytes, nbytes,
+                     (letter - letters) % 2 == 0);
     return true;
 }
 
+/* The offsets are signed, and never below 0. */
 static bool take_strings(struct source *source, const struct arrow_array *a, const char *format)
 {
-    size_t count = (size_t)a->length;
-    if (!strcmp(format, "u") || !strcmp(format, "z"))
-        source->array.keys = perhaps_keys_offsets32(
-            a->buffers[2], (const uint32_t *)a->buffers[1] + a->offset, count);
-    else if (!strcmp(format, "U") || !strcmp(format, "Z"))
-        source->array.keys = perhaps_keys_offsets64(
-            a->buffers[2], (const uint64_t *)a->buffers[1] + a->offset, count);
+    const size_t count = (size_t)a->length;
+    if (strcmp(format, "u") == 0 || strcmp(format, "z") == 0)
+        source->array.keys =
+            perhaps_keys_offsets32(a->buffers[2], items_of(a, sizeof(uint32_t)), count);
+    else if (strcmp(format, "U") == 0 || strcmp(format, "Z") == 0)
+        source->array.keys =
+            perhaps_keys_offsets64(a->buffers[2], items_of(a, sizeof(uint64_t)), count);
     else
         return false;
     return true;
@@ -84,7 +92,7 @@ static bool take_views(struct source *source, const struct arrow_array *a, const
 {
     if (strcmp(format, "vu") != 0 && strcmp(format, "vz") != 0)
         return false;
-    source->array.items = (const char *)((const struct arrow_view *)a->buffers[1] + a->offset);
+    source->array.items = items_of(a, sizeof(struct arrow_view));
     source->array.heaps = a->buffers + 2;
     source->array.make = make_views;
     return true;
@@ -96,9 +104,7 @@ static bool take_fixed(struct source *source, const struct arrow_array *a, const
     if (strncmp(format, "w:", 2) != 0)
         return false;
     size_t nbytes = strtoul(format + 2, NULL, 10);
-    source->array.keys = perhaps_keys_packed(
-        nbytes ? (const char *)a->buffers[1] + (size_t)a->offset * nbytes : "", nbytes,
-        (size_t)a->length);
+    source->array.keys = perhaps_keys_packed(items_of(a, nbytes), nbytes, (size_t)a->length);
     return true;
 }
 

@@ -10,6 +10,8 @@
 struct builder {
     PyObject_HEAD perhaps_builder *builder; /* NULL: it is finished */
     struct gate gate;                       /* one call at a time */
+    bool integers;                          /* builds a bitmap */
+    bool keeps_secret; /* its secret is one at random, which the filter alone can tell */
 };
 
 static PyTypeObject *builder_type;
@@ -31,6 +33,9 @@ static PyObject *builder_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     }
     self->builder = builder;
     self->gate = (struct gate){ 0 };
+    self->integers = wishes.options.bitmap.high > 0;
+    self->keeps_secret =
+        wishes.options.hashing.hash == PERHAPS_HASH_SIP && !wishes.options.hashing.secret;
     return (PyObject *)self;
 }
 
@@ -79,41 +84,44 @@ static int visit_others(void *context, const struct perhaps_keys *keys, size_t f
     return perhaps_builder_add_others(g->builder, keys);
 }
 
-/* Gives all keys of an object, with 'nvalues' values or none.  Returns whether it could. */
-static bool give(struct builder *self, PyObject *keys, visit_function *visit,
-                 const uint32_t *values, size_t nvalues)
+/* Gives one array of keys.  Returns 1, or -1 with an exception set. */
+static int give_array(struct builder *self, struct source *source, visit_function *visit,
+                      const uint32_t *values)
 {
-    struct source *source = source_open(keys, false);
+    if (!enter(self))
+        return -1;
+    struct giving giving = { self->builder, values };
+    PyThreadState *thread = PyEval_SaveThread();
+    int error = source_each(source, visit, &giving);
+    PyEval_RestoreThread(thread);
+    leave(self);
+    if (error == BAD_TEXT)
+        raise_bad_text();
+    else if (error)
+        raise_error(error, NULL);
+    return error ? -1 : 1;
+}
+
+/* Gives all keys of an object, with a value for each or none.  Returns whether it could. */
+static bool give(struct builder *self, PyObject *keys, visit_function *visit,
+                 const struct results *values)
+{
+    struct source *source = source_open(keys, self->integers);
+    const size_t nvalues = values ? (size_t)values->count : 0;
     size_t total = 0;
     int more = source ? 1 : -1;
     while (more > 0 && (more = source->next(source)) > 0) {
-        size_t count = source->array.count;
-        if (values && total + count > nvalues) {
-            PyErr_SetString(PyExc_ValueError, "there are fewer values than keys");
-            more = -1;
-        }
-        if (more < 0 || !enter(self)) {
-            more = -1;
+        const uint32_t *some = values ? (const uint32_t *)values->items + total : NULL;
+        total += source->array.count;
+        if (values && total > nvalues)
             break;
-        }
-        struct giving giving = { self->builder, values ? values + total : NULL };
-        int error;
-        PyThreadState *thread = PyEval_SaveThread();
-        error = source_each(source, visit, &giving);
-        PyEval_RestoreThread(thread);
-        leave(self);
-        total += count;
-        if (error == BAD_TEXT)
-            PyErr_SetString(PyExc_ValueError,
-                            "an item has half a surrogate pair: it has no UTF-8");
-        else if (error)
-            raise_error(error, NULL);
-        more = error ? -1 : more;
+        more = give_array(self, source, visit, some);
     }
     if (source)
         source_close(source);
-    if (more == 0 && values && total < nvalues) {
-        PyErr_SetString(PyExc_ValueError, "there are fewer keys than values");
+    if (more >= 0 && values && total != nvalues) {
+        PyErr_Format(PyExc_ValueError, "there are %zu values, and another number of keys",
+                     nvalues);
         more = -1;
     }
     return more == 0;
@@ -151,17 +159,14 @@ static PyObject *builder_add_many(PyObject *object, PyObject *args, PyObject *kw
         return NULL;
     if (values != Py_None && !(taken = take_values(values)))
         return NULL;
-    static const uint32_t nothing;
-    bool done = give((struct builder *)object, keys, visit_keys,
-                     taken ? taken->items ? taken->items : &nothing : NULL,
-                     taken ? (size_t)taken->count : 0);
+    bool done = give((struct builder *)object, keys, visit_keys, taken);
     Py_XDECREF((PyObject *)taken);
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *builder_add_others(PyObject *object, PyObject *keys)
 {
-    bool done = give((struct builder *)object, keys, visit_others, NULL, 0);
+    bool done = give((struct builder *)object, keys, visit_others, NULL);
     return done ? Py_NewRef(Py_None) : NULL;
 }
 
@@ -189,6 +194,11 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
 {
     struct builder *self = (struct builder *)object;
     PyObject *bytes;
+    if (self->keeps_secret) {
+        PyErr_SetString(PyExc_ValueError, "nobody would know the secret of this file: give 16 "
+                                          "bytes for it, and not True");
+        return NULL;
+    }
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);

@@ -102,7 +102,7 @@ bool key_take_other(PyObject *object, bool integers, struct key *key)
     if (PyBool_Check(object))
         return key_refuse(object);
     if (PyUnicode_Check(object)) {
-        Py_ssize_t nbytes;
+        Py_ssize_t nbytes = 0;
         key->bytes = PyUnicode_AsUTF8AndSize(object, &nbytes);
         key->nbytes = (size_t)nbytes;
         return key->bytes;

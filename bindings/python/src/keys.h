@@ -30,7 +30,7 @@ bool key_take_other(PyObject *object, bool integers, struct key *key);
  * exception and returns false. */
 static inline bool key_take(PyObject *object, bool integers, struct key *key)
 {
-    Py_ssize_t nbytes;
+    Py_ssize_t nbytes = 0;
     key->has_view = false;
     if (!Py_IS_TYPE(object, &PyUnicode_Type))
         return key_take_other(object, integers, key);

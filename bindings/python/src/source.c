@@ -407,12 +407,13 @@ void source_close(struct source *source)
 
 size_t source_hint(const struct source *source, PyObject *keys)
 {
+    const Py_ssize_t most = 1 << 20; /* an object may say anything of its length */
     if (source->has_view)
         return source->array.count;
     Py_ssize_t length = PyObject_Size(keys);
     if (length < 0)
         PyErr_Clear();
-    return length > 0 ? (size_t)length : 0;
+    return length <= 0 ? 0 : (size_t)(length < most ? length : most);
 }
 
 int source_each(struct source *source, visit_function *visit, void *context)
