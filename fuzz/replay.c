@@ -10,15 +10,17 @@
 #include <sys/stat.h>
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
-fuzzer container_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz, foreign_fuzz;
+fuzzer container_fuzz, blob_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz,
+    foreign_fuzz;
 
 static const struct {
     const char *name;
     fuzzer *run;
 } fuzzers[] = {
-    { "container_fuzz", container_fuzz }, { "numbers_fuzz", numbers_fuzz },
-    { "blocks_fuzz", blocks_fuzz },       { "address_fuzz", address_fuzz },
-    { "replies_fuzz", replies_fuzz },     { "foreign_fuzz", foreign_fuzz },
+    { "container_fuzz", container_fuzz }, { "blob_fuzz", blob_fuzz },
+    { "numbers_fuzz", numbers_fuzz },     { "blocks_fuzz", blocks_fuzz },
+    { "address_fuzz", address_fuzz },     { "replies_fuzz", replies_fuzz },
+    { "foreign_fuzz", foreign_fuzz },
 };
 
 /* Returns 0, or -1 if the file cannot be read.  A fuzzer that finds a bug aborts. */
