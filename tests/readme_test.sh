@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests of the README's examples:  readme_test.sh SOURCE_FOLDER FOLDER_OF_PERHAPS
-# Proves that the example in C is examples/readme.c, which is built and runs, and that the
-# example in shell runs as it stands in the README and prints what the text says.
+# Proves that the example in C is examples/readme.c, which is built and runs, and that those in
+# shell, Python and SQL run as they stand in the README and print what the text says.
 set -eu
 source=$(cd "$1" && pwd)
 bin=$(cd "$2" && pwd)
@@ -39,3 +39,14 @@ test "$(sed -n 1p output)" -eq "$lines"         # query -c finds all keys
 test "$(sed -n 2p output)" -le 1100             # false positives of a million other keys
 grep -q "$(printf '\t2$')" output                # count of a key that was added twice
 test "$(grep -cx "$((lines - 1))\|$lines" output)" -ge 1 # dedup
+
+# The bindings, where they were built.  (One with sanitizers no other program can load.)
+lib=$bin/../lib
+loads() { ! grep -q '^PERHAPS_SANITIZE:STRING=.' "$bin/../CMakeCache.txt" && [ -e "$lib/$1" ]; }
+if loads python/perhaps/_perhaps.abi3.so; then
+    test "$(block python | PYTHONPATH=$lib/python python3 -B -)" = "True False"
+    perhaps info fruit.perhaps | grep -q '1,001'
+fi
+if loads perhaps_sqlite.so && command -v sqlite3 >/dev/null; then
+    test "$(block sql | sed "s|build/lib|$lib|" | sqlite3)" = 1000
+fi
