@@ -37,10 +37,9 @@ struct site {
 
 /* ---- Identities ------------------------------------------------------------------------------ */
 
-/* The fixed part of a header begins with this many bytes, the last 8 of which are the checksum of
- * all of the header; the last 8 bytes of a file are that of all other checksums (doc/FORMAT.md).
- * Values have gone through the library, so their checksums are right. */
-enum { HEADER_CHECKSUM_AT = 56, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 4096 };
+/* Where the checksum of all of the header is; the last 8 bytes of a file are that of all other
+ * checksums (doc/FORMAT.md).  Values have gone through the library, so theirs are right. */
+enum { HEADER_CHECKSUM_AT = 32, CHECKSUM_NBYTES = 8, FILE_NBYTES_LEAST = 4096 };
 
 static void identify_toasted(const struct varlena *value, struct identity *identity)
 {
