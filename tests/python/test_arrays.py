@@ -353,8 +353,7 @@ def test_nothing_leaks():
             f.add_many(keys)
             f.contains_many(keys)
         for keys in (bad, table[:, ::2], texts.astype('>U2'), [2.5], 'x', 5):
-            with pytest.raises((TypeError, ValueError, BufferError)):
-                f.add_many(keys)
+            raised((TypeError, ValueError, BufferError), f.add_many, keys)
     use()
     watched = [many, many[0], many[-1], table, texts, bad, f]
     before = [sys.getrefcount(thing) for thing in watched]

@@ -28,7 +28,7 @@ def names_of(body):
 
 def test_the_stub_has_all_that_there_is():
     stub = ast.parse((BINDING / 'perhaps/__init__.pyi').read_text())
-    protocols = {'ArrowArray', 'ArrowStream'}
+    protocols = {'_ArrowArray', '_ArrowStream'}
     optional = {'Cluster', 'ClusterStats'}
     assert set(perhaps.__all__) - optional == names_of(stub.body) - protocols - optional - {'open'}
     for node in stub.body:
@@ -40,7 +40,7 @@ def test_the_stub_has_all_that_there_is():
         told = {name for name in told if not name.startswith('_')} - {'done'}
         here -= {'n_fields', 'n_sequence_fields', 'n_unnamed_fields'}
         assert here == told, node.name
-        for name in names_of(node.body):
+        for name in names_of(node.body) - {'__buffer__'}:  # which Python shows from 3.12 on
             assert hasattr(real, name), name
 
 

@@ -64,7 +64,7 @@ def build(keys, fpr, against=None, *, values=None, value_bits=None, path=None, n
 
 def __getattr__(name):
     """Loads the client of servers, and its libraries, when it is first asked for."""
-    if name == 'Cluster':
-        from ._cluster import Cluster
-        return Cluster
+    if name in ('Cluster', 'ClusterStats'):
+        from . import _cluster
+        return getattr(_cluster, name)
     raise AttributeError(f'module {__name__!r} has no attribute {name!r}')

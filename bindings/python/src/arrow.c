@@ -216,11 +216,11 @@ static int open_stream(struct source *source)
 }
 
 /* Calls the method of this name, if there is one.  Returns 1, 0 or -1 as arrow_open() does. */
-static int call(struct source *source, PyObject *keys, const char *name)
+static int call(struct source *source, PyObject *keys, PyObject *name)
 {
-    PyObject *method = PyObject_GetAttrString(keys, name);
+    PyObject *method = name ? PyObject_GetAttr(keys, name) : NULL;
     if (!method) {
-        bool has_none = PyErr_ExceptionMatches(PyExc_AttributeError);
+        bool has_none = name && PyErr_ExceptionMatches(PyExc_AttributeError);
         if (has_none)
             PyErr_Clear();
         return has_none ? 0 : -1;
@@ -232,18 +232,23 @@ static int call(struct source *source, PyObject *keys, const char *name)
 
 int arrow_open(struct source *source, PyObject *keys)
 {
-    int found = call(source, keys, "__arrow_c_array__");
-    if (found > 0) {
-        if (PyTuple_Check(source->owner) && PyTuple_Size(source->owner) == 2) {
-            source->next = next_array;
-            return 1;
-        }
-        PyErr_SetString(PyExc_TypeError, "__arrow_c_array__() gave no pair of capsules");
-        return -1;
+    static PyObject *of_array, *of_stream; /* Python caches what it finds by the same object */
+    if (!of_array)
+        of_array = PyUnicode_InternFromString("__arrow_c_array__");
+    if (!of_stream)
+        of_stream = PyUnicode_InternFromString("__arrow_c_stream__");
+    int found = call(source, keys, of_array);
+    if (found == 0) {
+        found = call(source, keys, of_stream);
+        return found > 0 ? open_stream(source) : found;
     }
-    if (found == 0)
-        found = call(source, keys, "__arrow_c_stream__");
-    return found > 0 ? open_stream(source) : found;
+    if (found < 0)
+        return -1;
+    source->next = next_array;
+    if (PyTuple_Check(source->owner) && PyTuple_Size(source->owner) == 2)
+        return 1;
+    PyErr_SetString(PyExc_TypeError, "__arrow_c_array__() gave no pair of capsules");
+    return -1;
 }
 
 void arrow_close(struct source *source)

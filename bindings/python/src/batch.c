@@ -113,16 +113,13 @@ static bool run(struct filter *self, PyObject *keys, enum use use, visit_functio
     size_t hint = source && results ? source_hint(source, keys) : 0, total = 0;
     int more = source ? 1 : -1;
     while (more > 0 && (more = source->next(source)) > 0) {
-        struct batch b = { 0 };
         size_t count = source->array.count;
         if (results && !results_resize(results, total + count, hint)) {
             more = -1;
             break;
         }
-        if (results) {
-            b.item_nbytes = (size_t)results->item_nbytes;
-            b.items = (char *)results->items + total * b.item_nbytes;
-        }
+        struct batch b = { .items = results_at(results, total),
+                           .item_nbytes = results ? (size_t)results->item_nbytes : 0 };
         int error = run_array(self, source, &b, use, visit);
         if (error && !PyErr_Occurred())
             fail(error, total + b.done);

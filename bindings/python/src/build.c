@@ -111,7 +111,7 @@ static bool give(struct builder *self, PyObject *keys, visit_function *visit,
     size_t total = 0;
     int more = source ? 1 : -1;
     while (more > 0 && (more = source->next(source)) > 0) {
-        const uint32_t *some = values ? (const uint32_t *)values->items + total : NULL;
+        const uint32_t *some = results_at(values, total);
         total += source->array.count;
         if (values && total > nvalues)
             break;

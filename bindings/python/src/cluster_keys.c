@@ -106,7 +106,7 @@ static bool run(PyObject *object, PyObject *keys, visit_function *visit,
         }
         struct batch b = { .source = source,
                            .visit = visit,
-                           .answers = results ? (uint8_t *)results->items + total : NULL };
+                           .answers = results_at(results, total) };
         bool done = cluster_act(object, true, do_batch, &b);
         if (!done)
             error_done(total + b.done);

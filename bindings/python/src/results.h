@@ -27,4 +27,11 @@ struct results *results_new(enum result_type type);
  * have it yet. */
 bool results_resize(struct results *results, size_t count, size_t room);
 
+/* Returns where a result lies, or NULL if there is no memory yet, or no array at all. */
+static inline void *results_at(const struct results *results, size_t index)
+{
+    char *items = results ? (char *)results->items : NULL;
+    return items ? items + index * (size_t)results->item_nbytes : NULL;
+}
+
 #endif
