@@ -52,11 +52,10 @@ void count_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 
 void open_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 {
+    const struct held *held = connection_filter(context, open_name, args[0]);
     (void)nargs;
-    if (sqlite3_value_type(args[0]) != SQLITE_BLOB)
-        fail(context, open_name, "a filter is a BLOB here");
-    else
-        connection_open(context, open_name, args[0]);
+    if (held)
+        sqlite3_result_int64(context, held->handle);
 }
 
 /* ---- Change -------------------------------------------------------------------------------- */

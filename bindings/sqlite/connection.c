@@ -10,18 +10,22 @@
  * craft others that pass for them.)
  *
  * SQLite itself copies the result of a subquery for each row, all 20 MB of it.  So there are
- * handles, which are small BLOBs that stand for a filter of the connection:
+ * handles, integers that stand for a filter of the connection:
  *
  *     perhaps_contains((SELECT perhaps_open(filter) FROM filters WHERE name = 'seen'), url)
  *
- * As long as SQLite has the value that perhaps_open() returned, which it has until the statement
- * ends, the filter stays.  A handle has no address in it, only a random number: whatever SQL
- * does with it, a number that is not known is an error. */
+ * A handle is a random number: whatever SQL does with it, one that is not known is an error.
+ * Nobody tells us when a statement ends, so a filter stays as long as it is among the last ones
+ * that were used. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "extension.h"
+
+/* How many filters of BLOBs are kept, and how many files, beside those that the program has
+ * allowed. */
+enum { FILTERS_MOST = 16 };
 
 /* ---- Filters that are shared --------------------------------------------------------------- */
 
@@ -46,6 +50,7 @@ static struct held *hold(struct connection *c, perhaps_filter *filter)
     }
     perhaps_stats_of(filter, &stats);
     *held = (struct held){ .references = 1, .filter = filter };
+    sqlite3_randomness(sizeof held->handle, &held->handle);
     for (enum perhaps_hash hash = 0; hash < PERHAPS_HASH_COUNT; hash++)
         if (!strcmp(perhaps_hash_name(hash), stats.hash)) {
             held->takes = perhaps_hash_takes(hash);
@@ -101,29 +106,16 @@ static int map_file(const struct connection *c, const char *path, perhaps_filter
 /* Where these are in the bytes of a filter: doc/FORMAT.md. */
 enum { HEADER_NBYTES = 4096, AT_FEATURES = 16, BEGIN_NBYTES = 120, END_NBYTES = 8 };
 
-enum { MAGIC_NBYTES = 16, TOKEN_NBYTES = 16, HANDLE_NBYTES = MAGIC_NBYTES + TOKEN_NBYTES };
-
-/* How many filters of BLOBs are kept, and beyond how many bytes only the last one. */
-enum { BLOBS_MOST = 4, BLOBS_MOST_NBYTES = 256 << 20 };
+/* Beyond how many bytes only the last filter of a BLOB is kept. */
+enum { BLOBS_MOST_NBYTES = 512 << 20 };
 
 struct blob {
     struct blob *next;
     struct held *held;
-    unsigned handles; /* that SQLite has */
-    uint8_t token[TOKEN_NBYTES];
     bool telling; /* begin and end tell which bytes these are */
     size_t nbytes;
     uint8_t begin[BEGIN_NBYTES], end[END_NBYTES];
 };
-
-/* What perhaps_open() returns: a BLOB of the first two members. */
-struct handle {
-    uint8_t magic[MAGIC_NBYTES];
-    uint8_t token[TOKEN_NBYTES];
-    struct connection *connection;
-};
-
-static const uint8_t magic[MAGIC_NBYTES] = "perhaps handle\n";
 
 static void release_blob(struct blob *blob)
 {
@@ -165,15 +157,7 @@ static struct blob *find_blob(struct connection *c, const uint8_t *bytes, size_t
     return NULL;
 }
 
-static struct blob *find_token(struct connection *c, const uint8_t *token)
-{
-    for (struct blob **at = &c->blobs; *at; at = &(*at)->next)
-        if (!memcmp((*at)->token, token, TOKEN_NBYTES))
-            return to_front(c, at);
-    return NULL;
-}
-
-/* Drops entries that are too many and have no handle. */
+/* Drops entries that are too many. */
 static void drop_blobs(struct connection *c)
 {
     size_t n = 0, nbytes = 0;
@@ -181,7 +165,7 @@ static void drop_blobs(struct connection *c)
         struct blob *blob = *at;
         nbytes += blob->nbytes;
         n++;
-        if (n > 1 && (n > BLOBS_MOST || nbytes > BLOBS_MOST_NBYTES) && !blob->handles) {
+        if (n > 1 && (n > FILTERS_MOST || nbytes > BLOBS_MOST_NBYTES)) {
             *at = blob->next;
             release_blob(blob);
         } else {
@@ -190,88 +174,46 @@ static void drop_blobs(struct connection *c)
     }
 }
 
-/* Puts a filter before the others.  Returns NULL without memory. */
-static struct blob *keep_blob(struct connection *c, const uint8_t *bytes, size_t nbytes,
-                              struct held *held)
+/* Puts a filter before the others.  Returns whether there was memory. */
+static bool keep_blob(struct connection *c, const uint8_t *bytes, size_t nbytes,
+                      struct held *held)
 {
     struct blob *blob = sqlite3_malloc64(sizeof *blob);
     if (!blob)
-        return NULL;
+        return false;
     *blob = (struct blob){ .next = c->blobs, .held = held, .nbytes = nbytes };
     blob->telling = has_checksums(bytes, nbytes);
     memcpy(blob->begin, bytes, BEGIN_NBYTES);
     memcpy(blob->end, bytes + nbytes - END_NBYTES, END_NBYTES);
-    sqlite3_randomness(TOKEN_NBYTES, blob->token);
     held->references++;
     c->blobs = blob;
     drop_blobs(c);
-    return blob;
+    return true;
 }
 
-/* Returns the entry of a handle or of the bytes of a filter; or NULL after it has failed the
- * call. */
-static struct blob *entry_of_blob(sqlite3_context *context, const char *function,
-                                  sqlite3_value *value)
+/* Returns the filter of these bytes; or NULL after it has failed the call. */
+static struct held *filter_of_blob(sqlite3_context *context, const char *function,
+                                   sqlite3_value *value)
 {
     struct connection *c = connection_of(context);
     const uint8_t *bytes = sqlite3_value_blob(value);
     const size_t nbytes = (size_t)sqlite3_value_bytes(value);
     perhaps_filter *filter;
-    struct blob *known = NULL;
-    if (nbytes == HANDLE_NBYTES && !memcmp(bytes, magic, MAGIC_NBYTES)) {
-        known = find_token(c, bytes + MAGIC_NBYTES);
-        if (!known)
-            fail(context, function,
-                 "what perhaps_open() returns is good for one statement only");
-        return known;
-    }
-    if (has_checksums(bytes, nbytes))
-        known = find_blob(c, bytes, nbytes);
+    const struct blob *known =
+        has_checksums(bytes, nbytes) ? find_blob(c, bytes, nbytes) : NULL;
     if (known)
-        return known;
+        return known->held;
     int error = connection_load(c, bytes, nbytes, &filter);
     struct held *held = error ? NULL : hold(c, filter);
-    known = held ? keep_blob(c, bytes, nbytes, held) : NULL;
-    if (!known)
-        fail_with(context, function, "the BLOB", error ? error : PERHAPS_ERR_MEMORY);
-    else
+    if (held && keep_blob(c, bytes, nbytes, held)) {
         keep_for_statement(context, held);
-    return known;
-}
-
-static void release_handle(void *memory)
-{
-    struct handle *handle = memory;
-    struct connection *c = handle->connection;
-    struct blob *blob = find_token(c, handle->token);
-    if (blob)
-        blob->handles--;
-    drop_blobs(c);
-    connection_release(c);
-    sqlite3_free(handle);
-}
-
-void connection_open(sqlite3_context *context, const char *function, sqlite3_value *value)
-{
-    struct blob *blob = entry_of_blob(context, function, value);
-    struct handle *handle = blob ? sqlite3_malloc64(sizeof *handle) : NULL;
-    if (!handle) {
-        if (blob)
-            sqlite3_result_error_nomem(context);
-        return;
+        return held;
     }
-    handle->connection = connection_of(context);
-    handle->connection->references++;
-    blob->handles++;
-    memcpy(handle->magic, magic, MAGIC_NBYTES);
-    memcpy(handle->token, blob->token, TOKEN_NBYTES);
-    sqlite3_result_blob(context, handle, HANDLE_NBYTES, release_handle);
+    fail_with(context, function, "the BLOB", error ? error : PERHAPS_ERR_MEMORY);
+    return NULL;
 }
 
 /* ---- Files --------------------------------------------------------------------------------- */
-
-/* How many mapped files are kept, beside those that the program has allowed. */
-enum { FILES_MOST = 16 };
 
 /* What is at a path.  While a file is mapped, no other one has its number. */
 struct identity {
@@ -333,7 +275,7 @@ static void drop_files(struct connection *c)
     for (struct file **at = &c->files; *at;) {
         struct file *file = *at;
         n += !file->allowed;
-        if (n > FILES_MOST && !file->allowed) {
+        if (n > FILTERS_MOST && !file->allowed) {
             *at = file->next;
             release_file(file);
         } else {
@@ -431,6 +373,26 @@ static struct held *filter_of_file(sqlite3_context *context, const char *functio
     return file->held;
 }
 
+/* ---- Handles ------------------------------------------------------------------------------- */
+
+/* The first entry is nearly always the right one. */
+static struct held *filter_of_handle(sqlite3_context *context, const char *function,
+                                     sqlite3_int64 handle)
+{
+    const struct connection *c = connection_of(context);
+    for (const struct blob *blob = c->blobs; blob; blob = blob->next)
+        if (blob->held->handle == handle)
+            return blob->held;
+    for (const struct file *file = c->files; file; file = file->next)
+        if (file->held && file->held->handle == handle)
+            return file->held;
+    fail(context, function,
+         "no filter has this handle: perhaps_open() gives one, for a statement that uses at "
+         "most %d filters",
+         FILTERS_MOST);
+    return NULL;
+}
+
 /* ---- All of it ----------------------------------------------------------------------------- */
 
 struct held *connection_filter(sqlite3_context *context, const char *function,
@@ -439,11 +401,11 @@ struct held *connection_filter(sqlite3_context *context, const char *function,
     struct held *held = sqlite3_get_auxdata(context, 0);
     if (held)
         return held;
-    const struct blob *blob;
     switch (sqlite3_value_type(value)) {
+    case SQLITE_INTEGER:
+        return filter_of_handle(context, function, sqlite3_value_int64(value));
     case SQLITE_BLOB:
-        blob = entry_of_blob(context, function, value);
-        return blob ? blob->held : NULL;
+        return filter_of_blob(context, function, value);
     case SQLITE_TEXT:
         return filter_of_file(context, function, value);
     case SQLITE_NULL:

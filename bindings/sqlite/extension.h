@@ -1,6 +1,7 @@
 /* extension.h - what the files of the SQLite extension share.
  *
- * A filter is a BLOB with the bytes of a filter file, or a text with the path of one.  All that
+ * A filter is a BLOB with the bytes of a filter file, a text with the path of one, or an integer
+ * that perhaps_open() gave for one of these.  All that
  * is kept from one call to the next belongs to the connection (struct connection), which one
  * thread uses at a time: SQLite sees to that. */
 #ifndef EXTENSION_H
@@ -52,8 +53,9 @@ bool fits_blob(sqlite3_context *context, const char *function, uint64_t nbytes);
 struct held {
     unsigned references;
     perhaps_filter *filter;
-    size_t takes; /* the only length of its keys; 0: any */
-    bool decimal; /* its keys are integers, as decimal text */
+    sqlite3_int64 handle; /* a random number that stands for it in SQL */
+    size_t takes;         /* the only length of its keys; 0: any */
+    bool decimal;         /* its keys are integers, as decimal text */
 };
 
 enum { SECRET_NBYTES = 16, SECRETS_MOST = 8 };
@@ -86,9 +88,6 @@ int connection_load(const struct connection *connection, const void *bytes, size
  * the next call of this function.  Returns NULL after it has failed the call. */
 struct held *connection_filter(sqlite3_context *context, const char *function,
                                sqlite3_value *value);
-
-/* Returns a handle from the function, which stands for the filter of a BLOB. */
-void connection_open(sqlite3_context *context, const char *function, sqlite3_value *value);
 
 /* Allows SQL of the schema, too, to name this file, which is mapped if that was not done yet.
  * Returns false after it has failed the call. */

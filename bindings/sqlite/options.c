@@ -59,11 +59,15 @@ static bool read_word(const char *word, struct choices *choices)
 
 /* A builder takes for granted that no key comes later, and would choose a kind for that.  So
  * where nothing tells another kind, it is asked for one that can be merged: these take keys
- * later, too. */
-static void choose_kind(struct perhaps_options *o)
+ * later, too.  Returns false if the needs contradict each other. */
+static bool complete_needs(struct perhaps_options *o)
 {
+    const unsigned changes = PERHAPS_CAN_REMOVE | PERHAPS_CAN_GROW;
+    if (o->needs & PERHAPS_CAN_BUILD && o->needs & changes)
+        return false;
     if (!o->kind && !(o->needs & (PERHAPS_CAN_BUILD | PERHAPS_CAN_GROW)))
         o->needs |= PERHAPS_CAN_MERGE;
+    return true;
 }
 
 bool read_choices(sqlite3_context *context, const char *function, const char *text,
@@ -88,6 +92,8 @@ bool read_choices(sqlite3_context *context, const char *function, const char *te
         text += nbytes;
         text += strspn(text, ", ");
     }
-    choose_kind(&choices->options);
-    return true;
+    bool sound = complete_needs(&choices->options);
+    if (!sound)
+        fail(context, function, "'static' goes with neither 'removable' nor 'grow'");
+    return sound;
 }
