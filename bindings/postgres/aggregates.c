@@ -8,6 +8,7 @@
 #include "catalog/pg_tablespace_d.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
+#include "utils/builtins.h"
 
 #include <perhaps_build.h>
 
@@ -91,33 +92,39 @@ static void flush(struct pool *pool)
     pool->gathered->count = 0;
 }
 
-/* Reads the arguments behind the value: rate, capacity, seed. */
-static struct sizes sizes_of(FunctionCallInfo call)
+/* Reads the arguments behind the value: rate, capacity, kind and seed; the last two may be null.
+ * Sets *kind only, since the text is needed once. */
+static struct sizes sizes_of(FunctionCallInfo call, const struct varlena **kind)
 {
     struct sizes sizes = { 0 };
-    for (int i = 2; i < call->nargs; i++)
-        if (call->args[i].isnull)
-            ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-                            errmsg("perhaps_agg: rate, capacity and seed may not be null")));
+    if (call->args[2].isnull || (call->nargs > 3 && call->args[3].isnull))
+        ereport(ERROR, (errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+                        errmsg("perhaps_agg: rate and capacity may not be null")));
     sizes.rate = DatumGetFloat8(call->args[2].value);
     if (call->nargs > 3)
         sizes.capacity = DatumGetInt64(call->args[3].value);
-    if (call->nargs > 4)
-        sizes.seed = DatumGetInt64(call->args[4].value);
+    if (call->nargs > 4 && !call->args[4].isnull)
+        *kind = PG_DETOAST_DATUM_PACKED(call->args[4].value);
+    if (call->nargs > 5 && !call->args[5].isnull)
+        sizes.seed = DatumGetInt64(call->args[5].value);
     return sizes;
 }
 
-static struct pool *begin(FunctionCallInfo call, const struct sizes *sizes)
+static struct pool *begin(FunctionCallInfo call, const struct sizes *sizes,
+                          const struct varlena *kind)
 {
     MemoryContext context = aggregate_context(call);
     struct pool *pool = pool_create(context);
     struct perhaps_options options;
     pool->sizes = *sizes;
+    if (kind)
+        pool->sizes.kind = text_to_cstring(kind);
     pool->gathered = gathered_create(context);
     if (call->nargs > 3)
-        make_filter(sizes, &pool->loaded);
+        make_filter(&pool->sizes, &pool->loaded);
     else
-        options_of(sizes, &options); /* raises what is wrong with them */
+        options_of(&pool->sizes, &options); /* raises what is wrong with them */
+    pool->sizes.kind = NULL;
     return pool;
 }
 
@@ -131,7 +138,8 @@ Datum pg_perhaps_agg_add(PG_FUNCTION_ARGS)
 {
     struct pool *pool = PG_ARGISNULL(0) ? NULL : (struct pool *)PG_GETARG_POINTER(0);
     struct key_type *type = fcinfo->flinfo->fn_extra;
-    const struct sizes sizes = sizes_of(fcinfo);
+    const struct varlena *kind = NULL;
+    const struct sizes sizes = sizes_of(fcinfo, &kind);
     struct key key;
     if (!type) {
         type = MemoryContextAlloc(fcinfo->flinfo->fn_mcxt, sizeof *type);
@@ -139,7 +147,7 @@ Datum pg_perhaps_agg_add(PG_FUNCTION_ARGS)
         fcinfo->flinfo->fn_extra = type;
     }
     if (!pool)
-        pool = begin(fcinfo, &sizes);
+        pool = begin(fcinfo, &sizes, kind);
     else if (!is_same(&sizes, &pool->sizes))
         ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE),
                         errmsg("perhaps_agg: rate, capacity and seed must be the same in all "

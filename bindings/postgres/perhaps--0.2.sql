@@ -76,7 +76,10 @@ CREATE FUNCTION perhaps_agg_add(internal, anyelement, double precision) RETURNS 
     AS 'MODULE_PATHNAME', 'pg_perhaps_agg_add' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION perhaps_agg_add(internal, anyelement, double precision, bigint) RETURNS internal
     AS 'MODULE_PATHNAME', 'pg_perhaps_agg_add' LANGUAGE C IMMUTABLE PARALLEL SAFE;
-CREATE FUNCTION perhaps_agg_add(internal, anyelement, double precision, bigint, bigint)
+CREATE FUNCTION perhaps_agg_add(internal, anyelement, double precision, bigint, text)
+    RETURNS internal
+    AS 'MODULE_PATHNAME', 'pg_perhaps_agg_add' LANGUAGE C IMMUTABLE PARALLEL SAFE;
+CREATE FUNCTION perhaps_agg_add(internal, anyelement, double precision, bigint, text, bigint)
     RETURNS internal
     AS 'MODULE_PATHNAME', 'pg_perhaps_agg_add' LANGUAGE C IMMUTABLE PARALLEL SAFE;
 CREATE FUNCTION perhaps_union_add(internal, perhaps) RETURNS internal
@@ -92,23 +95,28 @@ CREATE FUNCTION perhaps_agg_final(internal) RETURNS perhaps
 
 -- The smallest filter of these keys, which is built when all are there: no key can be added later.
 CREATE AGGREGATE perhaps_agg(value anyelement, rate double precision) (
-    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 100000,
+    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 16384,
     FINALFUNC = perhaps_agg_final, FINALFUNC_MODIFY = READ_WRITE, PARALLEL = SAFE
 );
 -- A filter with room for 'capacity' keys.
 CREATE AGGREGATE perhaps_agg(value anyelement, rate double precision, capacity bigint) (
-    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 100000, FINALFUNC = perhaps_agg_final,
+    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 16384, FINALFUNC = perhaps_agg_final,
     COMBINEFUNC = perhaps_agg_combine, SERIALFUNC = perhaps_agg_serialize,
     DESERIALFUNC = perhaps_agg_deserialize, PARALLEL = SAFE
 );
-CREATE AGGREGATE perhaps_agg(value anyelement, rate double precision, capacity bigint,
+CREATE AGGREGATE perhaps_agg(value anyelement, rate double precision, capacity bigint, kind text) (
+    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 16384, FINALFUNC = perhaps_agg_final,
+    COMBINEFUNC = perhaps_agg_combine, SERIALFUNC = perhaps_agg_serialize,
+    DESERIALFUNC = perhaps_agg_deserialize, PARALLEL = SAFE
+);
+CREATE AGGREGATE perhaps_agg(value anyelement, rate double precision, capacity bigint, kind text,
                              seed bigint) (
-    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 100000, FINALFUNC = perhaps_agg_final,
+    SFUNC = perhaps_agg_add, STYPE = internal, SSPACE = 16384, FINALFUNC = perhaps_agg_final,
     COMBINEFUNC = perhaps_agg_combine, SERIALFUNC = perhaps_agg_serialize,
     DESERIALFUNC = perhaps_agg_deserialize, PARALLEL = SAFE
 );
 CREATE AGGREGATE perhaps_union(filter perhaps) (
-    SFUNC = perhaps_union_add, STYPE = internal, SSPACE = 100000, FINALFUNC = perhaps_agg_final,
+    SFUNC = perhaps_union_add, STYPE = internal, SSPACE = 16384, FINALFUNC = perhaps_agg_final,
     COMBINEFUNC = perhaps_agg_combine, SERIALFUNC = perhaps_agg_serialize,
     DESERIALFUNC = perhaps_agg_deserialize, PARALLEL = SAFE
 );

@@ -40,10 +40,14 @@ SELECT perhaps_agg(i::smallint, 1e-9) @> 7 AS int2, perhaps_agg(i::bigint, 1e-9)
        perhaps_agg(md5(i::text)::uuid, 1e-9) @> md5('7')::uuid AS uuid
     FROM generate_series(1, 10) i;
 
--- Seeds: filters of one seed can be united, others not.
-SELECT (perhaps_agg(i, 0.01, 100, 7) | perhaps_empty(100, 0.01, seed => 7)) @> 5 AS same
+-- Kinds; and seeds: filters of one seed can be united, others not.
+SELECT perhaps_remove(perhaps_agg(i, 1e-6, 100, 'cuckoo'), ARRAY[5, 6]) @> 5 AS removed,
+       perhaps_info(perhaps_agg(i, 0.01, 20, 'chain'))->'keys' AS more_than_20
+    FROM generate_series(1, 100) i;
+SELECT (perhaps_agg(i, 0.01, 100, NULL, 7) | perhaps_empty(100, 0.01, seed => 7)) @> 5 AS same
     FROM generate_series(1, 50) i;
-SELECT perhaps_agg(i, 0.01, 100, 7) | perhaps_agg(i, 0.01, 100, 8) FROM generate_series(1, 50) i;
+SELECT perhaps_agg(i, 0.01, 100, 'bloom', 7) | perhaps_agg(i, 0.01, 100, 'bloom', 8)
+    FROM generate_series(1, 50) i;
 
 -- What is refused.
 SELECT perhaps_agg(1.5, 0.01);
@@ -53,6 +57,8 @@ SELECT perhaps_agg(i, 2, 100) FROM words;
 SELECT perhaps_agg(i, NULL) FROM words;
 SELECT perhaps_agg(i, 0.01, NULL) FROM words;
 SELECT perhaps_agg(i, 0.01, 0) FROM words;
+SELECT perhaps_agg(i, 0.01, 10, 'sieve') FROM words;
+SELECT perhaps_agg(i, 0.01, 10, 'fuse') FROM words;
 SELECT perhaps_agg(i, 1.0 / i) FROM generate_series(2, 9) i;
 SELECT perhaps_agg(i, 0.01, 100) FROM generate_series(1, 1000) i;
 SELECT perhaps_agg(i, 0.01, 1000000000000) FROM words;
@@ -77,12 +83,14 @@ SET max_parallel_workers_per_gather = 2;
 ALTER TABLE words SET (parallel_workers = 2);
 ALTER TABLE days SET (parallel_workers = 2);
 EXPLAIN (COSTS OFF) SELECT perhaps_agg(email, 0.001, 20000) FROM words;
-EXPLAIN (COSTS OFF) SELECT perhaps_agg(email, 0.001, 20000, 5) FROM words;
+EXPLAIN (COSTS OFF) SELECT perhaps_agg(email, 0.001, 20000, 'cuckoo') FROM words;
 EXPLAIN (COSTS OFF) SELECT perhaps_union(filter) FROM days;
 CREATE TABLE parallel AS SELECT (SELECT perhaps_agg(email, 0.001, 20000) FROM words) AS words,
+                                (SELECT perhaps_agg(i, 0.001, 20000, 'cuckoo') FROM words) AS cuckoo,
                                 (SELECT perhaps_union(filter) FROM days) AS days,
                                 (SELECT perhaps_agg(i, 0.001) FROM words) AS built;
-SELECT count(*) FILTER (WHERE words @> email) AS words, count(*) FILTER (WHERE days @> i) AS days
+SELECT count(*) FILTER (WHERE words @> email) AS words, count(*) FILTER (WHERE days @> i) AS days,
+       count(*) FILTER (WHERE cuckoo @> i) AS cuckoo
     FROM words, parallel;
 SET max_parallel_workers_per_gather = 0;
 -- The header, which has a count of the keys that is estimated in unions, takes 4096 bytes.
