@@ -1,8 +1,8 @@
 """The wheel: CMake builds the extension modules, and this puts them into it.
 
 PERHAPS_BUILD_DIR is a build of the project whose modules are taken as they are.  Otherwise they
-are built.  All that is made lies in a temporary folder, and nothing in the source tree.  Filters on servers are left out where there
-is no hiredis or OpenSSL, or if PERHAPS_CLUSTER is OFF.
+are built.  All that is made lies in a temporary folder, and nothing in the source tree.  Filters
+on servers are left out where there is no hiredis or OpenSSL, or if PERHAPS_CLUSTER is OFF.
 """
 import atexit
 import os

@@ -1,11 +1,22 @@
 """What several tests use."""
 import os
 import pathlib
+import random
 
 import perhaps
 
 TREE = pathlib.Path(__file__).parents[2]
-SEED = 1 + int(os.environ.get('PERHAPS_TEST_SEED') or 41)
+
+
+def chosen_seed():
+    text = os.environ.get('PERHAPS_TEST_SEED') or '42'
+    seed = random.getrandbits(32) | 1 if text == 'fresh' else int(text)
+    if text == 'fresh':
+        print(f'PERHAPS_TEST_SEED={seed}')  # which pytest shows if a test fails
+    return seed
+
+
+SEED = chosen_seed() or 42
 
 
 def made_by(*keys, **options):

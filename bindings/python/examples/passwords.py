@@ -1,6 +1,6 @@
 """Was this password leaked?  python3 passwords.py build LIST FILTER;  ... check FILTER
 
-The list has a password a line.  The filter of all 900 million known ones takes 2 GB at an error
+The list has a password a line.  The filter of all 900 million known ones takes 1.6 GB at an error
 rate of 1e-4: one good password in 10,000 is refused, and every leaked one.  It is mapped, and so
 opens at once.
 """
