@@ -398,12 +398,14 @@ static struct held *filter_of_handle(sqlite3_context *context, const char *funct
 struct held *connection_filter(sqlite3_context *context, const char *function,
                                sqlite3_value *value)
 {
-    struct held *held = sqlite3_get_auxdata(context, 0);
+    struct held *held;
+    int type = sqlite3_value_type(value);
+    if (type == SQLITE_INTEGER)
+        return filter_of_handle(context, function, sqlite3_value_int64(value));
+    held = sqlite3_get_auxdata(context, 0);
     if (held)
         return held;
-    switch (sqlite3_value_type(value)) {
-    case SQLITE_INTEGER:
-        return filter_of_handle(context, function, sqlite3_value_int64(value));
+    switch (type) {
     case SQLITE_BLOB:
         return filter_of_blob(context, function, value);
     case SQLITE_TEXT:
