@@ -31,7 +31,7 @@ void fail_with(sqlite3_context *context, const char *function, const char *subje
         return;
     }
     if (error == PERHAPS_ERR_IO)
-        why = strerror(errno); /* NOLINT(concurrency-mt-unsafe): glibc's is safe */
+        why = strerror(errno);
     fail(context, function, "%s%s%s%s", subject ? subject : "", subject ? ": " : "", why,
          error == PERHAPS_ERR_SECRET ? ": tell it with perhaps_secret()" : "");
 }
