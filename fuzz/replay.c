@@ -11,7 +11,7 @@
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
 fuzzer container_fuzz, blob_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz,
-    foreign_fuzz;
+    foreign_fuzz, sqlite_fuzz;
 
 static const struct {
     const char *name;
@@ -21,6 +21,9 @@ static const struct {
     { "numbers_fuzz", numbers_fuzz },     { "blocks_fuzz", blocks_fuzz },
     { "address_fuzz", address_fuzz },     { "replies_fuzz", replies_fuzz },
     { "foreign_fuzz", foreign_fuzz },
+#ifdef WITH_SQLITE
+    { "sqlite_fuzz", sqlite_fuzz },
+#endif
 };
 
 /* Returns 0, or -1 if the file cannot be read.  A fuzzer that finds a bug aborts. */

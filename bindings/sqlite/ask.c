@@ -8,7 +8,7 @@ static const char add_name[] = "perhaps_add", remove_name[] = "perhaps_remove";
 static const char save_name[] = "perhaps_save", open_name[] = "perhaps_open";
 static const char allow_name[] = "perhaps_allow", secret_name[] = "perhaps_secret";
 
-/* ---- Ask ----------------------------------------------------------------------------------- */
+/* ---- Ask ----------------------------------------------------------------------------- */
 
 /* Takes filter and key of a question.  Returns NULL after it has set the result: to NULL for a
  * key that is NULL, or to an error. */
@@ -58,7 +58,7 @@ void open_function(sqlite3_context *context, int nargs, sqlite3_value **args)
         sqlite3_result_int64(context, held->handle);
 }
 
-/* ---- Change -------------------------------------------------------------------------------- */
+/* ---- Change -------------------------------------------------------------------------- */
 
 /* Returns the filter of a BLOB, to be changed; or NULL after it has failed the call. */
 static perhaps_filter *take_filter(sqlite3_context *context, const char *function,
@@ -122,7 +122,7 @@ void remove_function(sqlite3_context *context, int nargs, sqlite3_value **args)
     change(context, remove_name, nargs, args, perhaps_remove);
 }
 
-/* ---- What only the program may do, and no schema --------------------------------------------- */
+/* ---- What only the program may do, and no schema ------------------------------------- */
 
 void save_function(sqlite3_context *context, int nargs, sqlite3_value **args)
 {

@@ -37,7 +37,7 @@ static void release(struct building *b)
     sqlite3_free(b);
 }
 
-/* ---- Begin --------------------------------------------------------------------------------- */
+/* ---- Begin --------------------------------------------------------------------------- */
 
 /* Reads the rate.  Returns false after it has failed the call. */
 static bool take_rate(sqlite3_context *context, sqlite3_value *value, double *rate)
@@ -104,7 +104,7 @@ static bool begin(sqlite3_context *context, struct building *b, int nargs, sqlit
     return !error;
 }
 
-/* ---- Rows ---------------------------------------------------------------------------------- */
+/* ---- Rows ---------------------------------------------------------------------------- */
 
 static int flush(struct building *b)
 {

@@ -1,13 +1,13 @@
 /* connection.c - what a connection keeps: filters that were asked, and secrets.
  *
  * A constant argument is looked up once a statement: SQLite keeps the filter for us (auxiliary
- * data).  It does not do so for others, such as a subquery.  So the connection keeps the filters
- * of the last BLOBs, too, and each call must find out whether it has been given one of these.
- * An address does not tell: SQLite may have put other bytes there.  It compares the beginning of
- * the header, with the header's checksum, and the last 8 bytes, which are the checksum of the
- * table of the checksums of all pages.  Different filters have the same ones with a probability
- * of 2^-64, which every checksum of a file has.  (Somebody who knows the bytes of a filter can
- * craft others that pass for them.)
+ * data).  It does not do so for others, such as a subquery.  So the connection keeps the
+ * filters of the last BLOBs, too, and each call must find out whether it has been given one of
+ * these.  An address does not tell: SQLite may have put other bytes there.  It compares the
+ * beginning of the header, with the header's checksum, and the last 8 bytes, which are the
+ * checksum of the table of the checksums of all pages.  Different filters have the same ones
+ * with a probability of 2^-64, which every checksum of a file has.  (Somebody who knows the
+ * bytes of a filter can craft others that pass for them.)
  *
  * SQLite itself copies the result of a subquery for each row, all 20 MB of it.  So there are
  * handles, integers that stand for a filter of the connection:
@@ -27,7 +27,7 @@
  * allowed. */
 enum { FILTERS_MOST = 16 };
 
-/* ---- Filters that are shared --------------------------------------------------------------- */
+/* ---- Filters that are shared --------------------------------------------------------- */
 
 static void release_held(void *memory)
 {
@@ -68,7 +68,7 @@ static void keep_for_statement(sqlite3_context *context, struct held *held)
     sqlite3_set_auxdata(context, 0, held, release_held);
 }
 
-/* ---- Secrets ------------------------------------------------------------------------------- */
+/* ---- Secrets ------------------------------------------------------------------------- */
 
 void connection_add_secret(struct connection *c, const uint8_t *secret)
 {
@@ -101,7 +101,7 @@ static int map_file(const struct connection *c, const char *path, perhaps_filter
     return error;
 }
 
-/* ---- BLOBs --------------------------------------------------------------------------------- */
+/* ---- BLOBs --------------------------------------------------------------------------- */
 
 /* Where these are in the bytes of a filter: doc/FORMAT.md. */
 enum { HEADER_NBYTES = 4096, AT_FEATURES = 16, BEGIN_NBYTES = 120, END_NBYTES = 8 };
@@ -213,7 +213,7 @@ static struct held *filter_of_blob(sqlite3_context *context, const char *functio
     return NULL;
 }
 
-/* ---- Files --------------------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------------------- */
 
 /* What is at a path.  While a file is mapped, no other one has its number. */
 struct identity {
@@ -373,7 +373,7 @@ static struct held *filter_of_file(sqlite3_context *context, const char *functio
     return file->held;
 }
 
-/* ---- Handles ------------------------------------------------------------------------------- */
+/* ---- Handles ------------------------------------------------------------------------- */
 
 /* The first entry is nearly always the right one. */
 static struct held *filter_of_handle(sqlite3_context *context, const char *function,
@@ -393,17 +393,19 @@ static struct held *filter_of_handle(sqlite3_context *context, const char *funct
     return NULL;
 }
 
-/* ---- All of it ----------------------------------------------------------------------------- */
+/* ---- All of it ----------------------------------------------------------------------- */
 
 struct held *connection_filter(sqlite3_context *context, const char *function,
                                sqlite3_value *value)
 {
-    struct held *held = sqlite3_get_auxdata(context, 0);
+    struct held *held;
+    int type = sqlite3_value_type(value);
+    if (type == SQLITE_INTEGER)
+        return filter_of_handle(context, function, sqlite3_value_int64(value));
+    held = sqlite3_get_auxdata(context, 0);
     if (held)
         return held;
-    switch (sqlite3_value_type(value)) {
-    case SQLITE_INTEGER:
-        return filter_of_handle(context, function, sqlite3_value_int64(value));
+    switch (type) {
     case SQLITE_BLOB:
         return filter_of_blob(context, function, value);
     case SQLITE_TEXT:

@@ -1,9 +1,9 @@
 /* extension.h - what the files of the SQLite extension share.
  *
- * A filter is a BLOB with the bytes of a filter file, a text with the path of one, or an integer
- * that perhaps_open() gave for one of these.  All that
- * is kept from one call to the next belongs to the connection (struct connection), which one
- * thread uses at a time: SQLite sees to that. */
+ * A filter is a BLOB with the bytes of a filter file, a text with the path of one, or an
+ * integer that perhaps_open() gave for one of these.  All that is kept from one call to the
+ * next belongs to the connection (struct connection), which one thread uses at a time: SQLite
+ * sees to that. */
 #ifndef EXTENSION_H
 #define EXTENSION_H
 
@@ -12,14 +12,14 @@
 
 SQLITE_EXTENSION_INIT3
 
-/* ---- values.c: what comes from SQL, and errors that go there ------------------------------ */
+/* ---- values.c: what comes from SQL, and errors that go there ------------------------- */
 
 /* End the call with an error of one line, which begins with the name of the function. */
 void fail(sqlite3_context *context, const char *function, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same for an error of the library.  'subject' is what it met: a path, or "the BLOB"; may be
- * NULL. */
+/* The same for an error of the library.  'subject' is what it met: a path, or "the BLOB"; may
+ * be NULL. */
 void fail_with(sqlite3_context *context, const char *function, const char *subject, int error);
 
 /* The bytes of a key.  They are those of the SQL value, or in 'own'. */
@@ -47,7 +47,7 @@ void result_filter(sqlite3_context *context, const char *function,
 /* Fails the call if a BLOB cannot have so many bytes, and then returns false. */
 bool fits_blob(sqlite3_context *context, const char *function, uint64_t nbytes);
 
-/* ---- connection.c: filters that are kept, and secrets -------------------------------------- */
+/* ---- connection.c: filters that are kept, and secrets -------------------------------- */
 
 /* A filter that calls share, and which keys it takes. */
 struct held {
@@ -97,7 +97,7 @@ bool connection_allow(sqlite3_context *context, const char *function, const char
  * it.  If not, it fails the call. */
 bool may_use_file(sqlite3_context *context, const char *function, const char *path);
 
-/* ---- The SQL functions ------------------------------------------------------------------------ */
+/* ---- The SQL functions --------------------------------------------------------------- */
 
 typedef void sql_function(sqlite3_context *context, int nargs, sqlite3_value **args);
 typedef void sql_final(sqlite3_context *context);
@@ -109,7 +109,7 @@ sql_function info_function;          /* info.c */
 sql_function build_step, union_step; /* build.c, union.c */
 sql_final build_final, union_final;
 
-/* ---- options.c: the third argument of perhaps_build() ----------------------------------------- */
+/* ---- options.c: the third argument of perhaps_build() -------------------------------- */
 
 /* How a filter is to be built. */
 struct choices {

@@ -6,7 +6,7 @@
 
 #include "extension.h"
 
-/* ---- Errors ------------------------------------------------------------------------------ */
+/* ---- Errors -------------------------------------------------------------------------- */
 
 void fail(sqlite3_context *context, const char *function, const char *format, ...)
 {
@@ -31,12 +31,12 @@ void fail_with(sqlite3_context *context, const char *function, const char *subje
         return;
     }
     if (error == PERHAPS_ERR_IO)
-        why = strerror(errno); /* NOLINT(concurrency-mt-unsafe): glibc's is safe */
+        why = strerror(errno);
     fail(context, function, "%s%s%s%s", subject ? subject : "", subject ? ": " : "", why,
          error == PERHAPS_ERR_SECRET ? ": tell it with perhaps_secret()" : "");
 }
 
-/* ---- Arguments --------------------------------------------------------------------------- */
+/* ---- Arguments ----------------------------------------------------------------------- */
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "integers are copied as they are");
 
@@ -91,7 +91,7 @@ const char *take_text(sqlite3_context *context, const char *function, const char
     return NULL;
 }
 
-/* ---- Results ----------------------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------------------- */
 
 bool fits_blob(sqlite3_context *context, const char *function, uint64_t nbytes)
 {

@@ -149,7 +149,7 @@ TEST(test_many_files)
     expect_sql(db, "30", "SELECT count(*) FROM t, p WHERE perhaps_contains(path, name)");
 }
 
-/* ---- Connections ------------------------------------------------------------------------------ */
+/* ---- Connections --------------------------------------------------------------------- */
 
 static struct path shared_path;
 

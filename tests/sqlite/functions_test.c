@@ -19,7 +19,7 @@ static sqlite3 *database(unsigned rows, const char *options)
     return db;
 }
 
-/* ---- What is found --------------------------------------------------------------------------- */
+/* ---- What is found ------------------------------------------------------------------- */
 
 /* All keys are found in every way to name the filter, and few others. */
 static void try_options(const char *options, unsigned rows)
@@ -87,7 +87,7 @@ TEST(test_batches)
     }
 }
 
-/* ---- Types ------------------------------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------------------- */
 
 TEST(test_types)
 {
@@ -140,7 +140,7 @@ TEST(test_encodings)
     }
 }
 
-/* ---- The aggregates ------------------------------------------------------------------------------ */
+/* ---- The aggregates ------------------------------------------------------------------ */
 
 TEST(test_build_errors)
 {
@@ -167,7 +167,7 @@ TEST(test_build_errors)
                    "SELECT perhaps_build(name, 0.1) OVER (ORDER BY id) FROM t");
 }
 
-/* Without a row nothing is known of the arguments: the filter is empty, and stricter than most. */
+/* Without a row nothing is known of the arguments: the filter is empty, and strict. */
 TEST(test_no_rows)
 {
     scoped_database *db = open_database(NULL);
@@ -229,7 +229,7 @@ TEST(test_groups)
                    "perhaps_build(name, 1e-6, 'n=1000 seed=8') FROM t)");
 }
 
-/* ---- Changes ------------------------------------------------------------------------------------- */
+/* ---- Changes ------------------------------------------------------------------------- */
 
 TEST(test_changes)
 {
@@ -287,7 +287,7 @@ TEST(test_schema)
     expect_refusal(db, "unsafe use of perhaps_secret", "SELECT * FROM s");
 }
 
-/* ---- Kept filters ----------------------------------------------------------------------------------- */
+/* ---- Kept filters -------------------------------------------------------------------- */
 
 /* Filters of the same size are not mistaken for each other, however many take turns. */
 TEST(test_turns)
@@ -331,7 +331,7 @@ TEST(test_handles)
     expect_refusal(db, "not a filter file", "SELECT perhaps_open(x'00')");
 }
 
-/* ---- Secrets ------------------------------------------------------------------------------------------ */
+/* ---- Secrets ------------------------------------------------------------------------- */
 
 TEST(test_secret)
 {

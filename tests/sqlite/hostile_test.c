@@ -103,7 +103,7 @@ TEST(test_live)
     perhaps_free(f);
 }
 
-/* ---- Limits ------------------------------------------------------------------------------------ */
+/* ---- Limits -------------------------------------------------------------------------- */
 
 TEST(test_largest_blob)
 {
@@ -118,9 +118,9 @@ TEST(test_largest_blob)
     expect_sql(db, "1", "SELECT length(perhaps_build(name, 0.1)) > 0 FROM t WHERE id < 9");
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------------------- */
 
-/* SQLite gets ever more memory, until a statement succeeds; until then it ends with an error. */
+/* SQLite gets ever more memory, until a statement succeeds.  Until then it fails. */
 static void starve(sqlite3 *db, const char *statement, const struct bytes *blob)
 {
     bool done = false;
