@@ -55,7 +55,7 @@ struct key {
 
 /* Finds out the type of an argument of a call; arrays are taken where 'arrays' says so.  Raises
  * an error for types whose values are no keys. */
-void key_type_of_argument(const FunctionCallInfo call, int argument, bool arrays,
+void key_type_of_argument(FunctionCallInfo call, int argument, bool arrays,
                           struct key_type *type);
 
 /* Makes a key of a value.  What that takes is allocated in the current memory context. */

@@ -137,7 +137,8 @@ static struct file *take(const char *name)
 {
     struct file **at = &files;
     int n = 0;
-    while (*at && (strcmp((*at)->name, name) || strcmp((*at)->folder, folder_setting))) {
+    while (*at &&
+           (strcmp((*at)->name, name) != 0 || strcmp((*at)->folder, folder_setting) != 0)) {
         struct file *last = *at;
         if (++n == FILES_MOST) {
             *at = NULL;

@@ -50,7 +50,7 @@ static enum key_form form_of(Oid type, Oid shown)
     }
 }
 
-void key_type_of_argument(const FunctionCallInfo call, int argument, bool arrays,
+void key_type_of_argument(FunctionCallInfo call, int argument, bool arrays,
                           struct key_type *type)
 {
     const Oid shown = get_fn_expr_argtype(call->flinfo, argument);

@@ -6,8 +6,9 @@
 #
 # The server finds its libraries and its extensions relative to its program.  So the program is
 # copied to a tree of its own, $server_tree, which else is links to the installed one.  It listens
-# on a socket in that tree only, and is gone with it at the end.  PRELOAD is a library that it
-# needs at the beginning: the runtime of a sanitizer.
+# on a socket in that tree only, and is gone with it at the end.  PRELOAD has libraries that it
+# needs at the beginning: the runtime of a sanitizer.  They are copied, since the server may not be
+# allowed to read the build tree.
 
 # Says why there can be no server, and ends.
 server_skip() {
@@ -57,6 +58,11 @@ server_make() {
     server_link "$share/extension" "$prefix$share/extension"
     rm -f "$prefix$lib/perhaps.so" "$prefix$share"/extension/perhaps*
     cp "$1/perhaps.so" "$prefix$lib/"
+    server_preload=
+    for library in ${PRELOAD//:/ }; do
+        cp "$library" "$server_tree/"
+        server_preload+=${server_preload:+:}$server_tree/$(basename "$library")
+    done
     cp "$1/perhaps.control" "$1"/perhaps--*.sql "$prefix$share/extension/"
     mkdir "$server_tree/data" "$server_tree/socket"
     [ "$(id -u)" -ne 0 ] || chown "$server_owner" "$server_tree/data" "$server_tree/socket"
@@ -73,7 +79,8 @@ server_start() {
     as_owner "$server_bin/initdb" -D "$server_tree/data" -U tester -A trust -N -E UTF8 \
         --locale=C.UTF-8 >"$server_tree/initdb" 2>&1 ||
         { cat "$server_tree/initdb"; exit 1; }
-    as_owner env ${PRELOAD:+LD_PRELOAD="$PRELOAD" ASAN_OPTIONS=detect_leaks=0} \
+    as_owner env \
+        ${server_preload:+LD_PRELOAD="$server_preload" ASAN_OPTIONS=detect_leaks=0} \
         "$server_bin/postgres" -D "$server_tree/data" -k "$server_tree/socket" \
         -c listen_addresses= -c fsync=off -c full_page_writes=off "${settings[@]}" \
         >"$server_tree/log" 2>&1 &
