@@ -136,7 +136,9 @@ static bool are_same(const struct building *b, int nargs, sqlite3_value **args)
 {
     if (sqlite3_value_double(args[1]) != b->rate)
         return false;
-    const unsigned char *text = nargs > 2 ? sqlite3_value_text(args[2]) : NULL;
+    if (nargs < 3)
+        return true;
+    const unsigned char *text = sqlite3_value_text(args[2]);
     return !strcmp(text ? (const char *)text : "", b->options);
 }
 
