@@ -3,7 +3,8 @@
  * To fetch and load a filter of 12 MB takes milliseconds, and to ask it nanoseconds.  A large
  * value comes to a function as a pointer to its chunks in a TOAST table.  No value gets the
  * pointer of another one while a query can see it: so the pointer tells whether a filter is known
- * already.  Of values that lie in memory the checksums tell. */
+ * already.  (Its number is from a counter of 32 bits, and does not come again soon after.)
+ * Of values that lie in memory the checksums tell. */
 #include "extension.h"
 
 #include "access/detoast.h"
