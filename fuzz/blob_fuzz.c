@@ -1,6 +1,6 @@
 /* blob_fuzz.c - fuzzes filters as values, as databases and other languages have them: any bytes
- * in memory are refused, or give a filter that is safe to use, and that is the same after it was
- * written and read again.
+ * in memory are refused, or give a filter that is safe to use, and that is the same after it
+ * was written and read again.
  *
  * The bytes are taken as they are, and once more with their checksums corrected. */
 #include <stdlib.h>

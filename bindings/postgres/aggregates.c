@@ -1,8 +1,8 @@
 /* aggregates.c - perhaps_agg() and perhaps_union().
  *
- * perhaps_agg(value, rate) gives all keys to a builder, which makes the smallest filter of them at
- * the end.  All others work on a filter: its bytes are what parallel workers hand over, and the
- * union of two filters is how their work comes together. */
+ * perhaps_agg(value, rate) gives all keys to a builder, which makes the smallest filter of them
+ * at the end.  All others work on a filter: its bytes are what parallel workers hand over, and
+ * the union of two filters is how their work comes together. */
 #include "extension.h"
 
 #include "catalog/pg_tablespace_d.h"
@@ -46,7 +46,7 @@ static MemoryContext aggregate_context(FunctionCallInfo call)
     return context;
 }
 
-/* ---- The builder --------------------------------------------------------------------------------- */
+/* ---- The builder --------------------------------------------------------------------- */
 
 /* The builder has one thread, which is ours, so this is not called by another one. */
 static bool is_cancelled(void *context)
@@ -74,7 +74,7 @@ static void make_builder(struct pool *pool)
         fail(error, "perhaps_agg");
 }
 
-/* ---- Keys to the pool ------------------------------------------------------------------------------ */
+/* ---- Keys to the pool ---------------------------------------------------------------- */
 
 static void flush(struct pool *pool)
 {
@@ -92,8 +92,8 @@ static void flush(struct pool *pool)
     pool->gathered->count = 0;
 }
 
-/* Reads the arguments behind the value: rate, capacity, kind and seed; the last two may be null.
- * Sets *kind only, since the text is needed once. */
+/* Reads the arguments behind the value: rate, capacity, kind and seed; the last two may be
+ * null.  Sets *kind only, since the text is needed once. */
 static struct sizes sizes_of(FunctionCallInfo call, const struct varlena **kind)
 {
     struct sizes sizes = { 0 };
@@ -160,7 +160,7 @@ Datum pg_perhaps_agg_add(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(pool);
 }
 
-/* ---- Unions ----------------------------------------------------------------------------------------- */
+/* ---- Unions -------------------------------------------------------------------------- */
 
 static void unite(struct pool *pool, const perhaps_filter *other)
 {
@@ -193,7 +193,7 @@ Datum pg_perhaps_union_add(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(pool);
 }
 
-/* ---- Parallel workers -------------------------------------------------------------------------------- */
+/* ---- Parallel workers ---------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(pg_perhaps_agg_combine);
 Datum pg_perhaps_agg_combine(PG_FUNCTION_ARGS)
@@ -232,7 +232,7 @@ Datum pg_perhaps_agg_deserialize(PG_FUNCTION_ARGS)
     PG_RETURN_POINTER(pool);
 }
 
-/* ---- The result ----------------------------------------------------------------------------------------- */
+/* ---- The result ---------------------------------------------------------------------- */
 
 PG_FUNCTION_INFO_V1(pg_perhaps_agg_final);
 Datum pg_perhaps_agg_final(PG_FUNCTION_ARGS)

@@ -75,7 +75,7 @@ Datum pg_perhaps_shard(PG_FUNCTION_ARGS)
     PG_RETURN_INT32((int32)((hash >> 32) * (uint64)n >> 32));
 }
 
-/* ---- perhaps_info ------------------------------------------------------------------------------ */
+/* ---- perhaps_info -------------------------------------------------------------------- */
 
 static void tell_text(StringInfo json, const char *name, const char *text)
 {

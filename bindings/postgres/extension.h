@@ -2,8 +2,8 @@
  *
  * A value of the type perhaps is a varlena whose bytes are a filter file, as this library wrote
  * it: whatever comes in is loaded, which checks all of it, and written again.  Filters live
- * outside of PostgreSQL's memory, so each has an owner that frees it when a memory context ends.
- * No error is raised while the library is on the stack: it returns first. */
+ * outside of PostgreSQL's memory, so each has an owner that frees it when a memory context
+ * ends.  No error is raised while the library is on the stack: it returns first. */
 #ifndef PERHAPS_EXTENSION_H
 #define PERHAPS_EXTENSION_H
 
@@ -18,12 +18,12 @@
 
 #include <perhaps.h>
 
-/* ---- errors.c ------------------------------------------------------------------------- */
+/* ---- errors.c ------------------------------------------------------------------------ */
 
 /* Raises an error of the library; 'doing' tells what failed.  errno is that of the error. */
 _Noreturn void fail(int error, const char *doing);
 
-/* ---- keys.c: values to keys (bindings/README.md) ----------------------------------------- */
+/* ---- keys.c: values to keys (bindings/README.md) ------------------------------------- */
 
 enum key_form {
     KEY_TEXT,
@@ -83,7 +83,7 @@ bool gathered_append(struct gathered *keys, const struct key *key);
 /* Returns the keys, as a bitmap takes them if they are integers to it. */
 struct perhaps_keys gathered_keys(struct gathered *keys, bool integers);
 
-/* ---- values.c: values to filters and back --------------------------------------------- */
+/* ---- values.c: values to filters and back -------------------------------------------- */
 
 /* A filter of a value. */
 struct loaded {
@@ -116,7 +116,7 @@ struct sizes {
 void options_of(const struct sizes *sizes, struct perhaps_options *options);
 void make_filter(const struct sizes *sizes, struct loaded *loaded);
 
-/* ---- site.c: what a place in a query remembers ----------------------------------------- */
+/* ---- site.c: what a place in a query remembers --------------------------------------- */
 
 struct site;
 
@@ -129,12 +129,12 @@ const struct key_type *site_key_type(const struct site *site);
  * there until the next call. */
 const struct loaded *site_load(struct site *site, Datum value);
 
-/* ---- ask.c ----------------------------------------------------------------------------- */
+/* ---- ask.c --------------------------------------------------------------------------- */
 
 /* Returns whether the filter perhaps contains the key that a value is. */
 bool ask(const struct site *site, const struct loaded *loaded, Datum value);
 
-/* ---- files.c --------------------------------------------------------------------------- */
+/* ---- files.c ------------------------------------------------------------------------- */
 
 void files_define_settings(void);
 

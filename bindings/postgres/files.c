@@ -1,5 +1,5 @@
-/* files.c - perhaps_contains_file(): filters in files of one folder, which only the administrator
- * names.
+/* files.c - perhaps_contains_file(): filters in files of one folder, which only the
+ * administrator names.
  *
  * A file is mapped once in each server process and stays.  Each statement looks once whether
  * another file has taken its name.  The name is that of a regular file in the folder itself: no
@@ -32,7 +32,7 @@ struct file {
 enum { FILES_MOST = 64 };
 static struct file *files; /* the last asked one first */
 
-/* ---- The setting ------------------------------------------------------------------------------ */
+/* ---- The setting --------------------------------------------------------------------- */
 
 static bool check_folder(char **value, void **extra, GucSource source)
 {
@@ -53,7 +53,7 @@ void files_define_settings(void)
     MarkGUCPrefixReserved("perhaps");
 }
 
-/* ---- Files ---------------------------------------------------------------------------------- */
+/* ---- Files --------------------------------------------------------------------------- */
 
 static void check_name(const char *name)
 {

@@ -75,7 +75,7 @@ bool key_is_integer(const struct key_type *type)
     return type->form == KEY_INT2 || type->form == KEY_INT4 || type->form == KEY_INT8;
 }
 
-/* ---- Text --------------------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------------------- */
 
 static bool is_ascii(const uint8 *text, size_t nbytes)
 {
@@ -107,7 +107,7 @@ static size_t without_blanks(const char *text, size_t nbytes)
     return nbytes;
 }
 
-/* ---- Keys --------------------------------------------------------------------------------- */
+/* ---- Keys ---------------------------------------------------------------------------- */
 
 static void set_integer(struct key *key, int64 value)
 {
@@ -156,7 +156,7 @@ void key_of(const struct key_type *type, Datum value, struct key *key)
     }
 }
 
-/* ---- Many keys ----------------------------------------------------------------------------- */
+/* ---- Many keys ----------------------------------------------------------------------- */
 
 /* So many bytes of keys wait at most, beside one longer key. */
 enum { GATHERED_NBYTES_LEAST = 1024, GATHERED_NBYTES = 16384 };

@@ -2,8 +2,9 @@
  *
  * To fetch and load a filter of 12 MB takes milliseconds, and to ask it nanoseconds.  A large
  * value comes to a function as a pointer to its chunks in a TOAST table.  No value gets the
- * pointer of another one while a query can see it: so the pointer tells whether a filter is known
- * already.  Of values that lie in memory the checksums tell. */
+ * pointer of another one while a query can see it: so the pointer tells whether a filter is
+ * known already.  (Its number is from a counter of 32 bits, and does not come again soon
+ * after.)  Of values that lie in memory the checksums tell. */
 #include "extension.h"
 
 #include "access/detoast.h"
@@ -35,7 +36,7 @@ struct site {
     MemoryContextCallback at_end;
 };
 
-/* ---- Identities ------------------------------------------------------------------------------ */
+/* ---- Identities ---------------------------------------------------------------------- */
 
 /* Where the checksum of all of the header is; the last 8 bytes of a file are that of all other
  * checksums (doc/FORMAT.md).  Values have gone through the library, so theirs are right. */
@@ -69,7 +70,7 @@ static bool is_same(const struct identity *a, const struct identity *b)
            a->is_toasted == b->is_toasted;
 }
 
-/* ---- The table of filters --------------------------------------------------------------------- */
+/* ---- The table of filters ------------------------------------------------------------ */
 
 /* Returns the slot of this identity, or the empty one where it would be. */
 static struct slot *find(const struct site *site, const struct identity *identity)
@@ -113,7 +114,7 @@ static void make_room(struct site *site)
         pfree(old);
 }
 
-/* ---- Sites -------------------------------------------------------------------------------------- */
+/* ---- Sites --------------------------------------------------------------------------- */
 
 struct site *site_of(FunctionCallInfo call, int key_argument)
 {

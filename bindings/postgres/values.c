@@ -14,7 +14,7 @@ void _PG_init(void)
     files_define_settings();
 }
 
-/* ---- Filters of values --------------------------------------------------------------------- */
+/* ---- Filters of values --------------------------------------------------------------- */
 
 struct owner {
     struct loaded loaded; /* first */
@@ -88,8 +88,8 @@ Datum value_of(const perhaps_filter *filter)
     return PointerGetDatum(value);
 }
 
-/* Checks bytes that come from somewhere, and returns them as a value.  They are written anew, so
- * that each value is as this library writes it. */
+/* Checks bytes that come from somewhere, and returns them as a value.  They are written anew,
+ * so that each value is as this library writes it. */
 static Datum admit(const void *bytes, size_t nbytes)
 {
     struct loaded *loaded = owned();
@@ -100,14 +100,14 @@ static Datum admit(const void *bytes, size_t nbytes)
     return value;
 }
 
-/* ---- Empty filters ------------------------------------------------------------------------- */
+/* ---- Empty filters ------------------------------------------------------------------- */
 
 /* Filters that are made in different places and at different times can be united, since they
  * have this seed unless somebody gives another one: "perhaps", as ASCII. */
 #define DEFAULT_SEED UINT64_C(0x70657268617073)
 
-/* From this rate on, keys whose hashes of 64 bits are equal make no difference: values have room
- * for at most 2^29 keys of so low a rate, which makes 3e-11. */
+/* From this rate on, keys whose hashes of 64 bits are equal make no difference: values have
+ * room for at most 2^29 keys of so low a rate, which makes 3e-11. */
 #define RATE_OF_64_BITS 1e-6
 
 void options_of(const struct sizes *sizes, struct perhaps_options *options)
@@ -194,7 +194,7 @@ Datum pg_perhaps_empty(PG_FUNCTION_ARGS)
     return value;
 }
 
-/* ---- Text and bytes ------------------------------------------------------------------------- */
+/* ---- Text and bytes ------------------------------------------------------------------ */
 
 /* The text is that of bytea: \x and two hexadecimal digits a byte. */
 PG_FUNCTION_INFO_V1(pg_perhaps_in);

@@ -1,6 +1,6 @@
-/* messages_preload.c - a gettext that translates nothing, for a server that runs with the runtime
- * of AddressSanitizer.  With that glibc's own lets go of a lock that it does not hold, and waits
- * for it forever. */
+/* messages_preload.c - a gettext that translates nothing, for a server that runs with the
+ * runtime of AddressSanitizer.  With that glibc's own lets go of a lock that it does not hold,
+ * and waits for it forever. */
 char *bindtextdomain(const char *domain, const char *folder);
 char *textdomain(const char *domain);
 char *gettext(const char *text);
