@@ -582,8 +582,8 @@ PERHAPS_API int perhaps_count_many(const perhaps_filter *filter,
                                    const struct perhaps_keys *keys, uint64_t *counts);
 
 /* Sets value[i] and present[i] for key i: present[i] is false where perhaps_lookup() returns
- * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Returns 0; or an error of perhaps_lookup()
- * that one of the keys met, and then sets all to 0 and false. */
+ * PERHAPS_ERR_NOT_FOUND, and the value is 0 then.  Neither may be NULL.  Returns 0; or an error
+ * of perhaps_lookup() that one of the keys met, and then sets all to 0 and false. */
 PERHAPS_API int perhaps_lookup_many(const perhaps_filter *filter,
                                     const struct perhaps_keys *keys, uint32_t *value,
                                     bool *present);
