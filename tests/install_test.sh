@@ -28,9 +28,29 @@ abi=$(awk '/define PERHAPS_VERSION_(MAJOR|MINOR)/ { printf "%s%s", dot, $3; dot 
 
 [ -x "$prefix/bin/perhaps" ] || fail "no program"
 [ -f "$prefix/share/man/man1/perhaps.1" ] || fail "no man page"
-names=$(nm -D --defined-only "$prefix/lib/redis/modules/perhaps.so" | awk '{ print $3 }' |
-    grep -v -e '^__asan' -e '^__odr_asan')
-[ "$names" = RedisModule_OnLoad ] || fail "no module, or one with other names than its entry: $names"
+# The names that a library shows, beside those of sanitizers.
+names() { nm -D --defined-only "$1" | awk '{ print $3 }' | grep -v -e '^__asan' -e '^__odr_asan'; }
+
+# What was built is there, and shows its entry alone.
+while read -r built installed entry; do
+    [ -e "$build/lib/$built" ] || [ "$built" = perhaps.so ] || continue
+    file=$(find "$prefix" -path "*/$installed")
+    [ -n "$file" ] || fail "$built is not installed as $installed"
+    [ "$(names "$file")" = "$entry" ] || fail "$installed: $(names "$file"), not just $entry"
+done <<'LIST'
+perhaps.so lib/redis/modules/perhaps.so RedisModule_OnLoad
+perhaps_sqlite.so perhaps_sqlite.so sqlite3_perhapssqlite_init
+python/perhaps/_perhaps.abi3.so python3/dist-packages/perhaps/_perhaps.abi3.so PyInit__perhaps
+python/perhaps/_cluster.abi3.so python3/dist-packages/perhaps/_cluster.abi3.so PyInit__cluster
+LIST
+if [ -e "$build/lib/postgres/perhaps.so" ]; then
+    [ -n "$(find "$prefix" -path '*/extension/perhaps.control')" ] || fail "no perhaps.control"
+    names "$(find "$prefix" -path '*/postgresql/*/perhaps.so')" >"$root/names"
+    grep -qx Pg_magic_func "$root/names" || fail "no extension for PostgreSQL"
+    others=$(grep -v -e '^pg_perhaps_' -e '^pg_finfo_pg_perhaps_' -e '^_PG_init$' \
+        -e '^Pg_magic_func$' "$root/names" || true)
+    [ -z "$others" ] || fail "the extension for PostgreSQL shows $others"
+fi
 for name in bash-completion/completions/perhaps zsh/site-functions/_perhaps \
     fish/vendor_completions.d/perhaps.fish; do
     [ -s "$prefix/share/$name" ] || fail "no completions in $name"

@@ -99,6 +99,9 @@ int builder_build_body(perhaps_builder *b, perhaps_filter *f, const struct plan 
 /* A put() that builds the filter in memory; 'context' is the builder. */
 int builder_put_in_memory(void *context, perhaps_filter *f, struct plan *plan);
 
+/* Runs tasks whose hands are for pile_take(). */
+int builder_take(perhaps_builder *b, const struct tasks *tasks);
+
 /* Tells the caller that so many more keys are dealt with, of b->total.  Returns 0 or
  * PERHAPS_ERR_STOPPED. */
 int builder_tell(perhaps_builder *b, uint64_t nkeys);

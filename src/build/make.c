@@ -57,21 +57,25 @@ static int count_parts(void *context, void *hand, uint64_t task)
     return 0;
 }
 
-static int count(perhaps_builder *b, struct counting *counting)
+int builder_take(perhaps_builder *b, const struct tasks *tasks)
 {
     struct taken taken[THREADS_MOST] = { 0 };
     void *hands[THREADS_MOST] = { NULL };
     unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
-    const struct tasks tasks = { .ntasks = PILE_PARTS / counting->each,
-                                 .context = counting,
-                                 .work = take_parts,
-                                 .deliver = count_parts };
     for (unsigned i = 0; i < nhands; i++)
         hands[i] = &taken[i];
-    int error = tasks_run(&tasks, hands, nhands);
+    int error = tasks_run(tasks, hands, nhands);
     for (unsigned i = 0; i < nhands; i++)
         taken_release(&taken[i], &b->allocator);
     return error;
+}
+
+static int count(perhaps_builder *b, struct counting *counting)
+{
+    return builder_take(b, &(struct tasks){ .ntasks = PILE_PARTS / counting->each,
+                                            .context = counting,
+                                            .work = take_parts,
+                                            .deliver = count_parts });
 }
 
 /* Counts them where they are few; of many it looks at a 64th, and takes all for different if

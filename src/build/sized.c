@@ -68,20 +68,12 @@ static int fill(perhaps_builder *b)
 {
     enum { PIECE = 1 << 16 }; /* keys */
     struct taking taking = { .b = b, .each = PILE_PARTS };
-    struct taken taken[THREADS_MOST] = { 0 };
-    void *hands[THREADS_MOST] = { NULL };
-    unsigned nhands = b->how.threads < THREADS_MOST ? b->how.threads : THREADS_MOST;
     while (taking.each > 1 && b->pile.nrecords / (PILE_PARTS / taking.each) > PIECE)
         taking.each /= 2;
-    const struct tasks tasks = {
-        .ntasks = PILE_PARTS / taking.each, .context = &taking, .work = take, .deliver = add
-    };
-    for (unsigned i = 0; i < nhands; i++)
-        hands[i] = &taken[i];
-    int error = tasks_run(&tasks, hands, nhands);
-    for (unsigned i = 0; i < nhands; i++)
-        taken_release(&taken[i], &b->allocator);
-    return error;
+    return builder_take(b, &(struct tasks){ .ntasks = PILE_PARTS / taking.each,
+                                            .context = &taking,
+                                            .work = take,
+                                            .deliver = add });
 }
 
 /* Makes the filter of these options in place of the last one, and adds the pile to it. */
