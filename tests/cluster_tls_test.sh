@@ -176,7 +176,7 @@ test_cluster() {
         --tls-replication yes)
     servers_start_cluster 3 0 "${config[@]}" || exit 1
     entry=$first
-    filled spread 20000 capacity=50000 fpr=1e-4 partitions=96
+    filled spread 20000 capacity=5000000 fpr=1e-4 partitions=96
     drive open spread
     check "on all masters: $(tail -n 1 out)" is nodes 3
     all_there spread
