@@ -58,23 +58,23 @@ def between(strings):
 class C:
     """A filter of the C library, from a file."""
 
-    library = ctypes.CDLL(str(TOP / "build" / "lib" / "libperhaps.so"))
-    library.perhaps_contains_many.restype = ctypes.c_size_t
+    c = ctypes.CDLL(str(TOP / "build" / "lib" / "libperhaps.so"))
+    c.perhaps_contains_many.restype = ctypes.c_size_t
 
     def __init__(self, path):
         self.filter = ctypes.c_void_p()
-        error = self.library.perhaps_open(str(path).encode(), None, ctypes.byref(self.filter))
+        error = self.c.perhaps_open(str(path).encode(), None, ctypes.byref(self.filter))
         if not error:
-            error = self.library.perhaps_clone(self.filter, ctypes.byref(self.filter))
+            error = self.c.perhaps_clone(self.filter, ctypes.byref(self.filter))
         if error:
             sys.exit(f"python_bench.py: {path}: error {error}")
 
     def contains_many(self, keys, answers):
-        return self.library.perhaps_contains_many(self.filter, ctypes.byref(keys),
+        return self.c.perhaps_contains_many(self.filter, ctypes.byref(keys),
                                                   ctypes.c_void_p(answers.ctypes.data))
 
     def add_many(self, keys):
-        if self.library.perhaps_add_many(self.filter, ctypes.byref(keys), None):
+        if self.c.perhaps_add_many(self.filter, ctypes.byref(keys), None):
             sys.exit("python_bench.py: the C library refused keys")
 
 
