@@ -23,7 +23,6 @@ static const struct perhaps_options of_no_row = { .capacity = 1000,
 struct building {
     perhaps_builder *builder;
     bool failed;
-    bool decimal; /* integers are keys as decimal text */
     double rate;
     char *options; /* as they were given; NULL: none */
     size_t nkeys;
