@@ -85,15 +85,19 @@ static void fold_in_pieces(const perhaps_filter *large, perhaps_filter *small, u
     const struct folds *ops = large->kind->folds;
     const struct geometry *g = &small->geometry;
     uint64_t unit = ops->unit_nbytes(g), nbytes = g->body_nbytes - ops->tail_nbytes;
+    struct folded folded = { 0 };
     memset(small->body.bytes, 0xff, g->body_nbytes);
     for (uint64_t at = 0, piece; at < nbytes; at += piece) {
         piece = (1 + rng_below(rng, (nbytes - at) / unit)) * unit;
-        ops->fold(g, large->body.bytes + at * factor, small->body.bytes + at, piece, factor);
+        ops->fold(g, small->cpu, large->body.bytes + at * factor, small->body.bytes + at, piece,
+                  factor);
+        ops->look(g, small->cpu, small->body.bytes + at, piece, &folded);
+        if (ops->tail)
+            ops->tail(small->cpu, small->body.bytes + at, piece, folded.tail);
     }
-    if (ops->finish) {
-        memset(small->body.bytes + nbytes, 0, ops->tail_nbytes);
-        ops->finish(small);
-    }
+    memcpy(small->body.bytes + nbytes, folded.tail, ops->tail_nbytes);
+    double rate = exact_rate(small), looked = ops->rate(g, &folded);
+    expect(fabs(rate - looked) <= 1e-12 * rate);
 }
 
 /* Compares a folded filter with one that was small from the beginning. */
@@ -221,7 +225,7 @@ static double folded_rate(const perhaps_filter *f, struct geometry g, uint64_t f
         return 1;
     expect_success(filter_make(f->kind, &g, &f->hasher, NULL, true, false, &made));
     scoped_filter *folded = made;
-    f->kind->folds->fold(&g, f->body.bytes, folded->body.bytes,
+    f->kind->folds->fold(&g, f->cpu, f->body.bytes, folded->body.bytes,
                          g.body_nbytes - f->kind->folds->tail_nbytes, factor);
     return exact_rate(folded);
 }

@@ -4,11 +4,12 @@
  * Its fpr is computed from all of its bits before anybody gets it, and its capacity is one for
  * which a plan would have accepted its size; or it has more keys than that, and takes no
  * others. */
-#include "../base/sizing.h"
-#include "../filter/counters.h"
-#include "../filter/filter.h"
+#include "shrink.h"
 
 #include <math.h>
+
+#include "../base/sizing.h"
+#include "../filter/counters.h"
 
 /* Returns the largest divisor of 'units' that is at most 'most'. */
 static uint64_t largest_factor(uint64_t units, uint64_t most)
@@ -64,41 +65,125 @@ static int plan_small(const perhaps_filter *f, double fpr, uint64_t factor,
     return 0;
 }
 
-/* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such
- * filter can be planned; PERHAPS_ERR_FULL if it would exceed the fpr with its actual bits; or
- * PERHAPS_ERR_MEMORY. */
-static int fold_by(const perhaps_filter *f, double fpr, uint64_t factor, perhaps_filter **small)
+/* ---- Folding ------------------------------------------------------------------------------ */
+
+/* A body that is folded. */
+struct folding {
+    const perhaps_filter *f;  /* the large filter */
+    const struct geometry *g; /* of the small filter */
+    const struct shrinking *how;
+    uint8_t *body;                   /* where the small body goes; NULL: nowhere */
+    const struct perhaps_sink *sink; /* takes it; NULL: nobody does */
+    bool measures;                   /* adds up the fpr, too */
+    struct folded folded;            /* what is in it */
+};
+
+/* Reads as many bytes of the large body at once, which are still in the cache when what was
+ * made of them is looked at. */
+enum { STEP_NBYTES = 1 << 18 };
+
+/* Returns how many bytes of the small body are made at once. */
+static uint64_t piece_nbytes(const struct folding *fold, uint64_t factor)
 {
-    const struct folds *folds = f->kind->folds;
+    uint64_t unit = fold->f->kind->folds->unit_nbytes(fold->g);
+    uint64_t units = STEP_NBYTES / factor / unit;
+    return units ? units * unit : unit;
+}
+
+static int enter(const struct shrinking *how, const uint8_t *bytes, uint64_t nbytes)
+{
+    return how->enter ? how->enter(how->context, bytes, nbytes) : 0;
+}
+
+/* Makes a piece of the small body at 'to', and gives it to who wants it. */
+static int fold_piece(struct folding *fold, uint64_t at, uint8_t *to, uint64_t nbytes,
+                      uint64_t factor)
+{
+    const struct folds *folds = fold->f->kind->folds;
+    const uint8_t *from = fold->f->body.bytes + at * factor;
+    enum cpu cpu = fold->f->cpu;
+    int error = enter(fold->how, from, nbytes * factor);
+    if (error)
+        return error;
+    folds->fold(fold->g, cpu, from, to, nbytes, factor);
+    if (fold->measures)
+        folds->look(fold->g, cpu, to, nbytes, &fold->folded);
+    if (folds->tail)
+        folds->tail(cpu, to, nbytes, fold->folded.tail);
+    return fold->sink ? fold->sink->write(fold->sink->context, to, (size_t)nbytes) : 0;
+}
+
+/* Folds a body from its first byte to its last.  Returns 0, PERHAPS_ERR_MEMORY, or an error of
+ * enter() or the sink. */
+static int fold_body(struct folding *fold)
+{
+    const struct folds *folds = fold->f->kind->folds;
+    const struct perhaps_allocator *allocator = &fold->f->allocator;
+    uint64_t factor = folds->units(&fold->f->geometry) / folds->units(fold->g);
+    uint64_t nbytes = fold->g->body_nbytes - folds->tail_nbytes;
+    uint64_t most = piece_nbytes(fold, factor), n;
+    uint8_t *piece = fold->body ? NULL : allocate(allocator, most);
+    int error = fold->body || piece ? 0 : PERHAPS_ERR_MEMORY;
+    for (uint64_t at = 0; at < nbytes && !error; at += n) {
+        n = nbytes - at < most ? nbytes - at : most;
+        error = fold_piece(fold, at, piece ? piece : fold->body + at, n, factor);
+    }
+    if (!error && fold->body)
+        memcpy(fold->body + nbytes, fold->folded.tail, (size_t)folds->tail_nbytes);
+    if (!error && fold->sink && folds->tail_nbytes)
+        error = fold->sink->write(fold->sink->context, fold->folded.tail,
+                                  (size_t)folds->tail_nbytes);
+    release(allocator, piece, most);
+    return error;
+}
+
+/* ---- Choosing ----------------------------------------------------------------------------- */
+
+/* What becomes of a filter. */
+struct task {
+    const struct shrinking *how;
+    bool with_bodies; /* of the small filters */
+};
+
+/* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such
+ * filter can be planned; PERHAPS_ERR_FULL if it would exceed the fpr with its actual bits;
+ * PERHAPS_ERR_MEMORY, or an error of enter(). */
+static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
+                   uint64_t factor, perhaps_filter **small)
+{
     struct geometry g;
     int error = plan_small(f, fpr, factor, &g);
     if (!error)
-        error = filter_make(f->kind, &g, &f->hasher, &f->allocator, true, f->shared, small);
+        error = filter_make(f->kind, &g, &f->hasher, &f->allocator, task->with_bodies,
+                            f->shared, small);
     if (error)
         return error;
-    folds->fold(&g, f->body.bytes, (*small)->body.bytes, g.body_nbytes - folds->tail_nbytes,
-                factor);
-    if (folds->finish)
-        folds->finish(*small);
+    struct folding fold = {
+        .f = f, .g = &g, .how = task->how, .body = (*small)->body.bytes, .measures = true
+    };
+    error = fold_body(&fold);
     *(*small)->counters = *f->counters;
     (*small)->preference = f->preference;
-    if (f->kind->measure(*small, UINT64_MAX).fpr <= fpr)
-        return 0;
-    perhaps_free(*small);
-    *small = NULL;
-    return PERHAPS_ERR_FULL;
+    if (!error && f->kind->folds->rate(&g, &fold.folded) > fpr)
+        error = PERHAPS_ERR_FULL;
+    if (error) {
+        perhaps_free(*small);
+        *small = NULL;
+    }
+    return error;
 }
 
 /* Makes the smallest filter that there is.  Returns 0; PERHAPS_ERR_LIMIT if none is smaller; or
- * PERHAPS_ERR_MEMORY.  Where the bits are not as their number of keys says, and hardly any
+ * an error of fold_by().  Where the bits are not as their number of keys says, and hardly any
  * factor fits, it soon tries only half of the factor before. */
-static int fold_most(const perhaps_filter *f, double fpr, perhaps_filter **small)
+static int fold_most(const struct task *task, const perhaps_filter *f, double fpr,
+                     perhaps_filter **small)
 {
     enum { TRIES = 4 };
     uint64_t units = f->kind->folds->units(&f->geometry), factor;
     uint64_t most = factor_bound(f, fpr, units);
     for (int tries = 0; (factor = largest_factor(units, most)) > 1;) {
-        int error = fold_by(f, fpr, factor, small);
+        int error = fold_by(task, f, fpr, factor, small);
         if (error != PERHAPS_ERR_LIMIT && error != PERHAPS_ERR_FULL)
             return error;
         tries += error == PERHAPS_ERR_FULL;
@@ -107,28 +192,50 @@ static int fold_most(const perhaps_filter *f, double fpr, perhaps_filter **small
     return PERHAPS_ERR_LIMIT;
 }
 
+/* Makes a filter like this one. */
+static int copy(const struct task *task, const perhaps_filter *f, perhaps_filter **same)
+{
+    if (task->with_bodies)
+        return perhaps_clone(f, same);
+    int error =
+        filter_make(f->kind, &f->geometry, &f->hasher, &f->allocator, false, f->shared, same);
+    if (error)
+        return error;
+    *(*same)->counters = *f->counters;
+    (*same)->preference = f->preference;
+    return 0;
+}
+
+/* Returns whether copy() made the filter. */
+static bool is_copy(const perhaps_filter *f, const perhaps_filter *small)
+{
+    return f->geometry.body_nbytes == small->geometry.body_nbytes &&
+           f->geometry.fpr <= small->geometry.fpr;
+}
+
 /* Makes a part smaller, or if that is not possible copies it, and sets *smaller to which of the
  * two it did.  A copy must keep the fpr, too, which may be less than that of the part. */
-static int shrink_part(const perhaps_filter *part, double fpr, perhaps_filter **small,
-                       bool *smaller)
+static int shrink_part(const struct task *task, const perhaps_filter *part, double fpr,
+                       perhaps_filter **small, bool *smaller)
 {
-    int error = fold_most(part, fpr, small);
+    int error = fold_most(task, part, fpr, small);
     *smaller = !error;
     if (error == PERHAPS_ERR_LIMIT)
-        error = fpr < part->geometry.fpr ? fold_by(part, fpr, 1, small)
-                                         : perhaps_clone(part, small);
+        error = fpr < part->geometry.fpr ? fold_by(task, part, fpr, 1, small)
+                                         : copy(task, part, small);
     return error == PERHAPS_ERR_FULL ? PERHAPS_ERR_LIMIT : error;
 }
 
 /* Makes each part smaller on its own.  *small has no parts yet. */
-static int shrink_parts(const perhaps_filter *f, double fpr, perhaps_filter *small)
+static int shrink_parts(const struct task *task, const perhaps_filter *f, double fpr,
+                        perhaps_filter *small)
 {
     bool any = false;
     for (size_t i = 0; i < f->parts.count; i++) {
         bool smaller;
         perhaps_filter *part;
         double part_fpr = f->kind->composite->part_fpr(f, i, fpr);
-        int error = shrink_part(f->parts.part[i], part_fpr, &part, &smaller);
+        int error = shrink_part(task, f->parts.part[i], part_fpr, &part, &smaller);
         if (error)
             return error;
         if ((error = filter_adopt(small, part))) {
@@ -140,7 +247,8 @@ static int shrink_parts(const perhaps_filter *f, double fpr, perhaps_filter *sma
     return any ? filter_attach(small) : PERHAPS_ERR_LIMIT;
 }
 
-static int shrink_composite(const perhaps_filter *f, double fpr, perhaps_filter **small)
+static int shrink_composite(const struct task *task, const perhaps_filter *f, double fpr,
+                            perhaps_filter **small)
 {
     struct geometry g = f->geometry;
     g.fpr = fpr;
@@ -152,7 +260,7 @@ static int shrink_composite(const perhaps_filter *f, double fpr, perhaps_filter 
     memcpy((*small)->body.bytes, f->body.bytes, g.body_nbytes);
     *(*small)->counters = *f->counters;
     (*small)->preference = f->preference;
-    error = shrink_parts(f, fpr, *small);
+    error = shrink_parts(task, f, fpr, *small);
     if (error) {
         perhaps_free(*small);
         *small = NULL;
@@ -160,15 +268,85 @@ static int shrink_composite(const perhaps_filter *f, double fpr, perhaps_filter 
     return error;
 }
 
-int perhaps_shrink(const perhaps_filter *f, double fpr, perhaps_filter **small)
+static int shrink(const struct task *task, const perhaps_filter *f, perhaps_filter **small)
 {
     const struct composite *composite = f->kind->composite;
+    double fpr = task->how->fpr;
     *small = NULL;
     if (fpr != 0 && !sizing_in_range(1, fpr))
         return PERHAPS_ERR_ARGUMENT;
     double asked = fpr != 0 ? fpr : f->geometry.fpr;
     if (!composite)
-        return f->kind->folds ? fold_most(f, asked, small) : PERHAPS_ERR_UNSUPPORTED;
-    return composite->part_fpr && f->geometry.base->folds ? shrink_composite(f, asked, small)
-                                                          : PERHAPS_ERR_UNSUPPORTED;
+        return f->kind->folds ? fold_most(task, f, asked, small) : PERHAPS_ERR_UNSUPPORTED;
+    return composite->part_fpr && f->geometry.base->folds
+               ? shrink_composite(task, f, asked, small)
+               : PERHAPS_ERR_UNSUPPORTED;
+}
+
+int perhaps_shrink(const perhaps_filter *f, double fpr, perhaps_filter **small)
+{
+    const struct shrinking how = { .fpr = fpr };
+    return shrink(&(struct task){ &how, true }, f, small);
+}
+
+/* ---- Piece by piece ----------------------------------------------------------------------- */
+
+int shrink_plan(const perhaps_filter *f, const struct shrinking *how, perhaps_filter **small)
+{
+    return shrink(&(struct task){ how, false }, f, small);
+}
+
+/* Writes bytes as they are. */
+static int write_copy(const perhaps_filter *f, const struct shrinking *how,
+                      const struct perhaps_sink *sink)
+{
+    uint64_t nbytes = f->geometry.body_nbytes, n;
+    int error = 0;
+    for (uint64_t at = 0; at < nbytes && !error; at += n) {
+        n = nbytes - at < STEP_NBYTES ? nbytes - at : STEP_NBYTES;
+        error = enter(how, f->body.bytes + at, n);
+        if (!error)
+            error = sink->write(sink->context, f->body.bytes + at, (size_t)n);
+    }
+    return error;
+}
+
+int shrink_write(const perhaps_filter *f, const perhaps_filter *small,
+                 const struct shrinking *how, const struct perhaps_sink *sink)
+{
+    if (small->body.bytes)
+        return sink->write(sink->context, small->body.bytes,
+                           (size_t)small->geometry.body_nbytes);
+    if (is_copy(f, small))
+        return write_copy(f, how, sink);
+    struct folding fold = { .f = f, .g = &small->geometry, .how = how, .sink = sink };
+    return fold_body(&fold);
+}
+
+/* The least factor makes the largest of the smaller filters.  Its fpr is what its bits say, and
+ * at least what is predicted for its keys, since a plan would ask for that, too. */
+int shrink_least_fpr(const perhaps_filter *f, const struct shrinking *how, double *fpr)
+{
+    const struct folds *folds = f->kind->folds;
+    uint64_t units = folds->units(&f->geometry), factor = 2;
+    struct geometry g = f->geometry;
+    *fpr = 0;
+    while (factor <= units / factor && units % factor)
+        factor++;
+    if (units % factor)
+        factor = units;
+    if (factor < 2)
+        return 0;
+    folds->divide(&g, factor);
+    if (geometry_check(f->kind, &g))
+        return 0;
+    struct folding fold = { .f = f, .g = &g, .how = how, .measures = true };
+    int error = fold_body(&fold);
+    if (error)
+        return error;
+    double predicted = f->kind->predict(&g, (double)different_keys(f));
+    *fpr = fmax(folds->rate(&g, &fold.folded), predicted) * (1 + 1e-9);
+    if (plan_small(f, *fpr, factor, &g))
+        *fpr = 0;
+    return 0;
 }

@@ -241,11 +241,21 @@ struct places {
     double (*keys_from_load)(const struct geometry *g, double load);
 };
 
+/* What was found in the first bytes of a small body.  Begins as zeros. */
+enum { TAIL_NBYTES = 64, FOLDED_PARTS_MAX = 8 };
+
+struct folded {
+    uint64_t nbytes;                /* how many bytes */
+    uint64_t marked;                /* how many of their bits are set */
+    double rates[FOLDED_PARTS_MAX]; /* for each part of the body, the sum of its blocks' fprs */
+    _Alignas(8) uint8_t tail[TAIL_NBYTES]; /* how the body ends, if there is no more of it */
+};
+
 /* Operations of kinds whose filters can be made smaller: the body consists of units, and the
  * marks of a key lie in units floor(x * units / 2^64), where x depends on the key alone.  If
  * each 'factor' adjacent units are joined, the result is the filter that would have been there
  * with so many fewer units from the beginning (src/kinds/fold.h).  None may be NULL but
- * keys and finish. */
+ * keys and tail. */
 struct folds {
     /* Returns a number of which every divisor is a factor. */
     uint64_t (*units)(const struct geometry *g);
@@ -263,12 +273,21 @@ struct folds {
 
     /* Writes 'nbytes' bytes of the small body, a multiple of unit_nbytes(g), and reads 'factor'
      * times as many.  g is the geometry of the small filter. */
-    void (*fold)(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
-                 uint64_t factor);
+    void (*fold)(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                 uint64_t nbytes, uint64_t factor);
     uint64_t (*unit_nbytes)(const struct geometry *g);
 
-    /* Sets the last 'tail_nbytes' bytes of the small body, which fold() does not write. */
-    void (*finish)(perhaps_filter *small);
+    /* Notes what is in the next 'nbytes' bytes of the small body that fold() wrote. */
+    void (*look)(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
+                 struct folded *folded);
+
+    /* Returns the fpr of a small body of which all was noted: what measure() would say. */
+    double (*rate)(const struct geometry *g, const struct folded *folded);
+
+    /* Changes the tail of a small body to what it is with these bytes more: the last
+     * 'tail_nbytes' bytes, which fold() does not write.  It begins as zeros.  NULL: there is
+     * none. */
+    void (*tail)(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint8_t *tail);
     uint64_t tail_nbytes;
 };
 

@@ -216,11 +216,17 @@ static uint64_t capacity(const struct geometry *g)
     return lines_capacity(g, WORD_NBITS, keys_held);
 }
 
-static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
-                 uint64_t factor)
+static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                 uint64_t nbytes, uint64_t factor)
 {
     uint64_t unit_nbytes = lines_unit_nbytes(g);
-    fold_units(from, to, nbytes / unit_nbytes, unit_nbytes, factor);
+    fold_units(cpu, from, to, nbytes / unit_nbytes, unit_nbytes, factor);
+}
+
+static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
+                 struct folded *folded)
+{
+    lines_look(g, WORD_NBITS, cpu, bytes, nbytes, folded);
 }
 
 static const struct folds folds = {
@@ -229,6 +235,8 @@ static const struct folds folds = {
     .capacity = capacity,
     .fold = fold,
     .unit_nbytes = lines_unit_nbytes,
+    .look = look,
+    .rate = lines_folded_rate,
 };
 
 static int merge(perhaps_filter *f, const perhaps_filter *other)

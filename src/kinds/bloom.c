@@ -258,11 +258,26 @@ static uint64_t capacity(const struct geometry *g)
     return too_many ? too_many - 1 : PERHAPS_CAPACITY_MAX;
 }
 
-static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
-                 uint64_t factor)
+static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                 uint64_t nbytes, uint64_t factor)
 {
     (void)g;
-    fold_bits(from, to, nbytes, factor);
+    fold_bits(cpu, from, to, nbytes, factor);
+}
+
+static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
+                 struct folded *folded)
+{
+    (void)g;
+    folded->nbytes += nbytes;
+    folded->marked += fold_count_bits(cpu, bytes, nbytes);
+}
+
+/* All units are whole lines, so all bits of the body belong to keys. */
+static double folded_rate(const struct geometry *g, const struct folded *folded)
+{
+    double load = (double)folded->marked / (8.0 * (double)folded->nbytes);
+    return pow(load, (double)g->field[KEY_BITS]);
 }
 
 static uint64_t unit_nbytes(const struct geometry *g)
@@ -277,6 +292,8 @@ static const struct folds folds = {
     .capacity = capacity,
     .fold = fold,
     .unit_nbytes = unit_nbytes,
+    .look = look,
+    .rate = folded_rate,
 };
 
 const struct filter_kind kind_bloom = {

@@ -30,6 +30,7 @@
 #include "../base/locks.h"
 #include "../base/sizing.h"
 #include "../filter/counters.h"
+#include "fold.h"
 #include "kinds.h"
 #include "lines.h"
 
@@ -172,22 +173,6 @@ static void note_filled(perhaps_filter *f, uint64_t n)
 }
 
 /* ---- Fill ------------------------------------------------------------------------------ */
-
-/* The lowest bit of each of 16 counters.  The two functions return it set for counters that are
- * not zero, and for those that are at COUNTER_MAX. */
-static const uint64_t lowest_bits = UINT64_C(0x1111111111111111);
-
-static uint64_t counters_used(uint64_t counters)
-{
-    uint64_t pairs = counters | counters >> 1;
-    return (pairs | pairs >> 2) & lowest_bits;
-}
-
-static uint64_t counters_full(uint64_t counters)
-{
-    uint64_t pairs = counters & counters >> 1;
-    return pairs & pairs >> 2 & lowest_bits;
-}
 
 static struct fill measure(const perhaps_filter *f, uint64_t most_nbytes)
 {
@@ -471,32 +456,18 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
 
 /* ---- Two filters, and a smaller one ----------------------------------------------------- */
 
-/* The lower half of each byte. */
-static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
-
-/* Returns sums that have a byte each, where those above COUNTER_MAX have become that. */
-static uint64_t clamp_in_bytes(uint64_t sums)
-{
-    uint64_t over = ((sums >> COUNTER_NBITS & low_halves) + low_halves) >> COUNTER_NBITS;
-    return (sums | (over & lowest_bits & low_halves) * COUNTER_MAX) & low_halves;
-}
-
 static uint64_t add_counters(uint64_t a, uint64_t b)
 {
     uint64_t low = (a & low_halves) + (b & low_halves);
     uint64_t high = (a >> COUNTER_NBITS & low_halves) + (b >> COUNTER_NBITS & low_halves);
-    return clamp_in_bytes(low) | clamp_in_bytes(high) << COUNTER_NBITS;
+    return counters_clamp(low) | counters_clamp(high) << COUNTER_NBITS;
 }
 
 /* Sets the numbers in the last line from all counters. */
 static void set_totals(perhaps_filter *f)
 {
     uint64_t *totals = totals_of(f), used = 0, full = 0;
-    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
-        uint64_t counters = load64(f->body.bytes + at);
-        used += (uint64_t)__builtin_popcountll(counters_used(counters));
-        full += (uint64_t)__builtin_popcountll(counters_full(counters));
-    }
+    fold_count_counters(f->cpu, f->body.bytes, lines_nbytes(&f->geometry), &used, &full);
     totals[COUNTERS_USED] = used;
     totals[COUNTERS_FULL] = full;
 }
@@ -535,44 +506,23 @@ static uint64_t keys(const perhaps_filter *f)
     return share < 1 ? (uint64_t)fmin(log1p(-share) / log_alone(g), 0x1p62) : KEYS_UNLIMITED;
 }
 
-enum { LINE_LONGS = LINE_NBYTES / sizeof(uint64_t) };
-
-/* Counters of a line that have a byte each. */
-struct sums {
-    uint64_t low[LINE_LONGS], high[LINE_LONGS];
-};
-
-/* Adds the counters of lines: at most 16, so that no byte overflows. */
-static void add_lines(struct sums *sums, const uint8_t *from, uint64_t lines)
+static void fold(const struct geometry *g, enum cpu cpu, const uint8_t *from, uint8_t *to,
+                 uint64_t nbytes, uint64_t factor)
 {
-    for (uint64_t i = 0; i < lines; i++, from += LINE_NBYTES)
-        for (size_t w = 0; w < LINE_LONGS; w++) {
-            uint64_t counters = load64(from + w * sizeof counters);
-            sums->low[w] += counters & low_halves;
-            sums->high[w] += counters >> COUNTER_NBITS & low_halves;
-        }
-    for (size_t w = 0; w < LINE_LONGS; w++) {
-        sums->low[w] = clamp_in_bytes(sums->low[w]);
-        sums->high[w] = clamp_in_bytes(sums->high[w]);
-    }
+    (void)g;
+    fold_counters(cpu, from, to, nbytes / LINE_NBYTES, factor);
 }
 
-/* Adds up the counters of 'factor' adjacent lines.  One that is at its end stays there. */
-static void fold(const struct geometry *g, const uint8_t *from, uint8_t *to, uint64_t nbytes,
-                 uint64_t factor)
+static void look(const struct geometry *g, enum cpu cpu, const uint8_t *bytes, uint64_t nbytes,
+                 struct folded *folded)
 {
-    const uint64_t most = 16;
-    (void)g;
-    for (uint64_t at = 0; at < nbytes; at += LINE_NBYTES) {
-        struct sums sums = { .low = { 0 } };
-        for (uint64_t left = factor, lines; left; left -= lines, from += lines * LINE_NBYTES) {
-            lines = left < most ? left : most;
-            add_lines(&sums, from, lines);
-        }
-        for (size_t w = 0; w < LINE_LONGS; w++)
-            store64(to + at + w * sizeof(uint64_t),
-                    sums.low[w] | sums.high[w] << COUNTER_NBITS);
-    }
+    lines_look(g, WORD_COUNTERS, cpu, bytes, nbytes, folded);
+}
+
+static void tail(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint8_t *tail_line)
+{
+    uint64_t *totals = (uint64_t *)(void *)tail_line;
+    fold_count_counters(cpu, bytes, nbytes, &totals[COUNTERS_USED], &totals[COUNTERS_FULL]);
 }
 
 static const struct folds folds = {
@@ -582,7 +532,9 @@ static const struct folds folds = {
     .keys = keys,
     .fold = fold,
     .unit_nbytes = lines_unit_nbytes,
-    .finish = set_totals,
+    .look = look,
+    .rate = lines_folded_rate,
+    .tail = tail,
     .tail_nbytes = LINE_NBYTES,
 };
 

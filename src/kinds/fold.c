@@ -1,10 +1,12 @@
-/* fold.c - makes a small body of a large one: lines and bits that are joined by OR. */
+/* fold.c - makes a small body of a large one: lines and bits that are joined by OR, and
+ * counters that are added. */
 #include "fold.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "../base/bytes.h"
+#include "lines.h"
 
 uint64_t fold_round_up(uint64_t units)
 {
@@ -18,34 +20,92 @@ uint64_t fold_round_up(uint64_t units)
     return units;
 }
 
-/* ---- Units of whole lines --------------------------------------------------------------- */
+/* ---- For each instruction set ------------------------------------------------------------ */
 
-enum { LINE_LONGS = LINE_NBYTES / 8 };
+/* GROUP_MOST is by how many the bits are folded in one pass at most. */
+enum { LINE_LONGS = LINE_NBYTES / 8, GROUP_MOST = 8 };
 
-/* Joins 'factor' lines that lie 'step' bytes apart. */
-static void join_lines(const uint8_t *from, uint8_t *to, uint64_t step, uint64_t factor)
+/* Counters of a line that have a byte each. */
+struct sums {
+    uint64_t low[LINE_LONGS], high[LINE_LONGS];
+};
+
+/* Returns a word whose n lowest bits are set, 1 <= n <= 64. */
+static ALWAYS_INLINE uint64_t low_bits(unsigned n)
 {
-    uint64_t joined[LINE_LONGS] = { 0 };
-    for (uint64_t i = 0; i < factor; i++, from += step)
-        for (unsigned w = 0; w < LINE_LONGS; w++)
-            joined[w] |= load64(from + 8 * (size_t)w);
-    memcpy(to, joined, sizeof joined);
+    return UINT64_MAX >> (64 - n);
 }
 
-void fold_units(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
-                uint64_t factor)
+#if defined(__x86_64__)
+
+/* Where 8 groups of bits lie that begin with a byte: for each group, in which two bytes, and in
+ * which of their bits. */
+struct group {
+    uint8_t bytes[16];
+    uint16_t mask[8];
+};
+
+#define BYTES(n, i) (i) * (n) / 8, (i) * (n) / 8 + 1
+#define MASK(n, i)  ((1 << (n)) - 1) << (i) * (n) % 8
+#define GROUP(n)                                                                               \
+    [n] = { { BYTES(n, 0), BYTES(n, 1), BYTES(n, 2), BYTES(n, 3), BYTES(n, 4), BYTES(n, 5),    \
+              BYTES(n, 6), BYTES(n, 7) },                                                      \
+            { MASK(n, 0), MASK(n, 1), MASK(n, 2), MASK(n, 3), MASK(n, 4), MASK(n, 5),          \
+              MASK(n, 6), MASK(n, 7) } }
+static const struct group groups[GROUP_MOST + 1] = {
+    GROUP(2), GROUP(3), GROUP(4), GROUP(5), GROUP(6), GROUP(7), GROUP(8),
+};
+
+#endif
+
+#define LOOPS "../kinds/fold_loops.h"
+#include "../base/each_cpu.h"
+
+static const struct {
+    void (*units)(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
+                  uint64_t factor);
+    void (*counters)(const uint8_t *from, uint8_t *to, uint64_t lines, uint64_t factor);
+    void (*bits)(const uint8_t *from, uint8_t *to, uint64_t nbytes, unsigned group);
+    uint64_t (*count_bits)(const uint8_t *bytes, uint64_t nbytes);
+    void (*count_counters)(const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
+                           uint64_t *full);
+} loops[CPU_COUNT] = {
+#define ROW(cpu)                                                                               \
+    {                                                                                          \
+        units_##cpu, counters_##cpu, bits_##cpu, count_bits_##cpu, count_counters_##cpu,       \
+    }
+    EACH_CPU(ROW)
+};
+
+void fold_units(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t units,
+                uint64_t unit_nbytes, uint64_t factor)
 {
-    for (uint64_t unit = 0; unit < units; unit++, from += factor * unit_nbytes)
-        for (uint64_t at = 0; at < unit_nbytes; at += LINE_NBYTES, to += LINE_NBYTES)
-            join_lines(from + at, to, unit_nbytes, factor);
+    loops[cpu].units(from, to, units, unit_nbytes, factor);
 }
 
-/* ---- Units of one bit ------------------------------------------------------------------- */
+void fold_counters(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t lines,
+                   uint64_t factor)
+{
+    loops[cpu].counters(from, to, lines, factor);
+}
 
-/* Factors up to this one are a product of small primes, by each of which the bits are folded in
- * a pass of its own.  With larger ones each bit of the small body is computed alone, which then
- * is as quick, since it has words of the large one to itself. */
-enum { PASSES_FACTOR_MAX = 31, PASSES_NBYTES = 256 };
+uint64_t fold_count_bits(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes)
+{
+    return loops[cpu].count_bits(bytes, nbytes);
+}
+
+void fold_count_counters(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
+                         uint64_t *full)
+{
+    loops[cpu].count_counters(bytes, nbytes, used, full);
+}
+
+/* ---- Bits ------------------------------------------------------------------------------- */
+
+/* Up to this factor the bits are folded by one small divisor after the other, each in a pass of
+ * its own.  With larger ones each bit of the small body is computed alone, which then is as
+ * quick, since it has words of the large one to itself. */
+enum { PASSES_FACTOR_MAX = 120, PASSES_NBYTES = 128 };
 
 /* Returns whether one of n bits is set, from number 'first' on. */
 static bool any_set(const uint8_t *from, uint64_t first, uint64_t n)
@@ -71,95 +131,44 @@ static void fold_bit_by_bit(const uint8_t *from, uint8_t *to, uint64_t nbytes, u
     }
 }
 
-/* Returns a word whose n lowest bits are set, 1 <= n <= 64. */
-static ALWAYS_INLINE uint64_t low_bits(unsigned n)
+/* Returns the largest divisor of the factor by which a pass folds; 1 if there is none. */
+static unsigned next_group(uint64_t factor)
 {
-    return UINT64_MAX >> (64 - n);
+    unsigned group = GROUP_MOST;
+    while (factor % group)
+        group--;
+    return group;
 }
 
-/* Folds 'many' groups of 'prime' bits, the lowest bits of x, to 'many' bits.  First ORs each
- * group into its lowest bit.  Then pushes the bits together: to pairs, pairs of pairs, and so
- * on.  A quotient of two words of low bits has one bit set in each piece of that size; all
- * arguments but x are constants, and so are the masks. */
-static ALWAYS_INLINE uint64_t fold_groups(uint64_t x, unsigned prime, unsigned many)
+/* Folds at most PASSES_NBYTES bytes.  All passes but the last one write to a buffer. */
+static void fold_in_passes(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+                           uint64_t factor)
 {
-    const uint64_t all = low_bits(many * prime);
-    uint64_t joined = x;
-    for (unsigned i = 1; i < prime; i++)
-        joined |= x >> i;
-    joined &= all / low_bits(prime);
-    for (unsigned n = 1; n < many; n *= 2) {
-        joined |= joined >> n * (prime - 1);
-        joined &= all / low_bits(2 * n * prime) * low_bits(2 * n);
-    }
-    return joined;
-}
-
-/* Folds by a prime; writes 'many' bits at a time: 8, 16 or 32.  'to' may be 'from'.  Reads
- * words whose upper bytes may belong to the next bits, except for the last ones. */
-static ALWAYS_INLINE void pass(const uint8_t *from, uint8_t *to, uint64_t nbytes,
-                               unsigned prime, unsigned many)
-{
-    const size_t in = many * prime / 8, out = many / 8;
-    const uint64_t last = nbytes / out - 1;
-    uint64_t x = 0;
-    for (uint64_t i = 0; i < last; i++) {
-        uint64_t folded = fold_groups(load64(from + i * in), prime, many);
-        memcpy(to + i * out, &folded, out);
-    }
-    memcpy(&x, from + last * in, in);
-    x = fold_groups(x, prime, many);
-    memcpy(to + last * out, &x, out);
-}
-
-/* Returns the smallest prime that divides the factor and has a pass; 0 if there is none. */
-static unsigned first_prime(uint64_t factor)
-{
-    return factor % 2 == 0 ? 2 : factor % 3 == 0 ? 3 : factor % 5 == 0 ? 5 : factor % 7 ? 0 : 7;
-}
-
-static void fold_by_prime(const uint8_t *from, uint8_t *to, uint64_t nbytes, unsigned prime)
-{
-    if (prime == 2)
-        pass(from, to, nbytes, 2, 32);
-    else if (prime == 3)
-        pass(from, to, nbytes, 3, 16);
-    else if (prime == 5)
-        pass(from, to, nbytes, 5, 8);
-    else
-        pass(from, to, nbytes, 7, 8);
-}
-
-/* Folds at most PASSES_NBYTES bytes by a small factor.  All passes but the last one write to a
- * buffer. */
-static void fold_in_passes(const uint8_t *from, uint8_t *to, uint64_t nbytes, uint64_t factor)
-{
-    _Alignas(LINE_NBYTES) uint8_t buffer[PASSES_NBYTES * (PASSES_FACTOR_MAX / 2 + 1)];
-    unsigned prime = first_prime(factor);
-    for (; prime && prime != factor; prime = first_prime(factor)) {
-        factor /= prime;
-        fold_by_prime(from, buffer, factor * nbytes, prime);
+    _Alignas(LINE_NBYTES) uint8_t buffer[PASSES_NBYTES * PASSES_FACTOR_MAX / 2];
+    unsigned group = next_group(factor);
+    for (; group > 1 && group != factor; group = next_group(factor)) {
+        factor /= group;
+        loops[cpu].bits(from, buffer, factor * nbytes, group);
         from = buffer;
     }
-    if (prime)
-        fold_by_prime(from, to, nbytes, prime);
+    if (group > 1)
+        loops[cpu].bits(from, to, nbytes, group);
     else
         fold_bit_by_bit(from, to, nbytes, factor);
 }
 
-void fold_bits(const uint8_t *from, uint8_t *to, uint64_t nbytes, uint64_t factor)
+void fold_bits(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t nbytes, uint64_t factor)
 {
-    if (factor == 1) {
+    if (factor == 1)
         memcpy(to, from, nbytes);
-        return;
-    }
-    if (factor > PASSES_FACTOR_MAX) {
+    else if (factor <= GROUP_MOST)
+        loops[cpu].bits(from, to, nbytes, (unsigned)factor);
+    else if (factor > PASSES_FACTOR_MAX)
         fold_bit_by_bit(from, to, nbytes, factor);
-        return;
-    }
-    for (uint64_t at = 0; at < nbytes; at += PASSES_NBYTES) {
-        uint64_t left = nbytes - at;
-        fold_in_passes(from + at * factor, to + at, left < PASSES_NBYTES ? left : PASSES_NBYTES,
-                       factor);
-    }
+    else
+        for (uint64_t at = 0; at < nbytes; at += PASSES_NBYTES) {
+            uint64_t left = nbytes - at;
+            fold_in_passes(cpu, from + at * factor, to + at,
+                           left < PASSES_NBYTES ? left : PASSES_NBYTES, factor);
+        }
 }

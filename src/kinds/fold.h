@@ -16,17 +16,33 @@
 
 #include <stdint.h>
 
+#include "../base/cpu.h"
+
 /* Returns 'units' or a little more: the next multiple of 720, or of a smaller number with many
  * divisors, that costs less than half a percent.  A plan takes so many, so that there are many
  * factors by which the filter can be folded. */
 uint64_t fold_round_up(uint64_t units);
 
 /* Joins units by OR: writes 'units' units of 'unit_nbytes' bytes, a multiple of 64, to 'to',
- * and reads 'factor' times as many.  Both are aligned to 8 bytes and do not overlap. */
-void fold_units(const uint8_t *from, uint8_t *to, uint64_t units, uint64_t unit_nbytes,
-                uint64_t factor);
+ * and reads 'factor' times as many.  The two do not overlap. */
+void fold_units(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t units,
+                uint64_t unit_nbytes, uint64_t factor);
 
 /* Does the same for units of one bit: writes 'nbytes' bytes, a multiple of 64. */
-void fold_bits(const uint8_t *from, uint8_t *to, uint64_t nbytes, uint64_t factor);
+void fold_bits(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t nbytes,
+               uint64_t factor);
+
+/* Adds up the counters of 'factor' adjacent lines: writes so many lines.  A counter that is at
+ * its end stays there. */
+void fold_counters(enum cpu cpu, const uint8_t *from, uint8_t *to, uint64_t lines,
+                   uint64_t factor);
+
+/* Returns how many bits of these lines are set.  Nobody may write them meanwhile. */
+uint64_t fold_count_bits(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes);
+
+/* Adds to *used how many counters of these lines are not zero, and to *full how many are at
+ * their end. */
+void fold_count_counters(enum cpu cpu, const uint8_t *bytes, uint64_t nbytes, uint64_t *used,
+                         uint64_t *full);
 
 #endif

@@ -82,6 +82,30 @@ enum { COUNTERS_USED, COUNTERS_FULL };
 /* A mask that turns the number of a bit into that of the first bit of its counter. */
 enum { COUNTER_SHIFTS = WORD_NBITS - COUNTER_NBITS };
 
+/* Words of 16 counters: the lowest bit of each counter, and the lower half of each byte. */
+static const uint64_t lowest_bits = UINT64_C(0x1111111111111111);
+static const uint64_t low_halves = UINT64_C(0x0f0f0f0f0f0f0f0f);
+
+/* Return the lowest bits of the counters that are not zero, or that are at COUNTER_MAX. */
+static inline uint64_t counters_used(uint64_t counters)
+{
+    uint64_t pairs = counters | counters >> 1;
+    return (pairs | pairs >> 2) & lowest_bits;
+}
+
+static inline uint64_t counters_full(uint64_t counters)
+{
+    uint64_t pairs = counters & counters >> 1;
+    return pairs & pairs >> 2 & lowest_bits;
+}
+
+/* Returns sums that have a byte each, where those above COUNTER_MAX have become that. */
+static inline uint64_t counters_clamp(uint64_t sums)
+{
+    uint64_t over = ((sums >> COUNTER_NBITS & low_halves) + low_halves) >> COUNTER_NBITS;
+    return (sums | (over & lowest_bits & low_halves) * COUNTER_MAX) & low_halves;
+}
+
 /* Returns by how many bits the counter of step i is shifted in its word. */
 static inline unsigned counting_shift(uint32_t factor, unsigned i)
 {
@@ -178,6 +202,9 @@ uint64_t lines_capacity(const struct geometry *g, unsigned cells,
 uint64_t lines_units(const struct geometry *g);
 void lines_divide(struct geometry *g, uint64_t factor);
 uint64_t lines_unit_nbytes(const struct geometry *g);
+void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const uint8_t *bytes,
+                uint64_t nbytes, struct folded *folded);
+double lines_folded_rate(const struct geometry *g, const struct folded *folded);
 
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
  * whose cells were all marked before. */
@@ -185,6 +212,19 @@ uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
 
 /* Returns the most keys, 'most' at most, with which the mean fpr over all seeds is kept. */
 double lines_keys_within(const struct geometry *g, unsigned cells, double most);
+
+/* The fprs of several lines, and how many of their cells are marked. */
+enum { LINES_AT_ONCE = 16 };
+struct line_rates {
+    float rate[LINES_AT_ONCE];
+    uint32_t marked[LINES_AT_ONCE];
+};
+
+/* Computes the fprs of LINES_AT_ONCE lines: the chance that all cells of a random key are
+ * marked.  The words of the lines are read only once, since other threads may add. */
+typedef void line_rater(const uint8_t *lines, unsigned marks, unsigned cells,
+                        struct line_rates *rates);
+extern line_rater *const lines_rates[CPU_COUNT];
 
 /* Does what measure() of a kind does. */
 struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most_nbytes);

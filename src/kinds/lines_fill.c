@@ -4,25 +4,6 @@
 #include "../base/sample.h"
 #include "lines.h"
 
-/* Sets product[j] to load[j] * ... * load[j + n-1] for the first 16 windows of n numbers.
- * Computes the products of windows of 1, 2, 4, ... numbers, and joins those that add up to n.
- * Overwrites load[]. */
-static void window_products(float load[2 * WORDS], unsigned n, float product[WORDS])
-{
-    unsigned joined = 0;
-    for (unsigned j = 0; j < WORDS; j++)
-        product[j] = 1;
-    for (unsigned width = 1; width <= n; width *= 2) {
-        if (n & width) {
-            for (unsigned j = 0; j < WORDS; j++)
-                product[j] *= load[j + joined];
-            joined += width;
-        }
-        for (unsigned j = 0; j + width < 2 * WORDS; j++)
-            load[j] *= load[j + width];
-    }
-}
-
 /* A copy of one cache line: each word is read only once, since other threads may add. */
 struct line {
     uint32_t word[WORDS];
@@ -50,24 +31,6 @@ static void line_marked(const struct line *line, unsigned cells, uint32_t marked
     }
 }
 
-/* Returns the fpr of a line: the chance that all cells of a random key are marked.  That is the
- * mean over all walks of the product of the loads of their words. */
-static double line_rate(const uint32_t marked[WORDS], unsigned marks, unsigned cells)
-{
-    float load[WORDS], sum = 0;
-    for (unsigned w = 0; w < WORDS; w++)
-        load[w] = (float)marked[w] / (float)cells;
-    for (unsigned stride = 1; stride < WORDS / 2; stride += 2) {
-        float in_order[2 * WORDS], product[WORDS];
-        for (unsigned j = 0; j < 2 * WORDS; j++)
-            in_order[j] = load[j * stride % WORDS];
-        window_products(in_order, marks, product);
-        for (unsigned j = 0; j < WORDS; j++)
-            sum += product[j];
-    }
-    return (double)sum / (double)WALKS;
-}
-
 /* Returns how many cells of the line are marked. */
 static unsigned line_count(const uint32_t marked[WORDS])
 {
@@ -77,11 +40,13 @@ static unsigned line_count(const uint32_t marked[WORDS])
     return count;
 }
 
-/* A survey of blocks.  To compute the fpr of a line takes ten times as long as to guess it from
- * the number of its marked cells.  So the fpr of every block is guessed.  In large bodies only
- * some of the blocks are computed, too; they show by which factor the guesses are wrong. */
+/* A survey of blocks.  To compute the fpr of a line takes several times as long as to guess it
+ * from the number of its marked cells.  So where not all blocks are looked at, the fpr of each
+ * block is guessed, and that of some is computed, too; they show by which factor the guesses
+ * are wrong. */
 struct survey {
     const struct geometry *g;
+    enum cpu cpu;
     unsigned cells, marks, lines; /* cells of a word, marks of a line, lines of a block */
     double marked, blocks;        /* of all blocks surveyed: their marked cells, their number */
 
@@ -104,35 +69,63 @@ static double power(double x, unsigned n)
     return result;
 }
 
-/* Adds a block of a part to the survey; with 'exact', computes its fpr, too. */
-static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
-{
-    double guess = 1, rate = 1;
-    for (unsigned i = 0; i < s->lines; i++) {
-        struct line line = line_read(block + i * LINE_NBYTES);
-        uint32_t marked[WORDS];
-        line_marked(&line, s->cells, marked);
-        unsigned count = line_count(marked);
-        s->marked += count;
-        guess *= power(count / (double)(WORDS * s->cells), s->marks);
-        if (exact)
-            rate *= line_rate(marked, s->marks, s->cells);
-    }
-    s->blocks++;
-    s->count[part]++;
-    s->guess[part] += guess;
-    if (exact) {
-        s->guess_both[part] += guess;
-        s->exact[part] += rate;
-    }
-}
-
-static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells)
+static void survey_begin(struct survey *s, const struct geometry *g, unsigned cells,
+                         enum cpu cpu)
 {
     *s = (struct survey){ .g = g,
+                          .cpu = cpu,
                           .cells = cells,
                           .marks = (unsigned)g->field[LINE_BITS],
                           .lines = lines_of_block(g) };
+}
+
+/* Computes the fprs of blocks of a part that lie side by side, and adds them up.  Where fewer
+ * lines are left than are computed at once, it computes a copy with clear lines behind them. */
+static void survey_exact(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part)
+{
+    const uint64_t most = LINES_AT_ONCE / s->lines, block_nbytes = s->lines * LINE_NBYTES;
+    struct line copy[LINES_AT_ONCE] = { 0 };
+    struct line_rates rates;
+    s->blocks += (double)blocks;
+    s->count[part] += (double)blocks;
+    for (uint64_t n; blocks; blocks -= n, block += n * block_nbytes) {
+        n = blocks < most ? blocks : most;
+        bool whole = n * s->lines == LINES_AT_ONCE;
+        for (uint64_t i = 0; !whole && i < n * s->lines; i++)
+            copy[i] = line_read(block + i * LINE_NBYTES);
+        lines_rates[s->cpu](whole ? block : (const uint8_t *)copy, s->marks, s->cells, &rates);
+        for (uint64_t i = 0, line = 0; i < n; i++) {
+            double rate = 1;
+            for (unsigned j = 0; j < s->lines; j++, line++) {
+                rate *= rates.rate[line];
+                s->marked += rates.marked[line];
+            }
+            s->exact[part] += rate;
+        }
+    }
+}
+
+/* Adds the guess for a block of a part to the survey; with 'exact', computes its fpr, too. */
+static void survey_block(struct survey *s, const uint8_t *block, uint64_t part, bool exact)
+{
+    double guess = 1, marked = 0;
+    for (unsigned i = 0; i < s->lines; i++) {
+        struct line line = line_read(block + i * LINE_NBYTES);
+        uint32_t cells[WORDS];
+        line_marked(&line, s->cells, cells);
+        unsigned count = line_count(cells);
+        marked += count;
+        guess *= power(count / (double)(WORDS * s->cells), s->marks);
+    }
+    s->guess[part] += guess;
+    if (exact) {
+        s->guess_both[part] += guess;
+        survey_exact(s, block, 1, part);
+        return;
+    }
+    s->marked += marked;
+    s->blocks++;
+    s->count[part]++;
 }
 
 /* Returns load and fpr.  The fpr of a filter is the product of the mean fprs of its parts. */
@@ -140,11 +133,22 @@ static struct fill survey_end(const struct survey *s)
 {
     struct fill fill = { .fpr = 1 };
     for (unsigned part = 0; part < lines_separate_parts(s->g); part++) {
-        double off = s->guess_both[part] > 0 ? s->exact[part] / s->guess_both[part] : 1;
-        fill.fpr *= s->count[part] > 0 ? off * s->guess[part] / s->count[part] : 1;
+        double sum = s->exact[part];
+        if (s->guess[part] > 0)
+            sum = s->guess_both[part] > 0 ? sum / s->guess_both[part] * s->guess[part]
+                                          : s->guess[part];
+        fill.fpr *= s->count[part] > 0 ? sum / s->count[part] : 1;
     }
     fill.load = s->marked / (s->blocks * s->lines * (double)(WORDS * s->cells));
     return fill;
+}
+
+/* Surveys all blocks of a body. */
+static void survey_all(struct survey *s, const uint8_t *body)
+{
+    uint64_t blocks = s->g->field[PART_LINES];
+    for (unsigned part = 0; part < lines_separate_parts(s->g); part++)
+        survey_exact(s, body + part * blocks * s->lines * LINE_NBYTES, blocks, part);
 }
 
 /* Surveys the blocks of an even sample, or all blocks of a small body.  Skips a block whose
@@ -154,14 +158,17 @@ struct fill lines_measure(const perhaps_filter *f, unsigned cells, uint64_t most
     enum { GUESSED = 16 }; /* in a large body one of so many blocks is computed */
     const struct geometry *g = &f->geometry;
     struct survey s;
-    survey_begin(&s, g, cells);
+    survey_begin(&s, g, cells, f->cpu);
     uint64_t block_nbytes = s.lines * LINE_NBYTES, number = 0;
     uint64_t part_nbytes = block_nbytes * g->field[PART_LINES], nbytes = lines_nbytes(g);
-    bool all = nbytes <= most_nbytes / GUESSED;
+    if (nbytes <= most_nbytes / GUESSED) {
+        survey_all(&s, f->body.bytes);
+        return survey_end(&s);
+    }
     for (struct sample at = sample_begin(nbytes, most_nbytes); sample_next(&at);) {
         uint64_t first = (at.offset + block_nbytes - 1) / block_nbytes;
         for (uint64_t b = first * block_nbytes; b < at.end; b += block_nbytes, number++)
-            survey_block(&s, f->body.bytes + b, b / part_nbytes, all || number % GUESSED == 0);
+            survey_block(&s, f->body.bytes + b, b / part_nbytes, number % GUESSED == 0);
     }
     return survey_end(&s);
 }
@@ -175,6 +182,16 @@ static void mark_line(struct line *line, uint64_t mark, unsigned marks)
     }
 }
 
+/* Surveys blocks of a part that lie side by side. */
+static void survey_run(struct survey *s, const uint8_t *block, uint64_t blocks, uint64_t part,
+                       bool exact)
+{
+    if (exact)
+        survey_exact(s, block, blocks, part);
+    for (uint64_t b = 0; b < blocks && !exact; b++)
+        survey_block(s, block + b * s->lines * LINE_NBYTES, part, false);
+}
+
 /* Returns the fpr that the filter would have with one key more.  Surveys copies of the key's
  * blocks with its bits set, and changes nothing. */
 static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bool exact)
@@ -182,21 +199,21 @@ static double surveyed_rate_with(const perhaps_filter *f, struct keyhash key, bo
     struct line copy[LINES_PARTS_MAX];
     const struct geometry *g = &f->geometry;
     struct survey s;
-    survey_begin(&s, g, WORD_NBITS);
+    survey_begin(&s, g, WORD_NBITS, f->cpu);
     uint64_t nblocks = g->field[PART_LINES], block_nbytes = s.lines * LINE_NBYTES;
     const uint8_t *block = f->body.bytes;
     for (unsigned part = 0; part < lines_separate_parts(g); part++) {
         uint64_t own = scale64(key.place, nblocks);
-        for (uint64_t b = 0; b < nblocks; b++, block += block_nbytes)
-            if (b != own)
-                survey_block(&s, block, part, exact);
-        const uint8_t *line = block - (nblocks - own) * block_nbytes;
+        const uint8_t *line = block + own * block_nbytes;
+        survey_run(&s, block, own, part, exact);
+        survey_run(&s, line + block_nbytes, nblocks - own - 1, part, exact);
         for (unsigned i = 0; i < s.lines; i++, line += LINE_NBYTES) {
             copy[i] = line_read(line);
             mark_line(&copy[i], key.mark, s.marks);
             key = blocked_next_part(key);
         }
-        survey_block(&s, (const uint8_t *)copy, part, exact);
+        survey_run(&s, (const uint8_t *)copy, 1, part, exact);
+        block += nblocks * block_nbytes;
     }
     return survey_end(&s).fpr;
 }
@@ -224,6 +241,32 @@ void lines_divide(struct geometry *g, uint64_t factor)
 uint64_t lines_unit_nbytes(const struct geometry *g)
 {
     return (uint64_t)lines_of_block(g) * LINE_NBYTES;
+}
+
+/* A piece may reach from one part into the next. */
+void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const uint8_t *bytes,
+                uint64_t nbytes, struct folded *folded)
+{
+    uint64_t block_nbytes = lines_unit_nbytes(g);
+    uint64_t part_nbytes = block_nbytes * g->field[PART_LINES];
+    for (uint64_t n; nbytes; nbytes -= n, bytes += n, folded->nbytes += n) {
+        uint64_t part = folded->nbytes / part_nbytes;
+        uint64_t left = part_nbytes - folded->nbytes % part_nbytes;
+        struct survey s;
+        n = nbytes < left ? nbytes : left;
+        survey_begin(&s, g, cells, cpu);
+        s.exact[part] = folded->rates[part];
+        survey_exact(&s, bytes, n / block_nbytes, part);
+        folded->rates[part] = s.exact[part];
+    }
+}
+
+double lines_folded_rate(const struct geometry *g, const struct folded *folded)
+{
+    double rate = 1;
+    for (unsigned part = 0; part < lines_separate_parts(g); part++)
+        rate *= folded->rates[part] / (double)g->field[PART_LINES];
+    return rate;
 }
 
 /* ---- Where a key's lines lie ----------------------------------------------------------- */
