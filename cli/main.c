@@ -21,7 +21,7 @@
  *       |
  *     messages.c        when the threads have ended: what went wrong, or the summary
  *
- * The other verbs (info.c, whole.c) read no keys: they need only request.c, target.c, remote.c
+ * The other verbs (info.c, whole.c, shrink.c) read no keys: they need only request.c, target.c, remote.c
  * and messages.c.  Beside this way, stop.c stops the work after a signal, window.c tells the
  * filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
  * completions. */
@@ -84,6 +84,13 @@ static const struct verb verbs[] = {
       "They must be built with the same -n, -p, --kind and --seed (or --key-file).  Filters "
       "that grew, and the layers of one filter, cannot be put together without the keys: "
       "build a new filter from the keys." },
+    { SHRINK, true, false, "shrink", verb_shrink, "F -o G [-p P] [OPTION...]",
+      "write a filter G with the keys of F, planned for too many, that takes less space",
+      "G is 1/2, 1/3, ... of F: the filter that would have been built if there had been room "
+      "for just these keys.  It finds all of them, and its rate, computed from all its bits, "
+      "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "
+      "them, each layer on its own.  G may be F, which is replaced when all is written.  "
+      "Neither is ever in memory as a whole." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"

@@ -19,8 +19,10 @@
  * make a filter. */
 #define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
 #define SIZED (BUILD | DEDUP | PLAN | CREATE)
-#define EVERY (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT | RECOUNT)
-#define DOING (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT | RECOUNT)
+#define EVERY                                                                                  \
+    (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT | RECOUNT | SHRINK)
+#define DOING                                                                                  \
+    (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT | RECOUNT | SHRINK)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
@@ -37,14 +39,16 @@
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | MERGE, "output", "F", &type_file, SLOT(output),
+    { 'o', BUILD | MERGE | SHRINK, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | MERGE | CONVERT, "force", NULL, &type_flag, SLOT(force),
+    { 0, BUILD | MERGE | CONVERT | SHRINK, "force", NULL, &type_flag, SLOT(force),
       "replace a file F that is no filter" },
     { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
     { 'p', BUILD | PLAN | CREATE, "fpr", "P", &type_rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR) "]" },
+    { 'p', SHRINK, "fpr", "P", &type_rate, SLOT(fpr),
+      "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [that of F]" },
     { 'p', DEDUP, "fpr", "P", &type_rate, SLOT(fpr),
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
     { 0, DEDUP, "state", "F", &type_file, SLOT(state),

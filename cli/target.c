@@ -493,10 +493,15 @@ static int build_and_save(struct target *target)
 void target_save(struct target *target)
 {
     hashing_keep(&target->hashing);
-    int error = target->builder   ? build_and_save(target)
-                : target->streams ? perhaps_save_to(target->filter, STDOUT_FILENO)
-                : target->fresh   ? perhaps_save_new(target->filter, target->path)
-                                  : perhaps_save(target->filter, target->path);
+    target_settle_save(target, target->builder ? build_and_save(target)
+                               : target->streams
+                                   ? perhaps_save_to(target->filter, STDOUT_FILENO)
+                               : target->fresh ? perhaps_save_new(target->filter, target->path)
+                                               : perhaps_save(target->filter, target->path));
+}
+
+void target_settle_save(struct target *target, int error)
+{
     int reason = errno;
     if (!error) {
         hashing_tell(&target->hashing);

@@ -114,4 +114,7 @@ struct target *target_open_in_place(const struct settings *settings, const char 
 /* Saves the filter at the place that was reserved, and its secret if that is new. */
 void target_save(struct target *target);
 
+/* Ends the program if saving, which a verb has done itself, met an error (errno). */
+void target_settle_save(struct target *target, int error);
+
 #endif

@@ -153,6 +153,49 @@ PERHAPS_API int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size
  * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */
 PERHAPS_API int perhaps_sync(perhaps_filter *filter);
 
+/* ---- Smaller files ------------------------------------------------------------------- */
+
+/* How a file is made smaller.  Zero is the default in every member. */
+struct perhaps_shrink_options {
+    double fpr; /* that the small filter shall keep; 0: that of the filter */
+
+    /* Are called often meanwhile. */
+    bool (*stopped)(void *context); /* true ends the call with PERHAPS_ERR_STOPPED */
+    void (*progress)(void *context, uint64_t done_nbytes, uint64_t total_nbytes); /* read */
+    void *context;
+    uint64_t reserved[PERHAPS_RESERVED];
+};
+
+/* Write the file that perhaps_save(), perhaps_save_new() and perhaps_write() would write of
+ * what perhaps_shrink() makes, byte for byte, but never have that as a whole in memory: they
+ * fold the filter piece by piece, first to find how small it may be, and once more to write it.
+ * 'options' may be NULL.  If the filter is mapped from a file (PERHAPS_MODE_READ), every page
+ * is compared with its checksum before anything is written, and its memory given back to the
+ * system after it was read; 'path' may be that of this file, which is replaced.
+ *
+ * Return 0, or an error of perhaps_shrink(), perhaps_save() or the sink; PERHAPS_ERR_DAMAGED;
+ * PERHAPS_ERR_STOPPED; or PERHAPS_ERR_IO (errno), also for pages that the disk does not give,
+ * and with EBUSY for a file that was opened to be read while somebody writes it in place.  On
+ * failure there is no new file, and the old one is as it was; a sink takes nothing before all
+ * pages were found to be sound. */
+PERHAPS_API int perhaps_shrink_save(const perhaps_filter *filter,
+                                    const struct perhaps_shrink_options *options,
+                                    const char *path);
+PERHAPS_API int perhaps_shrink_save_new(const perhaps_filter *filter,
+                                        const struct perhaps_shrink_options *options,
+                                        const char *path);
+PERHAPS_API int perhaps_shrink_write(const perhaps_filter *filter,
+                                     const struct perhaps_shrink_options *options,
+                                     const struct perhaps_sink *sink);
+
+/* Sets *fpr to the least one with which perhaps_shrink() makes the filter smaller, computed
+ * from all its bits; 0 if it becomes smaller with none.  Reads the whole filter.  'fpr' of the
+ * options is not used.  Returns 0; an error of perhaps_shrink_save(); or
+ * PERHAPS_ERR_UNSUPPORTED for chains, too. */
+PERHAPS_API int perhaps_shrink_least_fpr(const perhaps_filter *filter,
+                                         const struct perhaps_shrink_options *options,
+                                         double *fpr);
+
 #define PERHAPS_PAGE_NBYTES 65536
 
 /* What checksums have shown. */

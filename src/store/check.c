@@ -52,6 +52,16 @@ static uint8_t look_at(const struct mapping *m, uint64_t page)
     return DAMAGED;
 }
 
+int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end)
+{
+    uint8_t state = SOUND;
+    for (uint64_t page = first; page < end && state == SOUND; page++)
+        state = look_at(&f->mapping, page);
+    return state == SOUND     ? 0
+           : state == DAMAGED ? PERHAPS_ERR_DAMAGED
+                              : PERHAPS_ERR_UNSUPPORTED;
+}
+
 /* Looks for the mark 'live' once more after the last page: if a process has set it, the
  * checksums are void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)

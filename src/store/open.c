@@ -50,6 +50,11 @@ static void release_mapping(perhaps_filter *f)
     errno = saved;
 }
 
+bool is_mapped_file(const perhaps_filter *f)
+{
+    return f->mapping.file && f->mapping.release == release_mapping;
+}
+
 static int fd_of(const struct reading *r)
 {
     return *(const int *)r->source->context;

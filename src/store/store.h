@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "../core/shrink.h"
 #include "container.h"
 
 /* ---- file.c ---------------------------------------------------------------------------- */
@@ -53,6 +54,11 @@ struct content {
      * header that was written before is then not the right one.  NULL: it has them. */
     int (*produce)(void *context, const struct perhaps_sink *body);
     void *context; /* for these two */
+
+    /* If it has no bodies, but is what shrink_plan() made: the large filter, and how that is
+     * read.  NULL: it has them. */
+    const perhaps_filter *large;
+    const struct shrinking *how;
 };
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
@@ -102,6 +108,11 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
  * with its checksum. */
 int read_bodies(struct reading *r);
 
+/* ---- open.c ---------------------------------------------------------------------------- */
+
+/* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */
+bool is_mapped_file(const perhaps_filter *f);
+
 /* ---- live.c ---------------------------------------------------------------------------- */
 
 /* Locks and marks the file of a filter that is mapped from 'fd', and keeps a descriptor of its
@@ -120,5 +131,9 @@ int check_begin(perhaps_filter *f);
 
 /* Releases what check_begin() allocated, if it was called. */
 void check_end(perhaps_filter *f);
+
+/* Compares the pages from number 'first' to before 'end' with their checksums.  Returns 0,
+ * PERHAPS_ERR_DAMAGED, or PERHAPS_ERR_UNSUPPORTED if a process writes the file in place. */
+int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end);
 
 #endif
