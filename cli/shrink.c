@@ -69,12 +69,14 @@ static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nby
     progress_show(&target->progress, false, 0, done_nbytes);
 }
 
-/* Takes bytes for standard output. */
+/* Takes bytes for standard output.  A signal ends it even if nobody reads them. */
 static int write_out(void *context, const void *bytes, size_t nbytes)
 {
     uint64_t *written = context;
     for (const char *at = bytes, *end = at + nbytes; at < end;) {
         ssize_t n = write(STDOUT_FILENO, at, (size_t)(end - at));
+        if (n < 0 && stop_signal())
+            return PERHAPS_ERR_STOPPED;
         if (n < 0 && errno != EINTR)
             return PERHAPS_ERR_IO;
         at += n > 0 ? n : 0;

@@ -346,7 +346,8 @@ int shrink_least_fpr(const perhaps_filter *f, const struct shrinking *how, doubl
         return error;
     double predicted = f->kind->predict(&g, (double)different_keys(f));
     *fpr = fmax(folds->rate(&g, &fold.folded), predicted) * (1 + 1e-9);
-    if (plan_small(f, *fpr, factor, &g))
+    *fpr = fmax(*fpr, PERHAPS_FPR_MIN);
+    if (!sizing_in_range(1, *fpr) || plan_small(f, *fpr, factor, &g))
         *fpr = 0;
     return 0;
 }
