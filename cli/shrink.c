@@ -107,8 +107,8 @@ static uint64_t write_small(const struct target *large, struct target *small)
     return written;
 }
 
-/* Returns "6" for what is 1/6 of what it was; of chains, whose layers shrink on their own, about
- * so. */
+/* Returns "6" for what is 1/6 of what it was; about so for chains, whose layers shrink on their
+ * own. */
 static struct text times(double ratio)
 {
     return ratio >= 100 ? grouped((uint64_t)llround(ratio)) : text_of("%.3g", ratio);

@@ -65,7 +65,7 @@ static int plan_small(const perhaps_filter *f, double fpr, uint64_t factor,
     return 0;
 }
 
-/* ---- Folding ------------------------------------------------------------------------------ */
+/* ---- Folding ----------------------------------------------------------------------------- */
 
 /* A body that is folded. */
 struct folding {
@@ -137,7 +137,7 @@ static int fold_body(struct folding *fold)
     return error;
 }
 
-/* ---- Choosing ----------------------------------------------------------------------------- */
+/* ---- Choosing ---------------------------------------------------------------------------- */
 
 /* What becomes of a filter. */
 struct task {
@@ -289,7 +289,7 @@ int perhaps_shrink(const perhaps_filter *f, double fpr, perhaps_filter **small)
     return shrink(&(struct task){ &how, true }, f, small);
 }
 
-/* ---- Piece by piece ----------------------------------------------------------------------- */
+/* ---- Piece by piece ---------------------------------------------------------------------- */
 
 int shrink_plan(const perhaps_filter *f, const struct shrinking *how, perhaps_filter **small)
 {

@@ -62,7 +62,7 @@ static ALWAYS_INLINE void FOR_CPU(read_words)(const uint8_t *lines,
 
 #endif
 
-/* Sets load[w] to the loads of word w of the lines, and *marked to how many cells are marked. */
+/* Sets load[w] to the loads of word w of the lines, and *marked to how many cells are. */
 static ALWAYS_INLINE void FOR_CPU(find_loads)(uint32_t words[WORDS][LINES_AT_ONCE],
                                               size_t lines, unsigned cells,
                                               FOR_CPU(row) load[WORDS],
