@@ -104,7 +104,7 @@ static ALWAYS_INLINE int add_one_at(const struct body *b, unsigned width, struct
     }                                                                                          \
     CONTAINS_INTEGER(AT(contains_integer, name), AT(contains_one, name))                       \
     ADD_INTEGER(AT(add_integer, name), AT(add_one, name))                                      \
-    static const struct slot_loops AT(                                                       \
+    static const struct slot_loops AT(                                                         \
         loops, name) = { { .prefetch = slots_prefetch_all,                                     \
                            .contains = AT(contains, name),                                     \
                            .contains_one = AT(contains_one, name),                             \

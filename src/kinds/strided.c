@@ -19,7 +19,7 @@
  * is not known.  Every add stores a copy.  An add first plans the moves that make room, without
  * writing, and then makes them from the empty cell backwards: a failed add has changed nothing.
  *
- * Limits: 6 to 32 bits a cell; 4 copies of a key, so plans take it only where it is improbable
+ * Limits: 9 to 32 bits a cell; 4 copies of a key, so plans take it only where it is improbable
  * that five keys have the same places and fingerprint; one thread.
  * Invariant: each entry lies in one of its four cells. */
 #include <math.h>
@@ -31,7 +31,7 @@
 
 static const char *const field_names[] = { "ncells", "cell_bits", NULL };
 
-enum { CELL_BITS_MIN = 6 };
+enum { CELL_BITS_MIN = 9 }; /* a fingerprint of 8 bits, which choose the stride */
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
@@ -56,7 +56,7 @@ static double distinct_limit(const struct geometry *g)
 
 /* The load up to which adds are sure to find room; and the slots to spare of small tables, which
  * can be crowded by chance. */
-static const double planned_load = 0.9305;
+static const double planned_load = 0.9335;
 
 static uint64_t plan_cells(uint64_t capacity)
 {
@@ -77,11 +77,9 @@ static double crowded_pairs(const struct geometry *g)
  * it. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    enum { SMALL_CAPACITY = 10000, SMALL_WIDTH = 9 };
     const bool wanted = options->kind && !strcmp(options->kind, kind_strided.about.name);
-    uint64_t least = g->capacity < SMALL_CAPACITY ? SMALL_WIDTH : CELL_BITS_MIN;
     g->field[NCELLS] = plan_cells(g->capacity);
-    for (uint64_t width = least; width <= WIDTH_MAX; width++) {
+    for (uint64_t width = CELL_BITS_MIN; width <= WIDTH_MAX; width++) {
         g->field[WIDTH] = width;
         if ((double)g->capacity > distinct_limit(g))
             continue;
@@ -100,7 +98,7 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
 static int set_geometry(struct geometry *g)
 {
     uint64_t ncells = g->field[NCELLS], width = g->field[WIDTH];
-    if (ncells < STRIDE_MOST + 2 || (ncells - STRIDE_MOST) % 2 || ncells > UINT64_C(1) << 57 ||
+    if (ncells < STRIDE_MOST + 2 || (ncells - STRIDE_MOST) % 2 || ncells > UINT64_C(1) << 40 ||
         width < CELL_BITS_MIN || width > WIDTH_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up(ncells / 8 * width + width + sizeof(uint64_t), LINE_NBYTES);

@@ -24,15 +24,20 @@ static inline uint64_t strided_places(const struct body *b)
     return b->field[NCELLS] - STRIDE_MOST;
 }
 
+/* Returns 1, 2 or 3 by the low bits of a fingerprint. */
+static ALWAYS_INLINE unsigned strided_stride(uint32_t fingerprint)
+{
+    return 1 + ((fingerprint & 0xff) * STRIDE_MOST >> 8);
+}
+
 /* Returns the strided entry of this fingerprint of which one place is known. */
 static ALWAYS_INLINE struct strided strided_at(uint64_t place, uint32_t fingerprint,
                                                uint64_t nplaces)
 {
-    return (struct strided){
-        .fingerprint = fingerprint,
-        .stride = 1 + fingerprint % STRIDE_MOST,
-        .place = { place, cuckoo_other_bucket(place, fingerprint, nplaces) }
-    };
+    return (
+        struct strided){ .fingerprint = fingerprint,
+                         .stride = strided_stride(fingerprint),
+                         .place = { place, cuckoo_other_bucket(place, fingerprint, nplaces) } };
 }
 
 static ALWAYS_INLINE struct strided strided_of(struct keyhash key, uint64_t nplaces,
@@ -80,7 +85,7 @@ static ALWAYS_INLINE struct strided strided_in(uint64_t cell, uint32_t value, ui
                                                unsigned *second)
 {
     uint32_t fingerprint = value >> 1;
-    uint64_t ahead = value & 1 ? 1 + fingerprint % STRIDE_MOST : 0;
+    uint64_t ahead = value & 1 ? strided_stride(fingerprint) : 0;
     *second = value & 1;
     /* Bytes of an enemy may hold an entry that no key can have, near the ends of the body. */
     uint64_t place = cell < ahead ? 0 : cell - ahead;
