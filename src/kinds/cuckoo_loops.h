@@ -8,7 +8,6 @@
 #define slots_prefetch FOR_CPU(slots_prefetch)
 #define slots_have     FOR_CPU(slots_have)
 #define slots_put      FOR_CPU(slots_put)
-#define add_at         FOR_CPU(add_at)
 #endif
 
 #include "wide_slots.h"
@@ -80,23 +79,6 @@ static ALWAYS_INLINE bool slots_put(uint8_t *body, uint64_t nbuckets, unsigned w
                                     struct keyhash key)
 {
     return pair_put(body, width, cuckoo_entry(key, nbuckets, width));
-}
-
-static ALWAYS_INLINE int add_at(const struct body *b, unsigned width,
-                                const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, size_t *done)
-{
-    uint8_t *body = b->bytes;
-    const uint64_t nbuckets = b->field[NBUCKETS];
-    int error = 0;
-    size_t i = 0;
-    for (; i < n && !error; i++) {
-        slots_prefetch(body, nbuckets, width, ahead[i]);
-        if (!slots_put(body, nbuckets, width, keys[i]))
-            error = add_by_moves(b, keys[i]);
-    }
-    *done = i - (error != 0);
-    return error;
 }
 
 #include "slot_loops.h"

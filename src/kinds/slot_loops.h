@@ -9,11 +9,11 @@
  *     slots_have(body, size, width, key)    whether the key is perhaps there
  *     slots_put(body, size, width, key)     adds it; false, if no slot is empty or it is not
  *                                           known, and nothing has changed
- *     add_by_moves(b, key)                  adds it then: 0, or PERHAPS_ERR_COPIES or _FULL
- *     add_at(b, width, keys, ahead, n, done)     the add() of struct slot_loops */
+ *     add_by_moves(b, key)                  adds it then: 0, or PERHAPS_ERR_COPIES or _FULL */
 #ifndef SLOT_LOOPS_NAMES
 #define SLOT_LOOPS_NAMES
 #define contains_at        FOR_CPU(contains_at)
+#define add_at             FOR_CPU(add_at)
 #define add_one_at         FOR_CPU(add_one_at)
 #define add_one_by_moves   FOR_CPU(add_one_by_moves)
 #define slots_prefetch_all FOR_CPU(slots_prefetch_all)
@@ -59,6 +59,23 @@ static ALWAYS_INLINE size_t contains_at(const struct body *b, unsigned width,
         found += answer[i];
     }
     return found;
+}
+
+static ALWAYS_INLINE int add_at(const struct body *b, unsigned width,
+                                const struct keyhash *keys, const struct keyhash *ahead,
+                                size_t n, size_t *done)
+{
+    uint8_t *body = b->bytes;
+    const uint64_t size = slots_size(b);
+    int error = 0;
+    size_t i = 0;
+    for (; i < n && !error; i++) {
+        slots_prefetch(body, size, width, ahead[i]);
+        if (!slots_put(body, size, width, keys[i]))
+            error = add_by_moves(b, keys[i]);
+    }
+    *done = i - (error != 0);
+    return error;
 }
 
 static NOINLINE int add_one_by_moves(const struct body *b, struct keyhash key,

@@ -31,7 +31,8 @@
 
 static const char *const field_names[] = { "ncells", "cell_bits", NULL };
 
-enum { CELL_BITS_MIN = 9 }; /* a fingerprint of 8 bits, which choose the stride */
+/* Eight bits of a fingerprint choose the stride. */
+enum { CELL_BITS_MIN = 9 };
 
 /* ---- Rate and plan --------------------------------------------------------------------- */
 
@@ -72,33 +73,36 @@ static double crowded_pairs(const struct geometry *g)
     return pairs * pow((double)g->capacity / pairs, STRIDED_COPIES + 1) / fifth;
 }
 
-/* Takes the narrowest cells that keep the fpr and do not crowd any pair of places.  Where the
- * latter takes more bits than the fpr, buckets are as small: then only who names this kind gets
- * it. */
+/* Takes the narrowest cells that keep the fpr and do not crowd any pair of places. */
 static int plan(struct geometry *g, const struct perhaps_options *options, char *why)
 {
-    const bool wanted = options->kind && !strcmp(options->kind, kind_strided.about.name);
+    (void)options;
     g->field[NCELLS] = plan_cells(g->capacity);
     for (uint64_t width = CELL_BITS_MIN; width <= WIDTH_MAX; width++) {
         g->field[WIDTH] = width;
-        if ((double)g->capacity > distinct_limit(g))
-            continue;
-        if (crowded_pairs(g) < 1e-6) {
+        if ((double)g->capacity <= distinct_limit(g) && crowded_pairs(g) < 1e-6) {
             snprintf(why, WHY_NBYTES,
                      "keys can be removed: cells of %u bits, two cache lines a key",
                      (unsigned)width);
             return 0;
         }
-        if (!wanted)
-            break;
     }
     return PERHAPS_ERR_LIMIT;
+}
+
+/* It does if the fpr alone takes such wide cells.  Otherwise buckets are as small, and have room
+ * for more copies. */
+static bool pays(const struct geometry *g)
+{
+    struct geometry narrower = *g;
+    narrower.field[WIDTH]--;
+    return (double)g->capacity > distinct_limit(&narrower);
 }
 
 static int set_geometry(struct geometry *g)
 {
     uint64_t ncells = g->field[NCELLS], width = g->field[WIDTH];
-    if (ncells < STRIDE_MOST + 2 || (ncells - STRIDE_MOST) % 2 || ncells > UINT64_C(1) << 40 ||
+    if (ncells < STRIDE_MOST + 2 || (ncells - STRIDE_MOST) % 2 || ncells > UINT64_C(1) << 48 ||
         width < CELL_BITS_MIN || width > WIDTH_MAX)
         return PERHAPS_ERR_LIMIT;
     g->body_nbytes = round_up(ncells / 8 * width + width + sizeof(uint64_t), LINE_NBYTES);
@@ -203,6 +207,7 @@ const struct filter_kind kind_strided = {
     .id = 12,
     .field_names = field_names,
     .plan = plan,
+    .pays = pays,
     .set_geometry = set_geometry,
     .predict = predict,
     .measure = measure,

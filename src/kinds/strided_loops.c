@@ -21,12 +21,6 @@ bool strided_remove(const struct body *b, const struct strided *e)
     return found != 0;
 }
 
-static void take_out(const struct body *b, struct keyhash key)
-{
-    struct strided e = strided_of(key, strided_places(b), (unsigned)b->field[WIDTH]);
-    strided_remove(b, &e);
-}
-
 /* ---- Making room ------------------------------------------------------------------------- */
 
 /* A breadth-first search for an empty cell, which writes nothing.  Step i of it looks at
@@ -38,7 +32,7 @@ enum {
     FIRST_STEPS = STRIDED_COPIES,
     BRANCHES = 3,
     FIRST_LEVEL = 4,
-    STEPS_MOST = 3000,
+    STEPS_MOST = 2600,
     STEPS_AHEAD = 8
 };
 
@@ -47,8 +41,8 @@ struct search {
     uint64_t nplaces;
     unsigned width;
     unsigned count;
-    uint32_t low[STEPS_MOST]; /* the cells of the steps, of 40 bits */
-    uint8_t high[STEPS_MOST];
+    uint32_t low[STEPS_MOST]; /* the cells of the steps, in 48 bits */
+    uint16_t high[STEPS_MOST];
 };
 
 static ALWAYS_INLINE uint64_t cell_of(const struct search *s, unsigned step)
@@ -59,7 +53,7 @@ static ALWAYS_INLINE uint64_t cell_of(const struct search *s, unsigned step)
 static ALWAYS_INLINE void append(struct search *s, uint64_t cell)
 {
     s->low[s->count] = (uint32_t)cell;
-    s->high[s->count++] = (uint8_t)(cell >> 32);
+    s->high[s->count++] = (uint16_t)(cell >> 32);
 }
 
 /* The cell i of an entry, beginning with the one where it lies, is the (i - 1)-th branch. */

@@ -8,16 +8,12 @@
 #define move_along     FOR_CPU(move_along)
 #define insert         FOR_CPU(insert)
 #define add_by_moves   FOR_CPU(strided_add_by_moves)
-#define add_in_order   FOR_CPU(add_in_order)
-#define add_waiting    FOR_CPU(add_waiting)
 #define lanes_of       FOR_CPU(lanes_of)
 #define lanes_zero     FOR_CPU(lanes_zero)
 #define short_put      FOR_CPU(short_put)
 #define long_put       FOR_CPU(long_put)
 #define slots_have     FOR_CPU(strided_have)
 #define slots_put      FOR_CPU(strided_put)
-#define prefetch_moves FOR_CPU(strided_prefetch_moves)
-#define add_at         FOR_CPU(strided_add_at)
 #endif
 
 /* Prefetches the first and the last byte of each place, which may straddle two cache lines. */
@@ -175,72 +171,6 @@ static int add_by_moves(const struct body *b, struct keyhash key)
 {
     struct strided e = strided_of(key, strided_places(b), (unsigned)b->field[WIDTH]);
     return insert(b, &e);
-}
-
-/* Adds n keys in order.  Returns what add() of the kind returns. */
-static int add_in_order(const struct body *b, const struct keyhash *keys, size_t n,
-                        size_t *done)
-{
-    int error = 0;
-    for (*done = 0; *done < n && !(error = add_by_moves(b, keys[*done]));)
-        ++*done;
-    return error;
-}
-
-/* Adds those of n keys that wait, in order, when all others have been added.  If one of them
- * has no room, those behind it are taken out again and added in order, since they may be in its
- * way. */
-static NOINLINE int add_waiting(const struct body *b, const struct keyhash *keys, size_t n,
-                                const uint16_t *waiting, size_t nwaiting, size_t *done)
-{
-    for (size_t w = 0; w < nwaiting; w++) {
-        const size_t at = waiting[w];
-        if (!add_by_moves(b, keys[at]))
-            continue;
-        for (size_t i = at + 1; i < n; i++)
-            if (w + 1 < nwaiting && waiting[w + 1] == i)
-                w++;
-            else
-                take_out(b, keys[i]);
-        int error = add_in_order(b, keys + at, n - at, done);
-        *done += at;
-        return error;
-    }
-    *done = n;
-    return 0;
-}
-
-/* Prefetches where the entries in the cells of a key could move. */
-static ALWAYS_INLINE void prefetch_moves(const uint8_t *body, uint64_t nplaces, unsigned width,
-                                         struct keyhash key)
-{
-    struct strided e = strided_of(key, nplaces, width);
-    unsigned second;
-    for (unsigned i = 0; i < STRIDED_COPIES; i++) {
-        uint64_t cell = strided_cell(&e, i);
-        struct strided moving =
-            strided_in(cell, strided_get(body, cell, width), nplaces, &second);
-        PREFETCH(body + (moving.place[1] * width >> 3));
-    }
-}
-
-/* Adds the keys for which a cell is empty.  Meanwhile come the cells to which entries of the
- * others could move. */
-static ALWAYS_INLINE int add_at(const struct body *b, unsigned width,
-                                const struct keyhash *keys, const struct keyhash *ahead,
-                                size_t n, size_t *done)
-{
-    const uint64_t nplaces = strided_places(b);
-    uint16_t waiting[BATCH_MOST];
-    size_t nwaiting = 0;
-    for (size_t i = 0; i < n; i++) {
-        slots_prefetch(b->bytes, nplaces, width, ahead[i]);
-        if (slots_put(b->bytes, nplaces, width, keys[i]))
-            continue;
-        prefetch_moves(b->bytes, nplaces, width, keys[i]);
-        waiting[nwaiting++] = (uint16_t)i;
-    }
-    return add_waiting(b, keys, n, waiting, nwaiting, done);
 }
 
 #include "slot_loops.h"
