@@ -336,7 +336,7 @@ static void plant(struct trial *t, struct rng *rng)
 
 /* Adds all keys one after the other, and at once, and compares both with the long way, which
  * goes slot by slot.  Goes on after keys for which there is no room. */
-static void check_cuckoo_add(const struct cuckoo_loops *loops, struct trial *t)
+static void check_cuckoo_add(const struct slot_loops *loops, struct trial *t)
 {
     struct table table = table_make(t->expected, t->shape.size, t->shape.bits, 0);
     struct counters counters = { 0 }, wanted = { 0 };
@@ -368,7 +368,7 @@ static void try_cuckoo(enum cpu cpu, struct trial *t, struct rng *rng)
     struct shape *s = &t->shape;
     bool wanted[KEYS] = { 0 };
     s->bits = 4 + (unsigned)rng_below(rng, 29);
-    const struct cuckoo_loops *loops = cuckoo_loops(cpu, s->bits);
+    const struct slot_loops *loops = cuckoo_loops(cpu, s->bits);
     s->size = 2 + 2 * rng_below(rng, rng_below(rng, 2) ? (BODY_MAX - 8) / s->bits - 1 : 8);
     scene("%s, cuckoo: %llu buckets, %u bits", cpu_name(cpu), (unsigned long long)s->size,
           s->bits);

@@ -479,6 +479,11 @@ bool saturates(const struct perhaps_kind *kind)
     return !strcmp(kind->name, "counting");
 }
 
+unsigned copies_most(const struct perhaps_kind *kind)
+{
+    return strcmp(kind->name, "strided") ? PERHAPS_COPIES_MAX : 4;
+}
+
 uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes)
 {
     uint64_t count;

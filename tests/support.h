@@ -248,9 +248,10 @@ size_t overfill(perhaps_filter *f, const struct perhaps_keys *keys, size_t failu
                 size_t *before_first);
 
 /* Returns whether the kind counts copies up to PERHAPS_COUNT_MAX and stops there: it refuses no
- * copy, and removals do not change a counter that has stopped.  Other kinds that count refuse
- * more than PERHAPS_COPIES_MAX copies. */
+ * copy, and removals do not change a counter that has stopped.  Other kinds that store copies
+ * refuse more than copies_most(). */
 bool saturates(const struct perhaps_kind *kind);
+unsigned copies_most(const struct perhaps_kind *kind);
 
 uint64_t count_of(const perhaps_filter *f, const void *key, size_t key_nbytes);
 void expect_count(const perhaps_filter *f, const char *key, uint64_t wanted);

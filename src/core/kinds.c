@@ -10,7 +10,8 @@
 
 static const struct filter_kind *const kinds[] = {
     &kind_blocked,  /* only adds: the fewest memory accesses */
-    &kind_cuckoo,   /* can remove */
+    &kind_strided,  /* can remove: the fewest bits */
+    &kind_cuckoo,   /* can remove, counts, many threads */
     &kind_bloom,    /* only adds: the fewest bits */
     &kind_elastic,  /* grows, can remove */
     &kind_chain,    /* grows, at any fpr */

@@ -27,10 +27,14 @@ static const struct filter_kind *next_that_meets(unsigned needs, bool exact, siz
     return NULL;
 }
 
+/* Returns the first kind that meets the needs, whatever the capacity and the fpr. */
 static const struct filter_kind *first_that_meets(unsigned needs)
 {
+    const struct filter_kind *kind;
     size_t index = 0;
-    return next_that_meets(needs, false, &index);
+    while ((kind = next_that_meets(needs, false, &index)) && kind->pays)
+        continue;
+    return kind;
 }
 
 /* Sets *base to the kind of a composite's parts: the one that the options name, or the first
@@ -69,6 +73,8 @@ static int plan_any_of(const struct perhaps_options *options, unsigned needs, bo
         if (((*kind)->builds != NULL) != built)
             continue;
         error = plan_kind(options, *kind, g, why);
+        if (!error && (*kind)->pays && !(*kind)->pays(g))
+            error = PERHAPS_ERR_LIMIT;
         if (error != PERHAPS_ERR_LIMIT)
             break;
     }

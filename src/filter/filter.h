@@ -400,6 +400,10 @@ struct filter_kind {
      * READS_MOST ranges.  NULL, for composites: only bytes of the parts are read. */
     void (*reads)(const perhaps_filter *f, struct keyhash key, struct reads *reads);
 
+    /* Returns whether to choose this kind, with this plan, for a user who names none.  NULL:
+     * wherever it meets the needs. */
+    bool (*pays)(const struct geometry *g);
+
     /* Writes to why[160] a better line than plan() did, one that takes longer to find.  NULL:
      * the line of plan() stays. */
     void (*explain)(const struct geometry *g, char *why);

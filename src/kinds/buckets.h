@@ -186,7 +186,7 @@ static inline uint64_t elastic_other_bucket(uint64_t bucket, uint32_t tail)
 /* ---- The loops of cuckoo filters --------------------------------------------------------- */
 
 /* The loops for one width. */
-struct cuckoo_loops {
+struct slot_loops {
     struct loops loops; /* no 'add', since an add may fail */
 
     /* Does what add() of the kind does without 'unless_present', if no other thread writes; it
@@ -195,7 +195,7 @@ struct cuckoo_loops {
                size_t n, size_t *done);
 };
 
-const struct cuckoo_loops *cuckoo_loops(enum cpu cpu, unsigned width);
+const struct slot_loops *cuckoo_loops(enum cpu cpu, unsigned width);
 
 /* Does what contains() of the loops does while other threads write.  'versions' are the
  * CUCKOO_VERSIONS versions that the writers count up. */

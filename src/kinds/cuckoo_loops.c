@@ -2,12 +2,6 @@
  * set; other operations are in cuckoo.c. */
 #include "bucket_pair.h"
 
-static void cuckoo_prefetch(const struct body *b, const struct keyhash *keys, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        prefetch_buckets(b->bytes, b->field[NBUCKETS], (unsigned)b->field[WIDTH], keys[i]);
-}
-
 size_t cuckoo_contains_beside(const struct body *b, const uint32_t *versions,
                               const struct keyhash *keys, const struct keyhash *ahead, size_t n,
                               bool *answer)
@@ -34,24 +28,17 @@ static NOINLINE int add_by_moves(const struct body *b, struct keyhash key)
     return table_insert(&t, &e, false, &was_present);
 }
 
-/* Does the same for add_one() of the loops. */
-static NOINLINE int add_one_by_moves(const struct body *b, struct keyhash key,
-                                     struct counters *counters)
-{
-    int error = add_by_moves(b, key);
-    counters->keys += !error;
-    counters->failed_adds += error != 0;
-    return error;
-}
+#define slots_size(b)    (b)->field[NBUCKETS]
+#define SLOTS_NARROW_MAX NARROW_MAX
 
 #define NO_AVX512 1 /* nothing here is wider than a pair of buckets */
 #define LOOPS     "../kinds/cuckoo_loops.h"
 #include "../base/each_cpu.h"
 
-#define AT_CPU(cpu) cuckoo_loops_at_##cpu
+#define AT_CPU(cpu) slot_loops_at_##cpu
 
-const struct cuckoo_loops *cuckoo_loops(enum cpu cpu, unsigned width)
+const struct slot_loops *cuckoo_loops(enum cpu cpu, unsigned width)
 {
-    static const struct cuckoo_loops *(*const at[CPU_COUNT])(unsigned) = { EACH_CPU(AT_CPU) };
+    static const struct slot_loops *(*const at[CPU_COUNT])(unsigned) = { EACH_CPU(AT_CPU) };
     return at[cpu](width);
 }
