@@ -179,6 +179,9 @@ uint64_t lines_units(const struct geometry *g);
 void lines_divide(struct geometry *g, uint64_t factor);
 uint64_t lines_unit_nbytes(const struct geometry *g);
 
+/* Does what marking() of struct compares does. */
+void lines_marking(const struct geometry *g, unsigned cells, struct marking *m);
+
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
  * whose cells were all marked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);
