@@ -35,6 +35,8 @@ enum verb_bit {
     DELETE = 2048,
     CONVERT = 4096,
     RECOUNT = 8192,
+    COMPARE = 16384,
+    INTERSECT = 32768,
 };
 
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
@@ -55,7 +57,7 @@ struct verb {
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
 verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
-    verb_recount;
+    verb_recount, verb_compare, verb_intersect;
 
 /* ---- Options ------------------------------------------------------------------------- */
 

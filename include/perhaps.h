@@ -675,8 +675,8 @@ struct perhaps_comparison {
  * For bitmap, blocked, bloom, counting and cuckoo.  Reads both bodies once, and takes no memory.
  * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
  * fingerprints became shorter, the same key lies differently in two filters; filters that are
- * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH.  On failure *result is
- * unchanged. */
+ * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number
+ * of lines is so small that all bits would be set.  On failure *result is unchanged. */
 PERHAPS_API int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
                                 struct perhaps_comparison *result);
 

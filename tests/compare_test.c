@@ -262,12 +262,12 @@ TEST_EACH(test_errors, compares)
 
 /* ---- Different sizes --------------------------------------------------------------------- */
 
-/* Makes an empty filter like the model with so many times its lines or bits. */
-static perhaps_filter *larger(const perhaps_filter *model, uint64_t factor)
+/* Makes an empty filter like the model with so many lines or bits. */
+static perhaps_filter *of_size(const perhaps_filter *model, uint64_t size)
 {
     struct geometry g = model->geometry;
     perhaps_filter *f;
-    g.field[0] *= factor;
+    g.field[0] = size;
     expect_success(geometry_check(model->kind, &g));
     expect_success(filter_make(model->kind, &g, &model->hasher, NULL, true, false, &f));
     return f;
@@ -287,11 +287,25 @@ TEST_EACH(test_sizes, folds)
     expect_true(&wanted, sets);
     for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
         scene("%s, sizes %zu", kind->name, i);
-        scoped_filter *f = larger(model, factors[i][0]), *other = larger(model, factors[i][1]);
+        uint64_t size = model->geometry.field[0];
+        scoped_filter *f = of_size(model, size * factors[i][0]);
+        scoped_filter *other = of_size(model, size * factors[i][1]);
         fill_both(f, other, &keys, sets);
         struct perhaps_comparison c = comparison_of(f, other);
         expect(!memcmp(&c, &wanted, sizeof c));
     }
+}
+
+/* Two sizes without a common divisor: all bits of one line would be set, which tells nothing.
+ * (Bits are folded by whole lines.) */
+TEST_EACH(test_sizes_without_divisor, folds)
+{
+    uint64_t unit = strcmp(kind->name, "bloom") == 0 ? 512 : 1;
+    scoped_filter *model = make_filter(kind, CAPACITY, 0.01, test_seed());
+    scoped_filter *f = of_size(model, 1009 * unit), *other = of_size(model, 1013 * unit);
+    memset(f->body.bytes, 0xff, 1009 * 64);
+    expect_refused(f, other, PERHAPS_ERR_MISMATCH);
+    expect_refused(other, f, PERHAPS_ERR_MISMATCH);
 }
 
 /* ---- Integers ---------------------------------------------------------------------------- */

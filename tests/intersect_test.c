@@ -63,7 +63,7 @@ TEST_EACH(test_overlap, intersects)
         scoped_filter *other = filter_of(kind, &keys, first, CAPACITY);
         intersect(f, other);
         expect_all_found(f, &common);
-        expect(stats_of(f).keys >= both * 99 / 100);
+        expect(stats_of(f).keys + 150 >= both);
         expect(perhaps_contains_many(f, &others, NULL) <= 100); /* 20 is the mean */
     }
 }
@@ -109,7 +109,7 @@ TEST_EACH(test_later_adds, intersects)
         expect(error == PERHAPS_ERR_FULL || error == PERHAPS_ERR_COPIES);
         expect(exact_rate(f) <= fpr);
         expect_all_found(f, &common);
-        expect(done >= (capacity - both) / 3);
+        expect(done + 150 >= (capacity - both) / 3);
     }
 }
 

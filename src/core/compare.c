@@ -53,6 +53,8 @@ int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
         return PERHAPS_ERR_MISMATCH;
     a->kind->compares->marking(&g, &marking);
     a->kind->compares->count(a, factor[0], b, factor[1], &marked);
+    if (factor[0] * factor[1] > 1 && (double)marked.either >= marking.cells)
+        return PERHAPS_ERR_MISMATCH; /* the common size is too small to tell anything */
     overlap_estimate(&marking, &marked, result);
     return 0;
 }
