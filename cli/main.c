@@ -85,7 +85,7 @@ static const struct verb verbs[] = {
       "that grew, and the layers of one filter, cannot be put together without the keys: "
       "build a new filter from the keys." },
     { INTERSECT, false, true, "intersect", verb_intersect, "-o F A B [C...]",
-      "write a filter F that has the keys that are in all of the filter files A, B...",
+      "write a filter F with the keys that all filter files A, B... have",
       "No key that all of them have is lost, and the rate of F is at most the smallest of "
       "theirs.  They must be built with the same -n, -p, --kind and --seed (or --key-file).  "
       "Filters that grow, age, or are built once have no intersection." },
