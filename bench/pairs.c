@@ -68,8 +68,8 @@ static double time_of_memcmp(uint64_t nbytes)
     return seconds;
 }
 
-/* Measures a pair, and releases it.  Every pass compares; then the pair is intersected.  Returns
- * the row; sets *wrong if the number of common keys is far off. */
+/* Measures a pair, and releases it.  Every pass compares; then the pair is intersected.
+ * Returns the row; sets *wrong if the number of common keys is far off. */
 static json_t *measure_pair(const struct settings *settings, const struct perhaps_kind *kind,
                             struct pair *pair, bool *wrong)
 {
@@ -84,7 +84,8 @@ static json_t *measure_pair(const struct settings *settings, const struct perhap
         perhaps_compare(pair->a, pair->b, &c);
         best = fmin(best, seconds_now() - start);
     }
-    double off = fabs(c.both.value - (double)(pair->keys - pair->keys / 2));
+    uint64_t common = pair->keys - pair->keys / 2;
+    double off = fabs(c.both.value - (double)common);
     *wrong |= !(off <= 10 * c.both.error + 20);
     double start = seconds_now();
     perhaps_intersect(pair->a, pair->b);

@@ -625,13 +625,13 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * key would lie there.  Build a new filter from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
 
-/* Keeps of 'filter' only the keys that 'other' has, too, which may not be 'filter'.  No key that
- * was added to both is lost.  The fpr, from the actual bits, is then at most the smaller one of
- * the two filters; of the keys that only one of them had, some may stay "perhaps".  A kind that
+/* Keeps of 'filter' only the keys that 'other', which may not be 'filter', has as well.  No key
+ * that was added to both is lost.  The fpr, from the actual bits, is then at most the smaller
+ * one of the two filters; of the keys that only one of them had, some may stay "perhaps".  A kind that
  * stores copies keeps of each key as many as the filter that had fewer.  Takes no memory.
  *
  * The filter keeps its geometry, and the fpr that was asked of it holds for later adds as
- * before.  In Bloom kinds the number of keys of perhaps_stats_of() becomes the number that would
+ * before.  In Bloom kinds the number of keys of perhaps_stats_of() becomes the one that would
  * set as many bits as are left (counting: as many counts).  That is more than both had in
  * common, since bits meet by chance, and at most the smaller of the two numbers before.
  * perhaps_compare() estimates how many keys both have.
@@ -672,7 +672,7 @@ struct perhaps_comparison {
  * counting ones may differ in their number of lines: both are then read as if they had been
  * made smaller to a common number (see perhaps_shrink()); the errors grow with what is lost.
  *
- * For bitmap, blocked, bloom, counting and cuckoo.  Reads both bodies once, and takes no memory.
+ * For bitmap, blocked, bloom, counting and cuckoo.  Reads both bodies, and takes no memory.
  * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
  * fingerprints became shorter, the same key lies differently in two filters; filters that are
  * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number

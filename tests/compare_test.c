@@ -1,5 +1,5 @@
-/* compare_test.c - proves that perhaps_compare() finds how many keys two filters have in common,
- * and that its errors say how far off it is: not more, and not less. */
+/* compare_test.c - proves that perhaps_compare() finds how many keys two filters have in
+ * common, and that its errors say how far off it is: not more, and not less. */
 #include "support.h"
 
 #include <math.h>
@@ -23,6 +23,12 @@ static bool compares_not(const struct perhaps_kind *kind)
 static bool folds(const struct perhaps_kind *kind)
 {
     return kind_by_name(kind->name)->folds != NULL;
+}
+
+/* Compares estimates, to the last bit. */
+static bool same(const void *a, const void *b, size_t nbytes)
+{
+    return memcmp(a, b, nbytes) == 0;
 }
 
 /* The sizes of two sets, and of their intersection. */
@@ -94,7 +100,7 @@ static void expect_refused(const perhaps_filter *a, const perhaps_filter *b, int
     memset(&c, 0x5a, sizeof c);
     before = c;
     expect_error(perhaps_compare(a, b, &c), wanted);
-    expect(!memcmp(&c, &before, sizeof c));
+    expect(same(&c, &before, sizeof c));
 }
 
 /* ---- Estimates -------------------------------------------------------------------------- */
@@ -156,10 +162,10 @@ TEST_EACH(test_nothing, compares)
     struct perhaps_comparison c = comparison_of(a, none), empty = { 0 };
     expect_near(c.a, CAPACITY, 1);
     expect(c.either.value == c.a.value);
-    expect(!memcmp(&c.b, &zero, sizeof zero) && c.both.value == 0 && c.both.error < 1e-6);
+    expect(same(&c.b, &zero, sizeof zero) && c.both.value == 0 && c.both.error < 1e-6);
     expect(c.b_in_a.value == 0 && c.a_in_b.value == 0 && c.jaccard.value == 0);
     c = comparison_of(none, none);
-    expect(!memcmp(&c, &empty, sizeof c));
+    expect(same(&c, &empty, sizeof c));
 }
 
 /* Copies of a key count once. */
@@ -292,7 +298,7 @@ TEST_EACH(test_sizes, folds)
         scoped_filter *other = of_size(model, size * factors[i][1]);
         fill_both(f, other, &keys, sets);
         struct perhaps_comparison c = comparison_of(f, other);
-        expect(!memcmp(&c, &wanted, sizeof c));
+        expect(same(&c, &wanted, sizeof c));
     }
 }
 
