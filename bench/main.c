@@ -335,6 +335,8 @@ int main(int argc, char **argv)
                   (json_int_t)settings.rounds * (json_int_t)settings.piece, "keys_a_piece",
                   (json_int_t)settings.piece, "ring", RING));
     bool wrong = grows ? grow_all(&settings, facts) : measure_all(facts);
+    if (!grows && !settings.hashed && !settings.body_nbytes.count)
+        wrong |= pairs_all(&settings, facts);
     report_close(facts, settings.json);
     return wrong;
 }

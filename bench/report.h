@@ -39,6 +39,10 @@ void report_close(json_t *facts, const char *path);
  * whether a filter gave a wrong answer. */
 bool grow_all(const struct settings *settings, json_t *facts);
 
+/* Measures calls with two filters, prints the table and adds the results to 'facts'.  Returns
+ * whether an answer was wrong. */
+bool pairs_all(const struct settings *settings, json_t *facts);
+
 /* Measures one contender at one task.  Returns the row; if it could not be measured, "problem"
  * in it tells why.  Sets *wrong if a key that was added was not found, or if single and batched
  * calls gave different answers; never clears it. */

@@ -102,7 +102,7 @@ void help_verb(const struct verb *verb, bool all)
         print_kinds();
     putchar('\n');
     print_words(verb->notes, 0, 0, stdout);
-    if (verb->takes_inputs && !(verb->bit & (MERGE | CONVERT)))
+    if (verb->takes_inputs && !(verb->bit & (MERGE | INTERSECT | COMPARE | CONVERT)))
         puts("\nINPUT: files, or - for standard input, which is the default; what gzip, zstd,\n"
              "xz or bzip2 packed is unpacked.  A key is a line without its newline: any\n"
              "bytes, of any length.");

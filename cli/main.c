@@ -21,10 +21,10 @@
  *       |
  *     messages.c        when the threads have ended: what went wrong, or the summary
  *
- * The other verbs (info.c, whole.c, shrink.c) read no keys: they need only request.c, target.c, remote.c
- * and messages.c.  Beside this way, stop.c stops the work after a signal, window.c tells the
- * filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
- * completions. */
+ * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only request.c,
+ * target.c, remote.c and messages.c.  Beside this way, stop.c stops the work after a signal,
+ * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
+ * prints help and completions. */
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
@@ -91,6 +91,17 @@ static const struct verb verbs[] = {
       "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "
       "them, each layer on its own.  G may be F, which is replaced when all is written.  "
       "Neither is ever in memory as a whole." },
+    { INTERSECT, false, true, "intersect", verb_intersect, "-o F A B [C...]",
+      "write a filter F with the keys that all filter files A, B... have",
+      "No key that all of them have is lost, and the rate of F is at most the smallest of "
+      "theirs.  They must be built with the same -n, -p, --kind and --seed (or --key-file).  "
+      "Filters that grow, age, or are built once have no intersection." },
+    { COMPARE, true, true, "compare", verb_compare, "A B [--json]",
+      "tell how many keys the filter files A and B have in common",
+      "From the bits alone, so each number has a standard error: the truth is within two of "
+      "them in 19 of 20 cases.  A and B must be built with the same -p, --kind and --seed (or "
+      "--key-file); their -n may differ if the filters can be made smaller to a common size.  "
+      "Filters that grow, age, or are built once cannot be compared." },
     { VERIFY, true, false, "verify", verb_verify, "F [-q] [--json]", "check every page of F",
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"
@@ -152,7 +163,7 @@ static void run_verb(const char *name, int argc, char **argv)
         help_verb(verb, settings.help_all);
         return;
     }
-    if (!(verb->bit & (INFO | PLAN | VERIFY)))
+    if (!(verb->bit & (INFO | PLAN | VERIFY | COMPARE)))
         stop_on_signals();
     verb->run(&settings);
 }

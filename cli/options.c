@@ -15,14 +15,15 @@
 #include "target.h"
 #include "values.h"
 
-/* Sets of verbs: those that read keys, those that choose a size, all, and those that change or
- * make a filter. */
-#define INPUT (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
-#define SIZED (BUILD | DEDUP | PLAN | CREATE)
-#define EVERY                                                                                  \
-    (INPUT | INFO | PLAN | MERGE | VERIFY | CREATE | DELETE | CONVERT | RECOUNT | SHRINK)
+/* Sets of verbs: those that read keys, those that choose a size, those that make one filter of
+ * several, those that only look, those that change or make a filter, and all. */
+#define INPUT   (BUILD | ADD | REMOVE | QUERY | COUNT | DEDUP)
+#define SIZED   (BUILD | DEDUP | PLAN | CREATE)
+#define JOINING (MERGE | INTERSECT)
+#define LOOKING (INFO | PLAN | VERIFY | COMPARE)
 #define DOING                                                                                  \
-    (BUILD | ADD | REMOVE | DEDUP | MERGE | CREATE | DELETE | CONVERT | RECOUNT | SHRINK)
+    (BUILD | ADD | REMOVE | DEDUP | JOINING | SHRINK | CREATE | DELETE | CONVERT | RECOUNT)
+#define EVERY (INPUT | LOOKING | DOING)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
  * it is not for filters on servers (FILES), or not for those in files (SERVERS). */
@@ -39,9 +40,9 @@
 /* In the order in which help shows them: those that are used most come first.  A verb that
  * gives an option another meaning has a row of its own. */
 static const struct option_row rows[] = {
-    { 'o', BUILD | MERGE | SHRINK, "output", "F", &type_file, SLOT(output),
+    { 'o', BUILD | JOINING | SHRINK, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | MERGE | CONVERT | SHRINK, "force", NULL, &type_flag, SLOT(force),
+    { 0, BUILD | JOINING | SHRINK | CONVERT, "force", NULL, &type_flag, SLOT(force),
       "replace a file F that is no filter" },
     { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
@@ -117,7 +118,7 @@ static const struct option_row rows[] = {
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
-    { 0, INFO | PLAN | VERIFY, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
+    { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },
     { 0, DOING & ~(DELETE | RECOUNT), "wait", "S", &type_patience, SLOT(wait_ms),
@@ -160,7 +161,7 @@ static const struct option_row rows[] = {
     { 0, BUILD | DEDUP | CREATE, "hash", "H", &type_hash, SLOT(hash),
       "xxh3 [default], sip (secret: strangers choose keys), none (16-byte hashes), none-64" },
     { 0, BUILD | CREATE, "seed", "S", &type_seed, SLOT(seed),
-      "seed of the hash: filters to be merged need the same [random]" },
+      "seed of the hash: filters to be merged or compared need the same [random]" },
     { 'h', EVERY, "help", NULL, &type_flag, SLOT(help), "the usual options" },
     { 0, EVERY, "help-all", NULL, &type_flag, SLOT(help_all), "all options" },
 };

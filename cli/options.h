@@ -36,6 +36,8 @@ enum verb_bit {
     CONVERT = 4096,
     RECOUNT = 8192,
     SHRINK = 16384,
+    COMPARE = 32768,
+    INTERSECT = 65536,
 };
 
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
@@ -56,7 +58,7 @@ struct verb {
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
 verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
-    verb_recount, verb_shrink;
+    verb_recount, verb_shrink, verb_compare, verb_intersect;
 
 /* ---- Options ------------------------------------------------------------------------- */
 

@@ -418,10 +418,11 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
     return hash;
 }
 
-/* Verbs that only look at a filter, or merge two, hash no key. */
+/* Verbs that only look at a filter, or join two, hash no key. */
 bool needs_secret(const struct settings *settings)
 {
-    return !(settings->verb->bit & (INFO | VERIFY | MERGE | RECOUNT | SHRINK));
+    return !(settings->verb->bit &
+             (INFO | VERIFY | MERGE | INTERSECT | COMPARE | RECOUNT | SHRINK));
 }
 
 void hashing_choose(struct hashing *hashing, const struct settings *settings)

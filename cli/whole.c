@@ -1,4 +1,5 @@
-/* whole.c - the verbs that take filters as wholes: create, delete, recount, merge, convert.
+/* whole.c - the verbs that take filters as wholes: create, delete, recount, merge, intersect,
+ * convert.
  *
  * None of them reads keys.  Each makes its result completely or not at all, except delete
  * and recount, which can be done again. */
@@ -138,10 +139,10 @@ void verb_recount(const struct settings *settings)
               counted(now, "key").s, duration(seconds_worked(settings)).s);
 }
 
-/* ---- Merge ------------------------------------------------------------------------- */
+/* ---- Merge and intersect: one filter of several ------------------------------------ */
 
-/* Ends the program because 'other' cannot be added to 'first'. */
-static _Noreturn void fail_merge(const char *first, const char *other, int error)
+/* Ends the program because 'other' cannot be joined with 'first'. */
+static _Noreturn void fail_join(const char *first, const char *other, int error)
 {
     if (error == PERHAPS_ERR_MISMATCH)
         fail("%s: differs from %s in kind, size, hash, seed or secret: build both with the "
@@ -156,8 +157,9 @@ static _Noreturn void fail_merge(const char *first, const char *other, int error
     fail("%s: %s", other, why(error));
 }
 
-/* Prints the summary of merge. */
-static void report_merge(const struct settings *settings, const struct target *whole)
+/* Prints the summary.  'about' stands before the number of keys if that is not exact. */
+static void report_join(const struct settings *settings, const struct target *whole,
+                        const char *about)
 {
     struct perhaps_stats stats;
     perhaps_stats_of(whole->filter, &stats);
@@ -165,36 +167,52 @@ static void report_merge(const struct settings *settings, const struct target *w
         json_pack("{s:o, s:I, s:I, s:I, s:f}", "filter", json_path(whole->path), "parts",
                   (json_int_t)settings->ninputs, "keys_in_filter", (json_int_t)stats.keys,
                   "body_bytes", (json_int_t)stats.plan.body_nbytes, "fpr_now", stats.fpr_now);
-    summarize(settings, facts, "%s into %s: %s%s, %s%s, %s",
+    struct text rate = { "" };
+    if (settings->verb->bit == INTERSECT)
+        rate = text_of(", a rate of %s", share(stats.fpr_now).s);
+    summarize(settings, facts, "%s into %s: %s%s, %s%s%s, %s",
               counted(settings->ninputs, "filter").s, whole->path,
-              counts_all(&stats.plan) ? "" : "about ", counted(stats.keys, "key").s,
-              scaled((double)stats.plan.body_nbytes, "B").s, room_of(&stats.plan, stats.keys).s,
-              duration(seconds_worked(settings)).s);
+              counts_all(&stats.plan) ? "" : about, counted(stats.keys, "key").s,
+              scaled((double)stats.plan.body_nbytes, "B").s, rate.s,
+              room_of(&stats.plan, stats.keys).s, duration(seconds_worked(settings)).s);
 }
 
-/* The output may be one of the inputs, which is then changed.  So it is locked before any is
- * read. */
-void verb_merge(const struct settings *settings)
+/* Makes one filter of all inputs.  The output may be one of the inputs, which is then changed.
+ * So it is locked before any is read. */
+static void join_inputs(const struct settings *settings, const char *about,
+                        int (*join)(perhaps_filter *filter, const perhaps_filter *other))
 {
+    const char *verb = settings->verb->name;
     char *const *paths = settings->inputs;
     if (!settings->output)
-        fail("merge: which file shall it make? give -o F");
+        fail("%s: which file shall it make? give -o F", verb);
     if (settings->ninputs == 0)
-        fail("merge: which filters? see 'perhaps help merge'");
+        fail("%s: which filters? see 'perhaps help %s'", verb, verb);
     struct target *whole = target_reserve_output(settings);
     target_check_replaced(whole);
     target_load(whole, paths[0]);
     for (size_t i = 1; i < settings->ninputs; i++) {
         struct target *other = target_open(settings, paths[i]);
-        int error = perhaps_merge(whole->filter, other->filter);
+        int error = join(whole->filter, other->filter);
         if (error)
-            fail_merge(paths[0], paths[i], error);
+            fail_join(paths[0], paths[i], error);
         if (stop_signal())
             fail_interrupted(whole->outcome);
         target_close(other);
     }
     target_save(whole);
-    report_merge(settings, whole);
+    report_join(settings, whole, about);
+}
+
+void verb_merge(const struct settings *settings)
+{
+    join_inputs(settings, "about ", perhaps_merge);
+}
+
+/* Bits that meet by chance count as keys, too: so the number is rather too large. */
+void verb_intersect(const struct settings *settings)
+{
+    join_inputs(settings, "at most about ", perhaps_intersect);
 }
 
 /* ---- Convert: from a file to servers, or back; the bytes stay what they are -------- */

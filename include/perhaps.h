@@ -33,8 +33,8 @@
  *   two threads add one new key at the same moment, Bloom kinds may tell both that it was not
  *   there, and may count it twice; other kinds tell only one.
  * - A filter may grow while others ask and add.
- * - No thread may add or remove while one of the other functions (save, clone, merge, shrink,
- *   clear, equal, verify, part, free) runs.
+ * - No thread may add or remove while one of the other functions (save, clone, merge,
+ *   intersect, compare, shrink, clear, equal, verify, part, free) runs.
  * - A window cannot be shared.
  * - An add to a shared filter takes up to half as long again; other filters pay nothing.
  *
@@ -624,6 +624,61 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * No call makes one layer of a chain's layers: a bit or a fingerprint does not tell where its
  * key would lie there.  Build a new filter from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
+
+/* Keeps of 'filter' only the keys that 'other', which may not be 'filter', has as well.  No key
+ * that was added to both is lost.  The fpr, from the actual bits, is then at most the smaller
+ * one of the two filters; of the keys that only one of them had, some may stay "perhaps".  A kind that
+ * stores copies keeps of each key as many as the filter that had fewer.  Takes no memory.
+ *
+ * The filter keeps its geometry, and the fpr that was asked of it holds for later adds as
+ * before.  In Bloom kinds the number of keys of perhaps_stats_of() becomes the one that would
+ * set as many bits as are left (counting: as many counts).  That is more than both had in
+ * common, since bits meet by chance, and at most the smaller of the two numbers before.
+ * perhaps_compare() estimates how many keys both have.
+ *
+ * For bitmap, blocked, bloom, counting and cuckoo.  Returns 0; PERHAPS_ERR_UNSUPPORTED for
+ * other kinds (in chains and windows a key may lie in another part of 'other' than of
+ * 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same;
+ * PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged. */
+PERHAPS_API int perhaps_intersect(perhaps_filter *filter, const perhaps_filter *other);
+
+/* A number that chance decided about, and its standard error: the true number is within one
+ * error of 'value' in two of three cases, and within two in 19 of 20. */
+struct perhaps_estimate {
+    double value;
+    double error;
+};
+
+/* Two sets of keys, A and B. */
+struct perhaps_comparison {
+    struct perhaps_estimate a, b;    /* how many different keys each has */
+    struct perhaps_estimate either;  /* how many their union has */
+    struct perhaps_estimate both;    /* how many their intersection has */
+    struct perhaps_estimate a_in_b;  /* which share of the keys of A is in B; 0 if A has none */
+    struct perhaps_estimate b_in_a;  /* the same for B */
+    struct perhaps_estimate jaccard; /* both / either, the similarity; 0 if there are no keys */
+    uint64_t reserved[PERHAPS_RESERVED];
+};
+
+/* Estimates how many keys two filters have, and have in common, from their bits alone: not from
+ * the counts of keys, which are estimates themselves after a merge.  Copies of a key count
+ * once.  A bitmap is exact, and its errors are 0.  In other kinds the errors follow from the
+ * fill: they are smallest for large, half full filters, and where the sets are nearly the same
+ * or nearly without common keys.  (They are those of a normal distribution if a few hundred
+ * keys and more are in.)  If all bits are set, the number is a lower bound and its error is
+ * INFINITY.  All numbers are 0 or more, and 'both' is at most the smaller set.
+ *
+ * The filters need the same kind, geometry, hash, and seed or secret.  Blocked, bloom and
+ * counting ones may differ in their number of lines: both are then read as if they had been
+ * made smaller to a common number (see perhaps_shrink()); the errors grow with what is lost.
+ *
+ * For bitmap, blocked, bloom, counting and cuckoo.  Reads both bodies, and takes no memory.
+ * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
+ * fingerprints became shorter, the same key lies differently in two filters; filters that are
+ * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number
+ * of lines is so small that all bits would be set.  On failure *result is unchanged. */
+PERHAPS_API int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
+                                struct perhaps_comparison *result);
 
 /* Returns whether both have the same kind, geometry and hash, and the same bytes in their
  * bodies.  Cuckoo filters of the same keys differ if the keys came in another order. */

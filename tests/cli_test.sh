@@ -20,7 +20,7 @@ test_help() {
         shows "usage: perhaps" $arguments
         check "$arguments: silent" is_silent
     done
-    for verb in build add remove query count dedup info plan merge verify; do
+    for verb in build add remove query count dedup info plan merge intersect compare verify; do
         shows "usage: perhaps $verb" help $verb
         check "help $verb: --help" tells "--help"
     done

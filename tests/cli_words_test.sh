@@ -128,7 +128,7 @@ test_help_is_short() {
     local verb
     run help
     narrow help
-    for verb in build create add remove query count dedup info plan merge verify convert delete recount; do
+    for verb in build create add remove query count dedup info plan merge intersect compare verify convert delete recount; do
         run help $verb
         narrow "help $verb"
         check "help $verb: the usual options" [ "$(grep -cE '^  (-.,|   ) --' out)" -le 13 ]

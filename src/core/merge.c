@@ -1,4 +1,5 @@
-/* merge.c - compares two filters, by their bytes or by a digest, and makes the union of two. */
+/* merge.c - compares two filters, by their bytes or by a digest, and makes the union or the
+ * intersection of two. */
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -62,6 +63,24 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     }
     perhaps_free(both);
     return error;
+}
+
+/* All that is left in 'f' was in it before, and in 'other', too.  So a key that gets the answer
+ * "perhaps" now got it from both filters, and the fpr is at most the smaller one of the two.
+ * Nothing can fail on the way, so no copy is needed. */
+int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    if (f->read_only)
+        return PERHAPS_ERR_READ_ONLY;
+    if (f == other)
+        return PERHAPS_ERR_ARGUMENT;
+    if (!f->kind->intersect)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (!same_shape(f, other))
+        return PERHAPS_ERR_MISMATCH;
+    f->kind->intersect(f, other);
+    filter_reset_room(f);
+    return 0;
 }
 
 /* Compares two bodies of the same length, whose pieces may have different lengths. */

@@ -16,6 +16,7 @@
 
 #include "../base/hash.h"
 #include "../base/memory.h"
+#include "../base/overlap.h"
 #include "../pile/pile.h"
 #include "loops.h"
 #include <perhaps.h>
@@ -291,6 +292,18 @@ struct folds {
     uint64_t tail_nbytes;
 };
 
+/* Operations of kinds of which two filters can be compared, since a key marks cells that depend
+ * on the geometry and the hash alone.  None may be NULL. */
+struct compares {
+    /* Tells how keys mark the cells of such a filter. */
+    void (*marking)(const struct geometry *g, struct marking *marking);
+
+    /* Counts the marked cells of two filters that have the same geometry when they are made
+     * smaller by these factors.  The factors of kinds without 'folds' are 1. */
+    void (*count)(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                  uint64_t b_factor, struct marked *marked);
+};
+
 /* All keys of a filter that is made of them at once, and where its body goes. */
 struct building {
     struct geometry *g;      /* planned for as many keys as there are, or up to a 2000th more */
@@ -391,6 +404,10 @@ struct filter_kind {
      * The caller looks whether the union keeps the fpr; of its parts a composite does so. */
     int (*merge)(perhaps_filter *f, const perhaps_filter *other);
 
+    /* Keeps in 'f' only what 'other', of the same geometry and hash, has as well; and counts
+     * the keys of f anew, so that the fpr is kept when others are added. */
+    void (*intersect)(perhaps_filter *f, const perhaps_filter *other);
+
     /* -- NULL: the comment says what happens instead -- */
 
     /* Chooses f->loops for f->cpu, and for whether f is shared.  NULL: there are no loops. */
@@ -433,6 +450,7 @@ struct filter_kind {
     const struct forgets *forgets;
     const struct places *places;
     const struct folds *folds;
+    const struct compares *compares;
     const struct builds *builds;
 };
 

@@ -14,6 +14,7 @@
 
 #include "../base/bytes.h"
 #include "../filter/counters.h"
+#include "cells.h"
 #include "kinds.h"
 
 enum { LOW, HIGH }; /* its fields */
@@ -278,6 +279,35 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    cells_keep_common(f, other);
+    f->counters->keys = count_bits(f->body.bytes, range_of(&f->geometry));
+}
+
+static void marking(const struct geometry *g, struct marking *m)
+{
+    *m = (struct marking){ .cells = (double)range_of(g), .exact = true };
+}
+
+/* Does not count what a file from an enemy may have behind the last bit. */
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    (void)a_factor;
+    (void)b_factor;
+    const uint8_t *in_a = a->body.bytes, *in_b = b->body.bytes;
+    const uint64_t line_nbits = 8 * LINE_NBYTES, nbits = range_of(&a->geometry);
+    uint64_t whole = nbits / line_nbits * LINE_NBYTES, left = nbits % line_nbits;
+    cells_count(a, b, whole, marked);
+    marked->a += count_bits(in_a + whole, left);
+    marked->b += count_bits(in_b + whole, left);
+    for (uint64_t i = 0; i < left; i++)
+        marked->either += (in_a[whole + i / 8] | in_b[whole + i / 8]) >> i % 8 & 1;
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
+
 const struct filter_kind kind_bitmap = {
     .about = { .name = "bitmap",
                .summary = "a bit for each integer of a range: no error, can remove",
@@ -297,4 +327,6 @@ const struct filter_kind kind_bitmap = {
     .add = add,
     .remove = remove_all,
     .merge = merge,
+    .intersect = intersect,
+    .compares = &compares,
 };

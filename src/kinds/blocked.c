@@ -19,6 +19,7 @@
 #include "../base/compiler.h"
 #include "../base/sizing.h"
 #include "bloom.h"
+#include "cells.h"
 #include "fold.h"
 #include "kinds.h"
 #include "lines.h"
@@ -246,6 +247,25 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    const uint64_t *field = f->geometry.field;
+    bloom_intersect(f, other, (double)(field[PARTS] * field[LINE_BITS]));
+}
+
+static void marking(const struct geometry *g, struct marking *m)
+{
+    lines_marking(g, WORD_NBITS, m);
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
+
 const struct filter_kind kind_blocked = {
     .about = { .name = "blocked",
                .summary = "blocked Bloom filter: the fastest to add and ask; keys stay",
@@ -265,6 +285,8 @@ const struct filter_kind kind_blocked = {
     .reads = lines_reads,
     .add = add,
     .merge = merge,
+    .intersect = intersect,
     .places = &places,
     .folds = &folds,
+    .compares = &compares,
 };

@@ -14,6 +14,7 @@
 
 #include "../base/sample.h"
 #include "../base/sizing.h"
+#include "cells.h"
 #include "fold.h"
 #include "kinds.h"
 #include "owners.h"
@@ -224,11 +225,55 @@ void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks)
         f->counters->keys = f->geometry.key_limit;
 }
 
+/* The number of keys becomes the one that sets as many bits as are left, so later adds find as
+ * much room as in a filter of so many keys.  Such a filter has at least the fpr of this one at
+ * the same load: the lines of a key are full where many keys met by chance, and here two sets
+ * of keys must have met.  It is at most the smaller of the two numbers: what the result takes,
+ * each of the two would have taken, too, and would have kept the fpr with more bits. */
+void bloom_intersect(perhaps_filter *f, const perhaps_filter *other, double marks)
+{
+    uint64_t nbytes = f->geometry.body_nbytes;
+    struct marked left = { 0 };
+    cells_keep_common(f, other);
+    cells_count(f, f, nbytes, &left);
+    double cells = 8.0 * (double)nbytes, load = fmin((double)left.a / cells, 1 - 1e-9);
+    uint64_t keys = (uint64_t)fmin(ceil(sizing_keys_from_load(cells, marks, load)), 0x1p62);
+    uint64_t least =
+        f->counters->keys < other->counters->keys ? f->counters->keys : other->counters->keys;
+    f->counters->keys = keys < least ? keys : least;
+}
+
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
     bloom_unite(f, other, (double)f->geometry.field[KEY_BITS]);
     return 0;
 }
+
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    bloom_intersect(f, other, (double)f->geometry.field[KEY_BITS]);
+}
+
+/* A key sets its bits one by one, each anywhere: so of two given bits each leaves both alone
+ * with the chance 1 - 2/nbits. */
+static void marking(const struct geometry *g, struct marking *m)
+{
+    double nbits = (double)g->field[NBITS], bits = (double)g->field[KEY_BITS];
+    *m = (struct marking){
+        .cells = nbits,
+        .chance = -expm1(bits * log1p(-1 / nbits)),
+        .ngroups = 1,
+        .group = { { .cells = nbits - 1, .together = bits * log1p(-pow(nbits - 1, -2)) } },
+    };
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    cells_count_smaller(a, a_factor, b, b_factor, 1, marked);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
 
 /* ---- A smaller filter -------------------------------------------------------------------- */
 
@@ -315,5 +360,7 @@ const struct filter_kind kind_bloom = {
     .reads = reads,
     .add = add,
     .merge = merge,
+    .intersect = intersect,
     .folds = &folds,
+    .compares = &compares,
 };

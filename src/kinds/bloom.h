@@ -1,5 +1,5 @@
-/* bloom.h - classic Bloom filters: where the bits of a key lie, their loops, and the union of
- * two Bloom filters. */
+/* bloom.h - classic Bloom filters: where the bits of a key lie, their loops, and the union and
+ * the intersection of two Bloom filters. */
 #ifndef BLOOM_H
 #define BLOOM_H
 
@@ -25,5 +25,8 @@ size_t bloom_add_atomic(const struct body *b, const struct keyhash *keys,
 /* ORs the body of 'other' into that of f.  Sets the number of keys of f to an estimate from the
  * load of the union, where each key has 'marks' bits.  Serves blocked filters, too. */
 void bloom_unite(perhaps_filter *f, const perhaps_filter *other, double marks);
+
+/* Does what intersect() of a kind does.  Serves blocked filters, too. */
+void bloom_intersect(perhaps_filter *f, const perhaps_filter *other, double marks);
 
 #endif

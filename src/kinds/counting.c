@@ -30,6 +30,7 @@
 #include "../base/locks.h"
 #include "../base/sizing.h"
 #include "../filter/counters.h"
+#include "cells.h"
 #include "fold.h"
 #include "kinds.h"
 #include "lines.h"
@@ -493,6 +494,48 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return totals_of(f)[COUNTERS_USED] > f->geometry.cell_limit ? PERHAPS_ERR_FULL : 0;
 }
 
+/* Returns the smaller one of each pair of counters that have a byte each. */
+static uint64_t least_in_bytes(uint64_t a, uint64_t b)
+{
+    const uint64_t tops = UINT64_C(0x8080808080808080), all = 0xff;
+    uint64_t is_less = (((b | tops) - a) & tops) >> 7; /* or equal */
+    return (a & is_less * all) | (b & ~(is_less * all));
+}
+
+/* Takes the smaller counter of each pair: it is 15, or at least the number of copies that both
+ * filters have of its keys.  The number of copies is at most that of all counts, divided by the
+ * counters of a key. */
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    const uint64_t *field = f->geometry.field, ones = UINT64_C(0x0101010101010101);
+    uint64_t sum = 0, keys = f->counters->keys;
+    for (uint64_t at = 0; at < lines_nbytes(&f->geometry); at += sizeof(uint64_t)) {
+        uint64_t a = load64(f->body.bytes + at), b = load64(other->body.bytes + at);
+        uint64_t low = least_in_bytes(a & low_halves, b & low_halves);
+        uint64_t high =
+            least_in_bytes(a >> COUNTER_NBITS & low_halves, b >> COUNTER_NBITS & low_halves);
+        store64(f->body.bytes + at, low | high << COUNTER_NBITS);
+        sum += ((low + high) * ones) >> 56;
+    }
+    set_totals(f);
+    uint64_t most = sum / (field[PARTS] * field[LINE_COUNTERS]);
+    keys = keys < other->counters->keys ? keys : other->counters->keys;
+    f->counters->keys = keys < most ? keys : most;
+}
+
+static void marking(const struct geometry *g, struct marking *m)
+{
+    lines_marking(g, WORD_COUNTERS, m);
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    cells_count_smaller(a, a_factor, b, b_factor, COUNTER_NBITS, marked);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
+
 static uint64_t capacity(const struct geometry *g)
 {
     return lines_capacity(g, WORD_COUNTERS, keys_at_limit);
@@ -558,5 +601,7 @@ const struct filter_kind kind_counting = {
     .remove = remove_,
     .count = count,
     .merge = merge,
+    .intersect = intersect,
     .folds = &folds,
+    .compares = &compares,
 };

@@ -288,6 +288,93 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     return 0;
 }
 
+/* ---- Two filters ------------------------------------------------------------------------- */
+
+enum { AHEAD = 8 }; /* buckets */
+
+/* Prefetches the other buckets of the entries of a bucket, in the same table and in another. */
+static ALWAYS_INLINE void prefetch_others(const struct table *t, const struct table *also,
+                                          uint64_t bucket)
+{
+    uint32_t entry[BUCKET_SLOTS];
+    if (bucket >= t->nbuckets)
+        return;
+    table_get_all(t, bucket, entry);
+    for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+        uint64_t other = table_other(t, bucket, entry[slot]);
+        PREFETCH(t->body + other * BUCKET_SLOTS * t->width / 8);
+        PREFETCH(also->body + other * BUCKET_SLOTS * t->width / 8);
+    }
+}
+
+/* Keeps of each entry as many copies as the other table has. */
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    struct table t = table_of(f), wanted = table_of(other);
+    uint64_t left = 0;
+    for (uint64_t bucket = 0; bucket < t.nbuckets; bucket++) {
+        prefetch_others(&t, &wanted, bucket + AHEAD);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+            struct entry e = { .fingerprint = table_get(&t, bucket, slot), .first = bucket };
+            if (!e.fingerprint)
+                continue;
+            e.second = table_other(&t, bucket, e.fingerprint);
+            if (table_copies(&t, &e) > table_copies(&wanted, &e))
+                table_clear(&t, bucket, slot, e.second);
+            else
+                left++;
+        }
+    }
+    f->counters->keys = left;
+}
+
+/* A key marks one cell: its fingerprint in its pair of buckets. */
+static void marking(const struct geometry *g, struct marking *m)
+{
+    double pairs = pair_count(g), others = pairs - 1;
+    *m = (struct marking){
+        .cells = pairs,
+        .chance = 1 / pairs,
+        .ngroups = 1,
+        .group = { { .cells = others, .together = log1p(-1 / (others * others)) } },
+    };
+}
+
+/* Returns how many different entries the table has that the other has not.  An entry counts
+ * where its first copy lies: in the lower one of its buckets. */
+static uint64_t count_entries(const struct table *t, const struct table *without)
+{
+    uint64_t count = 0;
+    for (uint64_t bucket = 0; bucket < t->nbuckets; bucket++) {
+        uint32_t entry[BUCKET_SLOTS];
+        prefetch_others(t, without ? without : t, bucket + AHEAD);
+        table_get_all(t, bucket, entry);
+        for (unsigned slot = 0; slot < BUCKET_SLOTS; slot++) {
+            struct entry e = { .fingerprint = entry[slot], .first = bucket };
+            if (!e.fingerprint || table_find(t, bucket, e.fingerprint) < slot)
+                continue;
+            e.second = table_other(t, bucket, e.fingerprint);
+            if (e.second < bucket && table_find(t, e.second, e.fingerprint) < BUCKET_SLOTS)
+                continue;
+            count += !without || table_copies(without, &e) == 0;
+        }
+    }
+    return count;
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    (void)a_factor;
+    (void)b_factor;
+    struct table of_a = table_of(a), of_b = table_of(b);
+    marked->a = count_entries(&of_a, NULL);
+    marked->b = count_entries(&of_b, NULL);
+    marked->either = marked->b + count_entries(&of_a, &of_b);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
+
 const struct filter_kind kind_cuckoo = {
     .about = { .name = "cuckoo",
                .summary = "cuckoo filter: keys can be removed, copies counted up to 8",
@@ -308,4 +395,6 @@ const struct filter_kind kind_cuckoo = {
     .remove = remove_,
     .count = count,
     .merge = merge,
+    .intersect = intersect,
+    .compares = &compares,
 };

@@ -206,6 +206,9 @@ void lines_look(const struct geometry *g, unsigned cells, enum cpu cpu, const ui
                 uint64_t nbytes, struct folded *folded);
 double lines_folded_rate(const struct geometry *g, const struct folded *folded);
 
+/* Does what marking() of struct compares does. */
+void lines_marking(const struct geometry *g, unsigned cells, struct marking *m);
+
 /* Returns sizing_key_limit() of the geometry: the limit for a kind that does not count keys
  * whose cells were all marked before. */
 uint64_t lines_key_limit(const struct geometry *g, unsigned cells);

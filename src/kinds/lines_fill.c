@@ -269,6 +269,35 @@ double lines_folded_rate(const struct geometry *g, const struct folded *folded)
     return rate;
 }
 
+/* ---- Two filters ------------------------------------------------------------------------ */
+
+/* A key has one of the blocks of a part, and in each line of the block it marks 'marks' of the
+ * 16 words, each in one cell.  Which two words of a line it marks depends a little on their
+ * distance (walks are progressions); all pairs count as the mean pair here, which makes errors
+ * one percent too small at most.  Separate parts are independent. */
+void lines_marking(const struct geometry *g, unsigned cells, struct marking *m)
+{
+    double marks = (double)g->field[LINE_BITS], lines = lines_of_block(g), words = WORDS;
+    double blocks = (double)g->field[PART_LINES], line_cells = words * cells;
+    double in_line = marks / line_cells, chance = in_line / blocks;
+    double both_words = marks * (marks - 1) / (words * (words - 1)) / ((double)cells * cells);
+    const struct {
+        double cells, both; /* the chance that a key marks the given cell and one of these */
+    } group[] = {
+        { cells - 1.0, 0 },                                       /* of the same word */
+        { line_cells - cells, both_words / blocks },              /* of other words */
+        { (lines - 1) * line_cells, in_line * in_line / blocks }, /* of lines of the block */
+        { (blocks - 1) * lines * line_cells, 0 },                 /* of other blocks */
+    };
+    *m = (struct marking){ .cells = lines * lines_separate_parts(g) * blocks * line_cells,
+                           .chance = chance,
+                           .ngroups = sizeof group / sizeof *group };
+    for (unsigned i = 0; i < m->ngroups; i++) {
+        double more = (group[i].both - chance * chance) / ((1 - chance) * (1 - chance));
+        m->group[i] = (struct marking_group){ group[i].cells, log1p(more) };
+    }
+}
+
 /* ---- Where a key's lines lie ----------------------------------------------------------- */
 
 void lines_reads(const perhaps_filter *f, struct keyhash key, struct reads *reads)
