@@ -17,10 +17,12 @@
 #include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
+#include "mapped.h"
 #include "stop.h"
 
 /* ---- What packed files hold -------------------------------------------------------- */
@@ -187,12 +189,14 @@ static const struct unpacker unpack_bzip2 = {
 #define STREAM_HEAD_NBYTES 12
 
 /* One open file, as the bytes that it holds.  Invariant: 'head' has bytes that were read and
- * not yet given to the reader; of a packed file they were copied to 'packed'. */
+ * not yet given to the reader; of a packed file they were copied to 'packed'.  A stream may
+ * also read a piece of memory, and has then no file. */
 struct stream {
     const char *problem; /* why it failed, after a failure */
     uint64_t nread;      /* how many bytes were read, of all files, as they stand there */
 
     int fd;                           /* -1: closed */
+    struct piece left;                /* of the piece that it reads; else its bytes are NULL */
     const struct unpacker *unpacker;  /* NULL: the bytes are not packed */
     uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, from which the format is known */
     size_t nhead;
@@ -385,6 +389,42 @@ const char *reader_refusal(const char *path)
     return magic ? magic->refusal : NULL;
 }
 
+bool reader_is_packed(int fd)
+{
+    uint8_t head[STREAM_HEAD_NBYTES];
+    bool undecided;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    ssize_t nhead = at < 0 ? 0 : pread(fd, head, sizeof head, at);
+    const struct magic *magic = nhead > 0 ? find_magic(head, (size_t)nhead, &undecided) : NULL;
+    return magic && magic->unpacker;
+}
+
+/* Has the system read what comes next of a piece, if that is not in memory.  Errors do not
+ * matter. */
+static void read_ahead(const struct piece *left)
+{
+    const uint64_t step = UINT64_C(4) << 20, page = UINT64_C(64) << 10;
+    uintptr_t at = (uintptr_t)left->bytes / page * page + step;
+    if ((uintptr_t)left->bytes / page % (step / page) == 0 && left->nbytes > step)
+        madvise((void *)at, left->nbytes - step < step ? left->nbytes - step : step,
+                MADV_WILLNEED);
+}
+
+/* Does what stream_read() does, for a piece. */
+static ssize_t read_piece(struct stream *stream, void *buffer, size_t nbytes)
+{
+    struct piece *left = &stream->left;
+    size_t got = left->nbytes < nbytes ? (size_t)left->nbytes : nbytes;
+    read_ahead(left);
+    memcpy(buffer, left->bytes, got);
+    left->bytes += got;
+    left->nbytes -= got;
+    stream->nread += got;
+    if (stop_signal())
+        return broken(stream, "interrupted");
+    return mapped_torn() ? broken(stream, "was cut off while it was read") : (ssize_t)got;
+}
+
 /* Opens a file and finds its format.  Returns false (problem) if it fails. */
 static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
@@ -397,6 +437,8 @@ static bool stream_open(struct stream *stream, const char *path, bool raw)
 /* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */
 static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
 {
+    if (stream->left.bytes)
+        return read_piece(stream, buffer, nbytes);
     if (stream->unpacker)
         return read_packed(stream, buffer, nbytes);
     if (stream->nhead == 0)
@@ -448,7 +490,9 @@ struct reader {
     char delimiter;
     bool raw;
     struct stream stream;
-    size_t source; /* the number of the path that is read, or will be */
+    size_t source;   /* the number of the path that is read, or will be */
+    uint64_t offset; /* in its file, unpacked, of the next block */
+    const struct piece *pieces; /* what the files hold; NULL: they are to be read */
 
     char *given; /* the text of reader_give(), until a block takes it */
     size_t given_nbytes;
@@ -488,6 +532,8 @@ static void give_back_room(struct block *block)
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
     block->source = reader->source++;
+    block->offset = reader->offset;
+    reader->offset = 0;
     stream_close(&reader->stream);
     if (used == 0)
         return false;
@@ -513,6 +559,8 @@ static bool end_block(struct reader *reader, struct block *block, size_t used, s
         return false;
     block->source = reader->source;
     block->nbytes = (size_t)(last + 1 - block->text);
+    block->offset = reader->offset;
+    reader->offset += block->nbytes;
     reader->nbegun = used + got - block->nbytes;
     memcpy(reader->begun, last + 1, reader->nbegun);
     return true;
@@ -522,6 +570,23 @@ void reader_give(struct reader *reader, char *text, size_t nbytes)
 {
     reader->given = text;
     reader->given_nbytes = nbytes;
+}
+
+void reader_take_pieces(struct reader *reader, const struct piece *pieces)
+{
+    reader->pieces = pieces;
+}
+
+/* Opens the next file, or begins with its piece.  Returns false (problem) if it fails. */
+static bool open_next(struct reader *reader)
+{
+    struct stream *stream = &reader->stream;
+    if (!reader->pieces)
+        return stream->fd >= 0 ||
+               stream_open(stream, reader->paths[reader->source], reader->raw);
+    if (!stream->left.bytes)
+        stream->left = reader->pieces[reader->source];
+    return true;
 }
 
 /* Gives the block the text of reader_give(), and reads no file after it. */
@@ -553,7 +618,7 @@ void reader_read(struct reader *reader, struct block *block)
     while (reader->source < reader->npaths) {
         if (!room)
             return fill_with_problem(reader, block, "out of memory for so long a line");
-        if (stream->fd < 0 && !stream_open(stream, reader->paths[reader->source], reader->raw))
+        if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);
         if (got < 0)
