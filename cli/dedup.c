@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "exact.h"
+#include "heavy.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
@@ -367,6 +368,10 @@ void verb_dedup(const struct settings *settings)
     refuse_overlap(settings);
     if (settings->exact || settings->unique) {
         exact_run(settings);
+        return;
+    }
+    if (settings->count_each) {
+        heavy_run(settings);
         return;
     }
     open_filters(&dedup);

@@ -1,5 +1,4 @@
-/* exact.c - dedup --exact and --unique, in memory that few bits a line and 10 bytes a repeated
- * line take.
+/* exact.c - dedup --exact and --unique, with few bits a line and 10 bytes a repeated line.
  *
  *     count     how many lines there are, and about how many differ
  *     suspect   each line goes to the filter 'all'; if that perhaps had it, it is a suspect,
@@ -10,23 +9,21 @@
  *
  * Each of these reads all inputs.  A filter has no false negatives, so a line that came twice is
  * always a suspect when it comes for the second time; and a false positive only makes a suspect
- * of a line that came once.  So what is printed depends on no hash and no rate.  If most lines
- * are suspects, all go through the table, and the second filter is not kept. */
+ * of a line that came once.  So what is printed depends on no hash and no rate.
+ *
+ * If so many lines are repeats that most different lines may be suspects, the filters would save
+ * little: all lines then go through the table. */
 #include "exact.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "exact_table.h"
-#include "mapped.h"
 #include "messages.h"
 #include "numbers.h"
 #include "printer.h"
+#include "same.h"
 #include "shards.h"
-#include "texts.h"
 
 struct exact;
 
@@ -44,9 +41,9 @@ struct exact_shard {
     uint64_t nlines;     /* that 'all' had not, for all that it knows */
     uint64_t nsuspected; /* lines that it perhaps had */
     uint64_t nsuspects;  /* those among them that 'suspects' had not */
+    uint64_t nmet;       /* lines that went through the table */
     struct exact_table table;
-    struct room room; /* for the key of a line that is compared */
-    bool starved;     /* there was no memory for that */
+    struct same same;
 };
 
 struct exact {
@@ -55,7 +52,7 @@ struct exact {
     struct census census;
     double fpr; /* of the filters */
     uint64_t memory_nbytes, limit_nbytes;
-    bool all_suspected; /* all lines go through the table */
+    bool filters; /* there are suspects; else all lines go through the table */
     struct sharding sharding;
     struct exact_shard shard[SHARDS_MAX];
     struct input *input; /* of the pass that runs */
@@ -65,14 +62,6 @@ struct exact {
 #define NOTHING_PRINTED "; nothing is printed"
 
 /* ---- Memory -------------------------------------------------------------------------- */
-
-/* Returns what --memory says, or else a quarter of the machine's. */
-static uint64_t memory_limit(const struct settings *settings)
-{
-    const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
-    return settings->memory_nbytes ? settings->memory_nbytes
-                                   : pages * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-}
 
 /* Ends the program if so much more memory than is used now is too much. */
 static void take_memory(struct exact *exact, uint64_t nbytes, const char *what)
@@ -185,22 +174,36 @@ static bool suspect(void *context, struct block *block)
     return block_met(block, error);
 }
 
-/* Finds the suspects.  At most so many lines can be repeated as there are more lines than
- * different ones; and some that are not are suspected. */
+/* Returns a number that is not exceeded where 'mean' is expected: six standard deviations
+ * more. */
+static double at_most(double mean)
+{
+    return mean + 6 * sqrt(mean) + 64;
+}
+
+/* Decides whether filters are worth a pass.  At most so many different lines can be repeated as
+ * there are more lines than different ones. */
+static void choose_filters(struct exact *exact)
+{
+    const double worth = 0.75;
+    const struct census *census = &exact->census;
+    exact->filters =
+        (double)(census->nlines - census->least) < worth * (double)census->most ||
+        exact_table_nbytes(census->most) > exact->limit_nbytes;
+}
+
+/* Finds the suspects: those that are repeated, and some that are not. */
 static void find_suspects(struct exact *exact)
 {
     const struct census *census = &exact->census;
-    const uint64_t repeats = census->nlines - census->least;
-    const double mistakes = exact->fpr * (double)census->most;
-    uint64_t nsuspects = repeats + (uint64_t)(mistakes + 6 * sqrt(mistakes)) + 64;
+    uint64_t nsuspects = census->nlines - census->least +
+                         (uint64_t)at_most(exact->fpr * (double)census->most);
     struct stage stages[SHARDS_MAX + 1] = { { shards_split, &exact->sharding, false } };
     if (nsuspects > census->most)
         nsuspects = census->most;
     for (size_t i = 0; i < exact->sharding.count; i++) {
-        struct exact_shard *shard = &exact->shard[i];
-        *shard = (struct exact_shard){ .exact = exact, .index = i };
-        shard->all = make_filter(exact, census->most);
-        shard->suspects = make_filter(exact, nsuspects);
+        exact->shard[i].all = make_filter(exact, census->most);
+        exact->shard[i].suspects = make_filter(exact, nsuspects);
     }
     size_t n = stages_of_shards(exact, stages, 1, suspect);
     run_pass(exact, "looking for repeats", stages, n, false);
@@ -210,45 +213,28 @@ static void find_suspects(struct exact *exact)
 
 /* ---- Who came before ------------------------------------------------------------------ */
 
-/* Returns how many different keys there can be if a filter had 'n' of them not: some were taken
- * for others.  Six standard deviations more. */
-static double different(const struct exact *exact, uint64_t n)
+/* Returns for how many lines a shard needs a table.  Without filters it is for all.  With them
+ * it is for the suspects, and for the lines that the filter of the suspects takes for such; and
+ * since filters take some keys for others, more keys came than they counted. */
+static uint64_t table_room(const struct exact *exact, const struct exact_shard *shard)
 {
-    double most = (double)n / (1 - exact->fpr);
-    return most + 6 * sqrt(most) + 64;
+    const uint64_t all = sharding_room(&exact->sharding, exact->census.most) + 64;
+    const double counted = 1 - exact->fpr;
+    double nlines = at_most((double)shard->nlines / counted);
+    double nsuspects = at_most((double)shard->nsuspects / counted) + at_most(exact->fpr * nlines);
+    return exact->filters && nsuspects < (double)all ? (uint64_t)nsuspects : all;
 }
 
-/* Makes the table of a shard.  It is for all its lines; or for the suspects, and for the lines
- * that 'suspects' takes for such. */
-static void make_table(struct exact_shard *shard, struct exact *exact)
-{
-    double nlines = different(exact, shard->nlines);
-    double mistakes = exact->fpr * nlines;
-    double nsuspects =
-        different(exact, shard->nsuspects) + mistakes + 6 * sqrt(mistakes);
-    if (!exact->all_suspected && nsuspects < nlines)
-        nlines = nsuspects;
-    take_memory(exact, exact_table_nbytes((uint64_t)nlines), "the places");
-    if (!exact_table_make(&shard->table, (uint64_t)nlines))
-        fail("%s: the places of lines take %s" NOTHING_PRINTED, why(PERHAPS_ERR_MEMORY),
-             scaled((double)exact->memory_nbytes, "B").s);
-}
-
-/* If most lines are suspects, asking who is one takes more time than it saves, and the filter
- * more memory. */
 static void make_tables(struct exact *exact)
 {
-    const double most = 0.6;
-    uint64_t nlines = 0, nsuspects = 0;
     for (size_t i = 0; i < exact->sharding.count; i++) {
-        nlines += exact->shard[i].nlines;
-        nsuspects += exact->shard[i].nsuspects;
+        struct exact_shard *shard = &exact->shard[i];
+        uint64_t room = table_room(exact, shard);
+        take_memory(exact, exact_table_nbytes(room), "the places");
+        if (!exact_table_make(&shard->table, room, exact->settings->unique))
+            fail("%s: the places of lines take %s" NOTHING_PRINTED, why(PERHAPS_ERR_MEMORY),
+                 scaled((double)exact->memory_nbytes, "B").s);
     }
-    exact->all_suspected = (double)nsuspects > most * (double)nlines;
-    for (size_t i = 0; i < exact->sharding.count && exact->all_suspected; i++)
-        drop_filter(exact, &exact->shard[i].suspects);
-    for (size_t i = 0; i < exact->sharding.count; i++)
-        make_table(&exact->shard[i], exact);
 }
 
 /* A stage, with a struct exact: leaves only the suspects among the hashes of a block. */
@@ -256,7 +242,7 @@ static bool leave_suspects(void *context, struct block *block)
 {
     const struct exact *exact = context;
     struct sharded *sharded = shards_of(block);
-    for (size_t i = 0; sharded && i < exact->sharding.count && !exact->all_suspected; i++) {
+    for (size_t i = 0; sharded && i < exact->sharding.count && exact->filters; i++) {
         struct perhaps_keys keys = shards_keys(sharded, i);
         perhaps_contains_many(exact->shard[i].suspects.filter, &keys, sharded->answer);
         keep_suspects(sharded, i, block);
@@ -264,76 +250,84 @@ static bool leave_suspects(void *context, struct block *block)
     return sharded;
 }
 
-/* Compares the key of the line at a place, if that is the whole line. */
-static bool same_line(void *context, uint64_t place, const struct perhaps_key *key)
+/* The keys of one shard in a block, on their way through the table. */
+struct meeting {
+    struct exact_shard *shard;
+    struct block *block;
+    size_t count;
+    const struct perhaps_hashed *hash;
+    const uint32_t *record;
+};
+
+/* Keys go through the table in batches.  Loops that only fetch are kept apart from those that
+ * work: a fetch that misses the TLB blocks what follows, but not further fetches that a CPU sees
+ * at the same time. */
+enum { BATCH = 64 };
+
+/* Fetches the slots of a batch of keys. */
+static void fetch_slots(const struct meeting *m, size_t from)
 {
-    const struct exact_shard *shard = context;
-    return texts_same(shard->exact->texts, place, key);
+    for (size_t i = from; i < from + BATCH && i < m->count; i++)
+        exact_table_fetch(&m->shard->table, &m->hash[i]);
 }
 
-/* Does the same for any form of keys. */
-static bool same_key(void *context, uint64_t place, const struct perhaps_key *key)
+/* Finds the lines with which the keys of a batch may have to be compared, and fetches them.
+ * Writes to seek[] where the searches have come. */
+static void fetch_lines(const struct meeting *m, size_t from, size_t seek[BATCH])
 {
-    struct exact_shard *shard = context;
-    const struct key_form *form = &shard->exact->settings->form;
-    struct perhaps_key line = texts_line(shard->exact->texts, place);
-    char *room = line_key_is_written(form) ? room_for(&shard->room, line.nbytes, 1) : NULL;
-    if (line_key_is_written(form) && !room) {
-        shard->starved = true;
-        return false;
-    }
-    return line_key(form, &line, room) && line.nbytes == key->nbytes &&
-           memcmp(line.bytes, key->bytes, key->nbytes) == 0;
-}
-
-/* Returns the place of a record. */
-static uint64_t place_of(const struct exact *exact, const struct block *block, size_t record)
-{
-    return texts_place(exact->texts, block) +
-           (uint64_t)((const char *)block->record[record].bytes - block->text);
-}
-
-/* Fetches the lines with which a key will be compared: its first and its last byte. */
-static void fetch_line(const struct exact_table *table, const struct perhaps_hashed *hash,
-                       const struct perhaps_key *key)
-{
-    uint64_t place = exact_table_guess(table, hash);
-    if (place == EXACT_NONE)
-        return;
-    __builtin_prefetch(texts_at(place));
-    __builtin_prefetch(texts_at(place) + key->nbytes);
-}
-
-/* Looks up the keys of a shard one by one.  The slot of a key is fetched two steps of AHEAD keys
- * before it is needed, and the line in it one step before.  Returns how many are done, which is
- * all of them unless the table is full. */
-static size_t meet_keys(struct exact_shard *shard, const struct sharded *sharded,
-                        struct block *block)
-{
-    enum { AHEAD = 16 };
-    const struct exact *exact = shard->exact;
-    const size_t begin = shard->index * sharded->room, count = sharded->count[shard->index];
-    const struct perhaps_hashed *hash = sharded->hash + begin;
-    const uint32_t *record = sharded->record + begin;
-    const bool whole = line_is_key(&exact->settings->form);
-    struct exact_table *table = &shard->table;
-    for (size_t step = 0; step < count + 2 * AHEAD; step++) {
-        if (step < count)
-            exact_table_fetch(table, &hash[step]);
-        if (step >= AHEAD && step - AHEAD < count)
-            fetch_line(table, &hash[step - AHEAD], &block->key[record[step - AHEAD]]);
-        if (step < 2 * AHEAD)
+    const struct exact_table *table = &m->shard->table;
+    const char *begin = texts_begin(m->shard->exact->texts);
+    const uintptr_t cache_line = 64;
+    const char *line[2 * BATCH];
+    size_t n = 0;
+    for (size_t i = from; i < from + BATCH && i < m->count; i++) {
+        seek[i - from] = exact_table_seek(table, &m->hash[i]);
+        uint64_t place = exact_table_place(table, seek[i - from]);
+        size_t nbytes = m->block->key[m->record[i]].nbytes;
+        if (place == EXACT_NONE)
             continue;
-        size_t i = step - 2 * AHEAD, at = record[i];
-        struct exact_line line = { &hash[i], place_of(exact, block, at),
-                                   whole ? same_line : same_key, shard, &block->key[at] };
-        enum exact_met met = exact_table_meet(table, &line);
-        if (met == EXACT_FULL)
-            return i;
-        block->answer[at] =
-            met == EXACT_REPEATED ? PERHAPS_ANSWER_PERHAPS : PERHAPS_ANSWER_NO;
+        line[n++] = begin + place;
+        if ((uintptr_t)(begin + place) % cache_line + nbytes >= cache_line)
+            line[n++] = begin + place + nbytes;
     }
-    return count;
+    for (size_t i = 0; i < n; i++)
+        __builtin_prefetch(line[i]);
+}
+
+/* Looks up a batch of keys, and writes the answers.  Returns false if the table is full. */
+static bool meet_batch(const struct meeting *m, size_t from, const size_t seek[BATCH])
+{
+    const uint64_t shift = texts_shift(m->shard->exact->texts, m->block);
+    struct exact_line line = { .same = same_key, .context = &m->shard->same };
+    for (size_t i = from; i < from + BATCH && i < m->count; i++) {
+        const uint32_t record = m->record[i];
+        line.hash = &m->hash[i];
+        line.key = &m->block->key[record];
+        line.seek = seek[i - from];
+        line.place = (uintptr_t)m->block->record[record].bytes + shift;
+        enum exact_met met = exact_table_meet(&m->shard->table, &line);
+        if (met == EXACT_FULL)
+            return false;
+        m->block->answer[record] = met == EXACT_REPEATED;
+    }
+    return true;
+}
+
+/* Looks up all keys of a shard.  Slots are fetched two batches before they are needed, and lines
+ * one batch before.  Returns false if the table is full. */
+static bool meet_keys(const struct meeting *m)
+{
+    size_t seek[2][BATCH];
+    bool ok = true;
+    fetch_slots(m, 0);
+    fetch_slots(m, BATCH);
+    fetch_lines(m, 0, seek[0]);
+    for (size_t from = 0, now = 0; ok && from < m->count; from += BATCH, now = !now) {
+        fetch_slots(m, from + 2 * BATCH);
+        fetch_lines(m, from + BATCH, seek[!now]);
+        ok = meet_batch(m, from, seek[now]);
+    }
+    return ok;
 }
 
 /* A stage, with a struct exact_shard: finds out which of the suspects came before.  If a file
@@ -344,12 +338,13 @@ static bool meet(void *context, struct block *block)
     const struct sharded *sharded = shards_of(block);
     if (!sharded)
         return false;
-    size_t ndone = meet_keys(shard, sharded, block);
-    int error = ndone < sharded->count[shard->index] ? PERHAPS_ERR_FULL : 0;
-    if (shard->starved)
-        error = PERHAPS_ERR_MEMORY;
-    if (mapped_torn())
-        error = PERHAPS_ERR_IO;
+    const size_t begin = shard->index * sharded->room;
+    const struct meeting meeting = { shard, block, sharded->count[shard->index],
+                                     sharded->hash + begin, sharded->record + begin };
+    int error = meet_keys(&meeting) ? 0 : PERHAPS_ERR_FULL;
+    shard->nmet += meeting.count;
+    if (same_error(&shard->same))
+        error = same_error(&shard->same);
     if (error)
         block->ndone = 0;
     return block_met(block, error);
@@ -360,6 +355,7 @@ static bool find_once(void *context, struct block *block)
 {
     const struct exact *exact = context;
     const struct sharded *sharded = shards_of(block);
+    const uint64_t shift = texts_shift(exact->texts, block);
     for (size_t i = 0; sharded && i < exact->sharding.count; i++) {
         const struct perhaps_hashed *hash = sharded->hash + i * sharded->room;
         const uint32_t *record = sharded->record + i * sharded->room;
@@ -367,9 +363,9 @@ static bool find_once(void *context, struct block *block)
         for (size_t k = 0; k < count; k++) {
             if (k + ahead < count)
                 exact_table_fetch(&exact->shard[i].table, &hash[k + ahead]);
-            bool once = exact_table_came_once(&exact->shard[i].table, &hash[k],
-                                              place_of(exact, block, record[k]));
-            block->answer[record[k]] = once ? PERHAPS_ANSWER_NO : PERHAPS_ANSWER_PERHAPS;
+            uint64_t place = (uintptr_t)block->record[record[k]].bytes + shift;
+            block->answer[record[k]] =
+                !exact_table_came_once(&exact->shard[i].table, &hash[k], place);
         }
     }
     return sharded;
@@ -399,47 +395,65 @@ static void report(const struct exact *exact)
     const struct printer *printer = &exact->printer;
     const uint64_t nlines = printer->nlines, nnew = printer->nnew, nrepeated = nlines - nnew;
     const double seconds = seconds_worked(s);
-    uint64_t nsuspected = 0, ndifferent = 0, nbytes = 0;
+    uint64_t nsuspected = 0, nmet = 0, nfirst = 0, nbytes = 0;
     for (size_t i = 0; i < exact->sharding.count; i++) {
         nsuspected += exact->shard[i].nsuspected;
-        ndifferent += exact->shard[i].table.count;
+        nmet += exact->shard[i].nmet;
+        nfirst += exact->shard[i].table.count;
         nbytes += exact->shard[i].table.nslots * sizeof(uint64_t);
     }
+    /* Each of the other lines that were met is a repeat, and every repeat was suspected. */
+    const uint64_t nwrong = nsuspected - (nmet - nfirst);
     printer_report(printer);
-    if (s->quiet)
-        return;
     json_t *facts = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "lines", (json_int_t)nlines,
+        "{s:I, s:I, s:I, s:I, s:o*, s:o*, s:I, s:I, s:I}", "lines", (json_int_t)nlines,
         s->unique ? "unique" : "new", (json_int_t)nnew, "repeated", (json_int_t)nrepeated,
         "skipped", (json_int_t)input_nskipped(exact->input), "suspected",
-        (json_int_t)nsuspected, "compared", (json_int_t)ndifferent, "table_bytes",
-        (json_int_t)nbytes, "copied_bytes", (json_int_t)texts_ncopied(exact->texts));
-    summarize(s, facts, "%s, %s %s, %s repeated, without error; %s, %s%s",
+        exact->filters ? json_integer((json_int_t)nsuspected) : NULL, "suspected_new",
+        exact->filters ? json_integer((json_int_t)nwrong) : NULL, "compared",
+        (json_int_t)nmet, "table_bytes", (json_int_t)nbytes, "copied_bytes",
+        (json_int_t)texts_ncopied(exact->texts));
+    summarize(s, facts, "%s, %s %s, %s repeated, without error%s%s%s%s; %s, %s%s",
               counted(nlines, "line").s, grouped(nnew).s, s->unique ? "unique" : "new",
-              grouped(nrepeated).s, scaled((double)nbytes, "B").s, duration(seconds).s,
-              speed(nlines, seconds, " lines/s").s);
+              grouped(nrepeated).s, exact->filters ? "; " : "",
+              exact->filters ? grouped(nsuspected).s : "",
+              exact->filters ? " suspected, of which new " : "",
+              exact->filters ? grouped(nwrong).s : "", scaled((double)nbytes, "B").s,
+              duration(seconds).s, speed(nlines, seconds, " lines/s").s);
+}
+
+/* Frees what the shards hold. */
+static void release_shards(struct exact *exact)
+{
+    for (size_t i = 0; i < exact->sharding.count; i++) {
+        drop_filter(exact, &exact->shard[i].suspects);
+        exact_table_free(&exact->shard[i].table);
+        free(exact->shard[i].same.room.memory);
+    }
 }
 
 void exact_run(const struct settings *settings)
 {
     struct exact exact = { .settings = settings,
                            .fpr = settings->fpr > 0 ? settings->fpr : FPR_EXACT,
-                           .limit_nbytes = memory_limit(settings),
+                           .limit_nbytes = input_memory(settings),
                            .printer = { .settings = settings } };
     exact.texts = texts_open(settings);
     if (texts_nplaces(exact.texts) > EXACT_PLACES)
         fail("--exact: takes inputs of less than 16 TiB together" NOTHING_PRINTED);
     exact.census = input_census(settings, texts_pieces(exact.texts));
     exact.sharding = sharding_new(input_nshards(settings, exact.census.most));
-    find_suspects(&exact);
+    for (size_t i = 0; i < exact.sharding.count; i++)
+        exact.shard[i] = (struct exact_shard){ .exact = &exact,
+                                               .index = i,
+                                               .same = { exact.texts, &settings->form } };
+    choose_filters(&exact);
+    if (exact.filters)
+        find_suspects(&exact);
     make_tables(&exact);
     decide(&exact);
     report(&exact);
-    for (size_t i = 0; i < exact.sharding.count; i++) {
-        drop_filter(&exact, &exact.shard[i].suspects);
-        exact_table_free(&exact.shard[i].table);
-        free(exact.shard[i].room.memory);
-    }
+    release_shards(&exact);
     input_close(exact.input);
     texts_close(exact.texts);
 }

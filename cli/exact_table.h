@@ -20,19 +20,31 @@ struct exact_table {
     uint64_t *slot;
     size_t nslots;
     size_t count, most; /* how many lines it holds, and can hold */
+    bool notes;         /* which lines came again */
 };
 
 /* Returns how many bytes a table for so many lines takes. */
 uint64_t exact_table_nbytes(uint64_t nlines);
 
 /* Makes an empty table for so many lines.  Returns false without memory. */
-bool exact_table_make(struct exact_table *table, uint64_t nlines);
+bool exact_table_make(struct exact_table *table, uint64_t nlines, bool notes);
 
 void exact_table_free(struct exact_table *table);
+
+/* Fetches from memory what exact_table_seek() will read. */
+void exact_table_fetch(const struct exact_table *table, const struct perhaps_hashed *hash);
+
+/* Returns the slot at which the search for a line with this hash has to look at a line, or ends.
+ * It stays right while lines are put in. */
+size_t exact_table_seek(const struct exact_table *table, const struct perhaps_hashed *hash);
+
+/* Returns the place of the line in a slot; EXACT_NONE if it is empty. */
+uint64_t exact_table_place(const struct exact_table *table, size_t slot);
 
 /* A line, and how it is compared with the one at a place. */
 struct exact_line {
     const struct perhaps_hashed *hash;
+    size_t seek; /* of its hash */
     uint64_t place;
     bool (*same)(void *context, uint64_t place, const struct perhaps_key *key);
     void *context;
@@ -41,20 +53,13 @@ struct exact_line {
 
 enum exact_met { EXACT_NEW, EXACT_REPEATED, EXACT_FULL };
 
-/* Returns whether the line is there already, and then notes that it came again; if not, puts it
- * in.  Changes nothing if the table is full. */
+/* Returns whether the line is there already, and then notes that it came again if the table
+ * 'notes' that; if it is not there, puts it in.  Changes nothing if the table is full. */
 enum exact_met exact_table_meet(struct exact_table *table, const struct exact_line *line);
 
-/* Returns whether the line at this place is in the table and never came again.  So it is false
- * of all lines that are not the first of their like. */
+/* Returns whether the line at this place is in the table and, for all that was noted, never came
+ * again.  So it is false of all lines that are not the first of their like. */
 bool exact_table_came_once(const struct exact_table *table, const struct perhaps_hashed *hash,
                            uint64_t place);
-
-/* Fetches from memory what the other functions will read. */
-void exact_table_fetch(const struct exact_table *table, const struct perhaps_hashed *hash);
-
-/* Returns the place with which exact_table_meet() would compare first, if the table stays as it
- * is; EXACT_NONE if with none. */
-uint64_t exact_table_guess(const struct exact_table *table, const struct perhaps_hashed *hash);
 
 #endif

@@ -166,6 +166,13 @@ size_t input_nthreads(const struct settings *settings)
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
+uint64_t input_memory(const struct settings *settings)
+{
+    const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+    return settings->memory_nbytes ? settings->memory_nbytes
+                                   : pages * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+}
+
 size_t input_nshards(const struct settings *settings, uint64_t nkeys)
 {
     size_t nshards = 1;

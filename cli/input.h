@@ -87,6 +87,9 @@ uint64_t input_nskipped(const struct input *input);
 /* Returns how many threads -j asks for, or else how many cores this process may use. */
 size_t input_nthreads(const struct settings *settings);
 
+/* Returns how much memory --memory allows, or else a quarter of the machine's. */
+uint64_t input_memory(const struct settings *settings);
+
 /* Returns among how many shards so many keys are best divided: a power of two that is at most
  * the number of threads, with a million keys in each shard or more. */
 size_t input_nshards(const struct settings *settings, uint64_t nkeys);

@@ -28,7 +28,8 @@ struct source {
 };
 
 struct texts {
-    char end; /* of a line */
+    const char *begin, *behind; /* all texts lie between these */
+    char end;                   /* of a line */
     size_t count;
     struct source *source;
     struct piece *piece; /* one for each source */
@@ -179,6 +180,8 @@ static void map_sources(struct texts *texts)
             close(source->fd);
         source->fd = -1;
     }
+    texts->begin = mapped_begin();
+    texts->behind = mapped_end();
 }
 
 struct texts *texts_open(const struct settings *settings)
@@ -215,18 +218,18 @@ void texts_close(struct texts *texts)
 
 uint64_t texts_nplaces(const struct texts *texts)
 {
-    (void)texts;
-    return (uint64_t)(mapped_end() - mapped_begin());
+    return (uint64_t)(texts->behind - texts->begin);
 }
 
-uint64_t texts_place(const struct texts *texts, const struct block *block)
+uint64_t texts_shift(const struct texts *texts, const struct block *block)
 {
-    return (uint64_t)(texts->piece[block->source].bytes - mapped_begin()) + block->offset;
+    uint64_t place = (uint64_t)(texts->piece[block->source].bytes - texts->begin);
+    return place + block->offset - (uintptr_t)block->text;
 }
 
-const char *texts_at(uint64_t place)
+const char *texts_begin(const struct texts *texts)
 {
-    return mapped_begin() + place;
+    return texts->begin;
 }
 
 /* Returns the end of the text that the address lies in. */
@@ -245,7 +248,7 @@ static const char *end_of_text(const struct texts *texts, const char *at)
 
 struct perhaps_key texts_line(const struct texts *texts, uint64_t place)
 {
-    const char *line = texts_at(place), *end = end_of_text(texts, line);
+    const char *line = texts->begin + place, *end = end_of_text(texts, line);
     const char *stop = memchr(line, texts->end, (size_t)(end - line));
     return (struct perhaps_key){ line, (size_t)((stop ? stop : end) - line) };
 }
@@ -255,8 +258,8 @@ struct perhaps_key texts_line(const struct texts *texts, uint64_t place)
  * line is not longer than a text. */
 bool texts_same(const struct texts *texts, uint64_t place, const struct perhaps_key *line)
 {
-    const char *at = texts_at(place);
-    if (line->nbytes >= (size_t)(mapped_end() - at) ||
+    const char *at = texts->begin + place;
+    if (line->nbytes >= (size_t)(texts->behind - at) ||
         memcmp(at, line->bytes, line->nbytes) != 0)
         return false;
     return at[line->nbytes] == texts->end || at + line->nbytes == end_of_text(texts, at);

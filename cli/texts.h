@@ -18,14 +18,15 @@ struct texts *texts_open(const struct settings *settings);
 /* Returns the texts: one for each input. */
 const struct piece *texts_pieces(const struct texts *texts);
 
-/* Returns the place of the text of a block that was read from these. */
-uint64_t texts_place(const struct texts *texts, const struct block *block);
+/* Returns how far the place of a record is behind its address, for a block that was read from
+ * these. */
+uint64_t texts_shift(const struct texts *texts, const struct block *block);
 
 /* Returns the number of places: each is less. */
 uint64_t texts_nplaces(const struct texts *texts);
 
-/* Returns what is at a place. */
-const char *texts_at(uint64_t place);
+/* Returns what is at place 0; the others follow. */
+const char *texts_begin(const struct texts *texts);
 
 /* Returns the line that begins at a place, without its delimiter. */
 struct perhaps_key texts_line(const struct texts *texts, uint64_t place);
