@@ -490,8 +490,8 @@ struct reader {
     char delimiter;
     bool raw;
     struct stream stream;
-    size_t source;   /* the number of the path that is read, or will be */
-    uint64_t offset; /* in its file, unpacked, of the next block */
+    size_t source;              /* the number of the path that is read, or will be */
+    uint64_t offset;            /* in its file, unpacked, of the next block */
     const struct piece *pieces; /* what the files hold; NULL: they are to be read */
 
     char *given; /* the text of reader_give(), until a block takes it */

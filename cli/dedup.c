@@ -306,10 +306,10 @@ static void settle(const struct dedup *dedup, const struct block *last)
     const bool remote = target->remote, saves = dedup->settings->state && !remote;
     uint64_t nunsure = dedup->nunsure;
     char outcome[160];
-    output_settle(&dedup->printer.output, saves ? target->outcome
-                                  : remote
-                                      ? "; what could not be printed is remembered all the same"
-                                      : "");
+    output_settle(&dedup->printer.output,
+                  saves    ? target->outcome
+                  : remote ? "; what could not be printed is remembered all the same"
+                           : "");
     if (saves)
         target_save(target);
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
@@ -332,8 +332,8 @@ static void report(const struct dedup *dedup)
     double bits = found.keys ? 8.0 * (double)found.memory_nbytes / (double)found.keys : 0;
     json_t *facts = json_pack(
         "{s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "state",
-        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)nlines,
-        "new", (json_int_t)nnew, "repeated", (json_int_t)nrepeated, "skipped",
+        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)nlines, "new",
+        (json_int_t)nnew, "repeated", (json_int_t)nrepeated, "skipped",
         (json_int_t)input_nskipped(dedup->input), "keys_in_filter", (json_int_t)found.keys,
         "body_bytes", (json_int_t)found.memory_nbytes, "bits_per_key", bits, "fpr_asked",
         found.fpr, "fpr_now", found.fpr_now, "expected_lost", found.expected_losses, "doubtful",

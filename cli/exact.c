@@ -68,8 +68,8 @@ static void take_memory(struct exact *exact, uint64_t nbytes, const char *what)
 {
     exact->memory_nbytes += nbytes;
     if (exact->memory_nbytes > exact->limit_nbytes)
-        fail("--memory: %s of %s different lines and more take %s, which is more than %s"
-             NOTHING_PRINTED ": give more, or leave out --%s",
+        fail("--memory: %s of %s different lines and more take %s, which is more than "
+             "%s" NOTHING_PRINTED ": give more, or leave out --%s",
              what, grouped(exact->census.least).s, scaled((double)exact->memory_nbytes, "B").s,
              scaled((double)exact->limit_nbytes, "B").s,
              exact->settings->unique ? "unique" : "exact");
@@ -110,8 +110,7 @@ static void run_pass(struct exact *exact, const char *doing, const struct stage 
 {
     const struct settings *s = exact->settings;
     const char *outcome = last ? "; the lines so far are done" : NOTHING_PRINTED;
-    exact->input =
-        input_open_pieces(s, texts_pieces(exact->texts), doing, last && !s->count);
+    exact->input = input_open_pieces(s, texts_pieces(exact->texts), doing, last && !s->count);
     if (!last)
         input_report_later(exact->input);
     const struct block *block = input_run(exact->input, stages, nstages);
@@ -160,7 +159,8 @@ static bool suspect(void *context, struct block *block)
     if (!sharded)
         return false;
     struct perhaps_keys keys = shards_keys(sharded, shard->index);
-    int error = perhaps_add_unless_present_many(shard->all.filter, &keys, sharded->answer, NULL);
+    int error =
+        perhaps_add_unless_present_many(shard->all.filter, &keys, sharded->answer, NULL);
     if (error)
         return block_met(block, error);
     shard->nlines += keys.count;
@@ -168,7 +168,8 @@ static bool suspect(void *context, struct block *block)
     keys = shards_keys(sharded, shard->index);
     shard->nlines -= keys.count;
     shard->nsuspected += keys.count;
-    error = perhaps_add_unless_present_many(shard->suspects.filter, &keys, sharded->answer, NULL);
+    error =
+        perhaps_add_unless_present_many(shard->suspects.filter, &keys, sharded->answer, NULL);
     for (size_t i = 0; i < keys.count && !error; i++)
         shard->nsuspects += !sharded->answer[i];
     return block_met(block, error);
@@ -187,17 +188,16 @@ static void choose_filters(struct exact *exact)
 {
     const double worth = 0.75;
     const struct census *census = &exact->census;
-    exact->filters =
-        (double)(census->nlines - census->least) < worth * (double)census->most ||
-        exact_table_nbytes(census->most) > exact->limit_nbytes;
+    exact->filters = (double)(census->nlines - census->least) < worth * (double)census->most ||
+                     exact_table_nbytes(census->most) > exact->limit_nbytes;
 }
 
 /* Finds the suspects: those that are repeated, and some that are not. */
 static void find_suspects(struct exact *exact)
 {
     const struct census *census = &exact->census;
-    uint64_t nsuspects = census->nlines - census->least +
-                         (uint64_t)at_most(exact->fpr * (double)census->most);
+    uint64_t nsuspects =
+        census->nlines - census->least + (uint64_t)at_most(exact->fpr * (double)census->most);
     struct stage stages[SHARDS_MAX + 1] = { { shards_split, &exact->sharding, false } };
     if (nsuspects > census->most)
         nsuspects = census->most;
@@ -221,7 +221,8 @@ static uint64_t table_room(const struct exact *exact, const struct exact_shard *
     const uint64_t all = sharding_room(&exact->sharding, exact->census.most) + 64;
     const double counted = 1 - exact->fpr;
     double nlines = at_most((double)shard->nlines / counted);
-    double nsuspects = at_most((double)shard->nsuspects / counted) + at_most(exact->fpr * nlines);
+    double nsuspects =
+        at_most((double)shard->nsuspects / counted) + at_most(exact->fpr * nlines);
     return exact->filters && nsuspects < (double)all ? (uint64_t)nsuspects : all;
 }
 
@@ -410,8 +411,8 @@ static void report(const struct exact *exact)
         s->unique ? "unique" : "new", (json_int_t)nnew, "repeated", (json_int_t)nrepeated,
         "skipped", (json_int_t)input_nskipped(exact->input), "suspected",
         exact->filters ? json_integer((json_int_t)nsuspected) : NULL, "suspected_new",
-        exact->filters ? json_integer((json_int_t)nwrong) : NULL, "compared",
-        (json_int_t)nmet, "table_bytes", (json_int_t)nbytes, "copied_bytes",
+        exact->filters ? json_integer((json_int_t)nwrong) : NULL, "compared", (json_int_t)nmet,
+        "table_bytes", (json_int_t)nbytes, "copied_bytes",
         (json_int_t)texts_ncopied(exact->texts));
     summarize(s, facts, "%s, %s %s, %s repeated, without error%s%s%s%s; %s, %s%s",
               counted(nlines, "line").s, grouped(nnew).s, s->unique ? "unique" : "new",

@@ -83,8 +83,7 @@ static void run_pass(struct heavy *heavy, const char *doing, bool first)
     size_t n = 1;
     for (size_t i = 0; i < heavy->sharding.count; i++)
         stages[n++] = (struct stage){ count_block, &heavy->shard[i], true };
-    heavy->input =
-        input_open_pieces(heavy->settings, texts_pieces(heavy->texts), doing, false);
+    heavy->input = input_open_pieces(heavy->settings, texts_pieces(heavy->texts), doing, false);
     if (!first)
         input_report_later(heavy->input);
     const struct block *last = input_run(heavy->input, stages, n);
@@ -170,15 +169,15 @@ static void report(const struct heavy *heavy)
     const double seconds = seconds_worked(s);
     const uint64_t least = s->least ? s->least : 1;
     const bool complete = heavy->cut < least;
-    const struct text absent =
-        complete ? text_of("these are all%s", least > 1 ? " of them" : "")
-                 : text_of("lines that came at most %s may be absent",
-                           counted(heavy->cut, "time").s);
-    json_t *facts = json_pack(
-        "{s:I, s:I, s:I, s:I, s:b, s:I}", "lines", (json_int_t)nlines, "printed",
-        (json_int_t)heavy->nfound, "skipped", (json_int_t)input_nskipped(heavy->input),
-        "absent_at_most", (json_int_t)(complete ? 0 : heavy->cut), "complete", complete,
-        "copied_bytes", (json_int_t)texts_ncopied(heavy->texts));
+    const struct text absent = complete
+                                   ? text_of("these are all%s", least > 1 ? " of them" : "")
+                                   : text_of("lines that came at most %s may be absent",
+                                             counted(heavy->cut, "time").s);
+    json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:b, s:I}", "lines", (json_int_t)nlines,
+                              "printed", (json_int_t)heavy->nfound, "skipped",
+                              (json_int_t)input_nskipped(heavy->input), "absent_at_most",
+                              (json_int_t)(complete ? 0 : heavy->cut), "complete", complete,
+                              "copied_bytes", (json_int_t)texts_ncopied(heavy->texts));
     summarize(s, facts, "%s, %s printed; %s; %s%s", counted(nlines, "line").s,
               counted(heavy->nfound, "different one").s, absent.s, duration(seconds).s,
               speed(nlines, seconds, " lines/s").s);

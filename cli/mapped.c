@@ -45,8 +45,8 @@ bool mapped_reserve(uint64_t nbytes, size_t nfiles)
     page_nbytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     /* A file may begin and end within a page, and has a page of zeros behind it. */
     uint64_t room = whole_pages(nbytes) + (nfiles + 1) * 3 * page_nbytes;
-    char *reserved = mmap(NULL, room, PROT_READ,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *reserved =
+        mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED)
         return false;
     begin = used = reserved;

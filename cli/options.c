@@ -309,7 +309,8 @@ static void check_together(const struct settings *s)
           "and -c" },
         { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
-          "--memory and --tmp: are only for --exact, --unique and --count-each: leave them out" },
+          "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
+          "out" },
         { s->label && s->invert, "--label: prints every key: leave out -v" },
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },

@@ -112,8 +112,8 @@ struct settings {
     uint64_t threads;
     uint64_t memory_nbytes; /* for a filter that is built once, or lines that are exact */
     const char *tmp;        /* a folder */
-    const char *against;              /* a file of keys that are not in the filter */
-    uint64_t against_count;           /* about how many these are */
+    const char *against;    /* a file of keys that are not in the filter */
+    uint64_t against_count; /* about how many these are */
     uint64_t value_field, value_bits; /* the first field is 1 */
 
     bool force, in_place, rewrite, once;

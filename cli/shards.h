@@ -23,7 +23,6 @@ struct sharding sharding_new(size_t count);
  * deviations more than the mean, since they do not fall into them quite evenly. */
 uint64_t sharding_room(const struct sharding *sharding, uint64_t nkeys);
 
-
 /* The keys of a block by shards, in its room for the verb.  The arrays 'hash' and 'record' have
  * 'room' members for each shard: those of shard s begin at s * room. */
 struct sharded {

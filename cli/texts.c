@@ -171,8 +171,8 @@ static void map_sources(struct texts *texts)
              strerror(errno));
     for (size_t i = 0; i < texts->count; i++) {
         struct source *source = &texts->source[i];
-        const char *bytes = mapped_add(source->copied ? texts->copy : source->fd, source->at,
-                                       source->nbytes);
+        const char *bytes =
+            mapped_add(source->copied ? texts->copy : source->fd, source->at, source->nbytes);
         if (!bytes)
             fail("%s: cannot be mapped: %s", source->name, strerror(errno));
         texts->piece[i] = (struct piece){ bytes, source->nbytes };
