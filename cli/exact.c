@@ -7,12 +7,13 @@
  *               the places of lines, which compares their bytes (exact_table.c)
  *     print     only for --unique: the table now tells which lines came again
  *
- * Each of these reads all inputs.  A filter has no false negatives, so a line that came twice is
- * always a suspect when it comes for the second time; and a false positive only makes a suspect
- * of a line that came once.  So what is printed depends on no hash and no rate.
+ * Each of these reads all inputs.  A filter has no false negatives, so a line that came
+ * twice is always a suspect when it comes for the second time; and a false positive only
+ * makes a suspect of a line that came once.  So what is printed depends on no hash and no
+ * rate.
  *
- * If so many lines are repeats that most different lines may be suspects, the filters would save
- * little: all lines then go through the table. */
+ * If so many lines are repeats that most different lines may be suspects, the filters would
+ * save little: all lines then go through the table. */
 #include "exact.h"
 
 #include <math.h>
@@ -260,9 +261,9 @@ struct meeting {
     const uint32_t *record;
 };
 
-/* Keys go through the table in batches.  Loops that only fetch are kept apart from those that
- * work: a fetch that misses the TLB blocks what follows, but not further fetches that a CPU sees
- * at the same time. */
+/* Keys go through the table in batches.  Loops that only fetch are kept apart from those
+ * that work: a fetch that misses the TLB blocks what follows, but not further fetches that a
+ * CPU sees at the same time. */
 enum { BATCH = 64 };
 
 /* Fetches the slots of a batch of keys. */
@@ -314,8 +315,8 @@ static bool meet_batch(const struct meeting *m, size_t from, const size_t seek[B
     return true;
 }
 
-/* Looks up all keys of a shard.  Slots are fetched two batches before they are needed, and lines
- * one batch before.  Returns false if the table is full. */
+/* Looks up all keys of a shard.  Slots are fetched two batches before they are needed, and
+ * lines one batch before.  Returns false if the table is full. */
 static bool meet_keys(const struct meeting *m)
 {
     size_t seek[2][BATCH];

@@ -1,7 +1,7 @@
 /* exact_table.h - which lines came before, without an error: a table of the places of lines.
  *
- * Two lines are the same only if their bytes are, which the caller compares.  The hashes must be
- * uniform, or the table is slow; but it is right with any. */
+ * Two lines are the same only if their bytes are, which the caller compares.  The hashes
+ * must be uniform, or the table is slow; but it is right with any. */
 #ifndef EXACT_TABLE_H
 #define EXACT_TABLE_H
 
@@ -34,8 +34,8 @@ void exact_table_free(struct exact_table *table);
 /* Fetches from memory what exact_table_seek() will read. */
 void exact_table_fetch(const struct exact_table *table, const struct perhaps_hashed *hash);
 
-/* Returns the slot at which the search for a line with this hash has to look at a line, or ends.
- * It stays right while lines are put in. */
+/* Returns the slot at which the search for a line with this hash has to look at a line, or
+ * ends. It stays right while lines are put in. */
 size_t exact_table_seek(const struct exact_table *table, const struct perhaps_hashed *hash);
 
 /* Returns the place of the line in a slot; EXACT_NONE if it is empty. */
@@ -57,8 +57,8 @@ enum exact_met { EXACT_NEW, EXACT_REPEATED, EXACT_FULL };
  * 'notes' that; if it is not there, puts it in.  Changes nothing if the table is full. */
 enum exact_met exact_table_meet(struct exact_table *table, const struct exact_line *line);
 
-/* Returns whether the line at this place is in the table and, for all that was noted, never came
- * again.  So it is false of all lines that are not the first of their like. */
+/* Returns whether the line at this place is in the table and, for all that was noted, never
+ * came again.  So it is false of all lines that are not the first of their like. */
 bool exact_table_came_once(const struct exact_table *table, const struct perhaps_hashed *hash,
                            uint64_t place);
 

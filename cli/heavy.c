@@ -1,7 +1,7 @@
 /* heavy.c - dedup --count-each: the most frequent lines, with exact counts, in bounded memory.
  *
- *     find      counts all lines (heavy_table.c); if there is no room for all of them, the lines
- *               that are left are those that may come often
+ *     find      counts all lines (heavy_table.c); if there is no room for all, those are left
+ *               that may come often
  *     recount   only if there was no room: counts these anew, exactly
  *
  * The lines are shared out by hash among tables, each with a thread of its own. */

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Of 4 slots 3 are used at most.  While a table is made anew there are two, and the median takes
- * another number for each line. */
+/* Of 4 slots 3 are used at most.  While a table is made anew there are two, and the median
+ * takes another number for each line. */
 enum { USED = 3, OF = 4, LEAST_NSLOTS = 1024 };
 #define SLOT_NBYTES (2 * sizeof(struct heavy_slot) + sizeof(uint64_t))
 

@@ -1,15 +1,17 @@
 /* heavy_table.h - counts lines in bounded memory: finds those that come most often.
  *
  * Misra and Gries, "Finding repeated elements" (1982), in the form of Anderson et al., "A
- * high-performance algorithm for identifying frequent items in data streams" (IMC 2017).  Each
- * line has a counter while there is room.  When there is none, the median m of all counters is
- * taken off each of them, and those that come to 0 are dropped: at least half of them.
+ * high-performance algorithm for identifying frequent items in data streams" (IMC 2017).
+ * Each line has a counter while there is room.  When there is none, the median m of all
+ * counters is taken off each of them, and those that come to 0 are dropped: at least half of
+ * them.
  *
- * Let 'cut' be the sum of all m.  A counter is at most the true count and at least the true count
- * less 'cut', so a line that came more than 'cut' times has a counter.  Each time at least half
- * of the S counters lose m, and all together they never lose more than the N lines that came; so
- * cut <= 2 N / S.  (Metwally et al., "Efficient computation of frequent and top-k elements in
- * data streams" (2005), need fewer counters for the same promise, but a list in their order.) */
+ * Let 'cut' be the sum of all m.  A counter is at most the true count and at least the true
+ * count less 'cut', so a line that came more than 'cut' times has a counter.  Each time at
+ * least half of the S counters lose m, and all together they never lose more than the N
+ * lines that came; so cut <= 2 N / S.  (Metwally et al., "Efficient computation of frequent
+ * and top-k elements in data streams" (2005), need fewer counters for the same promise, but
+ * a list in their order.) */
 #ifndef HEAVY_TABLE_H
 #define HEAVY_TABLE_H
 

@@ -15,8 +15,8 @@ struct same {
 /* Returns whether the line at the place has this key.  'same' is a struct same. */
 bool same_key(void *same, uint64_t place, const struct perhaps_key *key);
 
-/* Returns what has gone wrong while lines were compared: an enum perhaps_error, or 0.  If a file
- * was cut off, it is PERHAPS_ERR_IO. */
+/* Returns what has gone wrong while lines were compared: an enum perhaps_error, or 0.  If a
+ * file was cut off, it is PERHAPS_ERR_IO. */
 int same_error(const struct same *same);
 
 #endif
