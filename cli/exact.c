@@ -446,9 +446,10 @@ void exact_run(const struct settings *settings)
     exact.census = input_census(settings, texts_pieces(exact.texts));
     exact.sharding = sharding_new(input_nshards(settings, exact.census.most));
     for (size_t i = 0; i < exact.sharding.count; i++)
-        exact.shard[i] = (struct exact_shard){ .exact = &exact,
-                                               .index = i,
-                                               .same = { exact.texts, &settings->form } };
+        exact.shard[i] =
+            (struct exact_shard){ .exact = &exact,
+                                  .index = i,
+                                  .same = { .texts = exact.texts, .form = &settings->form } };
     choose_filters(&exact);
     if (exact.filters)
         find_suspects(&exact);

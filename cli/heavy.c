@@ -192,7 +192,7 @@ void heavy_run(const struct settings *settings)
         heavy.shard[i] = (struct heavy_shard){
             .index = i,
             .table = heavy_table_new(limit / heavy.sharding.count),
-            .same = { heavy.texts, &settings->form },
+            .same = { .texts = heavy.texts, .form = &settings->form },
         };
     run_pass(&heavy, "counting", true);
     recount(&heavy);
