@@ -319,7 +319,7 @@ static bool meet_batch(const struct meeting *m, size_t from, const size_t seek[B
  * lines one batch before.  Returns false if the table is full. */
 static bool meet_keys(const struct meeting *m)
 {
-    size_t seek[2][BATCH];
+    size_t seek[2][BATCH] = { { 0 } };
     bool ok = true;
     fetch_slots(m, 0);
     fetch_slots(m, BATCH);
