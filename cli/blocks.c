@@ -1,187 +1,24 @@
 /* blocks.c - reads files one after the other, unpacks them if they are packed, and cuts their
  * bytes into blocks of whole lines.
  *
- *     struct unpacker   one packed format: gzip, zstd, xz, bzip2; no files
+ *     struct unpacker   one packed format (unpack.h)
  *     struct stream     the bytes of one file, unpacked; knows no lines
  *     struct reader     all files, as blocks that end with the end of a line
  *
  * A file is known by its first bytes, so standard input is unpacked as well.  All reading goes
  * through pull(), where a signal can end the waiting. */
-#define ZLIB_CONST /* makes zlib take its input as const */
 #include "blocks.h"
 
-#include <bzlib.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
 #include "mapped.h"
 #include "stop.h"
-
-/* ---- What packed files hold -------------------------------------------------------- */
-
-/* Packed bytes, and room for what they hold.  An unpacker moves both on as it uses them. */
-struct flow {
-    const uint8_t *in;
-    size_t in_nbytes;
-    uint8_t *out;
-    size_t out_nbytes;
-};
-
-enum unpacked { UNPACKED, CORRUPT, NO_MEMORY };
-
-/* A packed format.  A file of it is one member or several, one behind the other. */
-struct unpacker {
-    const char *truncated, *corrupt; /* what to say of such a file */
-    bool pads;                       /* zeros may stand behind a member, as padding */
-
-    size_t state_nbytes; /* of the state, which is all zero at the beginning */
-
-    /* Unpacks as much as there is input and room for.  Sets *inside to whether it is in the
-     * middle of a member; if not, the next call begins a new one. */
-    enum unpacked (*step)(void *state, struct flow *flow, bool *inside);
-
-    /* Releases what the state holds, also if step() was never called. */
-    void (*stop)(void *state);
-};
-
-/* zlib and bzip2 take sizes of this type: a larger one is used up in several steps. */
-static unsigned int as_uint(size_t nbytes)
-{
-    return nbytes < UINT_MAX ? (unsigned int)nbytes : UINT_MAX;
-}
-
-/* Moves the flow on to the places up to which a library has read and written. */
-static void move_on(struct flow *flow, const void *in, void *out)
-{
-    flow->in_nbytes -= (size_t)((const uint8_t *)in - flow->in);
-    flow->out_nbytes -= (size_t)((uint8_t *)out - flow->out);
-    flow->in = in;
-    flow->out = out;
-}
-
-/* ---- gzip ------------------------------------------------------------------------------ */
-
-static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
-{
-    z_stream *z = state;
-    int begun = *inside ? Z_OK : z->state ? inflateReset(z) : inflateInit2(z, 16 + MAX_WBITS);
-    if (begun != Z_OK)
-        return NO_MEMORY;
-    z->next_in = flow->in;
-    z->avail_in = as_uint(flow->in_nbytes);
-    z->next_out = flow->out;
-    z->avail_out = as_uint(flow->out_nbytes);
-    int result = inflate(z, Z_NO_FLUSH);
-    move_on(flow, z->next_in, z->next_out);
-    *inside = result != Z_STREAM_END;
-    if (result == Z_MEM_ERROR)
-        return NO_MEMORY;
-    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? UNPACKED
-                                                                             : CORRUPT;
-}
-
-static void stop_gzip(void *state)
-{
-    inflateEnd(state);
-}
-
-static const struct unpacker unpack_gzip = {
-    "truncated gzip data", "corrupt gzip data", true, sizeof(z_stream), step_gzip, stop_gzip
-};
-
-/* ---- zstd ------------------------------------------------------------------------------ */
-
-static enum unpacked step_zstd(void *state, struct flow *flow, bool *inside)
-{
-    ZSTD_DStream **zstd = state;
-    if (!*zstd && !(*zstd = ZSTD_createDStream()))
-        return NO_MEMORY;
-    ZSTD_inBuffer in = { flow->in, flow->in_nbytes, 0 };
-    ZSTD_outBuffer out = { flow->out, flow->out_nbytes, 0 };
-    size_t result = ZSTD_decompressStream(*zstd, &out, &in);
-    move_on(flow, flow->in + in.pos, flow->out + out.pos);
-    *inside = result != 0;
-    return ZSTD_isError(result) ? CORRUPT : UNPACKED;
-}
-
-static void stop_zstd(void *state)
-{
-    ZSTD_DStream **zstd = state;
-    ZSTD_freeDStream(*zstd);
-}
-
-static const struct unpacker unpack_zstd = {
-    "truncated zstd data",  "corrupt zstd data", false,
-    sizeof(ZSTD_DStream *), step_zstd,           stop_zstd
-};
-
-/* ---- xz -------------------------------------------------------------------------------- */
-
-static enum unpacked step_xz(void *state, struct flow *flow, bool *inside)
-{
-    lzma_stream *xz = state;
-    if (!*inside && lzma_stream_decoder(xz, UINT64_MAX, 0) != LZMA_OK)
-        return NO_MEMORY;
-    xz->next_in = flow->in;
-    xz->avail_in = flow->in_nbytes;
-    xz->next_out = flow->out;
-    xz->avail_out = flow->out_nbytes;
-    lzma_ret result = lzma_code(xz, LZMA_RUN);
-    move_on(flow, xz->next_in, xz->next_out);
-    *inside = result != LZMA_STREAM_END;
-    if (result == LZMA_MEM_ERROR)
-        return NO_MEMORY;
-    return result == LZMA_OK || result == LZMA_STREAM_END || result == LZMA_BUF_ERROR ? UNPACKED
-                                                                                      : CORRUPT;
-}
-
-static void stop_xz(void *state)
-{
-    lzma_end(state);
-}
-
-static const struct unpacker unpack_xz = { "truncated xz data", "corrupt xz data", true,
-                                           sizeof(lzma_stream), step_xz,           stop_xz };
-
-/* ---- bzip2 ----------------------------------------------------------------------------- */
-
-static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
-{
-    bz_stream *bz = state;
-    if (!*inside) {
-        BZ2_bzDecompressEnd(bz); /* has no effect the first time, when nothing was begun */
-        if (BZ2_bzDecompressInit(bz, 0, 0) != BZ_OK)
-            return NO_MEMORY;
-    }
-    bz->next_in = (char *)flow->in; /* the library does not write to it */
-    bz->avail_in = as_uint(flow->in_nbytes);
-    bz->next_out = (char *)flow->out;
-    bz->avail_out = as_uint(flow->out_nbytes);
-    int result = BZ2_bzDecompress(bz);
-    move_on(flow, bz->next_in, bz->next_out);
-    *inside = result != BZ_STREAM_END;
-    if (result == BZ_MEM_ERROR)
-        return NO_MEMORY;
-    return result == BZ_OK || result == BZ_STREAM_END ? UNPACKED : CORRUPT;
-}
-
-static void stop_bzip2(void *state)
-{
-    BZ2_bzDecompressEnd(state);
-}
-
-static const struct unpacker unpack_bzip2 = {
-    "truncated bzip2 data", "corrupt bzip2 data", false,
-    sizeof(bz_stream),      step_bzip2,           stop_bzip2
-};
+#include "unpack.h"
 
 /* ---- The bytes of a file or of standard input, unpacked if they are packed --------- */
 
@@ -399,15 +236,15 @@ bool reader_is_packed(int fd)
     return magic && magic->unpacker;
 }
 
-/* Has the system read what comes next of a piece, if that is not in memory.  Errors do not
- * matter. */
+/* Has the system read the next megabytes of a piece, if they are not in memory, each time that
+ * some more are used up.  Errors do not matter. */
 static void read_ahead(const struct piece *left)
 {
-    const uint64_t step = UINT64_C(4) << 20, page = UINT64_C(64) << 10;
-    uintptr_t at = (uintptr_t)left->bytes / page * page + step;
-    if ((uintptr_t)left->bytes / page % (step / page) == 0 && left->nbytes > step)
-        madvise((void *)at, left->nbytes - step < step ? left->nbytes - step : step,
-                MADV_WILLNEED);
+    const uintptr_t step = (uintptr_t)4 << 20, page = (uintptr_t)64 << 10;
+    const uintptr_t at = (uintptr_t)left->bytes;
+    if (at % step < BLOCK_NBYTES && left->nbytes > step)
+        madvise((void *)(left->bytes - at % page + step),
+                left->nbytes - step < step ? left->nbytes - step : step, MADV_WILLNEED);
 }
 
 /* Does what stream_read() does, for a piece. */
