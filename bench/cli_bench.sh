@@ -1,23 +1,26 @@
 #!/bin/bash
-# cli_bench.sh [--peers] [--lines N] [--repeat R] [--bin FOLDER]
+# cli_bench.sh [--peers] [--exact] [--lines N] [--repeat R] [--bin FOLDER]
 #
 # Measures the command line on N (20 million) lines of 20 bytes, each twice, in random order,
 # which 'perhaps-bench lines' makes in a temporary folder (in TMPDIR).  Prints the best of R (3)
 # runs, with the file in the page cache: seconds and peak memory, as GNU time tells them
 # (without it: seconds only).  --peers also measures other tools that find repeated lines (mawk
 # takes minutes) and DCSO's bloom, a Bloom filter; and how often that and perhaps are wrong.
+# --exact measures only what dedup does without an error, beside plain dedup, and with their
+# times as multiples of its time; with --peers also beside sort and uniq.
 set -euo pipefail
 export LC_ALL=C
 
-lines=20000000 repeat=3 peers='' bin=$(dirname "$0")/../build/bin
+lines=20000000 repeat=3 peers='' exact='' bin=$(dirname "$0")/../build/bin
 while [ $# -gt 0 ]; do
     case $1 in
     --peers) peers=yes ;;
+    --exact) exact=yes ;;
     --lines) lines=$2 && shift ;;
     --repeat) repeat=$2 && shift ;;
     --bin) bin=$2 && shift ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0"
+        sed -n '2,11s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -64,6 +67,47 @@ row() {
 grep -m1 'model name' /proc/cpuinfo | sed 's/.*: //' || true
 echo "$(nproc) CPUs; $lines lines of 20 bytes, each twice; best of $repeat runs"
 printf '%-24s %8s %8s %10s %10s\n' command seconds "x wc -l" "M lines/s" "peak MiB"
+
+# Prints the most anonymous memory, in MiB, that a command has when it is looked at, every
+# hundredth of a second.  The peak of GNU time also has the pages of the mapped input.
+anonymous() {
+    "$@" >/dev/null 2>&1 &
+    while kill -0 $! 2>/dev/null; do
+        awk '/^RssAnon/ { print $2 / 1024 }' "/proc/$!/status" 2>/dev/null || true
+        sleep 0.01
+    done | sort -n | tail -n 1
+}
+if [ -n "$exact" ]; then
+    # The runs of all commands alternate, so that what else the machine does slows down all.
+    names=(plain --exact --unique --count-each)
+    for ((i = 0; i < repeat; i++)); do
+        for name in "${names[@]}"; do
+            set -- perhaps dedup -q
+            [ "$name" = plain ] || set -- "$@" "$name"
+            run "$@" "$keys" >>"$folder/of $name"
+        done
+    done
+    for name in "${names[@]}"; do
+        sort -n "$folder/of $name" | head -n 1 | {
+            read -r seconds kib
+            [ "$name" != plain ] || echo "$seconds" >"$folder/plain"
+            set -- perhaps dedup -q
+            [ "$name" = plain ] || set -- "$@" "$name"
+            awk -v name="$name" -v seconds="$seconds" -v kib="$kib" \
+                -v plain="$(cat "$folder/plain")" -v anonymous="$(anonymous "$@" "$keys")" '
+                BEGIN {
+                    printf "dedup %-14s %6.2f s, %.1f x plain, peak %.0f MiB, anonymous %.0f\n",
+                        name, seconds, seconds / plain, kib / 1024, anonymous }'
+        }
+    done
+    row "cat" cat "$keys"
+    [ -n "$peers" ] || exit 0
+    once=1
+    row "sort -u" sort -u "$keys"
+    row "sort | uniq -u" bash -c 'sort "$0" | uniq -u' "$keys"
+    row "sort | uniq -c" bash -c 'sort "$0" | uniq -c' "$keys"
+    exit 0
+fi
 row "wc -l" wc -l "$keys"
 row "cat" cat "$keys"
 row "perhaps build -j1" perhaps build -q -j1 -o "$filter" "$keys"

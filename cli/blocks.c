@@ -1,185 +1,24 @@
 /* blocks.c - reads files one after the other, unpacks them if they are packed, and cuts their
  * bytes into blocks of whole lines.
  *
- *     struct unpacker   one packed format: gzip, zstd, xz, bzip2; no files
+ *     struct unpacker   one packed format (unpack.h)
  *     struct stream     the bytes of one file, unpacked; knows no lines
  *     struct reader     all files, as blocks that end with the end of a line
  *
  * A file is known by its first bytes, so standard input is unpacked as well.  All reading goes
  * through pull(), where a signal can end the waiting. */
-#define ZLIB_CONST /* makes zlib take its input as const */
 #include "blocks.h"
 
-#include <bzlib.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
-#include <zlib.h>
-#include <zstd.h>
 
+#include "mapped.h"
 #include "stop.h"
-
-/* ---- What packed files hold -------------------------------------------------------- */
-
-/* Packed bytes, and room for what they hold.  An unpacker moves both on as it uses them. */
-struct flow {
-    const uint8_t *in;
-    size_t in_nbytes;
-    uint8_t *out;
-    size_t out_nbytes;
-};
-
-enum unpacked { UNPACKED, CORRUPT, NO_MEMORY };
-
-/* A packed format.  A file of it is one member or several, one behind the other. */
-struct unpacker {
-    const char *truncated, *corrupt; /* what to say of such a file */
-    bool pads;                       /* zeros may stand behind a member, as padding */
-
-    size_t state_nbytes; /* of the state, which is all zero at the beginning */
-
-    /* Unpacks as much as there is input and room for.  Sets *inside to whether it is in the
-     * middle of a member; if not, the next call begins a new one. */
-    enum unpacked (*step)(void *state, struct flow *flow, bool *inside);
-
-    /* Releases what the state holds, also if step() was never called. */
-    void (*stop)(void *state);
-};
-
-/* zlib and bzip2 take sizes of this type: a larger one is used up in several steps. */
-static unsigned int as_uint(size_t nbytes)
-{
-    return nbytes < UINT_MAX ? (unsigned int)nbytes : UINT_MAX;
-}
-
-/* Moves the flow on to the places up to which a library has read and written. */
-static void move_on(struct flow *flow, const void *in, void *out)
-{
-    flow->in_nbytes -= (size_t)((const uint8_t *)in - flow->in);
-    flow->out_nbytes -= (size_t)((uint8_t *)out - flow->out);
-    flow->in = in;
-    flow->out = out;
-}
-
-/* ---- gzip ------------------------------------------------------------------------------ */
-
-static enum unpacked step_gzip(void *state, struct flow *flow, bool *inside)
-{
-    z_stream *z = state;
-    int begun = *inside ? Z_OK : z->state ? inflateReset(z) : inflateInit2(z, 16 + MAX_WBITS);
-    if (begun != Z_OK)
-        return NO_MEMORY;
-    z->next_in = flow->in;
-    z->avail_in = as_uint(flow->in_nbytes);
-    z->next_out = flow->out;
-    z->avail_out = as_uint(flow->out_nbytes);
-    int result = inflate(z, Z_NO_FLUSH);
-    move_on(flow, z->next_in, z->next_out);
-    *inside = result != Z_STREAM_END;
-    if (result == Z_MEM_ERROR)
-        return NO_MEMORY;
-    return result == Z_OK || result == Z_STREAM_END || result == Z_BUF_ERROR ? UNPACKED
-                                                                             : CORRUPT;
-}
-
-static void stop_gzip(void *state)
-{
-    inflateEnd(state);
-}
-
-static const struct unpacker unpack_gzip = {
-    "truncated gzip data", "corrupt gzip data", true, sizeof(z_stream), step_gzip, stop_gzip
-};
-
-/* ---- zstd ------------------------------------------------------------------------------ */
-
-static enum unpacked step_zstd(void *state, struct flow *flow, bool *inside)
-{
-    ZSTD_DStream **zstd = state;
-    if (!*zstd && !(*zstd = ZSTD_createDStream()))
-        return NO_MEMORY;
-    ZSTD_inBuffer in = { flow->in, flow->in_nbytes, 0 };
-    ZSTD_outBuffer out = { flow->out, flow->out_nbytes, 0 };
-    size_t result = ZSTD_decompressStream(*zstd, &out, &in);
-    move_on(flow, flow->in + in.pos, flow->out + out.pos);
-    *inside = result != 0;
-    return ZSTD_isError(result) ? CORRUPT : UNPACKED;
-}
-
-static void stop_zstd(void *state)
-{
-    ZSTD_DStream **zstd = state;
-    ZSTD_freeDStream(*zstd);
-}
-
-static const struct unpacker unpack_zstd = {
-    "truncated zstd data",  "corrupt zstd data", false,
-    sizeof(ZSTD_DStream *), step_zstd,           stop_zstd
-};
-
-/* ---- xz -------------------------------------------------------------------------------- */
-
-static enum unpacked step_xz(void *state, struct flow *flow, bool *inside)
-{
-    lzma_stream *xz = state;
-    if (!*inside && lzma_stream_decoder(xz, UINT64_MAX, 0) != LZMA_OK)
-        return NO_MEMORY;
-    xz->next_in = flow->in;
-    xz->avail_in = flow->in_nbytes;
-    xz->next_out = flow->out;
-    xz->avail_out = flow->out_nbytes;
-    lzma_ret result = lzma_code(xz, LZMA_RUN);
-    move_on(flow, xz->next_in, xz->next_out);
-    *inside = result != LZMA_STREAM_END;
-    if (result == LZMA_MEM_ERROR)
-        return NO_MEMORY;
-    return result == LZMA_OK || result == LZMA_STREAM_END || result == LZMA_BUF_ERROR ? UNPACKED
-                                                                                      : CORRUPT;
-}
-
-static void stop_xz(void *state)
-{
-    lzma_end(state);
-}
-
-static const struct unpacker unpack_xz = { "truncated xz data", "corrupt xz data", true,
-                                           sizeof(lzma_stream), step_xz,           stop_xz };
-
-/* ---- bzip2 ----------------------------------------------------------------------------- */
-
-static enum unpacked step_bzip2(void *state, struct flow *flow, bool *inside)
-{
-    bz_stream *bz = state;
-    if (!*inside) {
-        BZ2_bzDecompressEnd(bz); /* has no effect the first time, when nothing was begun */
-        if (BZ2_bzDecompressInit(bz, 0, 0) != BZ_OK)
-            return NO_MEMORY;
-    }
-    bz->next_in = (char *)flow->in; /* the library does not write to it */
-    bz->avail_in = as_uint(flow->in_nbytes);
-    bz->next_out = (char *)flow->out;
-    bz->avail_out = as_uint(flow->out_nbytes);
-    int result = BZ2_bzDecompress(bz);
-    move_on(flow, bz->next_in, bz->next_out);
-    *inside = result != BZ_STREAM_END;
-    if (result == BZ_MEM_ERROR)
-        return NO_MEMORY;
-    return result == BZ_OK || result == BZ_STREAM_END ? UNPACKED : CORRUPT;
-}
-
-static void stop_bzip2(void *state)
-{
-    BZ2_bzDecompressEnd(state);
-}
-
-static const struct unpacker unpack_bzip2 = {
-    "truncated bzip2 data", "corrupt bzip2 data", false,
-    sizeof(bz_stream),      step_bzip2,           stop_bzip2
-};
+#include "unpack.h"
 
 /* ---- The bytes of a file or of standard input, unpacked if they are packed --------- */
 
@@ -187,12 +26,14 @@ static const struct unpacker unpack_bzip2 = {
 #define STREAM_HEAD_NBYTES 12
 
 /* One open file, as the bytes that it holds.  Invariant: 'head' has bytes that were read and
- * not yet given to the reader; of a packed file they were copied to 'packed'. */
+ * not yet given to the reader; of a packed file they were copied to 'packed'.  A stream may
+ * also read a piece of memory, and has then no file. */
 struct stream {
     const char *problem; /* why it failed, after a failure */
     uint64_t nread;      /* how many bytes were read, of all files, as they stand there */
 
     int fd;                           /* -1: closed */
+    struct piece left;                /* of the piece that it reads; else its bytes are NULL */
     const struct unpacker *unpacker;  /* NULL: the bytes are not packed */
     uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, from which the format is known */
     size_t nhead;
@@ -385,6 +226,42 @@ const char *reader_refusal(const char *path)
     return magic ? magic->refusal : NULL;
 }
 
+bool reader_is_packed(int fd)
+{
+    uint8_t head[STREAM_HEAD_NBYTES];
+    bool undecided;
+    off_t at = lseek(fd, 0, SEEK_CUR);
+    ssize_t nhead = at < 0 ? 0 : pread(fd, head, sizeof head, at);
+    const struct magic *magic = nhead > 0 ? find_magic(head, (size_t)nhead, &undecided) : NULL;
+    return magic && magic->unpacker;
+}
+
+/* Has the system read the next megabytes of a piece, if they are not in memory, each time that
+ * some more are used up.  Errors do not matter. */
+static void read_ahead(const struct piece *left)
+{
+    const uintptr_t step = (uintptr_t)4 << 20, page = (uintptr_t)64 << 10;
+    const uintptr_t at = (uintptr_t)left->bytes;
+    if (at % step < BLOCK_NBYTES && left->nbytes > step)
+        madvise((void *)(left->bytes - at % page + step),
+                left->nbytes - step < step ? left->nbytes - step : step, MADV_WILLNEED);
+}
+
+/* Does what stream_read() does, for a piece. */
+static ssize_t read_piece(struct stream *stream, void *buffer, size_t nbytes)
+{
+    struct piece *left = &stream->left;
+    size_t got = left->nbytes < nbytes ? (size_t)left->nbytes : nbytes;
+    read_ahead(left);
+    memcpy(buffer, left->bytes, got);
+    left->bytes += got;
+    left->nbytes -= got;
+    stream->nread += got;
+    if (stop_signal())
+        return broken(stream, "interrupted");
+    return mapped_torn() ? broken(stream, "was cut off while it was read") : (ssize_t)got;
+}
+
 /* Opens a file and finds its format.  Returns false (problem) if it fails. */
 static bool stream_open(struct stream *stream, const char *path, bool raw)
 {
@@ -397,6 +274,8 @@ static bool stream_open(struct stream *stream, const char *path, bool raw)
 /* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */
 static ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes)
 {
+    if (stream->left.bytes)
+        return read_piece(stream, buffer, nbytes);
     if (stream->unpacker)
         return read_packed(stream, buffer, nbytes);
     if (stream->nhead == 0)
@@ -448,7 +327,9 @@ struct reader {
     char delimiter;
     bool raw;
     struct stream stream;
-    size_t source; /* the number of the path that is read, or will be */
+    size_t source;              /* the number of the path that is read, or will be */
+    uint64_t offset;            /* in its file, unpacked, of the next block */
+    const struct piece *pieces; /* what the files hold; NULL: they are to be read */
 
     char *given; /* the text of reader_give(), until a block takes it */
     size_t given_nbytes;
@@ -488,6 +369,8 @@ static void give_back_room(struct block *block)
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
     block->source = reader->source++;
+    block->offset = reader->offset;
+    reader->offset = 0;
     stream_close(&reader->stream);
     if (used == 0)
         return false;
@@ -513,6 +396,8 @@ static bool end_block(struct reader *reader, struct block *block, size_t used, s
         return false;
     block->source = reader->source;
     block->nbytes = (size_t)(last + 1 - block->text);
+    block->offset = reader->offset;
+    reader->offset += block->nbytes;
     reader->nbegun = used + got - block->nbytes;
     memcpy(reader->begun, last + 1, reader->nbegun);
     return true;
@@ -522,6 +407,23 @@ void reader_give(struct reader *reader, char *text, size_t nbytes)
 {
     reader->given = text;
     reader->given_nbytes = nbytes;
+}
+
+void reader_take_pieces(struct reader *reader, const struct piece *pieces)
+{
+    reader->pieces = pieces;
+}
+
+/* Opens the next file, or begins with its piece.  Returns false (problem) if it fails. */
+static bool open_next(struct reader *reader)
+{
+    struct stream *stream = &reader->stream;
+    if (!reader->pieces)
+        return stream->fd >= 0 ||
+               stream_open(stream, reader->paths[reader->source], reader->raw);
+    if (!stream->left.bytes)
+        stream->left = reader->pieces[reader->source];
+    return true;
 }
 
 /* Gives the block the text of reader_give(), and reads no file after it. */
@@ -553,7 +455,7 @@ void reader_read(struct reader *reader, struct block *block)
     while (reader->source < reader->npaths) {
         if (!room)
             return fill_with_problem(reader, block, "out of memory for so long a line");
-        if (stream->fd < 0 && !stream_open(stream, reader->paths[reader->source], reader->raw))
+        if (!open_next(reader))
             return fill_with_problem(reader, block, stream->problem);
         ssize_t got = stream_read(stream, block->text + used, BLOCK_NBYTES);
         if (got < 0)

@@ -43,6 +43,7 @@ struct block {
     size_t source; /* the number of the path that it is from */
     char *text; /* whole records, each with its delimiter: the last of a file gets one, too */
     size_t nbytes;      /* of the text; 0 unless BLOCK_RECORDS */
+    uint64_t offset;    /* of the text in its file, which is unpacked; not for a given text */
     size_t room_nbytes; /* how many bytes of 'text' are allocated */
 
     size_t count;               /* how many records there are */
@@ -117,6 +118,16 @@ struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bo
  * whole records, and has BLOCK_SLACK_NBYTES of room behind it. */
 void reader_give(struct reader *reader, char *text, size_t nbytes);
 
+/* What a file holds, unpacked, in memory that mapped.h knows. */
+struct piece {
+    const char *bytes;
+    uint64_t nbytes;
+};
+
+/* Makes the reader read these instead of files: one piece for each path.  They must stay where
+ * they are. */
+void reader_take_pieces(struct reader *reader, const struct piece *pieces);
+
 /* Fills the block with what comes next.  The block is all zero or was filled before.  After
  * BLOCK_END or BLOCK_PROBLEM the caller does not call it again. */
 void reader_read(struct reader *reader, struct block *block);
@@ -133,5 +144,8 @@ void reader_close(struct reader *reader);
 /* Returns why a file will be refused, if its first bytes tell that it holds no lines; else
  * NULL.  So a wrong file is found before the work begins. */
 const char *reader_refusal(const char *path);
+
+/* Returns whether the bytes of an open file, from its place on, begin like a packed file. */
+bool reader_is_packed(int fd);
 
 #endif

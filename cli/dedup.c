@@ -16,19 +16,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "exact.h"
+#include "heavy.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
-#include "output.h"
+#include "printer.h"
+#include "shards.h"
 #include "target.h"
 #include "window.h"
 
 /* ---- The filters ---------------------------------------------------------------------- */
 
-#define SHARDS_MAX            8
 #define STAGES_OF_FILTERS_MAX (SHARDS_MAX + 2)
 
 /* One run.  Stages in order write it, each its own members. */
@@ -48,11 +47,10 @@ struct dedup {
         struct target *target;
     } shard[SHARDS_MAX];
     struct settings hashed; /* the options of the shards, whose keys are hashes already */
-    uint64_t seed;          /* of the hash that is made here */
+    struct sharding sharding;
 
     struct input *input;
-    struct output output;
-    uint64_t nlines, nnew;
+    struct printer printer;
 };
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
@@ -97,80 +95,16 @@ static bool add_to_servers(void *context, struct block *block)
 
 /* ---- Shards ------------------------------------------------------------------------- */
 
-/* The keys of a block by shards, in its room for the verb.  The arrays 'hash' and 'record' have
- * 'room' members for each shard: those of shard s begin at s * room. */
-struct sharded {
-    size_t room;              /* how many keys each shard has room for */
-    size_t count[SHARDS_MAX]; /* how many keys belong to each shard */
-    struct perhaps_hashed *hash;
-    uint32_t *record; /* the number in the block of the record with this hash */
-    bool *answer;     /* for one shard at a time, since a block is in one stage at a time */
-};
-
-/* Makes room for the keys of a block, all of which may belong to one shard.  Returns NULL if
- * there is no memory. */
-static struct sharded *make_room(struct block *block, size_t nshards)
-{
-    size_t room = (block->count + 63) / 64 * 64;
-    size_t each_nbytes =
-        nshards * (sizeof(struct perhaps_hashed) + sizeof(uint32_t)) + sizeof(bool);
-    struct sharded *sharded =
-        room_for(&block->room[FOR_VERB], sizeof *sharded + room * each_nbytes, 1);
-    if (!sharded)
-        return NULL;
-    sharded->room = room;
-    sharded->hash = (struct perhaps_hashed *)(sharded + 1);
-    sharded->record = (uint32_t *)(sharded->hash + nshards * room);
-    sharded->answer = (bool *)(sharded->record + nshards * room);
-    return sharded;
-}
-
-/* Hashes the keys of a block and sorts them by shards.  The shard is the lowest bits of the
- * hash's mark, which no kind uses by themselves.  Members that do not change are read before
- * the loop: as far as a compiler knows, writing a hash might change them. */
-static void shard_keys(const struct dedup *dedup, const struct block *block,
-                       struct sharded *sharded)
-{
-    const uint64_t seed = dedup->seed, mask = dedup->nshards - 1;
-    const struct perhaps_key *key = block->key;
-    const size_t count = block->count, room = sharded->room;
-    struct perhaps_hashed *hashes = sharded->hash;
-    uint32_t *records = sharded->record;
-    size_t used[SHARDS_MAX] = { 0 };
-    for (size_t i = 0; i < count; i++) {
-        XXH128_hash_t hash = XXH3_128bits_withSeed(key[i].bytes, key[i].nbytes, seed);
-        uint64_t shard = hash.high64 & mask;
-        size_t at = shard * room + used[shard]++;
-        memcpy(&hashes[at], &hash, sizeof hash);
-        records[at] = (uint32_t)i;
-    }
-    memcpy(sharded->count, used, sizeof used);
-}
-
-/* A stage, with a struct dedup: finds the shard of each key of a block. */
-static bool shard_block(void *context, struct block *block)
-{
-    const struct dedup *dedup = context;
-    struct sharded *sharded = make_room(block, dedup->nshards);
-    if (sharded)
-        shard_keys(dedup, block, sharded);
-    else
-        block->ndone = 0;
-    return block_met(block, sharded ? 0 : PERHAPS_ERR_MEMORY);
-}
-
 /* A stage, with a struct shard: adds those keys of a block that belong to it.  After an error
  * in one shard the records before the first one that failed are done. */
 static bool add_to_shard(void *context, struct block *block)
 {
     const struct shard *shard = context;
-    struct sharded *sharded = block->room[FOR_VERB].memory;
-    if (block->error == PERHAPS_ERR_MEMORY)
+    struct sharded *sharded = shards_of(block);
+    if (!sharded)
         return false;
-    size_t begin = shard->index * sharded->room;
-    const uint32_t *record = sharded->record + begin;
-    struct perhaps_keys keys = perhaps_keys_packed(sharded->hash + begin, sizeof *sharded->hash,
-                                                   sharded->count[shard->index]);
+    const uint32_t *record = sharded->record + shard->index * sharded->room;
+    struct perhaps_keys keys = shards_keys(sharded, shard->index);
     size_t done;
     int error =
         perhaps_add_unless_present_many(shard->target->filter, &keys, sharded->answer, &done);
@@ -197,7 +131,7 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
         stages[n++] = (struct stage){ .run = add_block, .context = dedup, .in_order = true };
         return n;
     }
-    stages[0] = (struct stage){ .run = shard_block, .context = dedup };
+    stages[0] = (struct stage){ .run = shards_split, .context = &dedup->sharding };
     for (size_t i = 0; i < dedup->nshards; i++)
         stages[i + 1] = (struct stage){ .run = add_to_shard,
                                         .context = &dedup->shard[i],
@@ -207,31 +141,17 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
 
 /* ---- Opening ----------------------------------------------------------------------- */
 
-/* Returns a power of two that is at most the number of threads, with a million keys in each
- * shard or more.  A filter that grows may get any number of keys, so it is shared out in any
+/* Makes the shards.  A filter that grows may get any number of keys, so it is shared out in any
  * case. */
-static size_t choose_nshards(const struct settings *settings, struct size size)
-{
-    size_t nshards = 1;
-    while (nshards < SHARDS_MAX && 2 * nshards <= input_nthreads(settings) &&
-           (size.grows || size.capacity / (2 * nshards) >= 1000000))
-        nshards *= 2;
-    return nshards;
-}
-
-/* Makes the shards, with room for six standard deviations more than the mean number of keys,
- * since the keys do not fall into them quite evenly. */
 static void make_shards(struct dedup *dedup, struct size size)
 {
     const struct settings *settings = dedup->settings;
-    const size_t nshards = choose_nshards(settings, size);
-    const double mean = (double)size.capacity / (double)nshards;
+    const uint64_t nkeys = size.grows ? UINT64_MAX : size.capacity;
+    const size_t nshards = input_nshards(settings, nkeys);
     dedup->hashed = *settings;
     dedup->hashed.hash = "none";
-    if (getentropy(&dedup->seed, sizeof dedup->seed) != 0)
-        fail("no random bytes: %s", strerror(errno));
-    if (nshards > 1)
-        size.capacity = (uint64_t)(mean + 6 * sqrt(mean));
+    dedup->sharding = sharding_new(nshards);
+    size.capacity = sharding_room(&dedup->sharding, size.capacity);
     for (; dedup->nshards < nshards; dedup->nshards++) {
         struct shard *shard = &dedup->shard[dedup->nshards];
         *shard = (struct shard){ dedup->nshards, target_reserve(&dedup->hashed, NULL) };
@@ -353,7 +273,7 @@ static void add_facts(struct facts *facts, const struct target *target)
  * been as full all the time as they are now. */
 static double expected_losses_of(const struct dedup *dedup, const struct facts *facts)
 {
-    const uint64_t nnew = dedup->nnew;
+    const uint64_t nnew = dedup->printer.nnew;
     double sum = 0;
     if (dedup->target->remote || facts->forgets)
         return (double)nnew * facts->fpr_now;
@@ -378,27 +298,6 @@ static struct facts find_facts(const struct dedup *dedup)
 
 /* ---- The verb -------------------------------------------------------------------------- */
 
-/* A stage, with a struct dedup: makes the output of a block, and counts its new lines. */
-static bool keep_block(void *context, struct block *block)
-{
-    const struct dedup *dedup = context;
-    const struct settings *s = dedup->settings;
-    size_t nkept = output_keep(block, s->repeated);
-    block->nselected = s->repeated ? block->ndone - nkept : nkept;
-    if (s->count)
-        block->output_nbytes = 0;
-    return true;
-}
-
-/* A stage, with a struct dedup: counts the lines of a block and prints its output. */
-static bool print_block(void *context, struct block *block)
-{
-    struct dedup *dedup = context;
-    dedup->nlines += block->ndone;
-    dedup->nnew += block->nselected;
-    return output_write(&dedup->output, block);
-}
-
 /* Saves the state, and ends the program if something went wrong.  The message tells what the
  * run leaves.  Servers remember every line at once. */
 static void settle(const struct dedup *dedup, const struct block *last)
@@ -407,10 +306,10 @@ static void settle(const struct dedup *dedup, const struct block *last)
     const bool remote = target->remote, saves = dedup->settings->state && !remote;
     uint64_t nunsure = dedup->nunsure;
     char outcome[160];
-    output_settle(&dedup->output, saves ? target->outcome
-                                  : remote
-                                      ? "; what could not be printed is remembered all the same"
-                                      : "");
+    output_settle(&dedup->printer.output,
+                  saves    ? target->outcome
+                  : remote ? "; what could not be printed is remembered all the same"
+                           : "");
     if (saves)
         target_save(target);
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
@@ -423,19 +322,18 @@ static void settle(const struct dedup *dedup, const struct block *last)
 static void report(const struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
+    const uint64_t nlines = dedup->printer.nlines, nnew = dedup->printer.nnew;
     double seconds = seconds_worked(s);
-    uint64_t nrepeated = dedup->nlines - dedup->nnew;
-    if (s->count)
-        printf("lines\t%ju\nnew\t%ju\nrepeated\t%ju\n", (uintmax_t)dedup->nlines,
-               (uintmax_t)dedup->nnew, (uintmax_t)nrepeated);
+    uint64_t nrepeated = nlines - nnew;
+    printer_report(&dedup->printer);
     if (s->quiet)
         return;
     struct facts found = find_facts(dedup);
     double bits = found.keys ? 8.0 * (double)found.memory_nbytes / (double)found.keys : 0;
     json_t *facts = json_pack(
         "{s:o*, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:I}", "state",
-        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)dedup->nlines,
-        "new", (json_int_t)dedup->nnew, "repeated", (json_int_t)nrepeated, "skipped",
+        s->state ? json_path(dedup->target->path) : NULL, "lines", (json_int_t)nlines, "new",
+        (json_int_t)nnew, "repeated", (json_int_t)nrepeated, "skipped",
         (json_int_t)input_nskipped(dedup->input), "keys_in_filter", (json_int_t)found.keys,
         "body_bytes", (json_int_t)found.memory_nbytes, "bits_per_key", bits, "fpr_asked",
         found.fpr, "fpr_now", found.fpr_now, "expected_lost", found.expected_losses, "doubtful",
@@ -443,13 +341,13 @@ static void report(const struct dedup *dedup)
     summarize(s, facts,
               "%s, %s new, %s repeated; %s new lines may have been taken "
               "for old; %s%s%s%s, %s%s%s",
-              counted(dedup->nlines, "line").s, grouped(dedup->nnew).s, grouped(nrepeated).s,
+              counted(nlines, "line").s, grouped(nnew).s, grouped(nrepeated).s,
               found.fpr > 0 ? expectation(found.expected_losses).s : "no",
               found.doubtful ? grouped(found.doubtful).s : "",
               found.doubtful ? " old ones for new, since connections broke; " : "",
               scaled((double)found.memory_nbytes, "B").s,
               bits_of(found.capacity, found.keys, found.memory_nbytes).s, duration(seconds).s,
-              speed(dedup->nlines, seconds, " lines/s").s,
+              speed(nlines, seconds, " lines/s").s,
               over_of(found.over, found.fpr_now, found.fpr).s);
 }
 
@@ -465,13 +363,20 @@ static void refuse_overlap(const struct settings *settings)
 
 void verb_dedup(const struct settings *settings)
 {
-    struct dedup dedup = { .settings = settings };
+    struct dedup dedup = { .settings = settings, .printer = { .settings = settings } };
     struct stage stages[STAGES_OF_FILTERS_MAX + 2];
     refuse_overlap(settings);
+    if (settings->exact || settings->unique) {
+        exact_run(settings);
+        return;
+    }
+    if (settings->count_each) {
+        heavy_run(settings);
+        return;
+    }
     open_filters(&dedup);
     size_t n = stages_of(&dedup, stages);
-    stages[n++] = (struct stage){ .run = keep_block, .context = &dedup };
-    stages[n++] = (struct stage){ .run = print_block, .context = &dedup, .in_order = true };
+    n = printer_stages(&dedup.printer, stages, n);
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));

@@ -21,6 +21,7 @@
 
 #include "messages.h"
 #include "numbers.h"
+#include "shards.h"
 #include "stop.h"
 
 /* The inputs of one run.  It owns the reader and the blocks. */
@@ -32,7 +33,7 @@ struct input {
     size_t nblocks, nthreads;
     struct key_form form;
     bool (*split)(void *form, struct block *block); /* block_split(), or what only counts */
-    bool counts; /* only counts: the run that follows will report skipped lines */
+    bool counts; /* the run that follows will report skipped lines */
 
     /* Of the blocks that have gone through all stages.  The stage that counts is in order, so
      * only 'nkeys', which the progress line reads, must be atomic. */
@@ -66,10 +67,7 @@ static int stat_input(const char *path, struct stat *st)
     return is_standard_input(path) ? fstat(STDIN_FILENO, st) : stat(path, st);
 }
 
-/* Ends the program if an input is missing, cannot be read, is a folder, or holds no lines: it
- * is better to know that before the work begins.  Returns the size of all inputs, or 0 if one
- * does not tell its size. */
-static uint64_t check_inputs(const struct settings *settings)
+uint64_t input_check(const struct settings *settings)
 {
     bool known = !settings->keys.count;
     uint64_t total_nbytes = 0;
@@ -168,11 +166,28 @@ size_t input_nthreads(const struct settings *settings)
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
 }
 
+uint64_t input_memory(const struct settings *settings)
+{
+    const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
+    return settings->memory_nbytes ? settings->memory_nbytes
+                                   : pages * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+}
+
+size_t input_nshards(const struct settings *settings, uint64_t nkeys)
+{
+    size_t nshards = 1;
+    while (nshards < SHARDS_MAX && 2 * nshards <= input_nthreads(settings) &&
+           nkeys / (2 * nshards) >= 1000000)
+        nshards *= 2;
+    return nshards;
+}
+
 /* A thread has a block to work on and one that waits for its turn; one more is to be read
  * into. */
-struct input *input_open(const struct settings *settings, const char *doing, bool prints)
+static struct input *open_inputs(const struct settings *settings, const struct piece *pieces,
+                                 const char *doing, bool prints)
 {
-    uint64_t total_nbytes = check_inputs(settings);
+    uint64_t total_nbytes = pieces ? 0 : input_check(settings);
     struct input *input = allocate_zeroed(1, sizeof *input);
     input->settings = settings;
     input->form = settings->form;
@@ -186,10 +201,30 @@ struct input *input_open(const struct settings *settings, const char *doing, boo
         fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
     if (settings->keys.count)
         give_keys(input->reader, settings);
+    if (pieces)
+        reader_take_pieces(input->reader, pieces);
+    for (size_t i = 0; pieces && i < settings->ninputs; i++)
+        total_nbytes += pieces[i].nbytes;
     progress_start(&input->progress, settings, doing, total_nbytes);
     if (prints && isatty(STDOUT_FILENO))
         input->progress.wanted = false;
     return input;
+}
+
+struct input *input_open(const struct settings *settings, const char *doing, bool prints)
+{
+    return open_inputs(settings, NULL, doing, prints);
+}
+
+struct input *input_open_pieces(const struct settings *settings, const struct piece *pieces,
+                                const char *doing, bool prints)
+{
+    return open_inputs(settings, pieces, doing, prints);
+}
+
+void input_report_later(struct input *input)
+{
+    input->counts = true;
 }
 
 void input_close(struct input *input)
@@ -374,11 +409,10 @@ static double sigma(double x)
     return sum;
 }
 
-/* Returns a number that the number of different keys does not exceed: the estimate and six
- * times its standard deviation, which is 0.41 %. */
-static uint64_t distinct_bound(const struct distinct *distinct)
+/* Returns about how many keys differ.  The standard deviation is DISTINCT_DEVIATION of it. */
+#define DISTINCT_DEVIATION (1.04 / 256) /* 1.04 / sqrt(counters) */
+static double distinct_estimate(const struct distinct *distinct)
 {
-    const double deviation = 1.04 / 256; /* 1.04 / sqrt(counters) */
     const double counters = DISTINCT_COUNTERS;
     double count[RANK_MAX + 2] = { 0 };
     for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
@@ -387,8 +421,20 @@ static uint64_t distinct_bound(const struct distinct *distinct)
     for (unsigned rank = RANK_MAX; rank >= 1; rank--)
         z = (z + count[rank]) / 2;
     z += counters * sigma(count[0] / counters);
-    double estimate = counters / (2 * log(2)) * counters / z;
-    return (uint64_t)ceil(estimate * (1 + 6 * deviation)) + 64;
+    return counters / (2 * log(2)) * counters / z;
+}
+
+/* Return numbers that the number of different keys does not exceed, and is not below: the
+ * estimate and six times its standard deviation. */
+static uint64_t distinct_bound(const struct distinct *distinct)
+{
+    return (uint64_t)ceil(distinct_estimate(distinct) * (1 + 6 * DISTINCT_DEVIATION)) + 64;
+}
+
+static uint64_t distinct_least(const struct distinct *distinct)
+{
+    double least = distinct_estimate(distinct) * (1 - 6 * DISTINCT_DEVIATION) - 64;
+    return least > 0 ? (uint64_t)least : 0;
 }
 
 /* ---- Counting ---------------------------------------------------------------------- */
@@ -447,11 +493,23 @@ static uint64_t count_keys(const struct settings *settings)
                                         : count + count / 4 + 1000; /* to be added later */
 }
 
+struct census input_census(const struct settings *settings, const struct piece *pieces)
+{
+    struct distinct *distinct = allocate_zeroed(1, sizeof *distinct);
+    struct input *input = input_open_pieces(settings, pieces, "counting", false);
+    input_report_later(input);
+    uint64_t most = count_all(input, distinct), least = distinct_least(distinct);
+    struct census census = { input_nkeys(input), least < most ? least : most, most };
+    free(distinct);
+    input_close(input);
+    return census;
+}
+
 /* Packed files are estimated by the bytes that were read of them. */
 uint64_t input_estimate(const struct settings *settings)
 {
     enum { BLOCKS = 32 };
-    const uint64_t total_nbytes = check_inputs(settings);
+    const uint64_t total_nbytes = input_check(settings);
     const off_t begin = lseek(STDIN_FILENO, 0, SEEK_CUR);
     struct block block = { 0 };
     struct reader *reader = total_nbytes ? reader_open(settings->inputs, settings->ninputs,

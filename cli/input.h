@@ -53,6 +53,18 @@ struct input;
  * input_close(). */
 struct input *input_open(const struct settings *settings, const char *doing, bool prints);
 
+/* Does the same for inputs that lie in memory, one piece for each, and were checked. */
+struct input *input_open_pieces(const struct settings *settings, const struct piece *pieces,
+                                const char *doing, bool prints);
+
+/* Ends the program if an input is missing, cannot be read, is a folder, or holds no lines: it
+ * is better to know that before the work begins.  Returns the size of all inputs, or 0 if one
+ * does not tell its size. */
+uint64_t input_check(const struct settings *settings);
+
+/* Says that a later run will report the lines that are skipped in this one. */
+void input_report_later(struct input *input);
+
 /* Tells that the filter takes integers from 'low' to 'high' only, for the message about a key
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
@@ -75,12 +87,28 @@ uint64_t input_nskipped(const struct input *input);
 /* Returns how many threads -j asks for, or else how many cores this process may use. */
 size_t input_nthreads(const struct settings *settings);
 
+/* Returns how much memory --memory allows, or else a quarter of the machine's. */
+uint64_t input_memory(const struct settings *settings);
+
+/* Returns among how many shards so many keys are best divided: a power of two that is at most
+ * the number of threads, with a million keys in each shard or more. */
+size_t input_nshards(const struct settings *settings, uint64_t nkeys);
+
 void input_close(struct input *input);
 
 /* Returns how large a new filter shall be.  If the options do not tell, counts the keys by
  * reading all inputs.  If these cannot be read twice, returns a size that grows; if the kind
  * cannot grow either, ends the program. */
 struct size input_size(const struct settings *settings);
+
+/* What was counted in the inputs. */
+struct census {
+    uint64_t nlines;      /* that have a key */
+    uint64_t least, most; /* the number of different keys lies between these */
+};
+
+/* Counts what lies in memory. */
+struct census input_census(const struct settings *settings, const struct piece *pieces);
 
 /* Returns about how many keys the inputs have, by what their beginning tells; 0 if one of them
  * does not tell its size, such as a pipe. */

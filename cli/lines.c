@@ -179,11 +179,14 @@ bool line_narrow(const struct key_form *form, struct perhaps_key *line)
            find_range(line, form->delimiter, &form->fields.range[0], line);
 }
 
-/* Returns whether keys of this form must be written to memory of their own, since they are not
- * pieces of their lines. */
-static bool is_written(const struct key_form *form)
+bool line_key_is_written(const struct key_form *form)
 {
     return form->fields.count > 1 || form->ignore_case;
+}
+
+bool line_is_key(const struct key_form *form)
+{
+    return !form->crlf && !form->fields.count && !line_key_is_written(form);
 }
 
 static char *append(char *to, const struct perhaps_key *piece)
@@ -216,6 +219,11 @@ static bool write_key(const struct key_form *form, struct perhaps_key *line, cha
     return true;
 }
 
+bool line_key(const struct key_form *form, struct perhaps_key *line, char *room)
+{
+    return line_key_is_written(form) ? write_key(form, line, &room) : line_narrow(form, line);
+}
+
 /* ---- Blocks ------------------------------------------------------------------------ */
 
 /* The first record to be skipped makes the table of places, in which no record is missing yet.
@@ -239,7 +247,7 @@ bool block_skip(struct block *block, size_t i, const char *lacks)
 /* Finds the keys, and skips records that lack a field.  Returns false if there is no memory. */
 static bool make_keys(struct block *block, const struct key_form *form)
 {
-    bool written = is_written(form);
+    bool written = line_key_is_written(form);
     char *room = written ? room_for(&block->room[FOR_WRITTEN], block->nbytes, 1) : NULL;
     size_t kept = 0;
     if (written && !room)
@@ -261,7 +269,7 @@ static bool make_keys(struct block *block, const struct key_form *form)
 bool block_split(void *context, struct block *block)
 {
     const struct key_form *form = context;
-    bool narrowed = form->crlf || form->fields.count || is_written(form);
+    bool narrowed = !line_is_key(form);
     size_t count = lines_count(block->text, block->nbytes, form->end);
     if (count == 0)
         return true;

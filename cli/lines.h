@@ -38,6 +38,16 @@ struct key_form {
  * that the key is a piece of the line.  Returns false if the line lacks the field. */
 bool line_narrow(const struct key_form *form, struct perhaps_key *line);
 
+/* Does the same for any form.  The key may be written to 'room', as many bytes as the line has
+ * at most. */
+bool line_key(const struct key_form *form, struct perhaps_key *line, char *room);
+
+/* Returns whether line_key() writes to its room. */
+bool line_key_is_written(const struct key_form *form);
+
+/* Returns whether the key is the whole line. */
+bool line_is_key(const struct key_form *form);
+
 /* Returns how many lines end in the text. */
 size_t lines_count(const char *text, size_t nbytes, char end);
 

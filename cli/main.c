@@ -22,9 +22,11 @@
  *     messages.c        when the threads have ended: what went wrong, or the summary
  *
  * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only request.c,
- * target.c, remote.c and messages.c.  Beside this way, stop.c stops the work after a signal,
- * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
- * prints help and completions. */
+ * target.c, remote.c and messages.c.  dedup --exact, --unique (exact.c) and --count-each
+ * (heavy.c) have no filter that is kept, and take the inputs, which texts.c maps, through the
+ * stages several times.  Beside this way, stop.c stops the work after a signal, window.c tells
+ * the filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
+ * completions. */
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
@@ -73,7 +75,9 @@ static const struct verb verbs[] = {
       "hash.  A state on servers (redis://host:port/name) must exist, and any number of jobs "
       "may share it: only one of them prints each line.\n"
       "Under --window a line is printed again when it comes later than W after it was last "
-      "printed; a repeat in between does not renew its time." },
+      "printed; a repeat in between does not renew its time.\n"
+      "--exact, --unique and --count-each make no error.  They read the inputs several times: "
+      "pipes, and what packed files hold, are copied to a file without a name in --tmp." },
     { INFO, true, false, "info", verb_info, "F [--json]", "tell all about F",
       "F may lie on servers: redis://host:port/name." },
     { PLAN, false, false, "plan", verb_plan, "[-n N] [-p P] [OPTION...]",

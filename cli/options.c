@@ -77,6 +77,16 @@ static const struct option_row rows[] = {
       "print only how many lines were read, new and repeated" },
     { 'd', DEDUP, "repeated", NULL, &type_flag, SLOT(repeated),
       "print the repeated ones instead" },
+    { 0, DEDUP | FILES, "exact", NULL, &type_flag, SLOT(exact),
+      "never drop a new line: compare the bytes of lines that perhaps came before; reads the "
+      "inputs three times, and pipes and packed files from a copy in --tmp" },
+    { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
+      "print the lines that come once only, exactly; reads the inputs as --exact does" },
+    { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),
+      "print each line once, after how often it comes, the most frequent first; what does not "
+      "fit in --memory are lines that come seldom" },
+    { 0, DEDUP | FILES, "least", "N", &type_capacity, SLOT(least),
+      "--count-each: only lines that come N times or more [1]" },
     { 0, BUILD | PLAN | CREATE | FILES, "removable", NULL, &type_flag, SLOT(removable),
       "make a filter from which keys can be removed" },
     { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &type_flag, SLOT(counts),
@@ -142,6 +152,12 @@ static const struct option_row rows[] = {
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static: use so much memory, such as 4G, and the disk beyond [a quarter of the "
       "machine's]" },
+    { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
+      "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
+      "the machine's]" },
+    { 0, DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
+      "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
+      "files hold [$TMPDIR, or /tmp]" },
     { 0, BUILD, "tmp", "DIR", &type_file, SLOT(tmp),
       "--static: the folder for what does not fit in memory [$TMPDIR, or /tmp]" },
     { 0, SIZED | FILES, "until", "N", &type_capacity, SLOT(until),
@@ -253,6 +269,7 @@ static void check_together(const struct settings *s)
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
     const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
     const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
+    const bool exactly = s->exact || s->unique || s->count_each;
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
         newline |= !s->null && strchr(s->keys.word[i], '\n');
@@ -283,6 +300,22 @@ static void check_together(const struct settings *s)
           "out --time-field" },
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
+        { exactly && (s->state || has_window || s->generations || s->time_field),
+          "--exact, --unique, --count-each: keep no filter, and forget nothing: leave out "
+          "--state, --window and what belongs to it" },
+        { exactly && (s->capacity || s->kind || s->base || s->grow || s->until || s->factor ||
+                      s->fast || s->compact || integers || s->hash || s->key_file),
+          "--exact, --unique, --count-each: count the lines and choose the filter themselves: "
+          "leave out -n, --kind and other options for filters" },
+        { s->unique && s->repeated,
+          "--unique: prints lines that are never repeated: leave out -d" },
+        { s->count_each && (s->exact || s->unique || s->repeated || s->count),
+          "--count-each: prints each line and its exact count: leave out --exact, --unique, -d "
+          "and -c" },
+        { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
+        { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
+          "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
+          "out" },
         { s->label && s->invert, "--label: prints every key: leave out -v" },
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },

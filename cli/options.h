@@ -69,6 +69,9 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 #define FPR       0.01 /* if -p is not given */
 #define FPR_DEDUP 1e-6 /* the same for dedup, where each false positive loses a line */
 
+/* The same for the filters of dedup --exact, where each false positive only takes time. */
+#define FPR_EXACT 0.01
+
 /* The same for --against: keys that are in neither list are not thought of. */
 #define FPR_AGAINST 0.5
 
@@ -110,10 +113,10 @@ struct settings {
 
     struct key_form form;
     uint64_t threads;
-    uint64_t memory_nbytes; /* for a filter that is built once */
-    const char *tmp;
-    const char *against;              /* a file of keys that are not in the filter */
-    uint64_t against_count;           /* about how many these are */
+    uint64_t memory_nbytes; /* for a filter that is built once, or lines that are exact */
+    const char *tmp;        /* a folder */
+    const char *against;    /* a file of keys that are not in the filter */
+    uint64_t against_count; /* about how many these are */
     uint64_t value_field, value_bits; /* the first field is 1 */
 
     bool force, in_place, rewrite, once;
@@ -123,6 +126,8 @@ struct settings {
     bool null; /* lines end in NUL */
     bool skip_short;
     bool invert, label, any, check, count, repeated;
+    bool exact, unique, count_each;
+    uint64_t least; /* of the counts that are printed */
     bool quiet, json, help, help_all;
 };
 

@@ -1,0 +1,302 @@
+/* texts.c - the inputs as texts in memory: mapped, or copied to a temporary file and mapped.
+ *
+ * All texts lie one behind the other in the addresses of mapped.c.  Zeros lie between them, so
+ * that a comparison may run over the end of one.  The length of each is fixed at the beginning:
+ * what is appended to a file later is not read, but texts_check() notices it. */
+#include "texts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "mapped.h"
+#include "messages.h"
+#include "numbers.h"
+#include "stop.h"
+
+/* An input.  'copied' ones lie in the copy, from the offset 'at' on. */
+struct source {
+    const char *name;
+    bool copied;
+    off_t at;
+    uint64_t nbytes;
+    int fd; /* of a file that will be mapped; -1: it is mapped, or copied */
+    struct stat found;
+};
+
+struct texts {
+    const char *begin, *behind; /* all texts lie between these */
+    char end;                   /* of a line */
+    size_t count;
+    struct source *source;
+    struct piece *piece; /* one for each source */
+    int copy;            /* -1: nothing was copied */
+    uint64_t ncopied;
+    const char *folder;
+};
+
+/* ---- Finding out what must be copied -------------------------------------------------- */
+
+/* Returns whether a file can be mapped.  Some files of the system have no size, or another one
+ * than they tell, and cannot be mapped. */
+static bool is_mappable(int fd, const struct stat *st)
+{
+    void *first = S_ISREG(st->st_mode) && st->st_size > 0
+                      ? mmap(NULL, 1, PROT_READ, MAP_SHARED, fd, 0)
+                      : MAP_FAILED;
+    return first != MAP_FAILED && munmap(first, 1) == 0;
+}
+
+/* Finds out about an input.  Leaves files that will be mapped open.  What was read of standard
+ * input is over: another process does not get it, nor does a second "-". */
+static void look_at(struct source *source, const char *path, bool raw)
+{
+    bool standard = strcmp(path, "-") == 0;
+    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                      : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *source = (struct source){ .name = standard ? "standard input" : path, .fd = fd };
+    if (fd < 0 || fstat(fd, &source->found) != 0)
+        fail("%s: %s", source->name, strerror(errno));
+    source->copied = !is_mappable(fd, &source->found) || (!raw && reader_is_packed(fd));
+    if (source->copied) {
+        close(fd);
+        source->fd = -1;
+        return;
+    }
+    source->at = lseek(fd, 0, SEEK_CUR);
+    if (source->at < source->found.st_size)
+        source->nbytes = (uint64_t)(source->found.st_size - source->at);
+    if (standard)
+        lseek(fd, 0, SEEK_END);
+}
+
+/* ---- Copying ------------------------------------------------------------------------- */
+
+/* Opens a file without a name, or ends the program. */
+static int open_copy(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+        return fd;
+    char path[4096]; /* a file system without such files: make one, and take its name away */
+    int length = snprintf(path, sizeof path, "%s/perhaps.XXXXXX", folder);
+    if (length < 0 || (size_t)length >= sizeof path)
+        return errno = ENAMETOOLONG, -1;
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+/* Writes at an offset of the copy, or ends the program. */
+static void write_copy(const struct texts *texts, const char *name, const char *bytes,
+                       size_t nbytes, off_t at)
+{
+    while (nbytes > 0) {
+        ssize_t written = pwrite(texts->copy, bytes, nbytes, at);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            fail("%s: cannot be read twice, and no copy of it fits in %s: %s: name another "
+                 "folder with --tmp",
+                 name, texts->folder, strerror(errno));
+        bytes += written;
+        nbytes -= (size_t)written;
+        at += written;
+    }
+}
+
+/* Copies an input, unpacked, behind what was copied before, on a page of its own.  Ends the
+ * program if it cannot. */
+static void copy_source(struct texts *texts, struct source *source, char *path,
+                        const struct settings *settings, struct progress *progress)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    struct block block = { 0 };
+    struct reader *reader = reader_open(&path, 1, settings->form.end, settings->raw);
+    if (!reader)
+        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    texts->ncopied = (texts->ncopied + page - 1) / page * page;
+    source->at = (off_t)texts->ncopied;
+    while (reader_read(reader, &block), block.holds == BLOCK_RECORDS) {
+        write_copy(texts, source->name, block.text, block.nbytes,
+                   source->at + (off_t)source->nbytes);
+        source->nbytes += block.nbytes;
+        progress_show(progress, false, 0, reader_nread(reader));
+        if (stop_signal())
+            break;
+    }
+    if (stop_signal())
+        fail_interrupted("; nothing is printed");
+    if (block.holds == BLOCK_PROBLEM)
+        fail("%s: %s; nothing is printed", source->name, reader_problem(reader));
+    texts->ncopied += source->nbytes;
+    reader_close(reader);
+    block_release(&block);
+}
+
+/* Copies all inputs that cannot be mapped. */
+static void copy_sources(struct texts *texts, const struct settings *settings)
+{
+    struct progress progress;
+    const char *folder = settings->tmp ? settings->tmp : getenv("TMPDIR");
+    texts->folder = folder && *folder ? folder : "/tmp";
+    progress_start(&progress, settings, "copying", 0);
+    for (size_t i = 0; i < texts->count; i++) {
+        if (!texts->source[i].copied)
+            continue;
+        if (texts->copy < 0)
+            texts->copy = open_copy(texts->folder);
+        if (texts->copy < 0)
+            fail("%s: no temporary file can be made there, for a copy of %s: %s: name another "
+                 "folder with --tmp",
+                 texts->folder, texts->source[i].name, strerror(errno));
+        copy_source(texts, &texts->source[i], settings->inputs[i], settings, &progress);
+    }
+    progress_erase();
+}
+
+/* ---- Mapping ------------------------------------------------------------------------- */
+
+static void map_sources(struct texts *texts)
+{
+    uint64_t nbytes = 0;
+    for (size_t i = 0; i < texts->count; i++)
+        nbytes += texts->source[i].nbytes;
+    if (!mapped_reserve(nbytes, texts->count))
+        fail("no room for the addresses of %s: %s", scaled((double)nbytes, "B").s,
+             strerror(errno));
+    for (size_t i = 0; i < texts->count; i++) {
+        struct source *source = &texts->source[i];
+        const char *bytes =
+            mapped_add(source->copied ? texts->copy : source->fd, source->at, source->nbytes);
+        if (!bytes)
+            fail("%s: cannot be mapped: %s", source->name, strerror(errno));
+        texts->piece[i] = (struct piece){ bytes, source->nbytes };
+        if (source->fd >= 0)
+            close(source->fd);
+        source->fd = -1;
+    }
+    texts->begin = mapped_begin();
+    texts->behind = mapped_end();
+}
+
+struct texts *texts_open(const struct settings *settings)
+{
+    struct texts *texts = allocate_zeroed(1, sizeof *texts);
+    input_check(settings);
+    texts->end = settings->form.end;
+    texts->count = settings->ninputs;
+    texts->copy = -1;
+    texts->source = allocate_zeroed(texts->count, sizeof *texts->source);
+    texts->piece = allocate_zeroed(texts->count, sizeof *texts->piece);
+    for (size_t i = 0; i < texts->count; i++)
+        look_at(&texts->source[i], settings->inputs[i], settings->raw);
+    copy_sources(texts, settings);
+    map_sources(texts);
+    return texts;
+}
+
+const struct piece *texts_pieces(const struct texts *texts)
+{
+    return texts->piece;
+}
+
+void texts_close(struct texts *texts)
+{
+    if (texts->copy >= 0)
+        close(texts->copy);
+    free(texts->source);
+    free(texts->piece);
+    free(texts);
+}
+
+/* ---- Places --------------------------------------------------------------------------- */
+
+uint64_t texts_nplaces(const struct texts *texts)
+{
+    return (uint64_t)(texts->behind - texts->begin);
+}
+
+uint64_t texts_shift(const struct texts *texts, const struct block *block)
+{
+    uint64_t place = (uint64_t)(texts->piece[block->source].bytes - texts->begin);
+    return place + block->offset - (uintptr_t)block->text;
+}
+
+const char *texts_begin(const struct texts *texts)
+{
+    return texts->begin;
+}
+
+/* Returns the end of the text that the address lies in. */
+static const char *end_of_text(const struct texts *texts, const char *at)
+{
+    size_t low = 0, high = texts->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (texts->piece[middle].bytes <= at)
+            low = middle;
+        else
+            high = middle;
+    }
+    return texts->piece[low].bytes + texts->piece[low].nbytes;
+}
+
+struct perhaps_key texts_line(const struct texts *texts, uint64_t place)
+{
+    const char *line = texts->begin + place, *end = end_of_text(texts, line);
+    const char *stop = memchr(line, texts->end, (size_t)(end - line));
+    return (struct perhaps_key){ line, (size_t)((stop ? stop : end) - line) };
+}
+
+/* Looks for the end of the text only if the line has no delimiter behind it, as the last one
+ * may have none.  What is compared may run over the end of a text, but not of all of them: a
+ * line is not longer than a text. */
+bool texts_same(const struct texts *texts, uint64_t place, const struct perhaps_key *line)
+{
+    const char *at = texts->begin + place;
+    if (line->nbytes >= (size_t)(texts->behind - at) ||
+        memcmp(at, line->bytes, line->nbytes) != 0)
+        return false;
+    return at[line->nbytes] == texts->end || at + line->nbytes == end_of_text(texts, at);
+}
+
+/* ---- Changes --------------------------------------------------------------------------- */
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* Returns whether the file is another one than it was.  If there is another file of its name,
+ * or none, the one that is mapped has not changed. */
+static bool has_changed(const struct source *source)
+{
+    const struct stat *was = &source->found;
+    struct stat is;
+    int looked = strcmp(source->name, "standard input") == 0 ? fstat(STDIN_FILENO, &is)
+                                                             : stat(source->name, &is);
+    return looked == 0 && is.st_dev == was->st_dev && is.st_ino == was->st_ino &&
+           (is.st_size != was->st_size || !same_time(&is.st_mtim, &was->st_mtim));
+}
+
+void texts_check(const struct texts *texts, const char *outcome)
+{
+    for (size_t i = 0; i < texts->count; i++)
+        if (!texts->source[i].copied && has_changed(&texts->source[i]))
+            fail("%s: was changed while it was read%s", texts->source[i].name, outcome);
+    if (!mapped_torn())
+        return;
+    for (size_t i = 0; i < texts->count; i++)
+        if (end_of_text(texts, mapped_torn()) == texts->piece[i].bytes + texts->piece[i].nbytes)
+            fail("%s: cannot be read any more%s", texts->source[i].name, outcome);
+}
+
+uint64_t texts_ncopied(const struct texts *texts)
+{
+    return texts->ncopied;
+}
