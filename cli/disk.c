@@ -113,3 +113,11 @@ void disk_fail(const struct target *target)
          target->path, perhaps_builder_folder(target->builder), strerror(errno),
          target->outcome);
 }
+
+void disk_fail_without(const struct target *target)
+{
+    fail("%s: %s came, more than the memory has room for: give more --memory, or a folder with "
+         "--tmp for what does not fit%s",
+         target->path, counted(perhaps_builder_keys(target->builder), "key").s,
+         target->outcome);
+}
