@@ -220,18 +220,21 @@ static uint64_t kept_room(const struct pile *p)
     return room < full ? room : full;
 }
 
-/* Take and give back room for records.  What is of the size of the latest stages is used again:
- * the system has no new pages to clear then. */
+/* Takes room for the records of a run.  What is of the size of the latest stages is used again:
+ * the system has no new pages to clear then.  But a run that stays in memory takes new pages,
+ * since it is better to wait for these here than in a stage, under the lock. */
 static uint64_t *take_room(struct pile *p, uint64_t room)
 {
     uint64_t *records = NULL;
     pthread_mutex_lock(&p->lock);
-    if (room == p->spare_room && p->nspare)
+    bool stays = p->kept_nbytes + room * record_nbytes(p) <= kept_most(p);
+    if (!stays && room == p->spare_room && p->nspare)
         records = p->spare[--p->nspare];
     pthread_mutex_unlock(&p->lock);
     return records ? records : allocate(&p->options.allocator, room * record_nbytes(p));
 }
 
+/* Gives back room for records, which may be used again. */
 static void give_room(struct pile *p, uint64_t *records, uint64_t room)
 {
     pthread_mutex_lock(&p->lock);
