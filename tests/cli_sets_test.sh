@@ -137,7 +137,7 @@ test_removable_grows() {
 # that explicitly.
 test_once() {
     yes same | head -100 >copies
-    works build -o f < <(cat copies keys)
+    works build --grow -o f < <(cat copies keys)
     refuses "copies:" add f copies
     check "once: says how" says "give --once"
     works add --once f copies

@@ -525,7 +525,7 @@ test_together() {
     check "plan --together: one line" not tells "^together"
     refuses "--kind cuckoo: is not made of lines of bits" plan -n 1M --together --kind cuckoo
     refuses "--together: " plan -n 1M --together --removable
-    refuses "give -n N" build --together -o g < <(seq 2000)
+    refuses "give -n N" build --together --grow -o g < <(seq 2000)
     check "--together: nothing was written" [ ! -e g ]
 }
 
