@@ -14,10 +14,11 @@
  * bits): in memory, and what does not fit there in a temporary file without a name.  It makes
  * filters of the other kinds, too: to these it adds the keys as they come, if 'capacity' tells
  * how many there are; if it is 0, the builder keeps them in the same way, counts them, and
- * makes a filter that has room for just so many.  Any number of threads may give keys then.
+ * makes a filter that has room for just so many.
  *
  * The same keys, options and seed give the same filter, in whatever order the keys come and
- * however many threads give them. */
+ * however many threads give them.  (One that was folded, see 'in_memory', may count more or
+ * fewer of its keys; its bits are the same.) */
 #ifndef PERHAPS_BUILD_H
 #define PERHAPS_BUILD_H
 
@@ -68,12 +69,12 @@ PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
 
 /* Gives the builder keys, in as many calls as one likes.  A key that comes again is added once;
  * where 'needs' has PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT every time stores a copy, as
- * perhaps_add() does.  Any number of threads may call it at once if the kind is built once or
- * 'capacity' is 0; otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
- * not take, having taken none of these keys, or once the builder is finished.  Other errors are
- * those of perhaps_add(), PERHAPS_ERR_MEMORY, PERHAPS_ERR_FULL if more keys come than fit under
- * 'in_memory', and PERHAPS_ERR_IO (errno) of the temporary file: keys are missing then, and all
- * later calls return the same error. */
+ * perhaps_add() does.  Any number of threads may call it at once if the kind is built once, or
+ * if the keys wait since 'capacity' is 0; otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT
+ * for a key of a length that the hash does not take, having taken none of these keys, or once
+ * the builder is finished.  Other errors are those of perhaps_add(), PERHAPS_ERR_MEMORY,
+ * PERHAPS_ERR_FULL if more keys come than fit under 'in_memory', and PERHAPS_ERR_IO (errno) of
+ * the temporary file: keys are missing then, and all later calls return the same error. */
 PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
                                          const struct perhaps_keys *keys);
 

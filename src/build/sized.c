@@ -90,7 +90,7 @@ static struct perhaps_options chosen_options(const perhaps_builder *b)
     return options;
 }
 
-/* ---- In memory only ------------------------------------------------------------------------ */
+/* ---- In memory only -------------------------------------------------------------------- */
 
 /* Sets options->capacity to about the largest with which a filter takes a half of the memory:
  * the pile has the other one.  Returns false if that is not more than it has now. */
