@@ -17,8 +17,7 @@
  * makes a filter that has room for just so many.
  *
  * The same keys, options and seed give the same filter, in whatever order the keys come and
- * however many threads give them.  (One that was folded, see 'in_memory', may count more or
- * fewer of its keys; its bits are the same.) */
+ * however many threads give them.  (A filter that was folded, see 'in_memory', may differ.) */
 #ifndef PERHAPS_BUILD_H
 #define PERHAPS_BUILD_H
 

@@ -3,7 +3,10 @@
  * If nobody knows how many keys there will be, they wait in the pile until all are there; then
  * a filter of exactly that size is planned, and gets them.  They come sorted by their hashes,
  * so that a Bloom filter is filled from its beginning to its end, and is the same in whatever
- * order the keys were given. */
+ * order the keys were given.
+ *
+ * If there is no file, and the pile takes too much memory, its keys go to a filter that is
+ * larger than it needs to be, and so do all later keys; it is folded at the end. */
 #include "builder.h"
 
 int sized_begin(perhaps_builder *b, const struct perhaps_options *options)
@@ -99,7 +102,7 @@ static bool plan_largest(const perhaps_builder *b, struct perhaps_options *optio
     enum { TRIES = 12 };
     const double most = (double)b->how.memory_nbytes / 2, near = 0.98;
     struct perhaps_plan plan;
-    options->capacity = b->pile.nrecords + 1;
+    options->capacity = b->how.memory_nbytes / 4;
     for (int i = 0; i < TRIES; i++) {
         if (perhaps_plan_for(options, &plan))
             return false;
