@@ -48,7 +48,7 @@ static void look(struct disk *disk)
     const char *folder = perhaps_builder_folder(target->builder);
     struct statvfs space;
     struct stat at, filter;
-    if (statvfs(folder, &space) || stat(folder, &at))
+    if (!folder || statvfs(folder, &space) || stat(folder, &at))
         return;
     disk->folder = folder;
     disk->free_nbytes = (uint64_t)space.f_bavail * space.f_frsize;
