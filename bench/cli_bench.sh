@@ -4,7 +4,8 @@
 # Measures the command line on N (20 million) lines of 20 bytes, each twice, in random order,
 # which 'perhaps-bench lines' makes in a temporary folder (in TMPDIR).  Prints the best of R (3)
 # runs, with the file in the page cache: seconds and peak memory, as GNU time tells them
-# (without it: seconds only).  --peers also measures other tools that find repeated lines (mawk
+# (without it: seconds only).  A second table is about N different lines that come from a pipe:
+# filters that are planned, that get their size at the end, and that grow.  --peers also measures other tools that find repeated lines (mawk
 # takes minutes) and DCSO's bloom, a Bloom filter; and how often that and perhaps are wrong.
 # --exact measures only what dedup does without an error, beside plain dedup, and with their
 # times as multiples of its time; with --peers also beside sort and uniq.
@@ -120,6 +121,41 @@ row "perhaps dedup" perhaps dedup -q "$keys"
 row "perhaps dedup -n half" perhaps dedup -q -n $((lines / 2)) "$keys"
 kept=$(perhaps dedup -q "$keys" | wc -l)
 echo "dedup keeps $kept of $((lines / 2)) different lines"
+
+# Builds a filter of different lines that come from a pipe, in ways that take turns, so that all
+# have the same noise; then prints the best run of each, and what the filter takes.
+build_from_pipe() { cat "$keys.different" | perhaps build -q "$@" -o "$filter"; }
+export -f build_from_pipe
+export filter keys
+pipe_rows() {
+    local way label
+    for ((i = 0; i < repeat; i++)); do
+        for way; do
+            # shellcheck disable=SC2016
+            run bash -c 'build_from_pipe $0' "$way" >>"$folder/pipe${way// /}"
+            perhaps info --json "$filter" >"$folder/info${way// /}"
+        done
+    done
+    for way; do
+        label=${way:-no option}
+        read -r seconds kib < <(sort -n "$folder/pipe${way// /}")
+        [ "$way" != "$1" ] || planned=$seconds
+        awk -v label="$label" -v seconds="$seconds" -v kib="$kib" -v planned="$planned" \
+            -v nbytes="$(sed -n 's/.*"body_bytes": *\([0-9]*\).*/\1/p' "$folder/info${way// /}")" \
+            -v lines="$lines" 'BEGIN {
+                if (seconds <= 0) seconds = 0.005
+                if (planned <= 0) planned = 0.005
+                printf "%-28s %8.2f %10.2f %10.2f %10s\n", label, seconds, seconds / planned,
+                    8 * nbytes / lines, kib == "-" ? "" : sprintf("%.1f", kib / 1024)
+            }'
+    done
+}
+seq 10000000000000000001 "$(printf '1%019d' "$lines")" >"$keys.different"
+echo
+echo "$lines different lines of 20 bytes from a pipe, rate 1 %"
+printf '%-28s %8s %10s %10s %10s\n' "perhaps build" seconds "x planned" bits/key "peak MiB"
+pipe_rows "-n $lines" "" "--memory 64M" "--memory 256M --tmp none" "--grow"
+rm "$keys.different"
 [ -n "$peers" ] || exit 0
 once=1
 row "sort -u" sort -u "$keys"

@@ -121,6 +121,22 @@ static void settle(const struct change *change, const struct input *input,
     }
 }
 
+/* Returns how the filter got its size, if the keys told that; else how much room it has. */
+static struct text size_of(const struct target *target, const struct perhaps_stats *stats,
+                           uint64_t nkeys)
+{
+    const struct perhaps_plan *plan = &stats->plan;
+    uint64_t factor = target->sized ? perhaps_builder_folded(target->builder) : 0;
+    if (factor > 1)
+        return text_of(", folded to 1/%ju of %s", (uintmax_t)factor,
+                       scaled((double)factor * (double)stats->memory_nbytes, "B").s);
+    if (!target->sized || factor || plan->capacity > nkeys)
+        return room_of(plan, stats->keys);
+    return plan->capacity == nkeys
+               ? text_of(", sized for the %s that came", counted(nkeys, "key").s)
+               : text_of(", sized for %s", counted(plan->capacity, "different key").s);
+}
+
 /* Prints the summary. */
 static void report(const struct change *change, uint64_t nkeys, uint64_t nskipped)
 {
@@ -140,16 +156,21 @@ static void report(const struct change *change, uint64_t nkeys, uint64_t nskippe
         (json_int_t)stats.keys, "capacity", (json_int_t)plan->capacity, "body_bytes",
         (json_int_t)stats.memory_nbytes, "bits_per_key", stats.bits_per_key, "fpr_asked",
         plan->fpr, "fpr_now", stats.fpr_now);
-    summarize(
-        settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s", counted(nchanged, "key").s,
-        change->done, target->path, nmissed ? ", " : "", nmissed ? grouped(nmissed).s : "",
-        nmissed == 1 ? " was not in it"
-        : nmissed    ? " were not in it"
-                     : "",
-        scaled((double)stats.memory_nbytes, "B").s,
-        bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s, room_of(plan, stats.keys).s,
-        duration(seconds).s, speed(nkeys, seconds, " keys/s").s,
-        over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
+    if (target->sized)
+        json_object_update_new(facts,
+                               json_pack("{s:b, s:I}", "sized", 1, "folded",
+                                         (json_int_t)perhaps_builder_folded(target->builder)));
+    summarize(settings, facts, "%s %s %s%s%s%s: %s%s%s, %s%s%s", counted(nchanged, "key").s,
+              change->done, target->path, nmissed ? ", " : "",
+              nmissed ? grouped(nmissed).s : "",
+              nmissed == 1 ? " was not in it"
+              : nmissed    ? " were not in it"
+                           : "",
+              scaled((double)stats.memory_nbytes, "B").s,
+              bits_of(plan->capacity, stats.keys, stats.memory_nbytes).s,
+              size_of(target, &stats, nkeys).s, duration(seconds).s,
+              speed(nkeys, seconds, " keys/s").s,
+              over_of(is_over(&stats), stats.fpr_now, plan->fpr).s);
 }
 
 /* Prepares to add keys in bulk.  Where there is no memory for that they are added as they

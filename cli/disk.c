@@ -48,7 +48,7 @@ static void look(struct disk *disk)
     const char *folder = perhaps_builder_folder(target->builder);
     struct statvfs space;
     struct stat at, filter;
-    if (statvfs(folder, &space) || stat(folder, &at))
+    if (!folder || statvfs(folder, &space) || stat(folder, &at))
         return;
     disk->folder = folder;
     disk->free_nbytes = (uint64_t)space.f_bavail * space.f_frsize;
@@ -111,5 +111,13 @@ void disk_fail(const struct target *target)
 {
     fail("%s: the temporary file in %s: %s: give another folder with --tmp, or more --memory%s",
          target->path, perhaps_builder_folder(target->builder), strerror(errno),
+         target->outcome);
+}
+
+void disk_fail_without(const struct target *target)
+{
+    fail("%s: %s came, more than the memory has room for: give more --memory, or a folder with "
+         "--tmp for what does not fit%s",
+         target->path, counted(perhaps_builder_keys(target->builder), "key").s,
          target->outcome);
 }

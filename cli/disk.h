@@ -27,4 +27,7 @@ bool disk_watch(void *disk, struct block *block);
 /* Ends the program because the temporary file cannot be written or read (errno). */
 _Noreturn void disk_fail(const struct target *target);
 
+/* Ends the program because more keys came than the memory has room for without a file. */
+_Noreturn void disk_fail_without(const struct target *target);
+
 #endif

@@ -127,10 +127,14 @@ static json_t *parts_of(const perhaps_filter *filter)
 }
 
 /* Returns what its owner should know about this filter, and may do about it; or NULL. */
-static json_t *notes_of(const struct perhaps_stats *stats)
+static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats *stats)
 {
     const struct perhaps_plan *plan = &stats->plan;
     json_t *notes = json_array();
+    if (is_full(plan, estimate_keys(filter, stats)))
+        json_array_append_new(notes,
+                              json_string("it is full: one that takes more keys is built with "
+                                          "-n, or with --grow"));
     if (is_over(stats))
         json_array_append_new(
             notes, json_sprintf("it has more than the %s keys up to which the rate is kept: "
@@ -196,8 +200,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
                   (json_int_t)stats->failed_adds, "unmatched_removals",
                   (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
                   pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
-                  fact_geometry(settings, &stats->plan), "notes", notes_of(stats), "parts",
-                  parts_of(filter)));
+                  fact_geometry(settings, &stats->plan), "notes", notes_of(filter, stats),
+                  "parts", parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,

@@ -534,6 +534,12 @@ uint64_t input_estimate(const struct settings *settings)
     return keys;
 }
 
+bool input_is_sized_last(const struct settings *settings)
+{
+    return settings->verb->bit == BUILD && !request_size(settings).capacity &&
+           !request_changes_later(settings) && find_pipe(settings);
+}
+
 struct size input_size(const struct settings *settings)
 {
     struct size size = request_size(settings);

@@ -110,6 +110,11 @@ struct census {
 /* Counts what lies in memory. */
 struct census input_census(const struct settings *settings, const struct piece *pieces);
 
+/* Returns whether a new filter can have just the size that its keys need, though nobody knows
+ * their number before the last one: build reads them from a pipe, and nothing says that others
+ * come later. */
+bool input_is_sized_last(const struct settings *settings);
+
 /* Returns about how many keys the inputs have, by what their beginning tells; 0 if one of them
  * does not tell its size, such as a pipe. */
 uint64_t input_estimate(const struct settings *settings);

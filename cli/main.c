@@ -43,8 +43,9 @@ static const struct verb verbs[] = {
     { BUILD, false, true, "build", verb_build, "-o F [-n N] [-p P] [OPTION...] [INPUT...]",
       "make the filter file F from keys",
       "Without -n, build first counts the keys, if it can read the input twice, and makes room "
-      "for a quarter more and another 1,000.  From a pipe it makes a filter that grows, as "
-      "--grow does." },
+      "for a quarter more and another 1,000.  From a pipe it makes a filter that the keys fill "
+      "exactly, unless others come later: --grow, --removable or --count makes one that "
+      "grows." },
     { CREATE, true, false, "create", verb_create, "F -n N [-p P] [OPTION...]",
       "make an empty filter F, a file or on servers",
       "F is a file, or redis://host:port/name: on a Redis or Valkey server, or on all nodes of "

@@ -92,7 +92,8 @@ static const struct option_row rows[] = {
     { 0, BUILD | PLAN | CREATE | FILES, "count", NULL, &type_flag, SLOT(counts),
       "make a filter that tells how often a key was added, up to " TEXT(PERHAPS_COUNT_MAX) },
     { 0, SIZED, "grow", NULL, &type_flag, SLOT(grow),
-      "make a filter that takes more than N keys; N, if given, is its room at the beginning" },
+      "make a filter that takes more keys later, more than N, too; N, if given, is its room at "
+      "the beginning" },
     { 0, ADD | FILES, "rewrite", NULL, &type_flag, SLOT(rewrite),
       "add to a copy, which replaces F when all keys are in" },
     { 0, ADD | FILES, "in-place", NULL, &type_flag, SLOT(in_place),
@@ -150,8 +151,8 @@ static const struct option_row rows[] = {
     { 0, BUILD | PLAN, "value-bits", "B", &type_value_bits, SLOT(value_bits),
       "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
-      "--static: use so much memory, such as 4G, and the disk beyond [a quarter of the "
-      "machine's]" },
+      "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
+      "quarter of the machine's]" },
     { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
       "the machine's]" },
@@ -159,7 +160,8 @@ static const struct option_row rows[] = {
       "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
       "files hold [$TMPDIR, or /tmp]" },
     { 0, BUILD, "tmp", "DIR", &type_file, SLOT(tmp),
-      "--static: the folder for what does not fit in memory [$TMPDIR, or /tmp]" },
+      "the same: the folder for what does not fit in memory, or " NO_FOLDER " [$TMPDIR, or "
+      "/tmp]" },
     { 0, SIZED | FILES, "until", "N", &type_capacity, SLOT(until),
       "grow, and keep the rate up to N keys (for kinds that must know this number)" },
     { 0, SIZED, "factor", "N", &type_factor, SLOT(factor),

@@ -75,6 +75,9 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 /* The same for --against: keys that are in neither list are not thought of. */
 #define FPR_AGAINST 0.5
 
+/* What --tmp takes in place of a folder if nothing is to go to a file. */
+#define NO_FOLDER "none"
+
 /* The values of an option that may be given several times. */
 #define WORDS_MOST 256
 struct words {
@@ -113,10 +116,10 @@ struct settings {
 
     struct key_form form;
     uint64_t threads;
-    uint64_t memory_nbytes; /* for a filter that is built once, or lines that are exact */
-    const char *tmp;        /* a folder */
-    const char *against;    /* a file of keys that are not in the filter */
-    uint64_t against_count; /* about how many these are */
+    uint64_t memory_nbytes;           /* for keys that wait, or lines that are exact */
+    const char *tmp;                  /* a folder, or NO_FOLDER */
+    const char *against;              /* a file of keys that are not in the filter */
+    uint64_t against_count;           /* about how many these are */
     uint64_t value_field, value_bits; /* the first field is 1 */
 
     bool force, in_place, rewrite, once;

@@ -85,11 +85,23 @@ struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes)
     return text_of(", %s", scaled(8.0 * (double)memory_nbytes / (double)keys, " bits a key").s);
 }
 
-struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
+/* Returns whether the filter takes keys up to its capacity, and then no more. */
+static bool has_limit(const struct perhaps_plan *plan)
 {
     bool grows = plan->fpr_until > plan->capacity || kind_can(plan->kind, PERHAPS_CAN_FORGET);
-    bool takes = !kind_can(plan->kind, PERHAPS_CAN_BUILD);
-    if (grows || !takes || keys >= plan->capacity)
+    return !grows && !kind_can(plan->kind, PERHAPS_CAN_BUILD);
+}
+
+bool is_full(const struct perhaps_plan *plan, uint64_t keys)
+{
+    const uint64_t share = 200;
+    return has_limit(plan) && strcmp(plan->kind, KIND_OF_INTEGERS) != 0 &&
+           keys + plan->capacity / share >= plan->capacity;
+}
+
+struct text room_of(const struct perhaps_plan *plan, uint64_t keys)
+{
+    if (!has_limit(plan) || keys >= plan->capacity)
         return (struct text){ "" };
     return text_of(", room for %s more", counted(plan->capacity - keys, "key").s);
 }
@@ -146,6 +158,14 @@ bool request_is_static(const struct settings *settings)
     bool named = settings->kind && kind_can(settings->kind, PERHAPS_CAN_BUILD);
     return settings->verb->bit & (BUILD | PLAN) && !settings->integers.high &&
            (settings->fixed || named);
+}
+
+bool request_changes_later(const struct settings *s)
+{
+    return s->grow || s->until || s->factor || s->base || s->removable || s->counts ||
+           s->integers.high ||
+           (s->kind &&
+            (kind_can(s->kind, PERHAPS_CAN_GROW) || kind_can(s->kind, PERHAPS_CAN_FORGET)));
 }
 
 bool request_may_grow(const struct settings *settings)

@@ -28,6 +28,10 @@ bool request_window(const struct settings *settings);
  * for each integer is as small as keys come. */
 bool request_is_static(const struct settings *settings);
 
+/* Returns whether keys will be added or removed later, or counted, by what the options say.  A
+ * range of integers has room for all of them. */
+bool request_changes_later(const struct settings *settings);
+
 /* Returns whether the filter may begin small and grow: no kind is named, or one that grows. */
 bool request_may_grow(const struct settings *settings);
 
@@ -67,6 +71,10 @@ struct text bits_of(uint64_t capacity, uint64_t keys, uint64_t memory_nbytes);
 /* Returns ", room for 39,000 keys more"; or an empty text for a filter that grows, forgets, is
  * built once or is full. */
 struct text room_of(const struct perhaps_plan *plan, uint64_t keys);
+
+/* Returns whether the filter takes hardly any key more, with so many different ones: at most
+ * one for each 200. */
+bool is_full(const struct perhaps_plan *plan, uint64_t keys);
 
 /* Returns whether the filter has more keys than its rate is kept for, and a higher rate. */
 bool is_over(const struct perhaps_stats *stats);

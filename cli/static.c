@@ -116,6 +116,8 @@ void static_settle(const struct target *target, const struct input *input,
     errno = target->reason;
     if (target->builder && last->error == PERHAPS_ERR_IO)
         disk_fail(target);
+    if (target->builder && last->error == PERHAPS_ERR_FULL)
+        disk_fail_without(target);
     input_settle(input, last, target->outcome);
 }
 

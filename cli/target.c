@@ -305,39 +305,69 @@ static bool is_writable_folder(const char *path)
     return S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
-void target_begin(struct target *target, uint64_t others)
+/* Returns whether a builder makes the filter, and plans it.  Keys that are all there at once
+ * need not go to a kind that is built once: perhaps none can do what is asked. */
+static bool plan_built(struct target *target, struct perhaps_options *options)
 {
     const struct settings *settings = target->settings;
-    const struct size any = { CAPACITY_TO_BEGIN_WITH, false };
-    struct size size = request_size(settings);
-    struct perhaps_options options;
+    const struct size any = { CAPACITY_TO_BEGIN_WITH, false }, size = request_size(settings);
+    const bool last = input_is_sized_last(settings);
     struct perhaps_plan plan;
-    bool built = request_is_static(settings);
-    if (built) {
-        request_plan(settings, size.capacity ? size : any, target->path, &options, &plan);
-        built = kind_can(plan.kind, PERHAPS_CAN_BUILD);
-    }
-    if (!built) {
-        target_create(target, input_size(settings));
-        return;
-    }
+    if (!last && !request_is_static(settings))
+        return false;
+    request_plan(settings, size.capacity ? size : any, target->path, options, &plan);
+    options->kind = plan.kind;
+    bool once = kind_can(plan.kind, PERHAPS_CAN_BUILD);
+    target->sized = last && !once;
+    return last || once;
+}
+
+/* Returns what copies of a key are for, if the kind was named because it can do that. */
+static unsigned needs_of_copies(const struct settings *settings)
+{
+    const bool named = settings->kind && !settings->once;
+    return (named && kind_can(settings->kind, PERHAPS_CAN_REMOVE) ? PERHAPS_CAN_REMOVE : 0U) |
+           (named && kind_can(settings->kind, PERHAPS_CAN_COUNT) ? PERHAPS_CAN_COUNT : 0U);
+}
+
+static void begin_builder(struct target *target, struct perhaps_options *options)
+{
+    const struct settings *settings = target->settings;
+    const bool in_memory = settings->tmp && strcmp(settings->tmp, NO_FOLDER) == 0;
     const struct perhaps_build_options how = { .memory_nbytes = settings->memory_nbytes,
-                                               .folder = settings->tmp,
+                                               .folder = in_memory ? NULL : settings->tmp,
+                                               .in_memory = in_memory,
                                                .threads = (unsigned)input_nthreads(settings),
                                                .stopped = is_stopped,
                                                .progress = show_building,
                                                .context = target };
-    if (settings->tmp && !is_writable_folder(settings->tmp))
-        fail("--tmp %s: %s%s", settings->tmp, strerror(errno), target->outcome);
+    if (how.folder && !is_writable_folder(how.folder))
+        fail("--tmp %s: %s%s", how.folder, strerror(errno), target->outcome);
     hashing_choose(&target->hashing, settings);
-    options.capacity = settings->capacity;
-    options.against.others = others;
-    options.kind = plan.kind;
-    options.hashing = target->hashing.chosen;
-    target->options = options;
-    int error = perhaps_builder_create(&options, &how, &target->builder);
+    options->capacity = settings->capacity;
+    options->hashing = target->hashing.chosen;
+    if (target->sized)
+        options->needs |= needs_of_copies(settings);
+    target->options = *options;
+    int error = perhaps_builder_create(options, &how, &target->builder);
     if (error)
         fail("%s: %s", target->path, why(error));
+}
+
+void target_begin(struct target *target, uint64_t others)
+{
+    const struct settings *settings = target->settings;
+    struct perhaps_options options;
+    if (plan_built(target, &options)) {
+        options.against.others = others;
+        begin_builder(target, &options);
+        return;
+    }
+    if (settings->memory_nbytes || settings->tmp)
+        fail("%s: is for keys that wait until all are there, as with --static or from a pipe "
+             "without -n, --grow and the like: leave it out",
+             settings->tmp ? "--tmp" : "--memory");
+    target_create(target, input_size(settings));
 }
 
 /* ---- Opening one ------------------------------------------------------------------- */

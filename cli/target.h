@@ -20,8 +20,9 @@
  * end of the program gives back the locks. */
 struct target {
     const struct settings *settings;
-    perhaps_filter *filter;         /* NULL: it lies on servers, or is not opened yet */
-    perhaps_builder *builder;       /* makes the filter when it is saved; else NULL */
+    perhaps_filter *filter;   /* NULL: it lies on servers, or is not opened yet */
+    perhaps_builder *builder; /* makes the filter when it is saved; else NULL */
+    bool sized; /* the builder makes a filter of another kind that has no room for more keys */
     struct perhaps_options options; /* of the builder */
     atomic_int reason;     /* the errno of its temporary file, if a stage met PERHAPS_ERR_IO */
     struct remote *remote; /* its connections; NULL: it lies in a file */
@@ -90,9 +91,9 @@ struct target *target_reserve_output(const struct settings *settings);
 /* Ends the program if there is a file that is no filter, unless --force is given. */
 void target_check_replaced(const struct target *target);
 
-/* Begins a filter that is built once: the builder takes its keys, whose number need not be
- * known; 'others' is about how many --against has, 0 if that is not known.  Else does what
- * target_create() does. */
+/* Begins a filter that is built once, or that gets its size when all keys have come: the
+ * builder takes its keys, whose number need not be known; 'others' is about how many --against
+ * has, 0 if that is not known.  Else does what target_create() does. */
 void target_begin(struct target *target, uint64_t others);
 
 /* Makes an empty filter of this size in memory.  Makes a secret, too, if one is asked for and

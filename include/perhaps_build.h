@@ -17,7 +17,7 @@
  * makes a filter that has room for just so many.
  *
  * The same keys, options and seed give the same filter, in whatever order the keys come and
- * however many threads give them. */
+ * however many threads give them.  (A filter that was folded, see 'in_memory', may differ.) */
 #ifndef PERHAPS_BUILD_H
 #define PERHAPS_BUILD_H
 
@@ -42,6 +42,12 @@ struct perhaps_build_options {
      * another 1,000.  Kinds that are built once ignore it. */
     bool leaves_room;
 
+    /* Nothing goes to a file.  What does not fit in the memory then: keys of kinds that are
+     * built once, and those of which copies are stored, are refused.  Keys of other kinds go to
+     * a filter as large as the memory allows, if it can be folded, which is folded at the end
+     * to the smallest that perhaps_shrink() makes of it; 'leaves_room' then has no effect. */
+    bool in_memory;
+
     /* Are called at the end, by any of the threads, one at a time. */
     bool (*stopped)(void *context); /* true ends the call with PERHAPS_ERR_STOPPED */
     void (*progress)(void *context, uint64_t done, uint64_t total); /* in keys */
@@ -62,11 +68,12 @@ PERHAPS_API int perhaps_builder_create(const struct perhaps_options *options,
 
 /* Gives the builder keys, in as many calls as one likes.  A key that comes again is added once;
  * where 'needs' has PERHAPS_CAN_REMOVE or PERHAPS_CAN_COUNT every time stores a copy, as
- * perhaps_add() does.  Any number of threads may call it at once if the kind is built once;
- * otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
- * not take, having taken none of these keys, or once the builder is finished.  Other errors are
- * those of perhaps_add(), PERHAPS_ERR_MEMORY, and PERHAPS_ERR_IO (errno) of the temporary file:
- * keys are missing then, and all later calls return the same error. */
+ * perhaps_add() does.  Any number of threads may call it at once if the kind is built once, or
+ * if the keys wait since 'capacity' is 0; otherwise one.  Returns 0; or PERHAPS_ERR_ARGUMENT
+ * for a key of a length that the hash does not take, having taken none of these keys, or once
+ * the builder is finished.  Other errors are those of perhaps_add(), PERHAPS_ERR_MEMORY,
+ * PERHAPS_ERR_FULL if more keys come than fit under 'in_memory', and PERHAPS_ERR_IO (errno) of
+ * the temporary file: keys are missing then, and all later calls return the same error. */
 PERHAPS_API int perhaps_builder_add_many(perhaps_builder *builder,
                                          const struct perhaps_keys *keys);
 
@@ -114,8 +121,13 @@ PERHAPS_API uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *build
  * come.  Safe at any time. */
 PERHAPS_API uint64_t perhaps_builder_disk_nbytes(const perhaps_builder *builder, uint64_t keys);
 
+/* Returns, when the builder is finished, by what factor the filter was folded because its keys
+ * did not fit in the memory: 1 if it could not be made smaller.  Returns 0 if nothing had to be
+ * folded. */
+PERHAPS_API uint64_t perhaps_builder_folded(const perhaps_builder *builder);
+
 /* Returns the folder of the temporary file, as long as the builder lives and $TMPDIR stays; or
- * NULL for kinds that take keys as they come. */
+ * NULL for kinds that take keys as they come, and if there is none. */
 PERHAPS_API const char *perhaps_builder_folder(const perhaps_builder *builder);
 
 /* Releases the builder, and its keys if it was not finished.  NULL is allowed. */

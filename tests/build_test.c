@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "core/plan.h"
 #include "filter/filter.h"
 
 enum { KEYS = 1000 };
@@ -191,6 +192,64 @@ TEST_EACH(test_sized_room, remembers)
     expect_success(perhaps_builder_finish(builder, &f));
     expect(stats_of(f).plan.capacity == (is_built(kind) ? 400 : 1500));
     expect_all_found(f, &keys);
+}
+
+/* Gives 80,000 keys to a builder that has 1 MiB and no file: more than fit there.  Returns what
+ * comes of it; a filter has all keys, and keeps its rate. */
+static int build_in_memory(const struct perhaps_options *options)
+{
+    enum { MANY = 80000, STEP = 1000 };
+    const struct perhaps_build_options how = { .memory_nbytes = 1 << 20,
+                                               .threads = 1,
+                                               .in_memory = true };
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, MANY);
+    scoped_builder *builder = NULL;
+    scoped_filter *f = NULL;
+    int error = perhaps_builder_create(options, &how, &builder);
+    for (size_t at = 0; at < MANY && !error; at += STEP) {
+        const struct perhaps_keys some = some_keys(&keys, at, STEP);
+        error = perhaps_builder_add_many(builder, &some);
+    }
+    if (!error)
+        error = perhaps_builder_finish(builder, &f);
+    expect(!error == (f != NULL));
+    if (error)
+        return error;
+    struct perhaps_stats stats = stats_of(f);
+    expect_all_found(f, &keys);
+    expect(perhaps_builder_folded(builder) >= 1 && perhaps_builder_keys(builder) == MANY);
+    expect(perhaps_builder_spilled_nbytes(builder) == 0 && !perhaps_builder_folder(builder));
+    expect(stats.fpr_now <= options->fpr && stats.plan.capacity >= stats.keys);
+    return 0;
+}
+
+/* Without a file more keys than the memory has room for go to a large filter that is folded;
+ * kinds that cannot be folded refuse them. */
+TEST_EACH(test_in_memory, remembers)
+{
+    struct perhaps_options options = options_for(kind, 0, 0.01, test_seed());
+    if (takes_any_key(kind))
+        expect(build_in_memory(&options) ==
+               (kind_by_name(kind->name)->folds ? 0 : PERHAPS_ERR_FULL));
+}
+
+/* The same where each seventh allocation fails in turn. */
+TEST(test_in_memory_failures)
+{
+    struct ledger ledger = { 0 };
+    const struct perhaps_allocator allocator = ledger_allocator(&ledger);
+    const struct perhaps_options options = { .kind = "blocked",
+                                             .fpr = 0.01,
+                                             .allocator = &allocator };
+    int error = PERHAPS_ERR_MEMORY;
+    for (uint64_t number = 1; error; number += 7) {
+        scene("allocation %d fails", (int)number);
+        ledger.fail_at = ledger.calls + number;
+        error = build_in_memory(&options);
+        ledger.fail_at = 0;
+        expect(!error || error == PERHAPS_ERR_MEMORY);
+        expect(ledger.live == 0 && ledger.live_nbytes == 0);
+    }
 }
 
 static bool stop(void *context)

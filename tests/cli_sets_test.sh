@@ -22,7 +22,7 @@ nearly() { [ "$(diff "$2" "$1" | grep -c '^<')" -le 5 ] && ! diff "$2" "$1" | gr
 
 # ---- Growing -------------------------------------------------------------------------
 
-# The size of a pipe is unknown, so filters grow.
+# The size of a pipe is unknown.
 test_pipes() {
     local j
     seq 300000 >in
@@ -42,6 +42,7 @@ test_pipes() {
     done
     reports "300,003 keys into g" build -o g - in < <(seq 3)
     works build -o g in <(seq 3)
+    works build --grow -o f < <(cat in)
     run info --json f
     check "pipe: it grew" [ "$(number keys out)" -gt "$(number capacity out)" ]
     works verify f
@@ -136,7 +137,7 @@ test_removable_grows() {
 # that explicitly.
 test_once() {
     yes same | head -100 >copies
-    works build -o f < <(cat copies keys)
+    works build --grow -o f < <(cat copies keys)
     refuses "copies:" add f copies
     check "once: says how" says "give --once"
     works add --once f copies

@@ -84,7 +84,8 @@ static int pile_wrong(perhaps_builder *b, const struct keyhash *hash, size_t n)
         record[words - 1] = 1;
         nwrong += listed[i];
     }
-    return pile_add(&b->others, records, nwrong);
+    int error = pile_add(&b->others, records, nwrong);
+    return !error && pile_is_over(&b->others) ? PERHAPS_ERR_FULL : error;
 }
 
 int perhaps_builder_add_others(perhaps_builder *b, const struct perhaps_keys *keys)

@@ -22,7 +22,7 @@ static bool wants_copies(unsigned needs)
     return needs & (PERHAPS_CAN_REMOVE | PERHAPS_CAN_COUNT);
 }
 
-static void begin_pile(perhaps_builder *b)
+void builder_begin_pile(perhaps_builder *b)
 {
     bool values = b->kind->builds && b->options.ribbon.value_bits > 0 && !b->kind->composite;
     unsigned words =
@@ -31,6 +31,7 @@ static void begin_pile(perhaps_builder *b)
                                                  .valued = values,
                                                  .repeats = b->stores_copies && is_sized(b),
                                                  .memory_nbytes = b->how.memory_nbytes,
+                                                 .in_memory = b->how.in_memory,
                                                  .threads = b->how.threads,
                                                  .folder = b->folder,
                                                  .allocator = b->allocator });
@@ -58,7 +59,7 @@ static int begin_waiting(perhaps_builder *b, const struct geometry *g)
     if (!b->knows_capacity)
         likely.capacity = UINT64_C(1) << 36;
     if (hashing.hash == PERHAPS_HASH_XXH3 && !has_others(b) &&
-        plan_64_suffices(b->kind, &likely))
+        (b->kind->builds || !hashing.seed) && plan_64_suffices(b->kind, &likely))
         hashing.hash = PERHAPS_HASH_XXH3_64;
     int error = plan_hash(b->kind, g, &hashing);
     if (!error)
@@ -71,7 +72,8 @@ static int begin_waiting(perhaps_builder *b, const struct geometry *g)
             return PERHAPS_ERR_MEMORY;
         memcpy(b->folder, folder, strlen(folder) + 1);
     }
-    begin_pile(b);
+    builder_begin_pile(b);
+    pthread_rwlock_init(&b->moving, NULL);
     if (has_others(b))
         against_begin(b);
     return 0;
@@ -123,8 +125,10 @@ void perhaps_builder_free(perhaps_builder *b)
     sized_end(b);
     if (has_others(b))
         against_end(b);
-    if (b->kind)
+    if (b->kind) {
         pile_end(&b->pile);
+        pthread_rwlock_destroy(&b->moving);
+    }
     if (b->folder)
         release(&b->allocator, b->folder, strlen(b->folder) + 1);
     struct perhaps_allocator allocator = b->allocator;
@@ -137,8 +141,11 @@ static int add_keys(perhaps_builder *b, const struct perhaps_keys *keys, const u
 {
     if (b->finished)
         return PERHAPS_ERR_ARGUMENT;
+    if (b->kind && b->first)
+        return PERHAPS_ERR_ARGUMENT;
     if (b->kind)
-        return b->first ? PERHAPS_ERR_ARGUMENT : builder_pile_keys(b, &b->pile, keys, value);
+        return b->how.in_memory ? sized_pile_keys(b, keys, value)
+                                : builder_pile_keys(b, &b->pile, keys, value);
     if (!b->error)
         b->error = sized_add(b, keys);
     return b->error;
@@ -163,7 +170,7 @@ int perhaps_builder_add_values(perhaps_builder *b, const struct perhaps_keys *ke
 
 uint64_t perhaps_builder_keys(const perhaps_builder *b)
 {
-    return b->kind ? b->pile.nrecords : b->filter ? b->filter->counters->keys : 0;
+    return b->kind ? b->moved + b->pile.nrecords : b->filter ? b->filter->counters->keys : 0;
 }
 
 uint64_t perhaps_builder_spilled_nbytes(const perhaps_builder *b)
@@ -180,7 +187,12 @@ uint64_t perhaps_builder_disk_nbytes(const perhaps_builder *b, uint64_t keys)
 
 const char *perhaps_builder_folder(const perhaps_builder *b)
 {
-    return b->kind ? pile_folder(&b->pile) : NULL;
+    return b->kind && !b->how.in_memory ? pile_folder(&b->pile) : NULL;
+}
+
+uint64_t perhaps_builder_folded(const perhaps_builder *b)
+{
+    return b->folded;
 }
 
 /* ---- Finish ---------------------------------------------------------------------------- */

@@ -25,6 +25,13 @@ struct perhaps_builder {
     perhaps_bulk *bulk; /* adds them; NULL: unless they are there */
 
     struct pile pile; /* of their hashes */
+
+    /* If there is no file, the keys of the pile go to 'filter' when it takes too much memory.
+     * Those who put keys on the pile share this lock; who uses the filter has it alone. */
+    pthread_rwlock_t moving;
+    uint64_t moved;  /* how many keys were given to that filter, or from the pile to it */
+    uint64_t folded; /* by what factor it was folded */
+
     char *folder;
     uint64_t done, total; /* for progress() */
 
@@ -67,6 +74,11 @@ static inline int builder_note(perhaps_builder *b, int error)
         errno = b->reason;
     return b->error;
 }
+
+/* ---- build.c --------------------------------------------------------------------------- */
+
+/* Begins an empty pile. */
+void builder_begin_pile(perhaps_builder *b);
 
 /* ---- make.c ---------------------------------------------------------------------------- */
 
@@ -115,7 +127,12 @@ void sized_end(perhaps_builder *b);
 /* Adds keys to it, each once, or every time if copies are stored. */
 int sized_add(perhaps_builder *b, const struct perhaps_keys *keys);
 
-/* Makes a filter that has room for the keys of the pile, and adds these. */
+/* Does what builder_pile_keys() does where there is no file: keys that are too many for the
+ * memory go to a filter that will be folded. */
+int sized_pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value);
+
+/* Makes a filter that has room for the keys of the pile, and adds these; or folds the one that
+ * already has them. */
 int sized_finish(perhaps_builder *b);
 
 /* ---- against.c ------------------------------------------------------------------------- */

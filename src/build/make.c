@@ -106,7 +106,7 @@ int builder_tell(perhaps_builder *b, uint64_t nkeys)
 {
     const struct perhaps_build_options *how = &b->how;
     b->done += nkeys;
-    if (how->progress)
+    if (how->progress && b->finished)
         how->progress(how->context, b->done < b->total ? b->done : b->total, b->total);
     return how->stopped && how->stopped(how->context) ? PERHAPS_ERR_STOPPED : 0;
 }

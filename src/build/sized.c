@@ -3,7 +3,10 @@
  * If nobody knows how many keys there will be, they wait in the pile until all are there; then
  * a filter of exactly that size is planned, and gets them.  They come sorted by their hashes,
  * so that a Bloom filter is filled from its beginning to its end, and is the same in whatever
- * order the keys were given. */
+ * order the keys were given.
+ *
+ * If there is no file, and the pile takes too much memory, its keys go to a filter that is
+ * larger than it needs to be, and so do all later keys; it is folded at the end. */
 #include "builder.h"
 
 int sized_begin(perhaps_builder *b, const struct perhaps_options *options)
@@ -76,6 +79,123 @@ static int fill(perhaps_builder *b)
                                             .deliver = add });
 }
 
+/* Returns the options of a filter with the kind and the hash that were chosen. */
+static struct perhaps_options chosen_options(const perhaps_builder *b)
+{
+    struct perhaps_options options = b->options;
+    const struct hasher *hasher = &b->hasher;
+    options.kind = b->kind->about.name;
+    options.hashing = (struct perhaps_hashing){ .hash = hasher->id,
+                                                .seed = hasher->seed,
+                                                .secret = hasher->secret,
+                                                .function = hasher->function,
+                                                .context = hasher->context };
+    return options;
+}
+
+/* ---- In memory only -------------------------------------------------------------------- */
+
+/* Sets options->capacity to about the largest with which a filter takes a half of the memory:
+ * the pile has the other one.  Returns false if that is not more than it has now. */
+static bool plan_largest(const perhaps_builder *b, struct perhaps_options *options)
+{
+    enum { TRIES = 12 };
+    const double most = (double)b->how.memory_nbytes / 2, near = 0.98;
+    struct perhaps_plan plan;
+    options->capacity = b->how.memory_nbytes / 4;
+    for (int i = 0; i < TRIES; i++) {
+        if (perhaps_plan_for(options, &plan))
+            return false;
+        double share = (double)plan.body_nbytes / most;
+        if (share <= 1 && (share >= near || i >= TRIES / 2))
+            return options->capacity > b->pile.nrecords;
+        options->capacity = (uint64_t)((double)options->capacity / share * (1 + near) / 2);
+    }
+    return false;
+}
+
+/* Moves the keys of the pile to a filter as large as the memory allows; alone. */
+static int move(perhaps_builder *b)
+{
+    struct perhaps_options options = chosen_options(b);
+    if (!is_sized(b) || !b->kind->folds || b->stores_copies || !plan_largest(b, &options))
+        return PERHAPS_ERR_FULL;
+    int error = pile_settle(&b->pile);
+    if (!error)
+        error = sized_begin(b, &options);
+    if (!error)
+        error = fill(b);
+    if (error)
+        return error;
+    b->moved = b->pile.nrecords;
+    pile_end(&b->pile);
+    builder_begin_pile(b);
+    return 0;
+}
+
+/* Adds keys to the filter in place of the pile.  Hashes them before it needs the lock. */
+static int add_moved(perhaps_builder *b, const struct perhaps_keys *keys)
+{
+    enum { STEP = 4 * BATCH_STEP };
+    struct keyhash hash[STEP];
+    int error = 0;
+    for (size_t at = 0, n; at < keys->count && !error; at += n) {
+        n = keys->count - at < STEP ? keys->count - at : STEP;
+        for (size_t i = 0; i < n; i += BATCH_STEP)
+            hasher_run(&b->hasher, keys, at + i, n - i < BATCH_STEP ? n - i : BATCH_STEP,
+                       hash + i);
+        const struct perhaps_keys hashed = perhaps_keys_hashed((const void *)hash, n);
+        pthread_rwlock_wrlock(&b->moving);
+        error = builder_note(b, b->error ? 0 : sized_add(b, &hashed));
+        b->moved += n;
+        pthread_rwlock_unlock(&b->moving);
+    }
+    return error;
+}
+
+/* Makes room for keys that come later. */
+static int make_room(perhaps_builder *b)
+{
+    pthread_rwlock_wrlock(&b->moving);
+    int error = builder_note(b, !b->error && pile_is_over(&b->pile) ? move(b) : 0);
+    pthread_rwlock_unlock(&b->moving);
+    return error;
+}
+
+int sized_pile_keys(perhaps_builder *b, const struct perhaps_keys *keys, const uint32_t *value)
+{
+    if (hasher_accepts(&b->hasher, keys) < keys->count)
+        return PERHAPS_ERR_ARGUMENT;
+    pthread_rwlock_rdlock(&b->moving);
+    const bool moved = b->moved > 0;
+    int error = builder_note(b, 0);
+    if (!error && !moved)
+        error = builder_pile_keys(b, &b->pile, keys, value);
+    pthread_rwlock_unlock(&b->moving);
+    if (error)
+        return error;
+    return moved ? add_moved(b, keys) : pile_is_over(&b->pile) ? make_room(b) : 0;
+}
+
+/* Folds the filter that has all keys, as far as it goes. */
+static int finish_moved(perhaps_builder *b)
+{
+    perhaps_filter *small;
+    perhaps_bulk_end(b->bulk);
+    b->bulk = NULL;
+    int error = perhaps_shrink(b->filter, 0, &small);
+    b->folded = 1;
+    if (error)
+        return error == PERHAPS_ERR_LIMIT ? 0 : error;
+    uint64_t from = b->filter->geometry.body_nbytes, to = small->geometry.body_nbytes;
+    b->folded = (from + to / 2) / to; /* a body may have a tail, which is not folded */
+    perhaps_free(b->filter);
+    b->filter = small;
+    return 0;
+}
+
+/* ---- All keys ---------------------------------------------------------------------------- */
+
 /* Makes the filter of these options in place of the last one, and adds the pile to it. */
 static int make(perhaps_builder *b, const struct perhaps_options *options)
 {
@@ -88,8 +208,9 @@ static int make(perhaps_builder *b, const struct perhaps_options *options)
 int sized_finish(perhaps_builder *b)
 {
     enum { TRIES = 10 };
-    struct perhaps_options options = b->options;
-    const struct hasher *hasher = &b->hasher;
+    struct perhaps_options options = chosen_options(b);
+    if (b->moved)
+        return finish_moved(b);
     int error = pile_settle(&b->pile);
     if (!error)
         error = builder_count(b, &b->pile, &options.capacity);
@@ -98,12 +219,6 @@ int sized_finish(perhaps_builder *b)
         options.capacity += options.capacity / 4 + 1000;
     if (!options.capacity)
         options.capacity = 1;
-    options.kind = b->kind->about.name;
-    options.hashing = (struct perhaps_hashing){ .hash = hasher->id,
-                                                .seed = hasher->seed,
-                                                .secret = hasher->secret,
-                                                .function = hasher->function,
-                                                .context = hasher->context };
     if (!error)
         error = make(b, &options);
     for (int i = 1; error == PERHAPS_ERR_FULL && i < TRIES; i++) {

@@ -17,9 +17,15 @@
 /* The stage begins small, so that few keys take little memory. */
 #define STAGE_NBYTES_LEAST ((uint64_t)64 << 10)
 
-/* Of the memory that a pile may use the runs that stay in memory get at most this share.  The
- * stages get as much: one for all threads, and two for each while it makes a run of one. */
-enum { KEPT_SHARE = 4, STAGE_SHARE = 8 };
+/* Of the memory that a pile may use the runs that stay in memory get at most this share; where
+ * there is no file, a larger one.  The stages get as much: one for all threads, and two for
+ * each while it makes a run of one. */
+enum { KEPT_SHARE = 4, KEPT_SHARE_ALONE = 2, STAGE_SHARE = 8 };
+
+/* As long as runs stay in memory, the stages are no larger than this, or than a part of the
+ * memory: the same few are used again and again, and the system has no new pages to clear. */
+#define STAGE_NBYTES_KEPT ((uint64_t)8 << 20)
+enum { STAGE_SHARE_KEPT = 2048 };
 
 #define INDEX_NBYTES ((2 * PILE_PARTS + 1) * sizeof(uint32_t))
 
@@ -154,7 +160,15 @@ static void partition(const struct pile *p, const uint64_t *stage, uint64_t n,
 /* Returns how many bytes of runs stay in memory, at most. */
 static uint64_t kept_most(const struct pile *p)
 {
-    return p->options.memory_nbytes / KEPT_SHARE;
+    return p->options.memory_nbytes / (p->options.in_memory ? KEPT_SHARE_ALONE : KEPT_SHARE);
+}
+
+bool pile_is_over(struct pile *p)
+{
+    pthread_mutex_lock(&p->lock);
+    bool over = p->options.in_memory && p->kept_nbytes > kept_most(p);
+    pthread_mutex_unlock(&p->lock);
+    return over;
 }
 
 /* Enters a run, which from then on belongs to the pile, under the lock.  Decides whether it
@@ -172,7 +186,7 @@ static int enter(struct pile *p, struct run *run, bool *spills)
         p->runs = runs;
         p->runs_room = room;
     }
-    *spills = p->kept_nbytes + run->nbytes > kept_most(p);
+    *spills = !p->options.in_memory && p->kept_nbytes + run->nbytes > kept_most(p);
     if (*spills && open_file(p))
         return PERHAPS_ERR_IO;
     if (*spills) {
@@ -197,22 +211,34 @@ static uint64_t full_room(const struct pile *p)
     return room < UINT32_MAX ? room : UINT32_MAX;
 }
 
-/* Take and give back room for records.  What is of the full size is used again: the system has
- * no new pages to clear then. */
+/* Returns of how many records the stages are that are as large as they get while runs stay in
+ * memory. */
+static uint64_t kept_room(const struct pile *p)
+{
+    const uint64_t share = p->options.memory_nbytes / STAGE_SHARE_KEPT, full = full_room(p);
+    uint64_t room = (share > STAGE_NBYTES_KEPT ? share : STAGE_NBYTES_KEPT) / record_nbytes(p);
+    return room < full ? room : full;
+}
+
+/* Takes room for the records of a run.  What is of the size of the latest stages is used again:
+ * the system has no new pages to clear then.  But a run that stays in memory takes new pages,
+ * since it is better to wait for these here than in a stage, under the lock. */
 static uint64_t *take_room(struct pile *p, uint64_t room)
 {
     uint64_t *records = NULL;
     pthread_mutex_lock(&p->lock);
-    if (room == full_room(p) && p->nspare)
+    bool stays = p->kept_nbytes + room * record_nbytes(p) <= kept_most(p);
+    if (!stays && room == p->spare_room && p->nspare)
         records = p->spare[--p->nspare];
     pthread_mutex_unlock(&p->lock);
     return records ? records : allocate(&p->options.allocator, room * record_nbytes(p));
 }
 
+/* Gives back room for records, which may be used again. */
 static void give_room(struct pile *p, uint64_t *records, uint64_t room)
 {
     pthread_mutex_lock(&p->lock);
-    bool keeps = records && room == full_room(p) && p->nspare < PILE_SPARES;
+    bool keeps = records && room == p->spare_room && p->nspare < PILE_SPARES;
     if (keeps)
         p->spare[p->nspare++] = records;
     pthread_mutex_unlock(&p->lock);
@@ -223,7 +249,7 @@ static void give_room(struct pile *p, uint64_t *records, uint64_t room)
 static void release_spares(struct pile *p)
 {
     while (p->nspare)
-        release(&p->options.allocator, p->spare[--p->nspare], full_room(p) * record_nbytes(p));
+        release(&p->options.allocator, p->spare[--p->nspare], p->spare_room * record_nbytes(p));
 }
 
 /* Notes an error, with its errno.  The lock is not taken. */
@@ -267,22 +293,27 @@ static int make_run(struct pile *p, uint64_t *stage, uint64_t n, uint64_t room)
     return error;
 }
 
-/* Returns of how many records the stage is that follows one of 'room': twice as many, up to the
- * full size. */
-static uint64_t next_room(const struct pile *p, uint64_t room)
+/* Returns of how many records the stage is that follows one of 'room', when runs of 'kept'
+ * bytes stay in memory: twice as many, up to the size for runs in memory if one more fits
+ * there, and else up to the full size. */
+static uint64_t next_room(const struct pile *p, uint64_t room, uint64_t kept)
 {
-    const uint64_t full = full_room(p);
+    const uint64_t small = kept_room(p);
+    bool fits = kept + small * record_nbytes(p) <= kept_most(p);
+    const uint64_t most = fits ? small : full_room(p);
     room = room ? 2 * room : STAGE_NBYTES_LEAST / record_nbytes(p);
-    return room < full ? room : full;
+    return room < most ? room : most;
 }
 
 /* Takes a new, empty stage. */
 static int begin_stage(struct pile *p)
 {
-    uint64_t full = full_room(p), room = next_room(p, p->stage_room);
-    uint64_t *stage = room == full && p->nspare
-                          ? p->spare[--p->nspare]
-                          : allocate(&p->options.allocator, room * record_nbytes(p));
+    uint64_t room = next_room(p, p->stage_room, p->kept_nbytes);
+    if (room != p->spare_room)
+        release_spares(p);
+    p->spare_room = room;
+    uint64_t *stage = p->nspare ? p->spare[--p->nspare]
+                                : allocate(&p->options.allocator, room * record_nbytes(p));
     p->stage = stage;
     p->nstage = 0;
     p->stage_room = room;
@@ -362,13 +393,14 @@ static uint64_t lay_out(const struct pile *p, uint64_t nruns, uint64_t nbytes, u
 uint64_t pile_disk_nbytes(const struct pile *p, uint64_t nrecords)
 {
     const uint64_t full = full_room(p), each = record_nbytes(p);
-    uint64_t kept = 0, spilled = 0, room = next_room(p, 0);
-    for (; room < full && nrecords >= room; room = next_room(p, room)) {
+    uint64_t kept = 0, spilled = 0, room = next_room(p, 0, 0);
+    for (; room < full && nrecords >= room; room = next_room(p, room, kept)) {
         spilled += lay_out(p, 1, room * each, &kept);
         nrecords -= room;
     }
     spilled += lay_out(p, nrecords / room, room * each, &kept);
-    return spilled + lay_out(p, 1, nrecords % room * each, &kept);
+    spilled += lay_out(p, 1, nrecords % room * each, &kept);
+    return p->options.in_memory ? 0 : spilled;
 }
 
 /* ---- Runs to sorted records ------------------------------------------------------------ */

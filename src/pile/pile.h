@@ -30,6 +30,7 @@ struct pile_options {
     bool first_wins;        /* of records that differ in the value alone the least one stays */
     bool repeats;           /* equal records are taken as often as they came */
     uint64_t memory_nbytes; /* what a pile and those who take from it use together, about */
+    bool in_memory;         /* there is no file: all runs stay in memory, see pile_is_over() */
     unsigned threads;       /* how many may add at once */
     const char *folder;     /* of the temporary file; NULL: $TMPDIR, or else /tmp */
     struct perhaps_allocator allocator; /* is called by several threads at once */
@@ -52,7 +53,8 @@ struct pile {
     pthread_mutex_t lock; /* of all that follows, as long as records are added */
     uint64_t *stage;      /* records that are in no run yet */
     uint64_t nstage, stage_room;
-    uint64_t *spare[PILE_SPARES]; /* stages of the full size that are not in use */
+    uint64_t *spare[PILE_SPARES]; /* stages that are not in use, of 'spare_room' records */
+    uint64_t spare_room;
     unsigned nspare;
     struct run *runs;
     size_t nruns, runs_room;
@@ -67,6 +69,10 @@ void pile_begin(struct pile *pile, const struct pile_options *options);
 /* Adds n records.  Any number of threads may do so at once.  Returns 0, PERHAPS_ERR_MEMORY, or
  * PERHAPS_ERR_IO (errno); after an error records are missing, and every call returns it. */
 int pile_add(struct pile *pile, const uint64_t *records, size_t n);
+
+/* Returns whether the runs have more of the memory than they should: only if there is no file.
+ * Safe while others add. */
+bool pile_is_over(struct pile *pile);
 
 /* Returns how many bytes go to the file if one thread adds so many records; with several
  * threads it is up to a full stage for each of them more or less. */
