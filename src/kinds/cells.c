@@ -71,7 +71,7 @@ static const uint8_t *smaller(const perhaps_filter *f, uint64_t factor, uint64_t
     const uint8_t *from = f->body.bytes + at * factor;
     if (factor == 1)
         return from;
-    f->kind->folds->fold(&f->geometry, from, buffer, nbytes, factor);
+    f->kind->folds->fold(&f->geometry, f->cpu, from, buffer, nbytes, factor);
     return buffer;
 }
 
