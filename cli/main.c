@@ -22,9 +22,9 @@
  *     messages.c        when the threads have ended: what went wrong, or the summary
  *
  * The other verbs (info.c, compare.c, whole.c) read no keys: they need only request.c,
- * target.c, remote.c and messages.c.  Beside this way, stop.c stops the work after a signal, window.c tells the
- * filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
- * completions. */
+ * target.c, remote.c and messages.c.  Beside this way, stop.c stops the work after a signal,
+ * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
+ * prints help and completions. */
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>
