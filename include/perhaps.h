@@ -627,8 +627,9 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
 
 /* Keeps of 'filter' only the keys that 'other', which may not be 'filter', has as well.  No key
  * that was added to both is lost.  The fpr, from the actual bits, is then at most the smaller
- * one of the two filters; of the keys that only one of them had, some may stay "perhaps".  A kind that
- * stores copies keeps of each key as many as the filter that had fewer.  Takes no memory.
+ * one of the two filters; of the keys that only one of them had, some may stay "perhaps".  A
+ * kind that stores copies keeps of each key as many as the filter that had fewer.  Takes no
+ * memory.
  *
  * The filter keeps its geometry, and the fpr that was asked of it holds for later adds as
  * before.  In Bloom kinds the number of keys of perhaps_stats_of() becomes the one that would
