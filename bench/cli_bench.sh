@@ -105,8 +105,11 @@ if [ -n "$exact" ]; then
     [ -n "$peers" ] || exit 0
     once=1
     row "sort -u" sort -u "$keys"
-    row "sort | uniq -u" bash -c 'sort "$0" | uniq -u' "$keys"
-    row "sort | uniq -c" bash -c 'sort "$0" | uniq -c' "$keys"
+    sort_uniq() { sort "$keys" | uniq "$1"; }
+    export -f sort_uniq
+    export keys
+    row "sort | uniq -u" bash -c 'sort_uniq -u'
+    row "sort | uniq -c" bash -c 'sort_uniq -c'
     exit 0
 fi
 row "wc -l" wc -l "$keys"

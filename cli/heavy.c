@@ -47,8 +47,11 @@ static bool count_keys(struct heavy_shard *shard, const struct sharded *sharded,
     const struct perhaps_hashed *hash = sharded->hash + shard->index * sharded->room;
     const uint32_t *record = sharded->record + shard->index * sharded->room;
     const uint64_t shift = texts_shift(shard->same.texts, block);
+    const size_t count = sharded->count[shard->index], ahead = 16;
     struct heavy_line line = { .same = same_key, .context = &shard->same };
-    for (size_t i = 0; i < sharded->count[shard->index]; i++) {
+    for (size_t i = 0; i < count; i++) {
+        memcpy(&line.hash, &hash[i + ahead < count ? i + ahead : i], sizeof line.hash);
+        heavy_table_fetch(&shard->table, line.hash);
         memcpy(&line.hash, &hash[i], sizeof line.hash);
         line.place = (uintptr_t)block->record[record[i]].bytes + shift;
         line.key = &block->key[record[i]];

@@ -22,6 +22,12 @@ void heavy_table_free(struct heavy_table *table)
     table->slot = NULL;
 }
 
+void heavy_table_fetch(const struct heavy_table *table, uint64_t hash)
+{
+    if (table->nslots)
+        __builtin_prefetch(&table->slot[(size_t)hash & (table->nslots - 1)]);
+}
+
 /* Returns the slot of the line, or the empty one where its search ends. */
 static struct heavy_slot *find(const struct heavy_table *table, const struct heavy_line *line)
 {

@@ -48,6 +48,9 @@ struct heavy_line {
 #define HEAVY_LEAST_NBYTES ((uint64_t)64 << 10)
 struct heavy_table heavy_table_new(uint64_t nbytes);
 
+/* Fetches from memory what the search for a hash will read first. */
+void heavy_table_fetch(const struct heavy_table *table, uint64_t hash);
+
 /* Counts a line.  Returns false without memory. */
 bool heavy_table_count(struct heavy_table *table, const struct heavy_line *line);
 

@@ -79,7 +79,7 @@ static const struct option_row rows[] = {
       "print the repeated ones instead" },
     { 0, DEDUP | FILES, "exact", NULL, &type_flag, SLOT(exact),
       "never drop a new line: compare the bytes of lines that perhaps came before; reads the "
-      "inputs three times, and pipes and packed files from a copy in --tmp" },
+      "inputs two or three times, and pipes and packed files from a copy in --tmp" },
     { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
       "print the lines that come once only, exactly; reads the inputs as --exact does" },
     { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),

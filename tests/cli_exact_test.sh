@@ -7,7 +7,10 @@ export LC_ALL=C
 # What must come out, by other means: lines that come first, again, and once; counts.
 firsts() { awk '!seen[$0]++' "$@"; }
 agains() { awk 'seen[$0]++' "$@"; }
-onces() { cat "$@" | awk '{ n[$0]++; line[NR] = $0 } END { for (i = 1; i <= NR; i++) if (n[line[i]] == 1) print line[i] }'; }
+onces() {
+    awk '{ n[$0]++; line[NR] = $0 }
+        END { for (i = 1; i <= NR; i++) if (n[line[i]] == 1) print line[i] }' "$@"
+}
 each() { sort "$@" | uniq -c | sort; }
 
 # many NUMBER: lines of which many come again, some often, and others once.
