@@ -75,12 +75,10 @@ static inline int builder_note(perhaps_builder *b, int error)
     return b->error;
 }
 
-/* ---- build.c --------------------------------------------------------------------------- */
+/* ---- make.c ---------------------------------------------------------------------------- */
 
 /* Begins an empty pile. */
 void builder_begin_pile(perhaps_builder *b);
-
-/* ---- make.c ---------------------------------------------------------------------------- */
 
 /* Hashes keys and puts them on a pile, with their values if it takes any; 'value' NULL: 0. */
 int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,

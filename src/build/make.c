@@ -5,6 +5,21 @@
 
 /* ---- Keys to records -------------------------------------------------------------------- */
 
+void builder_begin_pile(perhaps_builder *b)
+{
+    bool values = b->kind->builds && b->options.ribbon.value_bits > 0 && !b->kind->composite;
+    unsigned words =
+        b->hasher.id == PERHAPS_HASH_XXH3_64 || b->hasher.id == PERHAPS_HASH_NONE_64 ? 1 : 2;
+    pile_begin(&b->pile, &(struct pile_options){ .words = words + values,
+                                                 .valued = values,
+                                                 .repeats = b->stores_copies && is_sized(b),
+                                                 .memory_nbytes = b->how.memory_nbytes,
+                                                 .in_memory = b->how.in_memory,
+                                                 .threads = b->how.threads,
+                                                 .folder = b->folder,
+                                                 .allocator = b->allocator });
+}
+
 int builder_pile_keys(perhaps_builder *b, struct pile *pile, const struct perhaps_keys *keys,
                       const uint32_t *value)
 {
