@@ -3,6 +3,8 @@
 #ifndef BUCKETS_H
 #define BUCKETS_H
 
+#include <math.h>
+
 #include "../base/bytes.h"
 #include "../filter/filter.h"
 
@@ -47,6 +49,19 @@ static ALWAYS_INLINE struct entry cuckoo_entry(struct keyhash key, uint64_t nbuc
     return (struct entry){ .fingerprint = (uint32_t)fingerprint,
                            .first = first,
                            .second = cuckoo_other_bucket(first, fingerprint, nbuckets) };
+}
+
+/* Tells how keys mark cells that are the combinations of a pair and a fingerprint: each marks
+ * one. */
+static inline void entries_marking(double combinations, struct marking *m)
+{
+    double others = combinations - 1;
+    *m = (struct marking){
+        .cells = combinations,
+        .chance = 1 / combinations,
+        .ngroups = 1,
+        .group = { { .cells = others, .together = log1p(-1 / (others * others)) } },
+    };
 }
 
 /* Versions tell readers that an entry may have moved.  A writer counts up the version of a pair

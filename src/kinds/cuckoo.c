@@ -328,16 +328,9 @@ static void intersect(perhaps_filter *f, const perhaps_filter *other)
     f->counters->keys = left;
 }
 
-/* A key marks one cell: its fingerprint in its pair of buckets. */
 static void marking(const struct geometry *g, struct marking *m)
 {
-    double pairs = pair_count(g), others = pairs - 1;
-    *m = (struct marking){
-        .cells = pairs,
-        .chance = 1 / pairs,
-        .ngroups = 1,
-        .group = { { .cells = others, .together = log1p(-1 / (others * others)) } },
-    };
+    entries_marking(pair_count(g), m);
 }
 
 /* Returns how many different entries the table has that the other has not.  An entry counts

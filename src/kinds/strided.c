@@ -179,19 +179,25 @@ static size_t remove_(perhaps_filter *f, const struct keyhash *keys,
     return removed;
 }
 
+/* Sets *e to the entry in a cell.  Returns false if the cell is empty. */
+static bool entry_in(const perhaps_filter *f, uint64_t cell, struct strided *e)
+{
+    unsigned second;
+    uint32_t value = strided_get(f->body.bytes, cell, (unsigned)f->geometry.field[WIDTH]);
+    *e = strided_in(cell, value, strided_places(&f->body), &second);
+    return value != 0;
+}
+
 /* Inserts each entry of the other filter: a cell tells both places of its entry, so no key is
  * needed.  f is a copy (core/merge.c), which the caller drops after a failure. */
 static int merge(perhaps_filter *f, const perhaps_filter *other)
 {
-    const unsigned width = (unsigned)f->geometry.field[WIDTH];
     for (uint64_t cell = 0; cell < f->geometry.field[NCELLS]; cell++) {
-        unsigned second;
-        uint32_t value = strided_get(other->body.bytes, cell, width);
-        if (!value)
+        struct strided e;
+        if (!entry_in(other, cell, &e))
             continue;
         if (f->counters->keys >= f->geometry.key_limit)
             return PERHAPS_ERR_FULL;
-        struct strided e = strided_in(cell, value, strided_places(&f->body), &second);
         int error = strided_insert(&f->body, &e);
         if (error)
             return error;
@@ -199,6 +205,68 @@ static int merge(perhaps_filter *f, const perhaps_filter *other)
     }
     return 0;
 }
+
+/* ---- Two filters ------------------------------------------------------------------------- */
+
+static unsigned copies_of(const perhaps_filter *f, const struct strided *e)
+{
+    return (unsigned)__builtin_popcount(strided_find(&f->body, e));
+}
+
+/* Keeps of each entry as many copies as the other filter has. */
+static void intersect(perhaps_filter *f, const perhaps_filter *other)
+{
+    uint64_t left = 0;
+    for (uint64_t cell = 0; cell < f->geometry.field[NCELLS]; cell++) {
+        struct strided e;
+        if (!entry_in(f, cell, &e))
+            continue;
+        if (copies_of(f, &e) > copies_of(other, &e))
+            strided_set(f->body.bytes, cell, (unsigned)f->geometry.field[WIDTH], 0);
+        else
+            left++;
+    }
+    f->counters->keys = left;
+}
+
+static void marking(const struct geometry *g, struct marking *m)
+{
+    entries_marking(pair_count(g), m);
+}
+
+/* Returns whether no copy of an entry lies in a cell before this one. */
+static bool is_first_copy(const perhaps_filter *f, const struct strided *e, uint64_t cell)
+{
+    unsigned found = strided_find(&f->body, e);
+    for (unsigned i = 0; i < STRIDED_COPIES; i++)
+        if (found >> i & 1 && strided_cell(e, i) < cell)
+            return false;
+    return true;
+}
+
+/* Returns how many different entries a filter has that the other has not. */
+static uint64_t count_entries(const perhaps_filter *f, const perhaps_filter *without)
+{
+    uint64_t count = 0;
+    for (uint64_t cell = 0; cell < f->geometry.field[NCELLS]; cell++) {
+        struct strided e;
+        if (entry_in(f, cell, &e) && is_first_copy(f, &e, cell))
+            count += !without || !copies_of(without, &e);
+    }
+    return count;
+}
+
+static void count_marked(const perhaps_filter *a, uint64_t a_factor, const perhaps_filter *b,
+                         uint64_t b_factor, struct marked *marked)
+{
+    (void)a_factor;
+    (void)b_factor;
+    marked->a = count_entries(a, NULL);
+    marked->b = count_entries(b, NULL);
+    marked->either = marked->b + count_entries(a, b);
+}
+
+static const struct compares compares = { .marking = marking, .count = count_marked };
 
 const struct filter_kind kind_strided = {
     .about = { .name = "strided",
@@ -218,4 +286,6 @@ const struct filter_kind kind_strided = {
     .add = add,
     .remove = remove_,
     .merge = merge,
+    .intersect = intersect,
+    .compares = &compares,
 };
