@@ -33,7 +33,7 @@ enum {
     BRANCHES = 3,
     FIRST_LEVEL = 4,
     STEPS_MOST = 2600,
-    STEPS_AHEAD = 8
+    STEPS_AHEAD = 16
 };
 
 struct search {
