@@ -16,8 +16,9 @@
  *
  * The second place follows from the first and the fingerprint as in cuckoo.c, and the first
  * cell of a place from any of its cells and the fingerprint.  So an entry can move although its
- * key is not known.  Every add stores a copy.  An add first plans the moves that make room, without
- * writing, and then makes them from the empty cell backwards: a failed add has changed nothing.
+ * key is not known.  Every add stores a copy.  An add first plans the moves that make room,
+ * without writing, and then makes them from the empty cell backwards: a failed add has changed
+ * nothing.
  *
  * Limits: 9 to 32 bits a cell; 4 copies of a key, so plans take it only where it is improbable
  * that five keys have the same places and fingerprint; one thread.

@@ -23,10 +23,10 @@ bool strided_remove(const struct body *b, const struct strided *e)
 
 /* ---- Making room ------------------------------------------------------------------------- */
 
-/* A breadth-first search for an empty cell, which writes nothing.  Step i of it looks at
- * the i-th cell.  The first four steps are the cells of the new entry; each step has led to
- * three more, the other cells of the entry in its cell: two in the other place, which are
- * prefetched, and the other one of its own place.  So the array is the queue of the search and its tree at
+/* A breadth-first search for an empty cell, which writes nothing.  Step i of it looks at the
+ * i-th cell.  The first four steps are the cells of the new entry; each step has led to three
+ * more, the other cells of the entry in its cell: two in the other place, which are prefetched,
+ * and the other one of its own place.  So the array is the queue of the search and its tree at
  * once. */
 enum {
     FIRST_STEPS = STRIDED_COPIES,
