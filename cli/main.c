@@ -21,12 +21,12 @@
  *       |
  *     messages.c        when the threads have ended: what went wrong, or the summary
  *
- * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only request.c,
- * target.c, remote.c and messages.c.  dedup --exact, --unique (exact.c) and --count-each
- * (heavy.c) have no filter that is kept, and take the inputs, which texts.c maps, through the
- * stages several times.  Beside this way, stop.c stops the work after a signal, window.c tells
- * the filter of dedup the time, numbers.c reads and writes numbers, and help.c prints help and
- * completions. */
+ * The other verbs (info.c, compare.c, whole.c, shrink.c) read no keys: they need only
+ * request.c, target.c, remote.c and messages.c.  dedup --exact, --unique (exact.c) and
+ * --count-each (heavy.c) have no filter that is kept, and take the inputs, which texts.c maps,
+ * through the stages several times.  Beside this way, stop.c stops the work after a signal,
+ * window.c tells the filter of dedup the time, numbers.c reads and writes numbers, and help.c
+ * prints help and completions. */
 #include <fcntl.h>
 #include <perhaps.h>
 #include <signal.h>

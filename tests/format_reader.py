@@ -8,8 +8,7 @@ from xxhash import xxh3_64_digest, xxh3_64_intdigest, xxh3_128_intdigest
 
 M = (1 << 64) - 1
 GOLDEN, PI, E = 0x9e3779b97f4a7c15, 0x243f6a8885a308d3, 0xb7e151628aed2a6b
-ROOTS = [int(prime ** 0.5 % 1 * 2 ** 32) | 1
-         for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)]
+ROOTS = [int(p ** 0.5 % 1 * 2 ** 32) | 1 for p in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53)]
 BASES = [int((2 ** (i / 16) - 1) * 2 ** 32) for i in range(16)]
 
 def need(fact, what):
@@ -52,17 +51,26 @@ def bloom(s, place, mark):
         places.append((places[-1] * GOLDEN + mark) & M)
     return all(bits(s.body, scale(x, nbits), 1) for x in places)
 
+def pair(fingerprint, first, n):
+    """The two of n buckets or places that a fingerprint has, of which the first is known."""
+    x = fingerprint * GOLDEN & M
+    return first, (2 * scale((x ^ x >> 32) * PI & M, n // 2) + 1 - first) % n
+
 def slots(s, at, w, nbuckets, bucket, fingerprint):
     """The slots of the two buckets of a fingerprint, in a table that begins at byte 'at'."""
-    x = fingerprint * GOLDEN & M
-    x = (x ^ x >> 32) * PI & M
-    other = (2 * scale(x, nbuckets // 2) + 1 - bucket) % nbuckets
-    return [bits(s.body, 8 * at + (4 * b + j) * w, w) for b in (bucket, other) for j in range(4)]
+    buckets = pair(fingerprint, bucket, nbuckets)
+    return [bits(s.body, 8 * at + (4 * b + j) * w, w) for b in buckets for j in range(4)]
 
 def cuckoo(s, place, mark):
     nbuckets, w = s.fields[:2]
     fingerprint = 1 + scale(mark, (1 << w) - 1)
     return slots(s, 0, w, nbuckets, scale(place, nbuckets), fingerprint).count(fingerprint)
+
+def strided(s, place, mark):
+    nplaces, w = s.fields[0] - 3, s.fields[1]
+    f = 1 + scale(mark, (1 << w - 1) - 1)
+    strides, places = (0, 1 + ((f & 255) * 3 >> 8)), pair(f, scale(place, nplaces), nplaces)
+    return any(bits(s.body, (p + strides[i]) * w, w) == 2 * f + i for p in places for i in (0, 1))
 
 def elastic_nbytes(s):
     w, _, nsegments = s.fields[:3]
@@ -155,6 +163,7 @@ KINDS = {  # what the fields may be, the size of the body, how often a key is fo
          lambda s, place, _: s.fields[0] <= place <= s.fields[1] and bits(s.body, place - s.fields[0], 1)),
     11: ([range(8, 9), ANY, range(33)], lambda s: 64, lambda s, place, mark:
          s.parts[0].found(place, mark) and s.parts[1].found(place * PI & M, mark * PI & M)),
+    12: ([range(5, 1 << 48, 2), range(9, 33)], lambda s: up((s.fields[0] // 8 + 1) * s.fields[1] + 8, 64), strided),
 }
 
 # ---- The file -------------------------------------------------------------------------------------
@@ -194,10 +203,8 @@ def hash_of(key, number, seed, secret):
     """Place and mark of a key; the place -1 if it is no integer, but should be."""
     if number == 0:
         return divmod(xxh3_128_intdigest(key, seed), 1 << 64)[::-1]
-    if number == 1:
-        return siphash(key, secret)
-    if number == 2:
-        return unpack_from("<QQ", key)
+    if number in (1, 2):
+        return siphash(key, secret) if number == 1 else unpack_from("<QQ", key)
     if number == 6:
         return int(key) if re.fullmatch(rb"\+?(0|[1-9][0-9]*)", key) else -1, 0
     place = {4: xxh3_64_intdigest(key, seed), 5: int.from_bytes(key[:8], "little")}[number]
@@ -227,11 +234,9 @@ def read(data, secret=None):
         field, may = {6: (1, range(1, 65)), 7: (1, s.fields[:1]), 11: (0, [2])}.get(s.kind, (0, [0]))
         need(len(s.parts) in may and all(part.kind == s.fields[field] for part in s.parts), "parts")
     need(not live or n == 1 and s.kind in (1, 2, 10), "live")
-    sums = [xxh3_64_digest(data[at:min(at + 65536, end)], i)[::-1]
-            for i, at in enumerate(range(nbytes, end, 65536))]
+    sums = [xxh3_64_digest(data[at:end][:65536], i)[::-1] for i, at in enumerate(range(nbytes, end, 65536))]
     sums.append(xxh3_64_digest(b"".join(sums), len(sums))[::-1])
-    need(table == end and size == end + 8 * len(sums), "offset of the table")
-    need(live or data[end:] == b"".join(sums), "checksums")
+    need(table == end and size == end + 8 * len(sums) and (live or data[end:] == b"".join(sums)), "checksums")
     need(sections[0].parent == 0xffffffff and (sections[0].kind == 10) == (hash_number == 6), "first")
     need(check == max(0, hash_of(b"perhaps, or not.", hash_number, seed, secret)[0]), "check value")
     return lambda key: int(sections[0].found(*hash_of(key, hash_number, seed, secret)))

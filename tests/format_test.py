@@ -27,6 +27,8 @@ BUILDS = """20000 --kind ribbon -p 0.1 -d: --field 1 --value-field 2 --value-bit
 2000 --kind bloom -p 0.05 --hash none
 2000 --kind bloom -p 0.05 --hash none-64
 2000 --kind cuckoo -p 0.02 -n 4000
+2000 --kind strided -p 0.004
+20000 --kind strided -p 1e-6
 2000 --kind counting -p 0.0001
 2000 --kind chain -p 0.1 -n 100 --factor 1 --base bloom
 2000 --kind chain -p 0.1 -n 100 --base counting

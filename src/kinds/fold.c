@@ -46,7 +46,7 @@ struct group {
 };
 
 #define BYTES(n, i) (i) * (n) / 8, (i) * (n) / 8 + 1
-#define MASK(n, i)  ((1 << (n)) - 1) << (i) * (n) % 8
+#define MASK(n, i)  (((1 << (n)) - 1) << (i) * (n) % 8)
 #define GROUP(n)                                                                               \
     [n] = { { BYTES(n, 0), BYTES(n, 1), BYTES(n, 2), BYTES(n, 3), BYTES(n, 4), BYTES(n, 5),    \
               BYTES(n, 6), BYTES(n, 7) },                                                      \

@@ -84,7 +84,7 @@ static void FOR_CPU(bits)(const uint8_t *from, uint8_t *to, uint64_t nbytes, uns
     __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)g->bytes));
     __m256i mask = _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)g->mask));
     uint8_t end[LAST * GROUP_MOST + 16] = { 0 };
-    memcpy(end, from + (nbytes - LAST) * group, (size_t)(LAST * group));
+    memcpy(end, from + (nbytes - LAST) * group, LAST * (size_t)group);
     uint32_t before = FOR_CPU(fold_word)(end, group, bytes, mask);
     uint32_t last = FOR_CPU(fold_word)(end + 4 * (size_t)group, group, bytes, mask);
     for (uint64_t at = 0; at < nbytes - LAST; at += 4)

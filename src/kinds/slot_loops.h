@@ -1,6 +1,6 @@
 /* slot_loops.h - the loops of filters whose keys lie in slots, for one instruction set: for
- * the files of loops that each_cpu.h includes.  The widths that plans take most often have loops
- * of their own, where shifts are by constants; not in scalar code, which few CPUs run.
+ * the files of loops that each_cpu.h includes.  The widths that plans take most often have
+ * loops of their own, where shifts are by constants; not in scalar code, which few CPUs run.
  *
  * Before it includes this, a file defines
  *     SLOTS_NARROW_MAX               the width up to which all goes by one load

@@ -1,8 +1,8 @@
 /* strided.c - cuckoo filter whose keys have four cells instead of two buckets: the fewest bits
  * from which keys can be removed.
  *
- *   body = ncells cells of 'width' bits, cell c beginning at bit width * c; then 8 bytes of room
- *          for the last load; a cell of 0 is empty
+ *   body = ncells cells of 'width' bits, cell c beginning at bit width * c; then 8 bytes of
+ *          room for the last load; a cell of 0 is empty
  *   cell = fingerprint of width - 1 bits << 1 | which of the two cells of its place it is
  *
  * It comes from the windowed cuckoo filter (Schmitz, Zentgraf, Rahmann: Smaller and More
@@ -14,10 +14,11 @@
  * half as many steps, and reach a load of .94, where adjacent cells reach .90
  * (doc/KINDS.md has the figures).
  *
- * The second place follows from the first and the fingerprint as in cuckoo.c, and the first cell
- * of a place from any of its cells and the fingerprint.  So an entry can move although its key
- * is not known.  Every add stores a copy.  An add first plans the moves that make room, without
- * writing, and then makes them from the empty cell backwards: a failed add has changed nothing.
+ * The second place follows from the first and the fingerprint as in cuckoo.c, and the first
+ * cell of a place from any of its cells and the fingerprint.  So an entry can move although its
+ * key is not known.  Every add stores a copy.  An add first plans the moves that make room,
+ * without writing, and then makes them from the empty cell backwards: a failed add has changed
+ * nothing.
  *
  * Limits: 9 to 32 bits a cell; 4 copies of a key, so plans take it only where it is improbable
  * that five keys have the same places and fingerprint; one thread.
@@ -55,8 +56,8 @@ static double distinct_limit(const struct geometry *g)
     return floor(g->fpr * pair_count(g));
 }
 
-/* The load up to which adds are sure to find room; and the slots to spare of small tables, which
- * can be crowded by chance. */
+/* The load up to which adds are sure to find room; and the slots to spare of small tables,
+ * which can be crowded by chance. */
 static const double planned_load = 0.9335;
 
 static uint64_t plan_cells(uint64_t capacity)
@@ -90,8 +91,8 @@ static int plan(struct geometry *g, const struct perhaps_options *options, char 
     return PERHAPS_ERR_LIMIT;
 }
 
-/* It does if the fpr alone takes such wide cells.  Otherwise buckets are as small, and have room
- * for more copies. */
+/* It does if the fpr alone takes such wide cells.  Otherwise buckets are as small, and have
+ * room for more copies. */
 static bool pays(const struct geometry *g)
 {
     struct geometry narrower = *g;

@@ -79,8 +79,8 @@ static ALWAYS_INLINE void strided_set(uint8_t *body, uint64_t cell, unsigned wid
     store64(at, (load64(at) & ~mask) | (uint64_t)value << (bit & 7));
 }
 
-/* Returns the entry that lies in a cell, with the place that the cell belongs to first, and sets
- * *second to which of its cells it is. */
+/* Returns the entry that lies in a cell, with the place that the cell belongs to first, and
+ * sets *second to which of its cells it is. */
 static ALWAYS_INLINE struct strided strided_in(uint64_t cell, uint32_t value, uint64_t nplaces,
                                                unsigned *second)
 {
@@ -92,7 +92,7 @@ static ALWAYS_INLINE struct strided strided_in(uint64_t cell, uint32_t value, ui
     return strided_at(place < nplaces ? place : nplaces - 1, fingerprint, nplaces);
 }
 
-/* ---- The loops ---------------------------------------------------------------------------- */
+/* ---- The loops --------------------------------------------------------------------------- */
 
 const struct slot_loops *strided_loops(enum cpu cpu, unsigned width);
 

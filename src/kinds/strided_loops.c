@@ -23,8 +23,8 @@ bool strided_remove(const struct body *b, const struct strided *e)
 
 /* ---- Making room ------------------------------------------------------------------------- */
 
-/* A breadth-first search for an empty cell, which writes nothing.  Step i of it looks at
- * the i-th cell.  The first four steps are the cells of the new entry; each step has led to three
+/* A breadth-first search for an empty cell, which writes nothing.  Step i of it looks at the
+ * i-th cell.  The first four steps are the cells of the new entry; each step has led to three
  * more, the other cells of the entry in its cell: two in the other place, which are prefetched,
  * and the other one of its own place.  So the array is the queue of the search and its tree at
  * once. */
@@ -61,8 +61,8 @@ static const uint8_t branch_cell[2][BRANCHES] = { { 2, 3, 1 }, { 2, 3, 0 } };
 
 /* ---- The loops --------------------------------------------------------------------------- */
 
-/* What a key would fill of a place, in cells of up to SHORT_MOST bits: a one in the lanes of its
- * two cells, and the values in them.  Other lanes are 0. */
+/* What a key would fill of a place, in cells of up to SHORT_MOST bits: a one in the lanes of
+ * its two cells, and the values in them.  Other lanes are 0. */
 struct lanes {
     uint64_t ones, values, tops;
 };

@@ -117,8 +117,7 @@ static unsigned find_path(struct search *s)
 {
     unsigned looked = FIRST_STEPS;
     for (unsigned at = 0; at < s->count; at++) {
-        for (; looked <= at || looked + STEPS_AHEAD < s->count;
-             looked++)
+        for (; looked <= at || looked + STEPS_AHEAD < s->count; looked++)
             if (strided_get(s->b->bytes, cell_of(s, looked), s->width) == 0)
                 return looked;
         if (s->count + BRANCHES <= STEPS_MOST && branch(s, at))
