@@ -638,9 +638,10 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * perhaps_compare() estimates how many keys both have.
  *
  * For bitmap, blocked, bloom, counting, cuckoo and strided.  Returns 0;
- * PERHAPS_ERR_UNSUPPORTED for other kinds (in chains and windows a key may lie in another part of 'other' than of
- * 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same;
- * PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged. */
+ * PERHAPS_ERR_UNSUPPORTED for other kinds (in chains and windows a key may lie in another part
+ * of 'other' than of 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or
+ * secret are the same; PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is
+ * unchanged. */
 PERHAPS_API int perhaps_intersect(perhaps_filter *filter, const perhaps_filter *other);
 
 /* A number that chance decided about, and its standard error: the true number is within one
@@ -673,7 +674,8 @@ struct perhaps_comparison {
  * counting ones may differ in their number of lines: both are then read as if they had been
  * made smaller to a common number (see perhaps_shrink()); the errors grow with what is lost.
  *
- * For bitmap, blocked, bloom, counting, cuckoo and strided.  Reads both bodies, and takes no memory.
+ * For bitmap, blocked, bloom, counting, cuckoo and strided.  Reads both bodies, and takes no
+ * memory.
  * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
  * fingerprints became shorter, the same key lies differently in two filters; filters that are
  * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number
