@@ -90,7 +90,7 @@ static const struct verb verbs[] = {
       "that grew, and the layers of one filter, cannot be put together without the keys: "
       "build a new filter from the keys." },
     { SHRINK, true, false, "shrink", verb_shrink, "F -o G [-p P] [OPTION...]",
-      "write a smaller filter G with the keys of F, planned for too many",
+      "write a smaller filter G with the keys of F, which has room to spare",
       "G is 1/2, 1/3, ... of F: the filter that would have been built if there had been room "
       "for just these keys.  It finds all of them, and its rate, computed from all its bits, "
       "is at most P.  The kinds blocked, bloom and counting can be made smaller, and chains of "

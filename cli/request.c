@@ -258,12 +258,18 @@ static int choose_kind_that(unsigned can_build, const struct settings *settings,
     return error;
 }
 
-/* Chooses a kind; for --static first of those that are built once. */
+/* Chooses a kind: the one that the library chooses, if it heeds all options, or else the first
+ * one that does; for --static first of those that are built once. */
 static int choose_kind(const struct settings *settings, struct perhaps_options *options,
                        struct perhaps_plan *plan)
 {
     const unsigned build = options->needs & PERHAPS_CAN_BUILD;
-    int error = choose_kind_that(build, settings, options, plan);
+    int error = perhaps_plan_for(options, plan);
+    if (!error && heeds(settings, plan)) {
+        options->kind = plan->kind;
+        return 0;
+    }
+    error = choose_kind_that(build, settings, options, plan);
     return error && build ? choose_kind_that(0, settings, options, plan) : error;
 }
 

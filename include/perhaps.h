@@ -156,7 +156,7 @@ PERHAPS_API size_t perhaps_hash_takes(enum perhaps_hash hash);
 #define PERHAPS_HASH_NBYTES  16
 #define PERHAPS_CAPACITY_MAX (UINT64_C(1) << 48)
 #define PERHAPS_FPR_MIN      1e-15
-#define PERHAPS_COPIES_MAX   8
+#define PERHAPS_COPIES_MAX   8  /* of a key; 'strided' holds 4 */
 #define PERHAPS_COUNT_MAX    15 /* a count of 'counting' that says: so often or more */
 #define PERHAPS_FIELDS_MAX   12
 #define PERHAPS_LAYERS_MAX   64 /* of a chain */
@@ -637,10 +637,11 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * common, since bits meet by chance, and at most the smaller of the two numbers before.
  * perhaps_compare() estimates how many keys both have.
  *
- * For bitmap, blocked, bloom, counting and cuckoo.  Returns 0; PERHAPS_ERR_UNSUPPORTED for
- * other kinds (in chains and windows a key may lie in another part of 'other' than of
- * 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same;
- * PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is unchanged. */
+ * For bitmap, blocked, bloom, counting, cuckoo and strided.  Returns 0;
+ * PERHAPS_ERR_UNSUPPORTED for other kinds (in chains and windows a key may lie in another part
+ * of 'other' than of 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or
+ * secret are the same; PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is
+ * unchanged. */
 PERHAPS_API int perhaps_intersect(perhaps_filter *filter, const perhaps_filter *other);
 
 /* A number that chance decided about, and its standard error: the true number is within one
@@ -673,7 +674,8 @@ struct perhaps_comparison {
  * counting ones may differ in their number of lines: both are then read as if they had been
  * made smaller to a common number (see perhaps_shrink()); the errors grow with what is lost.
  *
- * For bitmap, blocked, bloom, counting and cuckoo.  Reads both bodies, and takes no memory.
+ * For bitmap, blocked, bloom, counting, cuckoo and strided.  Reads both bodies, and takes no
+ * memory.
  * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
  * fingerprints became shorter, the same key lies differently in two filters; filters that are
  * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number

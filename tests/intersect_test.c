@@ -135,7 +135,8 @@ TEST_EACH(test_copies, intersects_copies)
     expect(stats_of(f).keys >= sum && stats_of(f).keys < sum + 200);
     for (size_t key = 0; key < KEYS; key++)
         for (; copies[key]; copies[key]--) {
-            expect(count_of(f, key_at(&keys, key), keys.key_nbytes) >= copies[key]);
+            expect(!f->counts ||
+                   count_of(f, key_at(&keys, key), keys.key_nbytes) >= copies[key]);
             expect_success(perhaps_remove(f, key_at(&keys, key), keys.key_nbytes));
         }
 }
@@ -190,8 +191,9 @@ TEST_EACH(test_model, intersects)
                        .rng = rng_for(__func__),
                        .removes = removes(kind) };
     for (unsigned i = 0; i < 2; i++)
-        m.f[i] = i ? shared_filter(kind, UNIVERSE, 0.01, test_seed())
-                   : make_filter(kind, UNIVERSE, 0.01, test_seed());
+        m.f[i] = i && is_able(kind, PERHAPS_CAN_THREADS)
+                     ? shared_filter(kind, UNIVERSE, 0.01, test_seed())
+                     : make_filter(kind, UNIVERSE, 0.01, test_seed());
     for (unsigned step = 1; step <= many(20000); step++) {
         model_change(&m);
         if (step % 500 == 0) {
