@@ -203,7 +203,8 @@ def test_the_plan():
     assert plan.fpr_predicted <= plan.fpr == 0.001 and plan.why
     assert plan.memory_nbytes == perhaps.Filter(10**6, 0.001).stats().memory_nbytes
     assert perhaps.plan(10**6, 0.001, static=True).bits_per_key < plan.bits_per_key
-    assert perhaps.plan(10**6, 1e-7, removable=True).kind == 'cuckoo'
+    assert perhaps.plan(10**6, 1e-7, removable=True).kind == 'strided'
+    assert perhaps.plan(10**6, 1e-7, removable=True, shared=True).kind == 'cuckoo'
     against = perhaps.plan(10**6, 0.001, static=True, kind='against', others=10**7)
     assert against.kind == 'against' and 'no error' in against.why
 
