@@ -205,7 +205,7 @@ def test_results():
 
 
 def test_results_become_arrays_without_a_copy():
-    f = made_by(*range(10), kind='cuckoo')
+    f = made_by(*range(10), removable=True, count=True)
     for r, dtype in [(f.contains_many(range(20)), bool), (f.count_many(range(20)), numpy.uint64),
                      (f.contains_many([]), bool),
                      (perhaps.build([1], 0.01, values=[3]).get_many([1]), numpy.uint32)]:

@@ -140,7 +140,7 @@ def test_hashes_of_the_callers_own():
 
 
 def test_nothing_leaks():
-    f = made_by(kind='cuckoo')
+    f = made_by(removable=True, count=True)
     things = ['text', 'ünïcode', b'bytes', bytearray(b'array'), memoryview(b'view'), 12345678901, 2.5]
 
     def use():
