@@ -5,8 +5,10 @@
 # which 'perhaps-bench lines' makes in a temporary folder (in TMPDIR).  Prints the best of R (3)
 # runs, with the file in the page cache: seconds and peak memory, as GNU time tells them
 # (without it: seconds only).  A second table is about N different lines that come from a pipe:
-# filters that are planned, that get their size at the end, and that grow.  --peers also measures other tools that find repeated lines (mawk
-# takes minutes) and DCSO's bloom, a Bloom filter; and how often that and perhaps are wrong.
+# filters that are planned, that get their size at the end, and that grow.  A third one is about
+# shrink, with the input and one of its outputs in memory (in /dev/shm, if there).  --peers also
+# measures other tools that find repeated lines (mawk takes minutes) and DCSO's bloom, a Bloom
+# filter; and how often that and perhaps are wrong.
 # --exact measures only what dedup does without an error, beside plain dedup, and with their
 # times as multiples of its time; with --peers also beside sort and uniq.
 set -euo pipefail
@@ -21,7 +23,7 @@ while [ $# -gt 0 ]; do
     --repeat) repeat=$2 && shift ;;
     --bin) bin=$2 && shift ;;
     *)
-        sed -n '2,11s/^# \{0,1\}//p' "$0"
+        sed -n '2,13s/^# \{0,1\}//p' "$0"
         exit 2
         ;;
     esac
@@ -158,7 +160,39 @@ echo
 echo "$lines different lines of 20 bytes from a pipe, rate 1 %"
 printf '%-28s %8s %10s %10s %10s\n' "perhaps build" seconds "x planned" bits/key "peak MiB"
 pipe_rows "-n $lines" "" "--memory 64M" "--memory 256M --tmp none" "--grow"
-rm "$keys.different"
+
+# Shrinks a filter that was planned for a little more than 2, 10, and 60 times its keys.  Its
+# bytes count, not those of what it becomes.  What 'cat' writes goes nowhere; 'cp' makes a copy,
+# as large as the filter.
+shrink_row() {
+    local label=$1 what=$2
+    shift 2
+    for ((i = 0; i < repeat; i++)); do run "$@"; done | sort -n >"$folder/runs"
+    read -r seconds kib <"$folder/runs"
+    awk -v label="$label" -v what="$what" -v seconds="$seconds" -v kib="$kib" \
+        -v nbytes="$(wc -c <"$memory/large")" 'BEGIN {
+            if (seconds <= 0) seconds = 0.005
+            printf "%-16s %-16s %8.2f %8.2f %10s\n", label, what, seconds,
+                nbytes / seconds / 1e9, kib == "-" ? "" : sprintf("%.1f", kib / 1024)
+        }'
+}
+memory=$folder
+if [ -w /dev/shm ]; then
+    memory=$(mktemp -d /dev/shm/perhaps-bench.XXXXXX)
+    trap 'rm -rf "$folder" "$memory"' EXIT
+fi
+echo
+echo "a filter of $((lines * 40)) keys at most, made smaller; GB/s of it, best of $repeat runs"
+printf '%-16s %-16s %8s %8s %10s\n' command output seconds GB/s "peak MiB"
+for share in 2 10 60; do
+    seq 10000000000000000001 "$(printf '1%019d' $((lines * 39 / share)))" |
+        perhaps build -q -n $((lines * 40)) -o "$memory/large"
+    shrink_row "shrink to 1/$share" memory perhaps shrink -q "$memory/large" -o "$memory/small"
+    shrink_row "shrink to 1/$share" disk perhaps shrink -q "$memory/large" -o "$folder/small"
+done
+shrink_row cat nowhere cat "$memory/large"
+shrink_row cp memory cp "$memory/large" "$memory/small"
+rm -f "$keys.different" "$memory"/large "$memory"/small
 [ -n "$peers" ] || exit 0
 once=1
 row "sort -u" sort -u "$keys"

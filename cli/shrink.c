@@ -69,13 +69,14 @@ static void show_reading(void *context, uint64_t done_nbytes, uint64_t total_nby
     progress_show(&target->progress, false, 0, done_nbytes);
 }
 
-/* Takes bytes for standard output.  A signal ends it even if nobody reads them. */
+/* Takes bytes for standard output.  A signal ends it even if nobody reads them: write() fails,
+ * or returns how many bytes were taken before the signal. */
 static int write_out(void *context, const void *bytes, size_t nbytes)
 {
     uint64_t *written = context;
     for (const char *at = bytes, *end = at + nbytes; at < end;) {
         ssize_t n = write(STDOUT_FILENO, at, (size_t)(end - at));
-        if (n < 0 && stop_signal())
+        if (stop_signal())
             return PERHAPS_ERR_STOPPED;
         if (n < 0 && errno != EINTR)
             return PERHAPS_ERR_IO;
@@ -90,6 +91,7 @@ static int write_out(void *context, const void *bytes, size_t nbytes)
 static uint64_t write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
+                                                    .file = large->path,
                                                     .stopped = is_stopped,
                                                     .progress = show_reading,
                                                     .context = small };

@@ -108,4 +108,25 @@ test_locks() {
     matches in query g in
 }
 
+# A signal ends it while nobody reads its output, of which the pipe has taken a part.
+test_unread() {
+    local pid
+    seq 200000 >in
+    works build -q -n 1000000 -o f in
+    mkfifo pipe
+    exec 5<>pipe
+    timeout -s KILL 60 "$program" shrink f -o - >&5 2>err 5>&- &
+    pid=$!
+    check "the pipe is full" until_true is_full
+    kill -TERM $pid # timeout passes it on
+    wait $pid
+    status=$?
+    exec 5>&-
+    rm pipe
+    check "SIGTERM ends it" exits 143
+    check "SIGTERM: says" says "interrupted"
+}
+# A pipe that takes no byte more.
+is_full() { ! timeout 60 dd if=/dev/zero of=pipe bs=1 count=1 oflag=nonblock 2>dd_err; }
+
 run_tests

@@ -49,11 +49,11 @@ static int keep(void *context, const void *bytes, size_t nbytes)
     return 0;
 }
 
-/* Expects that a filter is written as perhaps_shrink() makes it.  Returns whether it becomes
- * smaller. */
-static bool expect_streams(const perhaps_filter *f, double fpr)
+/* Expects that a filter is written as perhaps_shrink() makes it.  'from' is the file in which
+ * it is, or NULL.  Returns whether it becomes smaller. */
+static bool expect_streams(const perhaps_filter *f, double fpr, const char *from)
 {
-    const struct perhaps_shrink_options options = { .fpr = fpr };
+    const struct perhaps_shrink_options options = { .fpr = fpr, .file = from };
     struct path path = path_in_folder("streamed");
     scoped_bytes bytes = { 0 };
     const struct perhaps_sink sink = { keep, &bytes };
@@ -73,15 +73,16 @@ static bool expect_streams(const perhaps_filter *f, double fpr)
     return true;
 }
 
-/* Does the same with the filter in memory, loaded, and mapped. */
+/* Does the same with the filter in memory, loaded, and mapped, and tells where it is or not. */
 static bool expect_streams_everywhere(const perhaps_filter *f, double fpr)
 {
     struct path path = temp_path("large");
     expect_success(perhaps_save(f, path.text));
-    bool smaller = expect_streams(f, fpr);
+    bool smaller = expect_streams(f, fpr, NULL);
     for (unsigned i = 0; i < 2; i++) {
         scoped_filter *opened = open_file(path.text, ways_to_open[i]);
-        expect(expect_streams(opened, fpr) == smaller);
+        expect(expect_streams(opened, fpr, NULL) == smaller);
+        expect(expect_streams(opened, fpr, path.text) == smaller);
     }
     return smaller;
 }
@@ -298,6 +299,7 @@ TEST(test_damage)
     scoped_stage s = make_stage("damage");
     size_t taken = 0;
     const struct perhaps_sink sink = { refuse, &taken };
+    const struct perhaps_shrink_options known = { .file = s.path.text };
     for (size_t at = HEADER_NBYTES + 77; at < s.large.nbytes - 600; at += PAGE_NBYTES / 2) {
         s.large.at[at] ^= 16;
         write_file(s.path.text, s.large.at, s.large.nbytes);
@@ -305,10 +307,43 @@ TEST(test_damage)
         scene("byte %u", (unsigned)at);
         expect_error(perhaps_shrink_save(f, NULL, s.path.text), PERHAPS_ERR_DAMAGED);
         expect_error(perhaps_shrink_write(f, NULL, &sink), PERHAPS_ERR_DAMAGED);
+        expect_error(perhaps_shrink_save(f, &known, s.path.text), PERHAPS_ERR_DAMAGED);
+        expect_error(perhaps_shrink_write(f, &known, &sink), PERHAPS_ERR_DAMAGED);
         expect(taken == 0);
         expect_file(&s, &s.large);
         s.large.at[at] ^= 16;
     }
+}
+
+/* Another file than the one that is mapped is not read.  If only its pages differ, somebody
+ * writes it: then nothing is made. */
+TEST(test_other_file)
+{
+    scoped_stage s = make_stage("other");
+    struct path other = path_below(temp_path("elsewhere"), "other");
+    const struct perhaps_shrink_options options = { .file = other.text };
+    scoped_filter *f = open_file(s.path.text, &map_it);
+    scoped_bytes small = { 0 };
+    const struct perhaps_sink sink = { keep, &small };
+    expect(!mkdir(temp_path("elsewhere").text, 0777) || errno == EEXIST);
+    remove(other.text);
+    for (size_t nbytes = 0; nbytes < s.large.nbytes; nbytes += s.large.nbytes / 3) {
+        expect_success(perhaps_shrink_write(f, &options, &sink)); /* first without a file */
+        expect_same_bytes(&small, &s.small);
+        small.nbytes = 0;
+        write_file(other.text, s.large.at, nbytes);
+    }
+    s.large.at[s.large.nbytes - 1] ^= 1; /* another table */
+    write_file(other.text, s.large.at, s.large.nbytes);
+    expect_success(perhaps_shrink_write(f, &options, &sink));
+    expect_same_bytes(&small, &s.small);
+    s.large.at[s.large.nbytes - 1] ^= 1;
+    s.large.at[HEADER_NBYTES + 3 * PAGE_NBYTES] ^= 1;
+    write_file(other.text, s.large.at, s.large.nbytes);
+    small.nbytes = 0;
+    errno = 0;
+    expect_error(perhaps_shrink_write(f, &options, &sink), PERHAPS_ERR_IO);
+    expect(errno == EBUSY && !small.nbytes);
 }
 
 /* ---- Failures -------------------------------------------------------------------------- */

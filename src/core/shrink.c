@@ -90,7 +90,7 @@ static uint64_t piece_nbytes(const struct folding *fold, uint64_t factor)
     return units ? units * unit : unit;
 }
 
-static int enter(const struct shrinking *how, const uint8_t *bytes, uint64_t nbytes)
+static int enter(const struct shrinking *how, const uint8_t **bytes, uint64_t nbytes)
 {
     return how->enter ? how->enter(how->context, bytes, nbytes) : 0;
 }
@@ -102,7 +102,7 @@ static int fold_piece(struct folding *fold, uint64_t at, uint8_t *to, uint64_t n
     const struct folds *folds = fold->f->kind->folds;
     const uint8_t *from = fold->f->body.bytes + at * factor;
     enum cpu cpu = fold->f->cpu;
-    int error = enter(fold->how, from, nbytes * factor);
+    int error = enter(fold->how, &from, nbytes * factor);
     if (error)
         return error;
     folds->fold(fold->g, cpu, from, to, nbytes, factor);
@@ -304,9 +304,10 @@ static int write_copy(const perhaps_filter *f, const struct shrinking *how,
     int error = 0;
     for (uint64_t at = 0; at < nbytes && !error; at += n) {
         n = nbytes - at < STEP_NBYTES ? nbytes - at : STEP_NBYTES;
-        error = enter(how, f->body.bytes + at, n);
+        const uint8_t *bytes = f->body.bytes + at;
+        error = enter(how, &bytes, n);
         if (!error)
-            error = sink->write(sink->context, f->body.bytes + at, (size_t)n);
+            error = sink->write(sink->context, bytes, (size_t)n);
     }
     return error;
 }

@@ -11,8 +11,9 @@ struct shrinking {
 
     /* Is called before bytes of a body are read.  One body after the other is read, each from
      * its first byte to its last; and again, if a smaller filter was tried that breaks the fpr.
-     * Returns 0, or an error that ends it.  NULL: bytes are simply read. */
-    int (*enter)(void *context, const uint8_t *bytes, uint64_t nbytes);
+     * May set *bytes to a copy, which is used until the next call.  Returns 0, or an error that
+     * ends it.  NULL: bytes are simply read. */
+    int (*enter)(void *context, const uint8_t **bytes, uint64_t nbytes);
     void *context;
 };
 

@@ -2,14 +2,29 @@
  *
  * The large filter is read twice: to find the smallest one that keeps the fpr, and to write it.
  * If it is mapped, each of its pages is compared with its checksum in the first pass, and no
- * pages stay in memory behind the place that is read. */
+ * pages stay in memory behind the place that is read.  The first use of each mapped page costs
+ * an exception, in virtual machines more than all that is computed from the page; so the pages
+ * are read from the file instead, if the caller says where it is. */
 #define _GNU_SOURCE 1
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../base/bytes.h"
 #include "store.h"
+
+/* Some pages of the file, which lie between two offsets in it. */
+struct window {
+    int fd;         /* negative: none */
+    uint8_t *bytes; /* WINDOW_NBYTES of them */
+    uint64_t begin, end;
+};
+
+/* It fits into the cache of a core.  Pieces of up to half of it are read with it. */
+enum { WINDOW_NBYTES = 16 * PAGE_NBYTES };
 
 /* How far the large filter was read. */
 struct walk {
@@ -17,6 +32,7 @@ struct walk {
     const struct perhaps_shrink_options *options;
     struct shrinking how;
     bool checks, maps;
+    struct window window;
     uint64_t pages_checked;
     uint64_t released;    /* up to where in the file the pages were given back in this pass */
     uint64_t done, total; /* bytes that were read, and that will be */
@@ -77,7 +93,125 @@ static int check_until(struct walk *w, uint64_t end)
     return error == PERHAPS_ERR_UNSUPPORTED ? is_busy() : error;
 }
 
-static int enter(void *context, const uint8_t *bytes, uint64_t nbytes)
+/* ---- The window -------------------------------------------------------------------------- */
+
+/* Reads all bytes from there on.  Returns 0, or PERHAPS_ERR_IO: EIO for a file that has become
+ * shorter. */
+static int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at)
+{
+    for (uint64_t done = 0; done < nbytes;) {
+        ssize_t n = pread(fd, to + done, (size_t)(nbytes - done), (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n == 0)
+            errno = EIO;
+        if (n <= 0)
+            return PERHAPS_ERR_IO;
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
+/* Returns whether the file is the one that is mapped: its header and its checksums agree. */
+static bool is_same_file(int fd, const struct mapping *m)
+{
+    uint8_t bytes[HEADER_NBYTES];
+    if (read_at(fd, bytes, sizeof bytes, 0) || memcmp(bytes, m->file, sizeof bytes) != 0)
+        return false;
+    for (uint64_t at = m->table_offset, n; at < m->file_nbytes; at += n) {
+        n = m->file_nbytes - at < sizeof bytes ? m->file_nbytes - at : sizeof bytes;
+        if (read_at(fd, bytes, n, at) || memcmp(bytes, m->file + at, n) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Opens the window if the file is there and memory for it, and leaves errno alone. */
+static void window_open(struct window *window, const perhaps_filter *f, const char *path)
+{
+    int saved = errno;
+    window->fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    if (window->fd >= 0 && is_same_file(window->fd, &f->mapping))
+        window->bytes = allocate(&f->allocator, WINDOW_NBYTES);
+    if (window->fd >= 0 && !window->bytes) {
+        close(window->fd);
+        window->fd = -1;
+    }
+    errno = saved;
+}
+
+static void window_close(struct window *window, const perhaps_filter *f)
+{
+    release(&f->allocator, window->bytes, WINDOW_NBYTES);
+    if (window->fd >= 0)
+        close_keeping_errno(window->fd);
+}
+
+/* Checks the pages of the window from 'at' on, as far as they were not checked.  One that
+ * differs is looked at once more where it is mapped, which also tells damage from writing. */
+static int check_window(struct walk *w, uint64_t at)
+{
+    const struct mapping *m = &w->f->mapping;
+    int error = check_until(w, at - m->pages_offset); /* pages between two bodies */
+    for (; at < w->window.end && !error; at += PAGE_NBYTES) {
+        uint64_t page = (at - m->pages_offset) / PAGE_NBYTES;
+        if (page < w->pages_checked)
+            continue;
+        const uint8_t *bytes = w->window.bytes + (at - w->window.begin);
+        if (container_page_intact(m->file + m->table_offset, page, bytes,
+                                  page_nbytes(m->table_offset, at)))
+            w->pages_checked++;
+        else if (!(error = check_until(w, (page + 1) * PAGE_NBYTES)))
+            error = is_busy();
+    }
+    return error;
+}
+
+/* Moves the window: its first bytes are those at 'at', and behind them are whole pages. */
+static int window_move(struct walk *w, uint64_t at)
+{
+    struct window *window = &w->window;
+    const struct mapping *m = &w->f->mapping;
+    uint64_t kept = 0, from = at - (at - m->pages_offset) % PAGE_NBYTES;
+    if (at >= window->begin && at < window->end) {
+        kept = window->end - at;
+        memmove(window->bytes, window->bytes + (at - window->begin), kept);
+        from = window->end;
+    } else {
+        at = from;
+    }
+    uint64_t room = WINDOW_NBYTES - kept, left = m->table_offset - from;
+    uint64_t n = left < room ? left : room - room % PAGE_NBYTES;
+    *window = (struct window){ window->fd, window->bytes, at, from + n };
+    int error = read_at(window->fd, window->bytes + kept, n, from);
+    if (error)
+        window->end = window->begin;
+    return error || !w->checks ? error : check_window(w, from);
+}
+
+/* Sets *bytes to where the bytes lie in the window. */
+static int look_through(struct walk *w, const uint8_t **bytes, uint64_t nbytes)
+{
+    struct window *window = &w->window;
+    uint64_t at = (uint64_t)(*bytes - w->f->mapping.file);
+    int error = 0;
+    if (at < window->begin || at + nbytes > window->end)
+        error = window_move(w, at);
+    *bytes = window->bytes + (at - window->begin);
+    return error;
+}
+
+/* ---- The walk ---------------------------------------------------------------------------- */
+
+/* Gets mapped bytes ready to be read. */
+static int look_at_mapped(struct walk *w, const uint8_t *bytes, uint64_t nbytes)
+{
+    uint64_t at = (uint64_t)(bytes - w->f->mapping.file);
+    release_before(w, at);
+    return populate(w, at, nbytes);
+}
+
+static int enter(void *context, const uint8_t **bytes, uint64_t nbytes)
 {
     struct walk *w = context;
     const struct perhaps_shrink_options *o = w->options;
@@ -89,14 +223,11 @@ static int enter(void *context, const uint8_t *bytes, uint64_t nbytes)
     if (o->progress)
         o->progress(o->context, w->done, w->total);
     w->done += nbytes;
-    int error = 0;
-    if (w->maps) {
-        uint64_t at = (uint64_t)(bytes - m->file);
-        release_before(w, at);
-        error = populate(w, at, nbytes);
-    }
+    if (w->window.fd >= 0 && nbytes <= WINDOW_NBYTES / 2)
+        return look_through(w, bytes, nbytes);
+    int error = w->maps ? look_at_mapped(w, *bytes, nbytes) : 0;
     if (!error && w->checks)
-        error = check_until(w, (uint64_t)(bytes - m->file) - m->pages_offset + nbytes);
+        error = check_until(w, (uint64_t)(*bytes - m->file) - m->pages_offset + nbytes);
     return error;
 }
 
@@ -107,6 +238,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
     static const struct perhaps_shrink_options none = { 0 };
     *w = (struct walk){ .f = f,
                         .options = options ? options : &none,
+                        .window = { .fd = -1 },
                         .checks = f->mapping.file && f->mapping.fd < 0,
                         .maps = f->mapping.fd < 0 && is_mapped_file(f) };
     w->how = (struct shrinking){ .fpr = w->options->fpr, .enter = enter, .context = w };
@@ -114,7 +246,11 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
         return PERHAPS_ERR_ARGUMENT;
     if (w->checks)
         w->total = 2 * pages_nbytes(f);
-    return w->checks && container_is_live(f->mapping.file) ? is_busy() : 0;
+    if (w->checks && container_is_live(f->mapping.file))
+        return is_busy();
+    if (w->maps)
+        window_open(&w->window, f, w->options->file);
+    return 0;
 }
 
 /* Checks the pages that are left, and that nobody has begun to write the file. */
@@ -152,6 +288,7 @@ static int save(const perhaps_filter *f, const struct perhaps_shrink_options *op
         error = content_saver(&content, path);
     }
     perhaps_free(small);
+    window_close(&w.window, f);
     return error;
 }
 
@@ -176,6 +313,7 @@ int perhaps_shrink_write(const perhaps_filter *f, const struct perhaps_shrink_op
     if (!error)
         error = content_write(&(struct content){ .f = small, .large = f, .how = &w.how }, sink);
     perhaps_free(small);
+    window_close(&w.window, f);
     return error;
 }
 
@@ -189,5 +327,8 @@ int perhaps_shrink_least_fpr(const perhaps_filter *f,
     int error = walk_begin(&w, f, options);
     if (!error)
         error = shrink_least_fpr(f, &w.how, fpr);
-    return error ? error : walk_end(&w);
+    if (!error)
+        error = walk_end(&w);
+    window_close(&w.window, f);
+    return error;
 }
