@@ -248,7 +248,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
         w->total = 2 * pages_nbytes(f);
     if (w->checks && container_is_live(f->mapping.file))
         return is_busy();
-    if (w->maps)
+    if (w->checks && w->maps)
         window_open(&w->window, f, w->options->file);
     return 0;
 }
