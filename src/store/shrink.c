@@ -240,7 +240,7 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
                         .options = options ? options : &none,
                         .window = { .fd = -1 },
                         .checks = f->mapping.file && f->mapping.fd < 0,
-                        .maps = f->mapping.fd < 0 && is_mapped_file(f) };
+                        .maps = f->mapping.file && f->mapping.fd < 0 && is_mapped_file(f) };
     w->how = (struct shrinking){ .fpr = w->options->fpr, .enter = enter, .context = w };
     if (!is_unused(w->options->reserved))
         return PERHAPS_ERR_ARGUMENT;
