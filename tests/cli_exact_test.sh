@@ -192,10 +192,11 @@ test_memory() {
     refuses "leave out --unique" dedup --unique --memory 1M in in
     run dedup --exact -q --memory 16M in in
     check "enough memory" same out in
-    (
-        ulimit -v 200000 && "$program" dedup --exact -q -j2 --memory 16M in in >out 2>err
-    )
-    [ -n "${ASAN_OPTIONS:-}" ] || check "within 200 MB of addresses" same out in
+    # A sanitizer takes more addresses than that before the program begins.
+    if (ulimit -v 200000 && "$program" help) >/dev/null 2>&1; then
+        (ulimit -v 200000 && "$program" dedup --exact -q -j2 --memory 16M in in >out 2>err)
+        check "within 200 MB of addresses" same out in
+    fi
 }
 
 # Lines that come often are found however many others there are.
