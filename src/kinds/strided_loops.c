@@ -28,13 +28,7 @@ bool strided_remove(const struct body *b, const struct strided *e)
  * more, the other cells of the entry in its cell: two in the other place, which are prefetched,
  * and the other one of its own place.  So the array is the queue of the search and its tree at
  * once. */
-enum {
-    FIRST_STEPS = STRIDED_COPIES,
-    BRANCHES = 3,
-    FIRST_LEVEL = 4,
-    STEPS_MOST = 2600,
-    STEPS_AHEAD = 16
-};
+enum { FIRST_STEPS = STRIDED_COPIES, BRANCHES = 3, STEPS_MOST = 2600, STEPS_AHEAD = 16 };
 
 struct search {
     const struct body *b;
@@ -56,7 +50,8 @@ static ALWAYS_INLINE void append(struct search *s, uint64_t cell)
     s->high[s->count++] = (uint16_t)(cell >> 32);
 }
 
-/* The cell i of an entry, beginning with the one where it lies, is the (i - 1)-th branch. */
+/* To which cells of an entry its branches lead, if it lies in the first or in the second cell
+ * of its first place: to both of the other place, and to the other one of its own. */
 static const uint8_t branch_cell[2][BRANCHES] = { { 2, 3, 1 }, { 2, 3, 0 } };
 
 /* ---- The loops --------------------------------------------------------------------------- */
