@@ -9,6 +9,7 @@
 #include "filter/filter.h"
 #include "kinds/buckets.h"
 #include "kinds/kinds.h"
+#include "kinds/strided.h"
 
 /* Makes a filter of a geometry that no plan makes.  Its fpr is nearly 1, so it takes keys until
  * there is no room. */
@@ -280,4 +281,28 @@ TEST(test_crafted_keys)
         struct perhaps_keys all = perhaps_keys_packed(key, sizeof *key, stored);
         expect_all_found(f, &all);
     }
+}
+
+/* ---- Four cells ---------------------------------------------------------------------- */
+
+/* Of a strided filter with few cells, some keys have two cells in one.  They hold three copies,
+ * others four; the next one is refused as a copy, whichever it is. */
+TEST(test_cells_in_one)
+{
+    struct perhaps_options options = {
+        .capacity = 20, .fpr = 0.001, .kind = "strided", .hashing = { .seed = test_seed() }
+    };
+    scoped_filter *f = make_with(&options);
+    unsigned with[STRIDED_COPIES + 1] = { 0 };
+    scene("strided");
+    for (uint64_t key = 0; key < 2000; key++) {
+        unsigned copies = 0;
+        int error;
+        perhaps_clear(f);
+        while (!(error = perhaps_add(f, &key, sizeof key)) && copies < STRIDED_COPIES)
+            copies++;
+        expect_error(error, PERHAPS_ERR_COPIES);
+        with[copies]++;
+    }
+    expect(with[3] > 0 && with[4] > with[3] && with[3] + with[4] == 2000);
 }

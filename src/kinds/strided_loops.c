@@ -54,6 +54,21 @@ static ALWAYS_INLINE void append(struct search *s, uint64_t cell)
  * of its first place: to both of the other place, and to the other one of its own. */
 static const uint8_t branch_cell[2][BRANCHES] = { { 2, 3, 1 }, { 2, 3, 0 } };
 
+/* Returns whether all cells of an entry hold copies of it.  If the second cell of one place is
+ * the first one of the other, these are three. */
+static bool is_full_of(const struct body *b, const struct strided *e)
+{
+    for (unsigned i = 0, second; i < STRIDED_COPIES; i++) {
+        uint64_t cell = strided_cell(e, i);
+        uint32_t value = strided_get(b->bytes, cell, (unsigned)b->field[WIDTH]);
+        struct strided in = strided_in(cell, value, strided_places(b), &second);
+        bool same_places = in.place[0] == e->place[0] || in.place[0] == e->place[1];
+        if (in.fingerprint != e->fingerprint || !same_places)
+            return false;
+    }
+    return true;
+}
+
 /* ---- The loops --------------------------------------------------------------------------- */
 
 /* What a key would fill of a place, in cells of up to SHORT_MOST bits: a one in the lanes of

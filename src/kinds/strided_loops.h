@@ -158,8 +158,7 @@ static NOINLINE int insert(const struct body *b, const struct strided *e)
         end = full > i ? i + 1 : end; /* as long as all before it are full */
     }
     if (full == FIRST_STEPS && !(end = find_path(&s)))
-        return strided_find(b, e) == (1U << STRIDED_COPIES) - 1 ? PERHAPS_ERR_COPIES
-                                                                : PERHAPS_ERR_FULL;
+        return is_full_of(b, e) ? PERHAPS_ERR_COPIES : PERHAPS_ERR_FULL;
     move_along(&s, end, e);
     return 0;
 }
