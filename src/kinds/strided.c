@@ -20,8 +20,8 @@
  * nothing.
  *
  * Limits: 9 to 32 bits a cell; 4 copies of a key (3, if the second cell of one place is the
- * first of the other, which only few cells make probable), so plans take it only where it is improbable
- * that five keys have the same places and fingerprint; one thread.
+ * first of the other, which only few cells make probable), so plans take it only where it is
+ * improbable that five keys have the same places and fingerprint; one thread.
  * Invariant: each entry lies in one of its four cells. */
 #include <math.h>
 #include <stdio.h>
