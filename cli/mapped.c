@@ -11,6 +11,11 @@
  * writes these, before there are others. */
 static char *begin, *used, *end;
 static uintptr_t page_nbytes = 4096;
+
+/* A file that lies at addresses which are multiples of this where its offsets are can be mapped
+ * by large pages, if the system has its bytes in such.  Then reads at random places miss the TLB
+ * less: with pages of 4 KiB, each may wait for its own entry of the page table, too. */
+#define HUGE_NBYTES ((uintptr_t)2 << 20)
 static _Atomic(const char *) torn;
 
 /* Puts zeros in the place of all that follows the address: what was read there is not used any
@@ -44,7 +49,7 @@ bool mapped_reserve(uint64_t nbytes, size_t nfiles)
     struct sigaction action = { .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO };
     page_nbytes = (uintptr_t)sysconf(_SC_PAGESIZE);
     /* A file may begin and end within a page, and has a page of zeros behind it. */
-    uint64_t room = whole_pages(nbytes) + (nfiles + 1) * 3 * page_nbytes;
+    uint64_t room = whole_pages(nbytes) + (nfiles + 1) * (3 * page_nbytes + HUGE_NBYTES);
     char *reserved =
         mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (reserved == MAP_FAILED)
@@ -58,6 +63,8 @@ bool mapped_reserve(uint64_t nbytes, size_t nfiles)
 const char *mapped_add(int fd, off_t at, uint64_t nbytes)
 {
     uint64_t before = (uint64_t)at % page_nbytes, length = before + nbytes;
+    if (nbytes >= HUGE_NBYTES)
+        used += ((uintptr_t)at - before - (uintptr_t)used) % HUGE_NBYTES;
     char *place = used;
     if (nbytes == 0)
         return place;
