@@ -145,9 +145,21 @@ struct task {
     bool with_bodies; /* of the small filters */
 };
 
+/* Makes the body of a small filter, or if there is no room for it only measures it.  Returns
+ * what fold_by() does. */
+static int fold_into(const struct task *task, const perhaps_filter *f, perhaps_filter *small)
+{
+    const struct geometry *g = &small->geometry;
+    struct folding fold = {
+        .f = f, .g = g, .how = task->how, .body = small->body.bytes, .measures = true
+    };
+    int error = fold_body(&fold);
+    return !error && f->kind->folds->rate(g, &fold.folded) > g->fpr ? PERHAPS_ERR_FULL : error;
+}
+
 /* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such
  * filter can be planned; PERHAPS_ERR_FULL if it would exceed the fpr with its actual bits;
- * PERHAPS_ERR_MEMORY, or an error of enter(). */
+ * PERHAPS_ERR_MEMORY, or an error of enter() or write(). */
 static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
                    uint64_t factor, perhaps_filter **small)
 {
@@ -158,14 +170,14 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
                             f->shared, small);
     if (error)
         return error;
-    struct folding fold = {
-        .f = f, .g = &g, .how = task->how, .body = (*small)->body.bytes, .measures = true
-    };
-    error = fold_body(&fold);
-    *(*small)->counters = *f->counters;
     (*small)->preference = f->preference;
-    if (!error && f->kind->folds->rate(&g, &fold.folded) > fpr)
-        error = PERHAPS_ERR_FULL;
+    *(*small)->counters = *f->counters;
+    if (task->how->write) {
+        error = task->how->write(task->how->context, *small);
+    } else {
+        error = fold_into(task, f, *small);
+        *(*small)->counters = *f->counters;
+    }
     if (error) {
         perhaps_free(*small);
         *small = NULL;
@@ -320,8 +332,15 @@ int shrink_write(const perhaps_filter *f, const perhaps_filter *small,
                            (size_t)small->geometry.body_nbytes);
     if (is_copy(f, small))
         return write_copy(f, how, sink);
-    struct folding fold = { .f = f, .g = &small->geometry, .how = how, .sink = sink };
-    return fold_body(&fold);
+    struct folding fold = {
+        .f = f, .g = &small->geometry, .how = how, .sink = sink, .measures = how->write
+    };
+    int error = fold_body(&fold);
+    if (error || !how->write)
+        return error;
+    if (f->kind->folds->rate(fold.g, &fold.folded) > fold.g->fpr)
+        return PERHAPS_ERR_FULL;
+    return how->end ? how->end(how->context) : 0;
 }
 
 /* The least factor makes the largest of the smaller filters.  Its fpr is what its bits say, and

@@ -14,6 +14,16 @@ struct shrinking {
      * May set *bytes to a copy, which is used until the next call.  Returns 0, or an error that
      * ends it.  NULL: bytes are simply read. */
     int (*enter)(void *context, const uint8_t **bytes, uint64_t nbytes);
+
+    /* Writes a small filter with shrink_write(), and returns the error of that, or its own; only
+     * for filters without parts.  What it wrote is worth nothing if there was an error.  Then
+     * shrink_plan() does not read the bits before, to choose the filter, but has each one written
+     * that it tries.  NULL: it does not. */
+    int (*write)(void *context, const perhaps_filter *small);
+
+    /* With write(): is called when the large filter was read to its end, and returns 0 or an
+     * error. */
+    int (*end)(void *context);
     void *context;
 };
 
@@ -23,7 +33,8 @@ struct shrinking {
 int shrink_plan(const perhaps_filter *f, const struct shrinking *how, perhaps_filter **small);
 
 /* Writes the body of such a filter, or of a part of it; 'f' is the large filter, or its part.
- * Returns 0, PERHAPS_ERR_MEMORY, or an error of enter() or the sink. */
+ * Returns 0, PERHAPS_ERR_MEMORY, or an error of enter(), end() or the sink; or with write()
+ * PERHAPS_ERR_FULL, if the filter exceeds its fpr. */
 int shrink_write(const perhaps_filter *f, const perhaps_filter *small,
                  const struct shrinking *how, const struct perhaps_sink *sink);
 

@@ -1,7 +1,11 @@
 /* shrink.c - writes a smaller filter, piece by piece.
  *
- * The large filter is read twice: to find the smallest one that keeps the fpr, and to write it.
- * If it is mapped, each of its pages is compared with its checksum in the first pass, and no
+ * The size that the number of keys lets expect nearly always keeps the fpr with the actual
+ * bits.  So a filter without parts is saved while its bits are measured; if they do not keep
+ * the fpr, the file is thrown away, and the next size is tried.  Where nothing can be taken
+ * back, the large filter is read twice: to find the smallest one, and to write it.
+ *
+ * If it is mapped, each of its pages is compared with its checksum when it is read first, and no
  * pages stay in memory behind the place that is read.  The first use of each mapped page costs
  * an exception, in virtual machines more than all that is computed from the page; so the pages
  * are read from the file instead, if the caller says where it is. */
@@ -26,6 +30,9 @@ struct window {
 /* It fits into the cache of a core.  Pieces of up to half of it are read with it. */
 enum { WINDOW_NBYTES = 16 * PAGE_NBYTES };
 
+/* How a filter is saved: content_save(), or content_save_new(). */
+typedef int content_saver(const struct content *content, const char *path);
+
 /* How far the large filter was read. */
 struct walk {
     const perhaps_filter *f;
@@ -36,6 +43,8 @@ struct walk {
     uint64_t pages_checked;
     uint64_t released;    /* up to where in the file the pages were given back in this pass */
     uint64_t done, total; /* bytes that were read, and that will be */
+    const char *path;     /* where the small filter is saved while it is made; else NULL */
+    content_saver *saver;
 };
 
 /* Pages are given back when they are so many bytes. */
@@ -262,34 +271,74 @@ static int walk_end(struct walk *w)
     return !error && container_is_live(w->f->mapping.file) ? is_busy() : error;
 }
 
-/* Finds the small filter.  If there is none, this may be due to damage. */
-static int find(struct walk *w, const perhaps_filter *f,
-                const struct perhaps_shrink_options *options, perhaps_filter **small)
+/* Finds the small filter.  If there is none, this may be due to damage.  If it is saved at once,
+ * that has come to the end itself. */
+static int find(struct walk *w, perhaps_filter **small)
 {
-    *small = NULL;
-    int error = walk_begin(w, f, options);
-    if (!error)
-        error = shrink_plan(f, &w->how, small);
-    if (error && error != PERHAPS_ERR_LIMIT)
+    int error = shrink_plan(w->f, &w->how, small);
+    if (error ? error != PERHAPS_ERR_LIMIT : w->how.write != NULL)
         return error;
     int flaw = walk_end(w);
     return flaw ? flaw : error;
 }
 
-static int save(const perhaps_filter *f, const struct perhaps_shrink_options *options,
-                const char *path,
-                int (*content_saver)(const struct content *content, const char *path))
+/* Reads the large filter to find the small one, and once more to save that. */
+static int save_found(const perhaps_filter *f, const struct perhaps_shrink_options *options,
+                      const char *path, content_saver *saver)
 {
     struct walk w;
-    perhaps_filter *small;
-    int error = find(&w, f, options, &small);
+    perhaps_filter *small = NULL;
+    int error = walk_begin(&w, f, options);
+    if (!error)
+        error = find(&w, &small);
     if (!error) {
         const struct content content = { .f = small, .large = f, .how = &w.how };
-        error = content_saver(&content, path);
+        error = saver(&content, path);
     }
     perhaps_free(small);
     window_close(&w.window, f);
     return error;
+}
+
+static int save_tried(void *context, const perhaps_filter *small)
+{
+    const struct walk *w = context;
+    const struct content content = {
+        .f = small, .large = w->f, .how = &w->how, .is_tried = true
+    };
+    return w->saver(&content, w->path);
+}
+
+static int end_reading(void *context)
+{
+    return walk_end(context);
+}
+
+/* Saves a filter without parts while it finds out whether that is the small one. */
+static int save_at_once(const perhaps_filter *f, const struct perhaps_shrink_options *options,
+                        const char *path, content_saver *saver)
+{
+    struct walk w;
+    perhaps_filter *small = NULL;
+    int error = walk_begin(&w, f, options);
+    w.total /= 2;
+    w.path = path;
+    w.saver = saver;
+    w.how.write = save_tried;
+    w.how.end = end_reading;
+    if (!error)
+        error = find(&w, &small);
+    perhaps_free(small);
+    window_close(&w.window, f);
+    return error;
+}
+
+static int save(const perhaps_filter *f, const struct perhaps_shrink_options *options,
+                const char *path, content_saver *saver)
+{
+    int error =
+        f->kind->composite ? PERHAPS_ERR_UNSUPPORTED : save_at_once(f, options, path, saver);
+    return error == PERHAPS_ERR_UNSUPPORTED ? save_found(f, options, path, saver) : error;
 }
 
 int perhaps_shrink_save(const perhaps_filter *f, const struct perhaps_shrink_options *options,
@@ -308,8 +357,10 @@ int perhaps_shrink_write(const perhaps_filter *f, const struct perhaps_shrink_op
                          const struct perhaps_sink *sink)
 {
     struct walk w;
-    perhaps_filter *small;
-    int error = find(&w, f, options, &small);
+    perhaps_filter *small = NULL;
+    int error = walk_begin(&w, f, options);
+    if (!error)
+        error = find(&w, &small);
     if (!error)
         error = content_write(&(struct content){ .f = small, .large = f, .how = &w.how }, sink);
     perhaps_free(small);

@@ -59,6 +59,10 @@ struct content {
      * read.  NULL: it has them. */
     const perhaps_filter *large;
     const struct shrinking *how;
+
+    /* Is only tried: saving it fails with PERHAPS_ERR_UNSUPPORTED where what was written could
+     * not be taken back, as in a pipe. */
+    bool is_tried;
 };
 
 /* Writes to a sink as perhaps_write() does.  Returns 0, or an error of perhaps_write() or
