@@ -15,10 +15,10 @@ struct shrinking {
      * ends it.  NULL: bytes are simply read. */
     int (*enter)(void *context, const uint8_t **bytes, uint64_t nbytes);
 
-    /* Writes a small filter with shrink_write(), and returns the error of that, or its own; only
-     * for filters without parts.  What it wrote is worth nothing if there was an error.  Then
-     * shrink_plan() does not read the bits before, to choose the filter, but has each one written
-     * that it tries.  NULL: it does not. */
+    /* Writes a small filter with shrink_write(), and returns the error of that, or its own;
+     * only for filters without parts.  If there was an error, what it wrote is worth nothing.
+     * shrink_plan() then does not read the bits first to choose the filter, but has each one
+     * written that it tries.  NULL: it reads them first. */
     int (*write)(void *context, const perhaps_filter *small);
 
     /* With write(): is called when the large filter was read to its end, and returns 0 or an

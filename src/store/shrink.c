@@ -5,8 +5,8 @@
  * the fpr, the file is thrown away, and the next size is tried.  Where nothing can be taken
  * back, the large filter is read twice: to find the smallest one, and to write it.
  *
- * If it is mapped, each of its pages is compared with its checksum when it is read first, and no
- * pages stay in memory behind the place that is read.  The first use of each mapped page costs
+ * If it is mapped, each of its pages is compared with its checksum when it is first read, and
+ * no pages stay in memory behind the place that is read.  The first use of a mapped page costs
  * an exception, in virtual machines more than all that is computed from the page; so the pages
  * are read from the file instead, if the caller says where it is. */
 #define _GNU_SOURCE 1
@@ -271,8 +271,8 @@ static int walk_end(struct walk *w)
     return !error && container_is_live(w->f->mapping.file) ? is_busy() : error;
 }
 
-/* Finds the small filter.  If there is none, this may be due to damage.  If it is saved at once,
- * that has come to the end itself. */
+/* Finds the small filter.  If there is none, this may be due to damage.  What is saved at once
+ * has come to the end itself. */
 static int find(struct walk *w, perhaps_filter **small)
 {
     int error = shrink_plan(w->f, &w->how, small);
