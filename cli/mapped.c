@@ -13,7 +13,7 @@ static char *begin, *used, *end;
 static uintptr_t page_nbytes = 4096;
 
 /* A file whose bytes lie at addresses that are multiples of this where their offsets are can be
- * mapped by large pages, if the system has it in such.  Then reads at random places miss the TLB
+ * mapped by large pages, if the system has such.  Then reads at random places miss the TLB
  * less: with pages of 4 KiB, each may wait for its own entry of the page table, too. */
 #define HUGE_NBYTES ((uintptr_t)2 << 20)
 static _Atomic(const char *) torn;
