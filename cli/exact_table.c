@@ -16,13 +16,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "mapped.h"
+
 enum { MOST = 4, DENOMINATOR = 5, LINE_NSLOTS = 8 };
 
 #define PLACE_MASK ((UINT64_C(1) << 44) - 1)
 #define AGAIN      (UINT64_C(1) << 44)
 #define TAG_MASK   (~UINT64_C(0) << 45)
-
-#define HUGE_NBYTES ((uint64_t)2 << 20)
 
 /* The two numbers of a hash. */
 struct halves {

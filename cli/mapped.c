@@ -11,11 +11,6 @@
  * writes these, before there are others. */
 static char *begin, *used, *end;
 static uintptr_t page_nbytes = 4096;
-
-/* A file whose bytes lie at addresses that are multiples of this where their offsets are can be
- * mapped by large pages, if the system has such.  Then reads at random places miss the TLB
- * less: with pages of 4 KiB, each may wait for its own entry of the page table, too. */
-#define HUGE_NBYTES ((uintptr_t)2 << 20)
 static _Atomic(const char *) torn;
 
 /* Puts zeros in the place of all that follows the address: what was read there is not used any
@@ -60,11 +55,13 @@ bool mapped_reserve(uint64_t nbytes, size_t nfiles)
     return sigaction(SIGBUS, &action, NULL) == 0;
 }
 
+/* Large pages can be used where addresses and offsets are multiples of HUGE_NBYTES at the same
+ * bytes, if the system has the file in such pages. */
 const char *mapped_add(int fd, off_t at, uint64_t nbytes)
 {
     uint64_t before = (uint64_t)at % page_nbytes, length = before + nbytes;
     if (nbytes >= HUGE_NBYTES)
-        used += ((uintptr_t)at - before - (uintptr_t)used) % HUGE_NBYTES;
+        used += ((uint64_t)at - before - (uintptr_t)used) % HUGE_NBYTES;
     char *place = used;
     if (nbytes == 0)
         return place;

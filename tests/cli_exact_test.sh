@@ -108,6 +108,14 @@ test_no_end() {
     matches <(cat page && echo && cat longer && echo) dedup --exact -q page longer page longer
 }
 
+# Large files are mapped with gaps between them.
+test_large_files() {
+    seq -f '%01000.0f' 1 2500 >first
+    seq -f '%01000.0f' 2000 4500 >second
+    printf '%s\n' a b a >small
+    agree -- first small second first
+}
+
 test_long_lines() {
     local i
     for i in 1 2 1 3; do head -c 1000000 /dev/zero | tr '\0' x && echo $i; done >in

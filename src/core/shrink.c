@@ -137,6 +137,16 @@ static int fold_body(struct folding *fold)
     return error;
 }
 
+/* Folds a body and measures it.  Returns what fold_body() does; or PERHAPS_ERR_FULL if the
+ * small filter exceeds its fpr. */
+static int fold_measured(struct folding *fold)
+{
+    fold->measures = true;
+    int error = fold_body(fold);
+    bool exceeds = !error && fold->f->kind->folds->rate(fold->g, &fold->folded) > fold->g->fpr;
+    return exceeds ? PERHAPS_ERR_FULL : error;
+}
+
 /* ---- Choosing ---------------------------------------------------------------------------- */
 
 /* What becomes of a filter. */
@@ -144,18 +154,6 @@ struct task {
     const struct shrinking *how;
     bool with_bodies; /* of the small filters */
 };
-
-/* Makes the body of a small filter, or if there is no room for it only measures it.  Returns
- * what fold_by() does. */
-static int fold_into(const struct task *task, const perhaps_filter *f, perhaps_filter *small)
-{
-    const struct geometry *g = &small->geometry;
-    struct folding fold = {
-        .f = f, .g = g, .how = task->how, .body = small->body.bytes, .measures = true
-    };
-    int error = fold_body(&fold);
-    return !error && f->kind->folds->rate(g, &fold.folded) > g->fpr ? PERHAPS_ERR_FULL : error;
-}
 
 /* Makes the filter that is smaller by this factor.  Returns 0; PERHAPS_ERR_LIMIT if no such
  * filter can be planned; PERHAPS_ERR_FULL if it would exceed the fpr with its actual bits;
@@ -175,8 +173,10 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
     if (task->how->write) {
         error = task->how->write(task->how->context, *small);
     } else {
-        error = fold_into(task, f, *small);
-        *(*small)->counters = *f->counters;
+        struct folding fold = {
+            .f = f, .g = &g, .how = task->how, .body = (*small)->body.bytes
+        };
+        error = fold_measured(&fold);
     }
     if (error) {
         perhaps_free(*small);
@@ -332,15 +332,11 @@ int shrink_write(const perhaps_filter *f, const perhaps_filter *small,
                            (size_t)small->geometry.body_nbytes);
     if (is_copy(f, small))
         return write_copy(f, how, sink);
-    struct folding fold = {
-        .f = f, .g = &small->geometry, .how = how, .sink = sink, .measures = how->write
-    };
-    int error = fold_body(&fold);
-    if (error || !how->write)
-        return error;
-    if (f->kind->folds->rate(fold.g, &fold.folded) > fold.g->fpr)
-        return PERHAPS_ERR_FULL;
-    return how->end ? how->end(how->context) : 0;
+    struct folding fold = { .f = f, .g = &small->geometry, .how = how, .sink = sink };
+    if (!how->write)
+        return fold_body(&fold);
+    int error = fold_measured(&fold);
+    return error ? error : how->end(how->context);
 }
 
 /* The least factor makes the largest of the smaller filters.  Its fpr is what its bits say, and
