@@ -4,6 +4,8 @@
 #define STORE_H
 
 #include <errno.h>
+#include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../core/shrink.h"
@@ -41,6 +43,41 @@ int pieces_begin(struct pieces *p, const struct perhaps_allocator *allocator, in
                  uint64_t file_nbytes);
 struct perhaps_sink pieces_sink(struct pieces *p);
 int pieces_end(struct pieces *p, const struct perhaps_allocator *allocator, int error);
+
+/* ---- draft.c --------------------------------------------------------------------------- */
+
+/* A file in the folder of the target, on its way to the target's name. */
+struct draft {
+    int fd; /* negative: not open */
+    char folder[PATH_MAX];
+    char name[PATH_MAX]; /* "": nameless (O_TMPFILE): gone if the process dies */
+};
+
+/* Opens a draft for 'target': a nameless file, or a named one where the system has no nameless
+ * files.  Returns 0 or PERHAPS_ERR_IO; either way the caller calls draft_failed(), or one of
+ * the two below. */
+int draft_open(struct draft *draft, const char *target);
+
+/* Closes and removes a draft, and leaves errno alone.  Returns PERHAPS_ERR_IO. */
+int draft_failed(struct draft *draft);
+
+/* Gives the draft the owner and mode of the file that it will replace.  Returns 0 or
+ * PERHAPS_ERR_IO. */
+int draft_keep_owner(const struct draft *draft, const struct stat *old);
+
+/* Syncs the draft and renames it to the target, which may exist.  Or with 'fresh' gives it the
+ * target's name, and fails with EEXIST if a file has it.  Returns 0 or PERHAPS_ERR_IO.  The
+ * draft stays open, and its name is not on the disk before sync_folder(). */
+int draft_finish(struct draft *draft, const char *target, bool fresh);
+
+/* Waits until the names in a folder are on the disk.  Returns 0, also if this file system
+ * cannot sync a folder; or PERHAPS_ERR_IO. */
+int sync_folder(const char *folder);
+
+/* Sets 'target' to the path to which a symbolic link leads, so that the file is replaced
+ * and not the link.  The link may lead to a file that does not exist yet.  Other paths
+ * stay as they are.  Returns 0 or PERHAPS_ERR_IO. */
+int follow_links(const char *path, char target[PATH_MAX]);
 
 /* ---- write.c --------------------------------------------------------------------------- */
 
