@@ -81,6 +81,7 @@ enum perhaps_error {
     PERHAPS_ERR_LIMIT = -14,    /* this kind cannot reach that fpr or that size */
     PERHAPS_ERR_LAYERS = -15,   /* a chain has PERHAPS_LAYERS_MAX layers, and all are full */
     PERHAPS_ERR_VALUES = -16,   /* a key was given to a builder with two different values */
+    PERHAPS_ERR_JOURNAL = -17,  /* the journal of a live file is missing, or is another's */
     PERHAPS_ERR_STOPPED = -75,  /* a function of the caller's wants to stop */
 };
 

@@ -64,14 +64,20 @@ enum perhaps_mode {
     PERHAPS_MODE_READ = 0, /* mapped, and read only: nothing is copied */
     PERHAPS_MODE_LOAD,     /* copied to memory, and may be changed there */
     PERHAPS_MODE_LIVE,     /* mapped and written in place, with other processes: see below */
+    PERHAPS_MODE_JOURNAL,  /* changed in memory, and on the disk by a journal: "Live files" */
 };
 
 struct perhaps_open_options {
     enum perhaps_mode mode;
     bool check; /* PERHAPS_MODE_READ: checks each page before its first use, see below */
     bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
+    bool shared; /* PERHAPS_MODE_LOAD, _JOURNAL: as in struct perhaps_options */
     struct perhaps_hashing hashing; /* secret, or function and context; the file has the rest */
     const struct perhaps_allocator *allocator;
+
+    /* PERHAPS_MODE_JOURNAL: the size of the journal at which the file is saved anew, in the
+     * background.  0: 64 MiB, or the size of the file if that is more. */
+    uint64_t journal_nbytes;
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
@@ -148,10 +154,73 @@ PERHAPS_API int perhaps_from_bytes(const void *bytes, size_t nbytes,
  * Returns 0; PERHAPS_ERR_MEMORY; or PERHAPS_ERR_ARGUMENT for another number of bytes. */
 PERHAPS_API int perhaps_to_bytes(const perhaps_filter *filter, void *bytes, size_t nbytes);
 
-/* Makes sure that all keys whose adds have returned are on the disk.  For filters that are open
- * in PERHAPS_MODE_LIVE; any thread or process may add meanwhile.  Returns 0, PERHAPS_ERR_IO
- * (errno), or PERHAPS_ERR_UNSUPPORTED for other filters. */
+/* Makes sure that all that was done to the filter by calls that have returned is on the disk.
+ * For filters that are open in PERHAPS_MODE_JOURNAL or _LIVE; any thread or process may add
+ * meanwhile, and of threads that sync at once one waits for the disk and the others for it.
+ * Returns 0; PERHAPS_ERR_IO (errno); or PERHAPS_ERR_UNSUPPORTED for other filters. */
 PERHAPS_API int perhaps_sync(perhaps_filter *filter);
+
+/* ---- Live files ---------------------------------------------------------------------- */
+
+/* A live file F has a journal beside it, F.journal, in which all that is done to the filter is
+ * recorded before perhaps_sync() returns.  What perhaps_sync() has acknowledged survives the
+ * end of the process and of the system at any moment: whoever opens F next finds F as it was
+ * saved last, and does to it what the journal records, in memory.  What was not acknowledged
+ * is there up to some moment, or not at all.  It is a write-ahead log with redo records only
+ * (Mohan et al.: ARIES, TODS 1992), and group commit (Gawlick, Kinkade: Varieties of
+ * Concurrency Control in IMS/VS Fast Path, 1985).
+ *
+ * perhaps_open() with PERHAPS_MODE_JOURNAL makes a saved file live, once, by saving it anew; or
+ * opens a live one.  For every kind that takes keys as they come.  The keys, removals, clears
+ * and rotations of the filter are recorded; perhaps_merge() and perhaps_intersect() are
+ * PERHAPS_ERR_UNSUPPORTED.  A key takes 16 bytes of the journal, and one that changes nothing
+ * takes none.
+ * - One process writes: another one gets PERHAPS_ERR_IO with EBUSY.
+ * - Any number of processes read (PERHAPS_MODE_READ, _LOAD, even without the right to write).
+ *   They find what was acknowledged before they called perhaps_open() or perhaps_refresh().
+ * - Any number of threads may add, remove and sync at once: they change the filter one after
+ *   the other.  To ask it meanwhile, open it 'shared'.
+ * - An add or removal fails with PERHAPS_ERR_IO (errno) if the journal has no room on the disk,
+ *   and then has done nothing (of removals of many keys, *nremoved are done).  Room is reserved
+ *   before a call returns, so a full disk is not met later.
+ * - Once the system has failed to write or sync, it is not known what is on the disk: all
+ *   later changes and syncs fail with the same errno.  Close the filter, and open it again.
+ * - When the journal has grown to 'journal_nbytes' the file is saved anew in the background,
+ *   for which the filter is copied, and a new journal begins.  If that fails, it is tried
+ *   again, and the journal grows to twice that size; then adds fail.
+ * - perhaps_free() writes and syncs what is left.  A child of fork() may only free the filter.
+ *
+ * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
+ * belongs to another file, PERHAPS_ERR_DAMAGED if it has a hole or lacks records. */
+
+/* Saves a live file anew, with all that was done, and begins a new journal: then the next one
+ * to open it has nothing to do again.  Other calls wait meanwhile.  Returns 0; or an error of
+ * perhaps_save(), PERHAPS_ERR_DAMAGED if a page of the file is damaged, or
+ * PERHAPS_ERR_UNSUPPORTED for a filter that is not open in PERHAPS_MODE_JOURNAL; then file and
+ * journal are as they were, or as good. */
+PERHAPS_API int perhaps_checkpoint(perhaps_filter *filter);
+
+/* Has a filter that was opened from a live file in PERHAPS_MODE_READ find what was acknowledged
+ * since: does what the journal records meanwhile, or opens the file again if it was saved anew.
+ * 'path' and 'options' are those that it was opened with; *filter may become another one.  No
+ * other call may run meanwhile.  Returns 0, an error of perhaps_open(), or
+ * PERHAPS_ERR_UNSUPPORTED for other filters.  On an error *filter has some of it, or none. */
+PERHAPS_API int perhaps_refresh(perhaps_filter **filter, const char *path,
+                                const struct perhaps_open_options *options);
+
+/* What there is to tell of a journal. */
+struct perhaps_journal {
+    uint64_t nbytes;  /* its size */
+    uint64_t records; /* those that the file does not have yet */
+    uint64_t last;    /* the number of the last record since the file became live */
+    uint64_t synced;  /* the number of the last one that perhaps_sync() has acknowledged */
+    uint64_t reserved[PERHAPS_RESERVED];
+};
+
+/* Tells of the journal of a live file that is open in PERHAPS_MODE_READ or _JOURNAL.  For
+ * readers 'synced' is 'last'.  Returns 0, or PERHAPS_ERR_UNSUPPORTED for other filters. */
+PERHAPS_API int perhaps_journal_of(const perhaps_filter *filter,
+                                   struct perhaps_journal *journal);
 
 /* ---- Smaller files ------------------------------------------------------------------- */
 

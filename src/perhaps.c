@@ -48,6 +48,9 @@ const char *perhaps_strerror(int error)
                "for more keys";
     case PERHAPS_ERR_VALUES:
         return "a key was given twice, with different values: give it one";
+    case PERHAPS_ERR_JOURNAL:
+        return "a live file, without its journal: keep F and F.journal together, or copy it "
+               "with 'perhaps backup'";
     case PERHAPS_ERR_ADDRESS:
         return "not the address of a filter on servers: redis://host:port/name";
     case PERHAPS_ERR_UNREACHABLE:

@@ -156,8 +156,8 @@ static int add_many(perhaps_filter *f, const struct perhaps_keys *keys, bool unl
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), added;
-        error = filter_add_keys(f, now, ahead, n, unless_present,
-                                was_present ? was_present + b.done : scratch, &added);
+        error = filter_add_recorded(f, now, ahead, n, unless_present,
+                                    was_present ? was_present + b.done : scratch, &added);
         *done = b.done += added;
         if (error)
             return error;
@@ -405,12 +405,17 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
     struct batch b = batch_begin(f, keys, keys->count, ring);
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
-        size_t n = batch_next(&b, &now, &ahead);
-        *nremoved +=
-            filter_remove_hashed(f, now, ahead, n, removed ? removed + b.done : scratch);
+        size_t n = batch_next(&b, &now, &ahead), some = 0;
+        bool *answer = removed ? removed + b.done : scratch;
+        if (f->recorder)
+            error = f->recorder->remove(f, now, ahead, n, answer, &some);
+        else
+            some = filter_remove_keys(f, now, ahead, n, answer);
+        if (error)
+            return error;
+        *nremoved += some;
         b.done += n;
     }
-    counter_add(f, &f->counters->unmatched_removals, keys->count - *nremoved);
     return 0;
 }
 
@@ -425,19 +430,21 @@ int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
 
 /* ---- Windows --------------------------------------------------------------------------- */
 
-int perhaps_rotate(perhaps_filter *f)
+static int forget(perhaps_filter *f, enum deed deed, uint64_t now)
 {
     if (!f->kind->forgets)
         return PERHAPS_ERR_UNSUPPORTED;
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
-    f->kind->forgets->rotate(f);
-    return 0;
+    return f->recorder ? f->recorder->change(f, deed, now) : filter_change(f, deed, now);
+}
+
+int perhaps_rotate(perhaps_filter *f)
+{
+    return forget(f, DEED_ROTATE, 0);
 }
 
 int perhaps_advance(perhaps_filter *f, uint64_t now)
 {
-    if (!f->kind->forgets)
-        return PERHAPS_ERR_UNSUPPORTED;
-    return f->read_only ? PERHAPS_ERR_READ_ONLY : f->kind->forgets->advance(f, now);
+    return forget(f, DEED_ADVANCE, now);
 }

@@ -146,11 +146,28 @@ int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct 
     return error;
 }
 
+int filter_add_recorded(perhaps_filter *f, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool unless_present,
+                        bool *answer, size_t *done)
+{
+    if (f->recorder)
+        return f->recorder->add(f, keys, ahead, n, unless_present, answer, done);
+    return filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
+}
+
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer)
 {
     size_t removed = f->kind->remove(f, keys, ahead, n, answer);
     counter_take(f, &f->counters->keys, removed);
+    return removed;
+}
+
+size_t filter_remove_keys(perhaps_filter *f, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer)
+{
+    size_t removed = filter_remove_hashed(f, keys, ahead, n, answer);
+    counter_add(f, &f->counters->unmatched_removals, n - removed);
     return removed;
 }
 

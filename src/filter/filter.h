@@ -56,6 +56,10 @@ struct fill {
 /* A file that the body is mapped from. */
 struct mapping {
     uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
+
+    /* The same file as it is on the disk, if what is written to 'file' stays in memory; its
+     * pages have the checksums.  NULL: they are those of 'file'. */
+    uint8_t *pristine;
     size_t file_nbytes;
     size_t pages_offset; /* where the pages begin that have checksums */
     size_t table_offset; /* where they end and the table of checksums begins */
@@ -79,6 +83,35 @@ struct guard {
 
     /* Returns for how many bytes f->checked was allocated. */
     uint64_t (*checked_nbytes)(const perhaps_filter *f);
+};
+
+/* What is done with a filter, as a journal records it (src/store/journal.h).  The numbers never
+ * change. */
+enum deed {
+    DEED_ADD = 1,        /* of a hashed key, and so are the next two */
+    DEED_ADD_ABSENT = 2, /* unless it is present */
+    DEED_REMOVE = 3,
+    DEED_CLEAR = 4,
+    DEED_ROTATE = 5,
+    DEED_ADVANCE = 6, /* to a time: the place of the hash */
+};
+
+/* Does what the functions of the same names do (add.c), and records it.  On an error nothing
+ * was done, or as much as the error says. */
+struct recorder {
+    int (*add)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+               size_t n, bool unless_present, bool *answer, size_t *done);
+    int (*remove)(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                  size_t n, bool *answer, size_t *removed);
+    int (*change)(perhaps_filter *f, enum deed deed, uint64_t time);
+
+    /* Do what perhaps_sync(), perhaps_checkpoint() and perhaps_journal_of() do. */
+    int (*sync)(perhaps_filter *f);
+    int (*checkpoint)(perhaps_filter *f);
+    void (*tell)(const perhaps_filter *f, struct perhaps_journal *journal);
+
+    /* Ends the recording.  To be called before anything of the filter is released. */
+    void (*close)(perhaps_filter *f);
 };
 
 /* The parts of a composite, the oldest first.  filter_adopt() appends one.  Most filters have
@@ -132,8 +165,10 @@ struct perhaps_filter {
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    const struct guard *guard; /* NULL: no bytes are checked */
-    struct checked *checked;   /* belongs to the guard */
+    const struct recorder *recorder; /* NULL: what is done with the filter is not recorded */
+    void *journal;                   /* belongs to the recorder */
+    const struct guard *guard;       /* NULL: no bytes are checked */
+    struct checked *checked;         /* belongs to the guard */
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
     bool is_part;                           /* of a composite */
@@ -537,6 +572,9 @@ struct geometry filter_geometry(const perhaps_filter *f);
 const uint8_t *filter_next_piece(const perhaps_filter *f, struct body_cursor *cursor,
                                  uint64_t *nbytes);
 
+/* Forgets all keys, and sets all counts to 0. */
+void filter_clear(perhaps_filter *f);
+
 /* ---- add.c ----------------------------------------------------------------------------- */
 
 /* Returns whether this key, which is not there yet, may be counted and added: neither the key
@@ -557,10 +595,19 @@ int filter_add_hashed(perhaps_filter *f, const struct keyhash *keys,
 int filter_add_keys(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                     size_t n, bool unless_present, bool *answer, size_t *done);
 
+/* Does that by the recorder, if there is one. */
+int filter_add_recorded(perhaps_filter *f, const struct keyhash *keys,
+                        const struct keyhash *ahead, size_t n, bool unless_present,
+                        bool *answer, size_t *done);
+
 /* Removes n hashed keys and subtracts them from the count.  Contract as
  * remove() of the kind. */
 size_t filter_remove_hashed(perhaps_filter *f, const struct keyhash *keys,
                             const struct keyhash *ahead, size_t n, bool *answer);
+
+/* Does the same for a public call: counts those that were not found, too. */
+size_t filter_remove_keys(perhaps_filter *f, const struct keyhash *keys,
+                          const struct keyhash *ahead, size_t n, bool *answer);
 
 /* Returns whether the fpr of the actual body is at most the asked one. */
 bool filter_keeps_rate(const perhaps_filter *f);
@@ -569,6 +616,18 @@ bool filter_keeps_rate(const perhaps_filter *f);
  * merged and returns an error of merge() of the kind, or PERHAPS_ERR_FULL if the union would
  * break the fpr. */
 int filter_unite(perhaps_filter *f, const perhaps_filter *other);
+
+/* ---- redo.c ---------------------------------------------------------------------------- */
+
+/* Does with a filter what is done with no keys: clears it, or rotates or advances a window.
+ * Returns 0 or PERHAPS_ERR_UNSUPPORTED. */
+int filter_change(perhaps_filter *f, enum deed deed, uint64_t time);
+
+/* Does once more what was recorded, n times, to a filter that is as it was before.  It was done
+ * then, so neither key limit nor fpr is looked at: whether they allow a key may depend on when
+ * they were looked at before.  Returns 0; PERHAPS_ERR_MEMORY; or PERHAPS_ERR_DAMAGED for what
+ * cannot have been done. */
+int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, size_t n);
 
 /* ---- one.c ----------------------------------------------------------------------------- */
 

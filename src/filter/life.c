@@ -185,6 +185,8 @@ void perhaps_free(perhaps_filter *f)
 {
     if (!f)
         return;
+    if (f->recorder)
+        f->recorder->close(f);
     for (size_t i = 0; i < f->parts.count; i++)
         perhaps_free(f->parts.part[i]);
     if (f->parts.part != f->parts.few)
@@ -269,13 +271,20 @@ int perhaps_clear(perhaps_filter *f)
 {
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
+    if (f->recorder)
+        return f->recorder->change(f, DEED_CLEAR, 0);
+    filter_clear(f);
+    return 0;
+}
+
+void filter_clear(perhaps_filter *f)
+{
     if (f->kind->clear)
         f->kind->clear(f);
     else
         memset(f->body.bytes, 0, f->geometry.body_nbytes);
     *f->counters = (struct counters){ 0 };
     filter_reset_room(f);
-    return 0;
 }
 
 /* ---- Memory ---------------------------------------------------------------------------- */
@@ -342,6 +351,8 @@ void perhaps_relocate(perhaps_filter **filter,
                       void *(*move)(void *context, void *memory, size_t nbytes), void *context)
 {
     const struct mover mover = { .move = move, .context = context };
+    if ((*filter)->recorder) /* whose thread may be at work */
+        return;
     *filter = relocate_filter(*filter, &mover);
 }
 

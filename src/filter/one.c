@@ -69,7 +69,7 @@ static int add_hash(perhaps_filter *f, const struct keyhash *hash, int error,
     *was_present = false;
     if (may || error)
         return may ? may : error;
-    return filter_add_keys(f, hash, hash, 1, unless_present, was_present, &done);
+    return filter_add_recorded(f, hash, hash, 1, unless_present, was_present, &done);
 }
 
 static NOINLINE bool contains_any(const perhaps_filter *f, const void *key, size_t key_nbytes)
@@ -251,7 +251,8 @@ void filter_bind(perhaps_filter *f)
         f->calls.prepare = calls->prepare;
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
-    if (!f->read_only && (f->shared ? f->loops.add_one_shared : f->loops.add_one))
+    if (!f->read_only && !f->recorder &&
+        (f->shared ? f->loops.add_one_shared : f->loops.add_one))
         f->calls.add = calls->add;
 }
 
@@ -284,12 +285,14 @@ bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_pre
  * without a look at the fpr. */
 static inline bool may_add_at_once(const perhaps_filter *f)
 {
-    return f->loops.add_one && !f->shared && !f->read_only && f->counters->keys < f->room_until;
+    return f->loops.add_one && !f->shared && !f->read_only && !f->recorder &&
+           f->counters->keys < f->room_until;
 }
 
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    if (f->shared && f->loops.add_one_shared && !prepared->error && reserve_one(f))
+    if (f->shared && !f->recorder && f->loops.add_one_shared && !prepared->error &&
+        reserve_one(f))
         return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
     if (!may_add_at_once(f) || prepared->error)
         return add_prepared(f, prepared, false, NULL);
@@ -343,7 +346,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     view->lines = f->body.bytes;
     view->rows = f->body.table;
     view->flip = f->body.flip;
-    if (f->loops.add_one && !f->shared && !f->read_only) {
+    if (f->loops.add_one && !f->shared && !f->read_only && !f->recorder) {
         view->keys = &f->counters->keys;
         view->keys_until[input] = &f->room_until;
     }

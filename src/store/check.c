@@ -24,11 +24,17 @@ static uint64_t checked_nbytes(const perhaps_filter *f)
 
 /* ---- Pages ------------------------------------------------------------------------------ */
 
+/* Returns the bytes that have the checksums. */
+static const uint8_t *saved_bytes(const struct mapping *m)
+{
+    return m->pristine ? m->pristine : m->file;
+}
+
 static bool is_intact(const struct mapping *m, uint64_t page)
 {
+    const uint8_t *file = saved_bytes(m);
     uint64_t at = page * PAGE_NBYTES;
-    return container_page_intact(m->file + m->table_offset, page,
-                                 m->file + m->pages_offset + at,
+    return container_page_intact(file + m->table_offset, page, file + m->pages_offset + at,
                                  page_nbytes(m->table_offset - m->pages_offset, at));
 }
 
@@ -39,16 +45,17 @@ static bool is_intact(const struct mapping *m, uint64_t page)
  * mark and the number of keys, is the same before and after. */
 static uint8_t look_at(const struct mapping *m, uint64_t page)
 {
+    const uint8_t *file = saved_bytes(m);
     uint8_t before[HEADER_NBYTES];
     if (is_intact(m, page))
         return SOUND;
     do {
-        memcpy(before, m->file, sizeof before);
+        memcpy(before, file, sizeof before);
         if (is_intact(m, page))
             return SOUND;
-        if (container_is_live(m->file))
+        if (container_is_live(file))
             return UNSURE;
-    } while (memcmp(before, m->file, sizeof before) != 0);
+    } while (memcmp(before, file, sizeof before) != 0);
     return DAMAGED;
 }
 
@@ -112,7 +119,11 @@ static bool reads_sound_pages(const perhaps_filter *root, const perhaps_filter *
     if (f->kind->reads)
         f->kind->reads(f, *key, &reads);
     for (size_t i = 0; i < reads.count; i++) {
-        uint64_t at = (uint64_t)(reads.at[i] - root->mapping.file) - root->mapping.pages_offset;
+        const uint8_t *pages = root->mapping.file + root->mapping.pages_offset;
+        const uint8_t *end = root->mapping.file + root->mapping.table_offset;
+        if (reads.at[i] < pages || reads.at[i] >= end)
+            continue; /* memory that the filter took when it grew */
+        uint64_t at = (uint64_t)(reads.at[i] - pages);
         uint64_t last = (at + reads.nbytes[i] - 1) / PAGE_NBYTES;
         for (uint64_t page = at / PAGE_NBYTES; page <= last; page++)
             sound &= page_is_sound(root, page);

@@ -23,7 +23,7 @@ enum {
 };
 
 /* The known bits of the features: a file with any other is of a later version. */
-enum { FEATURE_LIVE = 1 };
+enum { FEATURE_LIVE = 1, FEATURE_JOURNAL = 2 };
 
 /* No file is larger than this.  Sums of two offsets in a file do not overflow. */
 #define FILE_NBYTES_MOST (UINT64_C(1) << 62)
@@ -85,7 +85,9 @@ static void header_fields(struct cursor *c, struct header *h)
     field64(c, &h->hash_check);
     fixed64(c, pages_offset);
     field64(c, &h->table_offset);
-    for (int i = 0; i < 5; i++)
+    field64(c, &h->journal.id);
+    field64(c, &h->journal.sequence);
+    for (int i = 0; i < 3; i++)
         fixed64(c, 0);
 }
 
@@ -208,6 +210,7 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
     memcpy(bytes, magic, sizeof magic);
     store32(bytes + 8, FORMAT_VERSION);
     store32(bytes + 12, (uint32_t)h.nbytes);
+    store64(bytes + FEATURES_OFFSET, h.journal.id ? FEATURE_JOURNAL : 0);
     struct encoder e = { .cursor = { .at = bytes, .storing = true }, .end = h.nbytes };
     header_fields(&e.cursor, &h);
     encode_sections(&e, f, SECTION_ROOT);
@@ -234,7 +237,7 @@ int container_measure(const uint8_t bytes[HEADER_NBYTES], uint64_t file_nbytes,
         return PERHAPS_ERR_VERSION;
     if (load32(bytes + 8) != FORMAT_VERSION)
         return PERHAPS_ERR_DAMAGED;
-    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)FEATURE_LIVE)
+    if (load64(bytes + FEATURES_OFFSET) & ~(uint64_t)(FEATURE_LIVE | FEATURE_JOURNAL))
         return PERHAPS_ERR_VERSION; /* an unknown feature may change all that follows */
     uint32_t sections = load32(bytes + SECTIONS_OFFSET);
     *nbytes = load32(bytes + 12);
@@ -281,6 +284,11 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     header_fields(&c, h);
     h->live = container_is_live(bytes);
     error = load_section(bytes, 0, &first);
+    bool journaled = load64(bytes + FEATURES_OFFSET) & FEATURE_JOURNAL;
+    if (!journaled && (h->journal.id || h->journal.sequence))
+        return PERHAPS_ERR_VERSION;
+    if (journaled && (h->live || !h->journal.id))
+        return PERHAPS_ERR_DAMAGED;
     if (error || !c.as_expected ||
         !all_zero(bytes + FIXED_NBYTES + (size_t)h->sections * SECTION_NBYTES,
                   bytes + h->nbytes))

@@ -22,6 +22,12 @@ enum {
 /* Stands for the size of a file if it is not known. */
 #define NBYTES_UNKNOWN UINT64_MAX
 
+/* What the header of a live file says of its journal (journal.h). */
+struct journal_mark {
+    uint64_t id;       /* the journal has the same; 0: the file has no journal */
+    uint64_t sequence; /* the number of the last record that is in the file already */
+};
+
 struct header {
     uint64_t nbytes; /* the size of the header: the pages begin behind it */
     uint64_t file_nbytes;
@@ -31,6 +37,7 @@ struct header {
     uint64_t hash_seed;
     uint64_t hash_check;
     bool live; /* processes write it in place: counters change, checksums are void */
+    struct journal_mark journal;
 };
 
 /* Returns how many bytes all pages have. */

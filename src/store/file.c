@@ -1,5 +1,6 @@
 /* file.c - open files as sinks and sources. */
 #include <string.h>
+#include <sys/file.h>
 
 #include "../base/memory.h"
 #include "store.h"
@@ -45,6 +46,55 @@ static int file_read(void *context, void *bytes, size_t nbytes)
 struct perhaps_sink file_sink(int *fd)
 {
     return (struct perhaps_sink){ .write = file_write, .context = fd };
+}
+
+/* ---- At a place ------------------------------------------------------------------------ */
+
+int read_some(int fd, uint8_t *to, uint64_t nbytes, uint64_t at, uint64_t *done)
+{
+    for (*done = 0; *done < nbytes;) {
+        ssize_t n = pread(fd, to + *done, chunk((size_t)(nbytes - *done)), (off_t)(at + *done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return PERHAPS_ERR_IO;
+        if (n == 0)
+            break;
+        *done += (uint64_t)n;
+    }
+    return 0;
+}
+
+int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at)
+{
+    uint64_t done;
+    int error = read_some(fd, to, nbytes, at, &done);
+    if (!error && done < nbytes) {
+        errno = EIO;
+        error = PERHAPS_ERR_IO;
+    }
+    return error;
+}
+
+int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at)
+{
+    for (uint64_t done = 0; done < nbytes;) {
+        ssize_t n = pwrite(fd, from + done, chunk((size_t)(nbytes - done)), (off_t)(at + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return PERHAPS_ERR_IO;
+        done += (uint64_t)n;
+    }
+    return 0;
+}
+
+int lock_file(int fd, int how)
+{
+    while (flock(fd, how))
+        if (errno != EINTR)
+            return PERHAPS_ERR_IO;
+    return 0;
 }
 
 /* ---- Large pieces ---------------------------------------------------------------------- */

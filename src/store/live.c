@@ -14,15 +14,6 @@
 
 #include "store.h"
 
-/* Takes or releases a lock as flock() does.  Returns 0 or PERHAPS_ERR_IO (errno). */
-static int lock(int fd, int how)
-{
-    while (flock(fd, how))
-        if (errno != EINTR)
-            return PERHAPS_ERR_IO;
-    return 0;
-}
-
 /* Writes the header and waits until it is on the disk.  It is no larger than what a disk writes
  * at once, so a crash leaves the old or the new one. */
 static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
@@ -66,12 +57,12 @@ static int lock_and_mark(const perhaps_filter *f, int fd)
 {
     for (;;) {
         bool is_live = false;
-        int error = lock(fd, LOCK_SH);
+        int error = lock_file(fd, LOCK_SH);
         if (!error)
             error = look(f, fd, false, &is_live);
         if (error || is_live)
             return error;
-        error = lock(fd, LOCK_EX | LOCK_NB);
+        error = lock_file(fd, LOCK_EX | LOCK_NB);
         if (!error)
             error = look(f, fd, true, &is_live);
         else if (errno == EWOULDBLOCK)
@@ -124,12 +115,13 @@ static void write_checksums(perhaps_filter *f)
 
 void live_end(perhaps_filter *f)
 {
-    if (!lock(f->mapping.fd, LOCK_EX | LOCK_NB))
-        write_checksums(f);       /* no other process has the file open in this mode */
-    lock(f->mapping.fd, LOCK_UN); /* close() would not: a forked child may keep the file open */
+    if (!lock_file(f->mapping.fd, LOCK_EX | LOCK_NB))
+        write_checksums(f); /* no other process has the file open in this mode */
+    lock_file(f->mapping.fd,
+              LOCK_UN); /* close() would not: a forked child may keep the file open */
 }
 
-int perhaps_sync(perhaps_filter *f)
+int live_sync(const perhaps_filter *f)
 {
     if (!f->mapping.file || !f->shared)
         return PERHAPS_ERR_UNSUPPORTED;

@@ -10,7 +10,7 @@
 
 #include "../base/bytes.h"
 #include "../base/memory.h"
-#include "store.h"
+#include "journal.h"
 
 /* ---- Open ------------------------------------------------------------------------------- */
 
@@ -45,6 +45,8 @@ static void release_mapping(perhaps_filter *f)
         live_end(f);
     check_end(f);
     munmap(m->file, m->file_nbytes);
+    if (m->pristine)
+        munmap(m->pristine, m->file_nbytes);
     if (in_place)
         close(m->fd);
     errno = saved;
@@ -80,15 +82,37 @@ static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(per
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
+static int map_file(const struct reading *r, int protection, int how, uint8_t **file)
+{
+    void *map = mmap(NULL, r->head.header.file_nbytes, protection, how, fd_of(r), 0);
+    if (map == MAP_FAILED)
+        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
+    *file = map;
+    return 0;
+}
+
 /* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
  * its release. */
 static int map_bodies(struct reading *r)
 {
+    uint8_t *file;
     int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    void *map = mmap(NULL, r->head.header.file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
-    if (map == MAP_FAILED)
-        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
-    return use_bodies(r, map, release_mapping);
+    int error = map_file(r, protection, MAP_SHARED, &file);
+    return error ? error : use_bodies(r, file, release_mapping);
+}
+
+/* Maps the file of a journal: once to be written, in memory of this process alone, and once as
+ * it is. */
+static int map_in_memory(struct reading *r)
+{
+    uint8_t *file, *pristine = NULL;
+    int error = map_file(r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, &file);
+    if (error)
+        return error;
+    error = map_file(r, PROT_READ, MAP_SHARED, &pristine);
+    int sound = use_bodies(r, file, release_mapping);
+    r->made[0]->mapping.pristine = pristine;
+    return error ? error : sound;
 }
 
 /* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
@@ -126,20 +150,50 @@ static int map_in_place(struct reading *r)
     return error ? error : live_begin(r->made[0], fd_of(r));
 }
 
-/* Reads the header from an open file, and fills the bodies as the mode says. */
-static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_options *options,
-                   perhaps_filter **filter)
+/* Maps the file in one of two ways: if it has a journal, what that records will be done to the
+ * filter in memory. */
+static int map_to_read(struct reading *r)
 {
-    static int (*const fill[])(struct reading * r) = {
-        [PERHAPS_MODE_READ] = map_bodies,
-        [PERHAPS_MODE_LOAD] = read_bodies,
-        [PERHAPS_MODE_LIVE] = map_in_place,
+    if (!r->head.header.journal.id)
+        return map_bodies(r);
+    for (uint32_t i = 0; i < r->head.header.sections; i++)
+        r->made[i]->read_only = false; /* until then */
+    return map_in_memory(r);
+}
+
+/* Opens a file.  Sets *mark to what its header says of a journal. */
+static int try_one_way(const char *path, const struct perhaps_open_options *options,
+                       const struct way *way, struct journal_mark *mark,
+                       perhaps_filter **filter)
+{
+    uint64_t file_nbytes;
+    int fd;
+    int error = open_regular(path, way->in_place, &fd, &file_nbytes);
+    if (!error) {
+        struct perhaps_source source = file_source(&fd, file_nbytes);
+        error = filter_read(&source, options, way, mark, filter);
+    }
+    if (fd >= 0)
+        close_keeping_errno(fd);
+    return error;
+}
+
+static int try_to_open(const char *path, const struct perhaps_open_options *options,
+                       perhaps_filter **filter)
+{
+    static const struct way ways[] = {
+        [PERHAPS_MODE_READ] = { .fill = map_to_read, .read_only = true },
+        [PERHAPS_MODE_LOAD] = { .fill = read_bodies, .with_body = true },
+        [PERHAPS_MODE_LIVE] = { .fill = map_in_place, .shared = true, .in_place = true },
     };
-    struct perhaps_source source = file_source(&fd, file_nbytes);
-    int error = filter_read(&source, options, fill[options->mode], filter);
-    if (error || !options->check || !(*filter)->read_only)
-        return error;
-    error = check_begin(*filter);
+    struct way way = ways[options->mode];
+    struct journal_mark mark = { 0 };
+    way.shared |= way.with_body && options->shared;
+    int error = try_one_way(path, options, &way, way.in_place ? NULL : &mark, filter);
+    if (!error && mark.id)
+        error = journal_follow(*filter, path, &mark);
+    if (!error && options->check && way.read_only)
+        error = check_begin(*filter);
     if (error) {
         perhaps_free(*filter);
         *filter = NULL;
@@ -147,17 +201,17 @@ static int open_fd(int fd, uint64_t file_nbytes, const struct perhaps_open_optio
     return error;
 }
 
-static int try_to_open(const char *path, const struct perhaps_open_options *options,
-                       perhaps_filter **filter)
+int open_to_record(const char *path, const struct perhaps_open_options *options,
+                   struct journal_mark *mark, perhaps_filter **filter)
 {
-    uint64_t file_nbytes;
-    int fd;
-    int error = open_regular(path, options->mode == PERHAPS_MODE_LIVE, &fd, &file_nbytes);
-    if (!error)
-        error = open_fd(fd, file_nbytes, options, filter);
-    if (fd >= 0)
-        close_keeping_errno(fd);
-    return error;
+    const off_t large = 32 << 20;
+    struct stat st;
+    bool maps = !options->shared && !stat(path, &st) && st.st_size > large;
+    const struct way way = { .fill = maps ? map_in_memory : read_bodies,
+                             .with_body = !maps,
+                             .shared = options->shared,
+                             .to_record = true };
+    return try_one_way(path, options, &way, mark, filter);
 }
 
 /* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
@@ -172,8 +226,8 @@ static void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
     close(fd);
 }
 
-/* A file looks damaged if another process sets or removes its mark 'live' at this very moment.
- * So a file that looks damaged is opened again.  If it looks damaged once more while its header
+/* A file looks damaged if another process sets or removes its mark 'live' at this very moment,
+ * or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it looks damaged once more while its header
  * did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
@@ -183,11 +237,15 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
     uint8_t before[HEADER_NBYTES], after[HEADER_NBYTES];
     *filter = NULL;
     if (options &&
-        ((unsigned)options->mode > PERHAPS_MODE_LIVE || !is_unused(options->reserved)))
+        ((unsigned)options->mode > PERHAPS_MODE_JOURNAL || !is_unused(options->reserved)))
         return PERHAPS_ERR_ARGUMENT;
+    if (options && options->mode == PERHAPS_MODE_JOURNAL)
+        return journal_open(path, options, filter);
     int error = try_to_open(path, options ? options : &read_only, filter);
     bool moves = true;
-    for (int i = 0; error == PERHAPS_ERR_DAMAGED && moves && i < TRIES_MOST; i++) {
+    for (int i = 0; (error == PERHAPS_ERR_DAMAGED || error == PERHAPS_ERR_JOURNAL) && moves &&
+                    i < TRIES_MOST;
+         i++) {
         glance(path, before);
         error = try_to_open(path, options ? options : &read_only, filter);
         glance(path, after);
@@ -242,5 +300,9 @@ int perhaps_from_bytes(const void *bytes, size_t nbytes,
         return PERHAPS_ERR_UNSUPPORTED;
     if (!nbytes)
         return PERHAPS_ERR_FORMAT;
-    return filter_read(&source, options, in_place ? use_memory : read_bodies, filter);
+    const struct way way = { .fill = in_place ? use_memory : read_bodies,
+                             .with_body = !in_place,
+                             .shared = options->shared,
+                             .read_only = in_place };
+    return filter_read(&source, options, &way, NULL, filter);
 }

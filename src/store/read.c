@@ -156,13 +156,12 @@ static int make_section(struct reading *r, uint32_t number)
 {
     const struct section *s = &r->sections[number];
     perhaps_filter *f;
-    enum perhaps_mode mode = r->options->mode;
-    int error = filter_make(s->kind, &s->geometry, &r->hasher, &r->allocator,
-                            mode == PERHAPS_MODE_LOAD, mode == PERHAPS_MODE_LIVE, &f);
+    int error = filter_make(s->kind, &s->geometry, &r->hasher, &r->allocator, r->way->with_body,
+                            r->way->shared, &f);
     if (error)
         return error;
     f->own_counters = s->counters;
-    f->read_only = mode == PERHAPS_MODE_READ;
+    f->read_only = r->way->read_only;
     filter_bind(f);
     r->made[number] = f;
     if (number == 0)
@@ -176,14 +175,14 @@ static int make_section(struct reading *r, uint32_t number)
 
 /* Makes all filters, fills their bodies, and completes them, the last first: parts come behind
  * their composite in the file, and must be complete before it. */
-static int make_all(struct reading *r, int (*fill)(struct reading *r))
+static int make_all(struct reading *r)
 {
     uint32_t count = r->head.header.sections;
     int error = 0;
     for (uint32_t i = 0; i < count && !error; i++)
         error = make_section(r, i);
     if (!error)
-        error = fill(r);
+        error = r->way->fill(r);
     for (uint32_t i = count; i > 0 && !error; i--)
         error = filter_attach(r->made[i - 1]);
     return error;
@@ -193,18 +192,19 @@ static int make_all(struct reading *r, int (*fill)(struct reading *r))
  * PERHAPS_ERR_UNSUPPORTED. */
 static int check_options(const struct reading *r)
 {
-    const struct perhaps_open_options *options = r->options;
-    bool in_place = options->mode == PERHAPS_MODE_LIVE;
-    if (in_place && !(r->sections->kind->about.abilities & PERHAPS_CAN_SHARE))
+    const unsigned abilities = r->sections->kind->about.abilities;
+    const bool in_place = r->way->in_place;
+    if ((in_place && !(abilities & PERHAPS_CAN_SHARE)) ||
+        (r->way->shared && !(abilities & PERHAPS_CAN_THREADS)) ||
+        (r->way->to_record && (r->head.header.live || !r->sections->kind->add)))
         return PERHAPS_ERR_UNSUPPORTED;
-    if (options->check && (r->head.header.live || in_place))
+    if (r->options->check && (r->head.header.live || in_place || r->way->to_record))
         return PERHAPS_ERR_UNSUPPORTED; /* the checksums are void, or soon will be */
     return 0;
 }
 
 /* Checks the sections, sets up the hash, and makes the filter. */
-static int read_sections(struct reading *r, int (*fill)(struct reading *r),
-                         perhaps_filter **filter)
+static int read_sections(struct reading *r, perhaps_filter **filter)
 {
     const struct header *h = &r->head.header;
     int error = container_sections(r->head.bytes, h, r->sections);
@@ -214,7 +214,7 @@ static int read_sections(struct reading *r, int (*fill)(struct reading *r),
         error = hasher_restore(&r->hasher, h->hash_id, h->hash_seed, h->hash_check,
                                &r->options->hashing, r->options->without_secret);
     if (!error)
-        error = make_all(r, fill);
+        error = make_all(r);
     if (error)
         perhaps_free(r->made[0]);
     else
@@ -223,8 +223,7 @@ static int read_sections(struct reading *r, int (*fill)(struct reading *r),
 }
 
 /* Allocates room for the sections while the filter is made: a file may have thousands. */
-static int read_behind_header(struct reading *r, int (*fill)(struct reading *r),
-                              perhaps_filter **filter)
+static int read_behind_header(struct reading *r, perhaps_filter **filter)
 {
     uint32_t count = r->head.header.sections;
     uint64_t nbytes = count * (sizeof *r->sections + sizeof *r->made);
@@ -232,20 +231,25 @@ static int read_behind_header(struct reading *r, int (*fill)(struct reading *r),
     if (!r->sections)
         return PERHAPS_ERR_MEMORY;
     r->made = (perhaps_filter **)(void *)(r->sections + count);
-    int error = read_sections(r, fill, filter);
+    int error = read_sections(r, filter);
     release(&r->allocator, r->sections, nbytes);
     return error;
 }
 
 int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
-                int (*fill)(struct reading *r), perhaps_filter **filter)
+                const struct way *way, struct journal_mark *mark, perhaps_filter **filter)
 {
     struct reading r = { .source = source,
                          .options = options,
+                         .way = way,
                          .allocator = allocator_or_system(options->allocator) };
     int error = head_read(source, &r.allocator, &r.head);
+    if (!error && r.head.header.journal.id && !mark)
+        error = PERHAPS_ERR_JOURNAL; /* which is not here: keys may be missing */
+    if (!error && mark)
+        *mark = r.head.header.journal;
     if (!error)
-        error = read_behind_header(&r, fill, filter);
+        error = read_behind_header(&r, filter);
     head_release(&r.head, &r.allocator);
     return error;
 }
@@ -258,5 +262,8 @@ int perhaps_read(const struct perhaps_source *source,
     *filter = NULL;
     if (options->mode != PERHAPS_MODE_LOAD || !is_unused(options->reserved))
         return PERHAPS_ERR_ARGUMENT;
-    return filter_read(source, options, read_bodies, filter);
+    const struct way way = { .fill = read_bodies,
+                             .with_body = true,
+                             .shared = options->shared };
+    return filter_read(source, options, &way, NULL, filter);
 }

@@ -104,23 +104,6 @@ static int check_until(struct walk *w, uint64_t end)
 
 /* ---- The window -------------------------------------------------------------------------- */
 
-/* Reads all bytes from there on.  Returns 0, or PERHAPS_ERR_IO: EIO for a file that has become
- * shorter. */
-static int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at)
-{
-    for (uint64_t done = 0; done < nbytes;) {
-        ssize_t n = pread(fd, to + done, (size_t)(nbytes - done), (off_t)(at + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n == 0)
-            errno = EIO;
-        if (n <= 0)
-            return PERHAPS_ERR_IO;
-        done += (uint64_t)n;
-    }
-    return 0;
-}
-
 /* Returns whether the file is the one that is mapped: its header and its checksums agree. */
 static bool is_same_file(int fd, const struct mapping *m)
 {
@@ -245,11 +228,12 @@ static int walk_begin(struct walk *w, const perhaps_filter *f,
                       const struct perhaps_shrink_options *options)
 {
     static const struct perhaps_shrink_options none = { 0 };
+    const bool as_saved = f->mapping.file && f->mapping.fd < 0 && !f->mapping.pristine;
     *w = (struct walk){ .f = f,
                         .options = options ? options : &none,
                         .window = { .fd = -1 },
-                        .checks = f->mapping.file && f->mapping.fd < 0,
-                        .maps = f->mapping.file && f->mapping.fd < 0 && is_mapped_file(f) };
+                        .checks = as_saved,
+                        .maps = as_saved && is_mapped_file(f) };
     w->how = (struct shrinking){ .fpr = w->options->fpr, .enter = enter, .context = w };
     if (!is_unused(w->options->reserved))
         return PERHAPS_ERR_ARGUMENT;

@@ -27,6 +27,16 @@ static inline void close_keeping_errno(int fd)
 struct perhaps_sink file_sink(int *fd);
 struct perhaps_source file_source(int *fd, uint64_t nbytes);
 
+/* Read and write bytes from number 'at' of the file on.  read_some() sets *done to how many
+ * there were; for read_at() a file that ends too early is an error, EIO.  Return 0 or
+ * PERHAPS_ERR_IO. */
+int read_some(int fd, uint8_t *to, uint64_t nbytes, uint64_t at, uint64_t *done);
+int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at);
+int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at);
+
+/* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno). */
+int lock_file(int fd, int how);
+
 /* What goes to a file from its begin on, in pieces of 2 MiB.  The page cache keeps what was
  * written at once in one large folio, and a process that maps the file has all of that with one
  * page fault.  With pages of 64 KiB 100,000 queries in a new process take ten times as long. */
@@ -97,6 +107,9 @@ struct content {
     const perhaps_filter *large;
     const struct shrinking *how;
 
+    /* Of the file of a journal, which the caller has locked.  NULL: it has none. */
+    const struct journal_mark *mark;
+
     /* Is only tried: saving it fails with PERHAPS_ERR_UNSUPPORTED where what was written could
      * not be taken back, as in a pipe. */
     bool is_tried;
@@ -129,10 +142,23 @@ int head_read(const struct perhaps_source *source, const struct perhaps_allocato
               struct head *head);
 void head_release(struct head *head, const struct perhaps_allocator *allocator);
 
+struct reading;
+
+/* How a filter is read. */
+struct way {
+    int (*fill)(struct reading *r); /* gives all filters their bodies; returns 0 or an error */
+    bool with_body;                 /* in allocated memory */
+    bool shared;
+    bool read_only;
+    bool in_place;  /* it is written where it lies in the file */
+    bool to_record; /* keys will be added, and a journal will tell of them */
+};
+
 /* A filter while it is read. */
 struct reading {
     const struct perhaps_source *source;
     const struct perhaps_open_options *options;
+    const struct way *way;
     struct perhaps_allocator allocator;
     struct head head;
     struct hasher hasher;
@@ -140,16 +166,23 @@ struct reading {
     perhaps_filter **made; /* the filter of each section; its parent owns it, but the first */
 };
 
-/* Reads the header, makes the filter and its parts, and calls fill(), which gives all of them
- * their bodies and returns 0 or an error.  Returns 0 or an error of perhaps_open(). */
+/* Reads the header, makes the filter and its parts as the way says, and fills them.  Sets *mark
+ * to what the file says of its journal; NULL: it may not have one.  Returns 0 or an error of
+ * perhaps_open(). */
 int filter_read(const struct perhaps_source *source, const struct perhaps_open_options *options,
-                int (*fill)(struct reading *r), perhaps_filter **filter);
+                const struct way *way, struct journal_mark *mark, perhaps_filter **filter);
 
 /* A fill() for bodies in allocated memory: reads them from the source, and compares every page
  * with its checksum. */
 int read_bodies(struct reading *r);
 
 /* ---- open.c ---------------------------------------------------------------------------- */
+
+/* Opens a file of which the journal, if it has one, is not looked at: as PERHAPS_MODE_LOAD does
+ * or, if it is large and not 'shared', as PERHAPS_MODE_READ; but either way to be written in
+ * memory.  Returns 0 or an error of perhaps_open(). */
+int open_to_record(const char *path, const struct perhaps_open_options *options,
+                   struct journal_mark *mark, perhaps_filter **filter);
 
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */
 bool is_mapped_file(const perhaps_filter *f);
@@ -163,6 +196,9 @@ int live_begin(perhaps_filter *f, int fd);
 /* Releases the lock, and writes the checksums if no other process has the file open.  To be
  * called before the file is unmapped and closed. */
 void live_end(perhaps_filter *f);
+
+/* Does what perhaps_sync() does with such a file. */
+int live_sync(const perhaps_filter *f);
 
 /* ---- check.c --------------------------------------------------------------------------- */
 

@@ -133,6 +133,8 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     struct header h;
     struct writer w = { .sink = sink };
     container_plan(f, &h);
+    if (c->mark)
+        h.journal = *c->mark;
     uint64_t pages_nbytes = header_pages_nbytes(&h);
     uint64_t table_nbytes = container_table_nbytes(pages_nbytes);
     uint64_t room = round_up(page_nbytes(pages_nbytes, 0), 64);

@@ -1,0 +1,85 @@
+/* redo.c - what is done to a filter as a whole, and what a journal tells to do once more. */
+#include "counters.h"
+
+int filter_change(perhaps_filter *f, enum deed deed, uint64_t time)
+{
+    if (deed == DEED_CLEAR) {
+        filter_clear(f);
+        return 0;
+    }
+    if (!f->kind->forgets)
+        return PERHAPS_ERR_UNSUPPORTED;
+    if (deed == DEED_ADVANCE)
+        return f->kind->forgets->advance(f, time);
+    f->kind->forgets->rotate(f);
+    return 0;
+}
+
+/* Adds keys, and counts those that were not there.  What a window refused may have rotated it,
+ * so its journal has that key, too, and it is refused again. */
+static int add_again(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
+                     size_t n, bool unless_present)
+{
+    bool answer[BATCH_MOST];
+    for (size_t at = 0, done; at < n; at += done) {
+        int error =
+            f->kind->add(f, keys + at, ahead + at, n - at, unless_present, answer, &done);
+        uint64_t stored = done;
+        for (size_t i = 0; i < done; i++)
+            stored -= answer[i];
+        counter_add(f, &f->counters->keys, stored);
+        if (error && !f->kind->forgets)
+            return error;
+        done += error != 0;
+    }
+    return 0;
+}
+
+/* As in the public calls, the keys of a batch are prefetched while the one before is added. */
+static int add_all_again(perhaps_filter *f, const struct keyhash *keys, size_t n,
+                         bool unless_present)
+{
+    const size_t step = f->writers && f->kind->sorts_shared ? BATCH_MOST : BATCH_STEP;
+    int error = 0;
+    for (size_t at = 0, now; at < n && !error; at += now) {
+        now = n - at < step ? n - at : step;
+        const struct keyhash *next = keys + at + now;
+        if (at == 0)
+            f->kind->prefetch(f, keys, now);
+        error =
+            add_again(f, keys + at, n - at - now < now ? keys + at : next, now, unless_present);
+    }
+    return error == PERHAPS_ERR_MEMORY || !error ? error : PERHAPS_ERR_DAMAGED;
+}
+
+static void remove_again(perhaps_filter *f, const struct keyhash *keys, size_t n)
+{
+    bool answer[BATCH_STEP];
+    for (size_t at = 0, now; at < n; at += now) {
+        now = n - at < BATCH_STEP ? n - at : BATCH_STEP;
+        filter_remove_hashed(f, keys + at, keys + at, now, answer);
+    }
+}
+
+int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, size_t n)
+{
+    int error = 0;
+    switch (deed) {
+    case DEED_ADD:
+    case DEED_ADD_ABSENT:
+        return f->kind->add ? add_all_again(f, keys, n, deed == DEED_ADD_ABSENT)
+                            : PERHAPS_ERR_DAMAGED;
+    case DEED_REMOVE:
+        if (!f->removes)
+            return PERHAPS_ERR_DAMAGED;
+        remove_again(f, keys, n);
+        return 0;
+    case DEED_CLEAR:
+    case DEED_ROTATE:
+    case DEED_ADVANCE:
+        for (size_t i = 0; i < n && !error; i++)
+            error = filter_change(f, deed, keys[i].place);
+        return error ? PERHAPS_ERR_DAMAGED : 0;
+    }
+    return PERHAPS_ERR_DAMAGED;
+}

@@ -1,0 +1,231 @@
+/* checkpoint.c - saves a live file anew, and begins a new journal.
+ *
+ *     1  all records up to number S are written; the filter is copied as it is then
+ *     2  the journal is synced, the copy is saved beside F and renamed to F: it has S
+ *     3  what was recorded meanwhile is copied from the old journal to a new one, which begins
+ *        with S + 1, is synced, and renamed to F.journal
+ *
+ * After a crash between 2 and 3 the old journal tells of records that F has: their numbers say
+ * so, and they are not done again.  At every moment F.journal has all records that F lacks. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "../base/memory.h"
+#include "record.h"
+
+/* ---- The new journal --------------------------------------------------------------------- */
+
+/* Copies the bytes of a journal from 'at' to before 'end', to 'to' in the other one. */
+static int copy_frames(const struct journal *j, int fd, uint64_t at, uint64_t end, uint64_t to)
+{
+    const uint64_t piece = 1 << 20;
+    uint8_t *bytes = allocate(&j->allocator, piece);
+    int error = bytes ? 0 : PERHAPS_ERR_MEMORY;
+    for (uint64_t n; at < end && !error; at += n, to += n) {
+        n = end - at < piece ? end - at : piece;
+        error = read_at(j->fd, bytes, n, at);
+        if (!error)
+            error = write_at(fd, bytes, n, to);
+    }
+    release(&j->allocator, bytes, piece);
+    return error;
+}
+
+/* Opens the new journal, locks it, and writes its header. */
+static int begin_journal(const struct journal *j, struct draft *draft, uint64_t first)
+{
+    uint8_t header[JOURNAL_HEADER_NBYTES];
+    struct stat st;
+    if (draft_open(draft, j->beside) || fstat(j->fd, &st) || draft_keep_owner(draft, &st) ||
+        lock_file(draft->fd, LOCK_EX | LOCK_NB))
+        return PERHAPS_ERR_IO;
+    journal_header(header, j->mark.id, first);
+    return write_at(draft->fd, header, sizeof header, 0);
+}
+
+/* Puts the new journal, which has the old one's bytes from 'tail' to before 'copied', in place
+ * of the old one. */
+static int exchange(struct journal *j, struct draft *draft, uint64_t tail, uint64_t copied)
+{
+    while (j->writing || j->syncing)
+        pthread_cond_wait(&j->moved, &j->lock);
+    if (j->failed) {
+        errno = j->failed;
+        return PERHAPS_ERR_IO;
+    }
+    uint64_t shift = tail - JOURNAL_HEADER_NBYTES;
+    int error = copy_frames(j, draft->fd, copied, j->end, copied - shift);
+    if (!error)
+        error = draft_finish(draft, j->beside, false);
+    if (error)
+        return error;
+    close(j->fd); /* and with it the lock of a file that has no name any more */
+    j->fd = draft->fd;
+    j->end = j->reserved = j->end - shift;
+    j->synced = j->written;
+    /* otherwise the old journal may be found again after a crash, without later records */
+    return sync_folder(draft->folder) ? journal_broke(j) : 0;
+}
+
+/* Begins a journal behind record S, which is where 'tail' begins in the old one. */
+static int renew(struct journal *j, uint64_t s, uint64_t tail, bool whole)
+{
+    struct draft draft;
+    int error = begin_journal(j, &draft, s + 1), old = j->fd;
+    uint64_t copied = tail;
+    for (int i = 0; i < 8 && !whole && !error; i++) { /* most of it while others record */
+        uint64_t end = j->writing ? copied : j->end;
+        pthread_mutex_unlock(&j->lock);
+        error = copy_frames(j, draft.fd, copied, end, JOURNAL_HEADER_NBYTES + copied - tail);
+        pthread_mutex_lock(&j->lock);
+        copied = end;
+    }
+    if (!error)
+        error = exchange(j, &draft, tail, copied);
+    if (error && j->fd == old)
+        draft_failed(&draft);
+    return error;
+}
+
+/* ---- The file ---------------------------------------------------------------------------- */
+
+/* Damaged pages must not get new checksums. */
+static int check_saved(struct journal *j)
+{
+    const struct mapping *m = &j->filter->mapping;
+    if (!m->pristine || j->checked)
+        return 0;
+    int error =
+        check_pages(j->filter, 0, container_page_count(m->table_offset - m->pages_offset));
+    j->checked = !error;
+    return error;
+}
+
+/* Saves the filter or its copy, which has record S. */
+static int save(struct journal *j, const perhaps_filter *f, uint64_t s)
+{
+    const struct journal_mark mark = { .id = j->mark.id, .sequence = s };
+    const struct content content = { .f = f, .mark = &mark };
+    int error = check_saved(j);
+    return error ? error : content_save(&content, j->path);
+}
+
+/* Syncs the records up to number s without the lock, and saves the copy.  Otherwise a crash
+ * could leave a journal that lacks some of them, and has later ones. */
+static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
+{
+    int error = journal_sync_to(j, s);
+    pthread_mutex_unlock(&j->lock);
+    if (!error)
+        error = save(j, copy, s);
+    int reason = errno;
+    pthread_mutex_lock(&j->lock);
+    errno = reason;
+    return error;
+}
+
+/* Saves the file, and begins a new journal.  'whole' keeps the lock all the time, and needs no
+ * copy. */
+static int checkpoint(struct journal *j, bool whole)
+{
+    perhaps_filter *copy = NULL;
+    int error = whole ? journal_sync_whole(j) : journal_write(j);
+    const uint64_t s = j->sequence, tail = j->end;
+    if (error)
+        return error;
+    if (!whole && (error = perhaps_clone(j->filter, &copy)))
+        return error == PERHAPS_ERR_MEMORY ? checkpoint(j, true) : error;
+    error = whole ? save(j, j->filter, s) : save_copy(j, copy, s);
+    perhaps_free(copy);
+    if (error)
+        return error;
+    j->mark.sequence = s; /* whatever becomes of the journal */
+    return renew(j, s, tail, whole);
+}
+
+/* ---- When -------------------------------------------------------------------------------- */
+
+/* Does that, and notes how it ended. */
+static int save_and_note(struct journal *j, bool whole)
+{
+    j->error = checkpoint(j, whole);
+    j->reason = errno;
+    j->try_at = j->error ? j->end + j->limit / 4 : j->limit;
+    j->saving = false;
+    pthread_cond_broadcast(&j->moved);
+    errno = j->reason;
+    return j->error;
+}
+
+static void *save_in_thread(void *journal)
+{
+    struct journal *j = journal;
+    pthread_mutex_lock(&j->lock);
+    save_and_note(j, false);
+    pthread_mutex_unlock(&j->lock);
+    return NULL;
+}
+
+/* Begins a thread that no signal interrupts: those are for the program's own threads. */
+static int begin_thread(struct journal *j)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&j->thread, NULL, save_in_thread, j);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed;
+}
+
+/* Joins a thread that has come to its end, or soon will. */
+static void join(struct journal *j)
+{
+    if (!j->has_thread)
+        return;
+    j->has_thread = false;
+    pthread_t thread = j->thread;
+    pthread_mutex_unlock(&j->lock);
+    pthread_join(thread, NULL);
+    pthread_mutex_lock(&j->lock);
+}
+
+void checkpoint_wait(struct journal *j)
+{
+    while (j->saving)
+        pthread_cond_wait(&j->moved, &j->lock);
+    join(j);
+}
+
+int checkpoint_now(struct journal *j)
+{
+    checkpoint_wait(j);
+    while (j->saving) /* another one was waiting, too */
+        pthread_cond_wait(&j->moved, &j->lock);
+    if (j->failed) {
+        errno = j->failed;
+        return PERHAPS_ERR_IO;
+    }
+    j->saving = true;
+    return save_and_note(j, true);
+}
+
+int checkpoint_if_due(struct journal *j)
+{
+    if (j->end >= j->try_at && !j->saving && !j->failed) {
+        join(j);
+        if (!j->saving) {
+            j->saving = true;
+            if (begin_thread(j))
+                return save_and_note(j, true);
+            j->has_thread = true;
+        }
+    }
+    if (j->end / 2 < j->limit)
+        return 0;
+    while (j->saving)
+        pthread_cond_wait(&j->moved, &j->lock);
+    return j->end / 2 < j->limit ? 0 : checkpoint_now(j);
+}

@@ -1,0 +1,268 @@
+/* journal.c - the bytes of a journal. */
+#include "journal.h"
+
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "../base/bytes.h"
+#include "../base/memory.h"
+
+/* As that of a filter file, but for one letter. */
+static const uint8_t magic[8] = { 0x89, 'p', 'e', 'r', 'j', '\r', '\n', 0x1a };
+
+enum { JOURNAL_VERSION = 1 };
+static const uint32_t frame_magic = 0x6d617266; /* "fram" */
+
+/* Where the fields of the headers lie: of the journal, */
+enum { VERSION_AT = 8, HEADER_CHECKSUM_AT = 16, ID_AT = 24, FIRST_AT = 32, FIELDS_END = 40 };
+
+/* and of a frame. */
+enum { MAGIC_AT = 8, NBYTES_AT = 12, SEQUENCE_AT = 16, RECORDS_AT = 24, SYNCED_AT = 32 };
+
+/* ---- Writing --------------------------------------------------------------------------- */
+
+static uint64_t header_checksum(const uint8_t bytes[JOURNAL_HEADER_NBYTES])
+{
+    uint8_t copy[JOURNAL_HEADER_NBYTES];
+    memcpy(copy, bytes, sizeof copy);
+    store64(copy + HEADER_CHECKSUM_AT, 0);
+    return XXH3_64bits(copy, sizeof copy);
+}
+
+void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], uint64_t id, uint64_t first)
+{
+    memset(bytes, 0, JOURNAL_HEADER_NBYTES);
+    memcpy(bytes, magic, sizeof magic);
+    store32(bytes + VERSION_AT, JOURNAL_VERSION);
+    store64(bytes + ID_AT, id);
+    store64(bytes + FIRST_AT, first);
+    store64(bytes + HEADER_CHECKSUM_AT, header_checksum(bytes));
+}
+
+void frame_begin(struct frame *frame)
+{
+    frame->nbytes = FRAME_HEADER_NBYTES;
+    frame->run = 0;
+    frame->records = 0;
+}
+
+bool frame_has_room(const struct frame *frame, size_t n)
+{
+    return frame->nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES <= FRAME_NBYTES_MOST;
+}
+
+size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *keys, size_t n,
+                    const bool *skip)
+{
+    uint8_t *run = frame->bytes + frame->run;
+    if (!frame->run || load32(run) != (uint32_t)deed) {
+        frame->run = frame->nbytes;
+        run = frame->bytes + frame->run;
+        store32(run, (uint32_t)deed);
+        store32(run + sizeof(uint32_t), 0);
+        frame->nbytes += RUN_HEADER_NBYTES;
+    }
+    uint8_t *to = frame->bytes + frame->nbytes;
+    if (!skip) {
+        memcpy(to, keys, n * RECORD_NBYTES);
+        to += n * RECORD_NBYTES;
+    }
+    for (size_t i = 0; skip && i < n; i++) { /* without a branch, which would be missed often */
+        memcpy(to, &keys[i], RECORD_NBYTES);
+        to += skip[i] ? 0 : RECORD_NBYTES;
+    }
+    size_t appended = (size_t)(to - (frame->bytes + frame->nbytes)) / RECORD_NBYTES;
+    frame->nbytes += appended * RECORD_NBYTES;
+    frame->records += appended;
+    store32(run + sizeof(uint32_t), load32(run + sizeof(uint32_t)) + (uint32_t)appended);
+    return appended;
+}
+
+/* With the id as its seed, a frame of another journal is never taken for one of this. */
+static uint64_t frame_checksum(const uint8_t *frame, uint64_t nbytes, uint64_t id)
+{
+    return XXH3_64bits_withSeed(frame + sizeof(uint64_t), (size_t)nbytes - sizeof(uint64_t),
+                                id);
+}
+
+size_t frame_seal(struct frame *frame, uint64_t id, uint64_t first, uint64_t synced)
+{
+    uint8_t *bytes = frame->bytes;
+    size_t all = round_up(frame->nbytes, SECTOR_NBYTES);
+    store32(bytes + MAGIC_AT, frame_magic);
+    store32(bytes + NBYTES_AT, (uint32_t)frame->nbytes);
+    store64(bytes + SEQUENCE_AT, first);
+    store64(bytes + RECORDS_AT, frame->records);
+    store64(bytes + SYNCED_AT, synced);
+    store64(bytes, frame_checksum(bytes, frame->nbytes, id));
+    memset(bytes + frame->nbytes, 0, all - frame->nbytes);
+    return all;
+}
+
+/* ---- Reading --------------------------------------------------------------------------- */
+
+/* Has the bytes from 'at' on in memory, as many as the file has of 'nbytes'.  Sets *bytes to
+ * them and *have to how many they are.  Returns 0, PERHAPS_ERR_IO or PERHAPS_ERR_MEMORY. */
+static int look(struct journal_reader *r, uint64_t at, size_t nbytes, const uint8_t **bytes,
+                size_t *have)
+{
+    const size_t window = 256 << 10;
+    if (at < r->begin || at + nbytes > r->end) {
+        size_t wanted = nbytes > window ? nbytes : window;
+        if (wanted > r->room) {
+            release(r->allocator, r->bytes, r->room);
+            r->bytes = allocate(r->allocator, wanted);
+            r->room = r->bytes ? wanted : 0;
+        }
+        r->begin = r->end = at;
+        if (!r->bytes)
+            return PERHAPS_ERR_MEMORY;
+        uint64_t n;
+        int error = read_some(r->fd, r->bytes, r->room, at, &n);
+        if (error)
+            return error;
+        r->end = at + n;
+    }
+    *bytes = r->bytes + (at - r->begin);
+    *have = r->end - at < nbytes ? (size_t)(r->end - at) : nbytes;
+    return 0;
+}
+
+int journal_begin(struct journal_reader *r, int fd, const struct perhaps_allocator *allocator)
+{
+    const uint8_t *bytes;
+    size_t have;
+    *r = (struct journal_reader){ .allocator = allocator,
+                                  .fd = fd,
+                                  .at = JOURNAL_HEADER_NBYTES };
+    int error = look(r, 0, JOURNAL_HEADER_NBYTES, &bytes, &have);
+    if (error)
+        return error;
+    if (have < JOURNAL_HEADER_NBYTES || memcmp(bytes, magic, sizeof magic) != 0)
+        return PERHAPS_ERR_JOURNAL;
+    if (load32(bytes + VERSION_AT) > JOURNAL_VERSION)
+        return PERHAPS_ERR_VERSION;
+    if (load64(bytes + HEADER_CHECKSUM_AT) != header_checksum(bytes))
+        return PERHAPS_ERR_DAMAGED;
+    for (size_t i = FIELDS_END; i < JOURNAL_HEADER_NBYTES; i++)
+        if (bytes[i])
+            return PERHAPS_ERR_VERSION;
+    r->id = load64(bytes + ID_AT);
+    r->first = r->next = load64(bytes + FIRST_AT);
+    return r->first ? 0 : PERHAPS_ERR_DAMAGED;
+}
+
+void journal_end(struct journal_reader *r)
+{
+    release(r->allocator, r->bytes, r->room);
+    r->bytes = NULL;
+    r->room = 0;
+}
+
+/* Sets *frame to the frame that begins at 'at', or to NULL if none does that is whole. */
+static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **frame)
+{
+    const uint8_t *bytes;
+    size_t have;
+    *frame = NULL;
+    int error = look(r, at, FRAME_HEADER_NBYTES, &bytes, &have);
+    if (error || have < FRAME_HEADER_NBYTES || load32(bytes + MAGIC_AT) != frame_magic)
+        return error;
+    size_t nbytes = load32(bytes + NBYTES_AT);
+    if (nbytes < FRAME_HEADER_NBYTES || nbytes > FRAME_NBYTES_MOST)
+        return 0;
+    error = look(r, at, nbytes, &bytes, &have);
+    if (!error && have == nbytes && load64(bytes) == frame_checksum(bytes, nbytes, r->id))
+        *frame = bytes;
+    return error;
+}
+
+/* Looks behind the end of the journal.  Returns PERHAPS_ERR_DAMAGED if a frame there tells that
+ * the next record was on the disk. */
+static int look_behind(struct journal_reader *r)
+{
+    const uint8_t *frame, *bytes;
+    size_t have = SECTOR_NBYTES;
+    for (uint64_t at = r->at + SECTOR_NBYTES; have; at += SECTOR_NBYTES) {
+        int error = find_frame(r, at, &frame);
+        if (!error && frame && load64(frame + SYNCED_AT) >= r->next)
+            error = PERHAPS_ERR_DAMAGED;
+        if (!error)
+            error = look(r, at, 1, &bytes, &have);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes,
+                 uint64_t *first)
+{
+    const uint8_t *found;
+    *frame = NULL;
+    int error = find_frame(r, r->at, &found);
+    if (!error && !found) {
+        int behind = look_behind(r);
+        r->begin = r->end = 0; /* somebody may be writing there */
+        if (behind != PERHAPS_ERR_DAMAGED)
+            return behind;
+        error = find_frame(r, r->at, &found);
+        if (!error && !found)
+            error = PERHAPS_ERR_DAMAGED;
+    }
+    if (error)
+        return error;
+    if (load64(found + SEQUENCE_AT) != r->next || load64(found + SYNCED_AT) >= UINT64_MAX / 2 ||
+        load64(found + RECORDS_AT) > FRAME_NBYTES_MOST / RECORD_NBYTES)
+        return PERHAPS_ERR_DAMAGED;
+    *frame = found + FRAME_HEADER_NBYTES;
+    *nbytes = load32(found + NBYTES_AT) - FRAME_HEADER_NBYTES;
+    *first = r->next;
+    r->next += load64(found + RECORDS_AT);
+    r->at += round_up(FRAME_HEADER_NBYTES + *nbytes, SECTOR_NBYTES);
+    return 0;
+}
+
+/* Does what the runs of a frame record, 'records' in all. */
+static int redo_frame(perhaps_filter *f, const uint8_t *runs, size_t nbytes, uint64_t records)
+{
+    uint64_t done = 0;
+    int error = 0;
+    while (nbytes && !error) {
+        if (nbytes < RUN_HEADER_NBYTES)
+            return PERHAPS_ERR_DAMAGED;
+        uint32_t deed = load32(runs), n = load32(runs + sizeof deed);
+        runs += RUN_HEADER_NBYTES;
+        nbytes -= RUN_HEADER_NBYTES;
+        if (n > nbytes / RECORD_NBYTES)
+            return PERHAPS_ERR_DAMAGED;
+        error = filter_redo(f, (enum deed)deed, (const struct keyhash *)(const void *)runs, n);
+        runs += n * RECORD_NBYTES;
+        nbytes -= n * RECORD_NBYTES;
+        done += n;
+    }
+    return error || done == records ? error : PERHAPS_ERR_DAMAGED;
+}
+
+int journal_redo(struct journal_reader *r, perhaps_filter *f, uint64_t base)
+{
+    const uint8_t *frame;
+    size_t nbytes;
+    uint64_t first;
+    int error;
+    while (!(error = journal_next(r, &frame, &nbytes, &first)) && frame) {
+        if (r->next - 1 <= base) /* the file has all of them */
+            continue;
+        if (first <= base) /* or some: frames end where the file was saved */
+            return PERHAPS_ERR_DAMAGED;
+        error = redo_frame(f, frame, nbytes, r->next - first);
+        if (error)
+            return error;
+    }
+    if (!error && r->next <= base) /* the file has records that the journal lost */
+        error = PERHAPS_ERR_DAMAGED;
+    filter_reset_room(f);
+    return error;
+}

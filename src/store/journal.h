@@ -1,0 +1,106 @@
+/* journal.h - the journal of a live file: what was done to the filter since the file was saved.
+ * doc/FORMAT.md is the specification.
+ *
+ *     F            a filter file, the snapshot: its header tells which records it has already
+ *     F.journal    a header, then frames, each at a multiple of 512 bytes
+ *
+ *     frame   = what was written at once: its header, then runs
+ *     run     = deed, number of records, and the records: hashed keys of 16 bytes
+ *
+ * Records are numbered from 1 on, in the order in which their deeds were done.  A frame tells
+ * the number of its first one, and up to which number all were on the disk when it was written.
+ * So where frames are missing or broken, those behind them tell whether the system had written
+ * them (then the journal is damaged) or not (then nobody was told that they are safe, and the
+ * journal ends there).
+ *
+ * Bytes that are on the disk are never written again: a frame does not share a sector with the
+ * one before it. */
+#ifndef JOURNAL_H
+#define JOURNAL_H
+
+#include "store.h"
+
+enum {
+    JOURNAL_HEADER_NBYTES = 512,
+    SECTOR_NBYTES = 512,
+    FRAME_HEADER_NBYTES = 40,
+    RUN_HEADER_NBYTES = 8,
+    RECORD_NBYTES = sizeof(struct keyhash),
+    FRAME_NBYTES_MOST = 4 << 20,
+};
+
+#define JOURNAL_SUFFIX ".journal"
+
+/* ---- Writing --------------------------------------------------------------------------- */
+
+/* A frame that is being filled. */
+struct frame {
+    uint8_t *bytes;   /* FRAME_NBYTES_MOST bytes */
+    size_t nbytes;    /* with its header */
+    size_t run;       /* where the last run begins; 0: there is none */
+    uint64_t records; /* how many it has */
+};
+
+void frame_begin(struct frame *frame);
+
+/* Returns whether so many records more have room, in whatever runs. */
+bool frame_has_room(const struct frame *frame, size_t n);
+
+/* Appends records for which there is room: of n keys, those for which skip[i] is false, or with
+ * skip NULL all.  Returns how many these are. */
+size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *keys, size_t n,
+                    const bool *skip);
+
+/* Completes the frame for the journal 'id': its first record has this number, and all up to
+ * 'synced' are on the disk.  Returns how many bytes are to be written, a multiple of
+ * SECTOR_NBYTES. */
+size_t frame_seal(struct frame *frame, uint64_t id, uint64_t first, uint64_t synced);
+
+/* Writes a header: the first record of the journal will have this number. */
+void journal_header(uint8_t bytes[JOURNAL_HEADER_NBYTES], uint64_t id, uint64_t first);
+
+/* ---- Reading --------------------------------------------------------------------------- */
+
+/* A journal that is read from its begin to its end, and later on from there. */
+struct journal_reader {
+    const struct perhaps_allocator *allocator;
+    int fd;
+    uint64_t id;
+    uint64_t first; /* the number of the first record of the journal */
+    uint64_t next;  /* that of the next one to be read */
+    uint64_t at;    /* where the next frame begins, or would begin */
+
+    uint8_t *bytes; /* those from 'begin' to before 'end' of the journal */
+    size_t room;
+    uint64_t begin, end;
+};
+
+/* Reads the header; the reader does not own 'fd'.  Returns 0; PERHAPS_ERR_IO;
+ * PERHAPS_ERR_VERSION; PERHAPS_ERR_MEMORY; or PERHAPS_ERR_JOURNAL if it is no journal.  The
+ * caller calls journal_end() either way. */
+int journal_begin(struct journal_reader *r, int fd, const struct perhaps_allocator *allocator);
+void journal_end(struct journal_reader *r);
+
+/* Reads the next frame, and sets *frame to its runs and *nbytes to their size, and *first to the
+ * number of its first record.  At the end *frame is NULL: there the file ends, or what is there
+ * was never said to be on the disk.  Returns 0, PERHAPS_ERR_DAMAGED, PERHAPS_ERR_IO or
+ * PERHAPS_ERR_MEMORY. */
+int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes,
+                 uint64_t *first);
+
+/* Does to the filter what the rest of the journal records, but for the records that it has
+ * already: those up to 'base'.  Returns 0 or an error of journal_next() or filter_redo().
+ * Before the filter is used by others. */
+int journal_redo(struct journal_reader *r, perhaps_filter *f, uint64_t base);
+
+/* ---- Live files ------------------------------------------------------------------------- */
+
+/* Opens the journal beside the file of a filter that was opened to be read or loaded, and does
+ * what it records.  Returns 0 or an error of perhaps_open(). */
+int journal_follow(perhaps_filter *f, const char *path, const struct journal_mark *mark);
+
+/* Opens a live file as PERHAPS_MODE_JOURNAL does. */
+int journal_open(const char *path, const struct perhaps_open_options *options,
+                 perhaps_filter **filter);
+
+#endif

@@ -1,0 +1,322 @@
+/* record.c - a live file while it is written: what is done to the filter goes to its journal.
+ *
+ * Records gather in a frame in memory.  The frame is written when it is full, or by the thread
+ * that syncs; meanwhile others fill a second one.  A thread that finds another one syncing
+ * waits for it, and often finds that its records went along (group commit).
+ *
+ * One lock keeps all in order: records are numbered in the order in which the filter was
+ * changed.  It is not held while the system writes a frame or syncs.
+ *
+ * Invariants: synced <= written <= sequence; the records written+1 .. sequence are in the
+ * active frame, or in the one that is being written; the disk has room for the active frame. */
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "../base/bytes.h"
+#include "../base/memory.h"
+
+/* ---- Frames to the disk ------------------------------------------------------------------ */
+
+/* Returns the error of a journal of which it is not known what is on the disk. */
+static int broken(const struct journal *j)
+{
+    errno = j->failed;
+    return PERHAPS_ERR_IO;
+}
+
+int journal_broke(struct journal *j)
+{
+    if (!j->failed)
+        j->failed = errno;
+    pthread_cond_broadcast(&j->moved);
+    return broken(j);
+}
+
+/* Writes the frame that was filled, and makes the other one active.  'whole' holds the lock
+ * meanwhile.  Returns 0 or PERHAPS_ERR_IO. */
+static int write_frame(struct journal *j, bool whole)
+{
+    while (j->writing)
+        pthread_cond_wait(&j->moved, &j->lock);
+    struct frame *frame = &j->frames[j->active];
+    if (j->failed)
+        return broken(j);
+    if (!frame->records && !j->closes)
+        return 0;
+    const uint64_t last = j->sequence, at = j->end;
+    const size_t nbytes = frame_seal(frame, j->mark.id, last - frame->records + 1, j->synced);
+    j->told = j->synced;
+    j->active ^= 1;
+    frame_begin(&j->frames[j->active]);
+    j->end += nbytes;
+    j->writing = true;
+    if (!whole)
+        pthread_mutex_unlock(&j->lock);
+    int error = write_at(j->fd, frame->bytes, nbytes, at), reason = errno;
+    if (!whole)
+        pthread_mutex_lock(&j->lock);
+    j->writing = false;
+    if (!error)
+        j->written = last;
+    pthread_cond_broadcast(&j->moved);
+    errno = reason;
+    return error ? journal_broke(j) : 0;
+}
+
+int journal_write(struct journal *j)
+{
+    return write_frame(j, true);
+}
+
+/* Syncs what is written.  Returns 0, or -1 (errno). */
+static int sync_file(int fd)
+{
+    int failed;
+    while ((failed = fdatasync(fd)) && errno == EINTR)
+        continue;
+    return failed;
+}
+
+int journal_sync_to(struct journal *j, uint64_t sequence)
+{
+    while (!j->failed && j->synced < sequence) {
+        if (j->syncing) {
+            pthread_cond_wait(&j->moved, &j->lock);
+            continue;
+        }
+        j->syncing = true;
+        int failed = 0, reason = 0;
+        if (j->written < sequence)
+            failed = write_frame(j, false);
+        uint64_t written = j->written;
+        if (!failed) {
+            pthread_mutex_unlock(&j->lock);
+            failed = sync_file(j->fd);
+            reason = errno;
+            pthread_mutex_lock(&j->lock);
+            errno = reason;
+            if (failed)
+                journal_broke(j);
+            else if (j->synced < written)
+                j->synced = written;
+        }
+        j->syncing = false;
+        pthread_cond_broadcast(&j->moved);
+    }
+    return j->failed ? broken(j) : 0;
+}
+
+int journal_sync_whole(struct journal *j)
+{
+    while (j->writing || j->syncing)
+        pthread_cond_wait(&j->moved, &j->lock);
+    int error = write_frame(j, true);
+    if (!error && sync_file(j->fd))
+        error = journal_broke(j);
+    if (!error)
+        j->synced = j->written;
+    return error;
+}
+
+/* Reserves room on the disk up to there.  Returns 0, also where the file system cannot do that;
+ * or PERHAPS_ERR_IO. */
+static int reserve(struct journal *j, uint64_t end)
+{
+    const uint64_t least = 64 << 10, most = 16 << 20;
+    uint64_t ahead = end / 4 < least ? least : end / 4 > most ? most : end / 4;
+    for (uint64_t more = ahead; end > j->reserved;) {
+        uint64_t to = round_up(end + more, HEADER_NBYTES);
+        if (!fallocate(j->fd, FALLOC_FL_KEEP_SIZE, (off_t)j->reserved,
+                       (off_t)(to - j->reserved)))
+            j->reserved = to;
+        else if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EINVAL)
+            j->reserved = UINT64_MAX;
+        else if (errno == ENOSPC && more)
+            more = 0;
+        else if (errno != EINTR)
+            return PERHAPS_ERR_IO;
+    }
+    return 0;
+}
+
+/* Makes room for n records more, in memory and on the disk.  Saves the file anew where the
+ * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
+static int make_room(struct journal *j, size_t n)
+{
+    int error = checkpoint_if_due(j);
+    while (!error && !frame_has_room(&j->frames[j->active], n))
+        error = write_frame(j, false);
+    if (!error && j->failed)
+        error = broken(j);
+    if (error)
+        return error;
+    uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES;
+    return reserve(j, j->end + round_up(more, SECTOR_NBYTES));
+}
+
+/* ---- What is done to the filter ---------------------------------------------------------- */
+
+static int record_add(perhaps_filter *f, const struct keyhash *keys,
+                      const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
+                      size_t *done)
+{
+    struct journal *j = f->journal;
+    const enum deed deed = unless_present ? DEED_ADD_ABSENT : DEED_ADD;
+    *done = 0;
+    pthread_mutex_lock(&j->lock);
+    int error = make_room(j, n);
+    if (!error) {
+        error = filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
+        /* a window may have rotated for a key that was there, or that was refused */
+        bool all = f->kind->forgets;
+        j->sequence += frame_append(&j->frames[j->active], deed, keys,
+                                    all ? *done + (error != 0) : *done, all ? NULL : answer);
+    }
+    pthread_mutex_unlock(&j->lock);
+    return error;
+}
+
+/* A key that was not found is recorded like one that was added before: it is skipped where the
+ * answer is true, so the answers are turned round meanwhile. */
+static int record_remove(perhaps_filter *f, const struct keyhash *keys,
+                         const struct keyhash *ahead, size_t n, bool *answer, size_t *removed)
+{
+    struct journal *j = f->journal;
+    *removed = 0;
+    pthread_mutex_lock(&j->lock);
+    int error = make_room(j, n);
+    if (!error) {
+        *removed = filter_remove_keys(f, keys, ahead, n, answer);
+        for (size_t i = 0; i < n; i++)
+            answer[i] = !answer[i];
+        j->sequence += frame_append(&j->frames[j->active], DEED_REMOVE, keys, n, answer);
+        for (size_t i = 0; i < n; i++)
+            answer[i] = !answer[i];
+    }
+    pthread_mutex_unlock(&j->lock);
+    return error;
+}
+
+static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
+{
+    struct journal *j = f->journal;
+    const struct keyhash record = { .place = time };
+    pthread_mutex_lock(&j->lock);
+    int error = make_room(j, 1);
+    if (!error)
+        error = filter_change(f, deed, time);
+    if (!error)
+        j->sequence += frame_append(&j->frames[j->active], deed, &record, 1, NULL);
+    pthread_mutex_unlock(&j->lock);
+    return error;
+}
+
+static int record_sync(perhaps_filter *f)
+{
+    struct journal *j = f->journal;
+    pthread_mutex_lock(&j->lock);
+    int error = journal_sync_to(j, j->sequence), reason = errno;
+    pthread_mutex_unlock(&j->lock);
+    errno = reason;
+    return error;
+}
+
+static int record_checkpoint(perhaps_filter *f)
+{
+    struct journal *j = f->journal;
+    pthread_mutex_lock(&j->lock);
+    int error = checkpoint_now(j), reason = errno;
+    pthread_mutex_unlock(&j->lock);
+    errno = reason;
+    return error;
+}
+
+static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
+{
+    struct journal *j = f->journal;
+    pthread_mutex_lock(&j->lock);
+    *told = (struct perhaps_journal){ .nbytes = j->end,
+                                      .records = j->sequence - j->mark.sequence,
+                                      .last = j->sequence,
+                                      .synced = j->synced };
+    pthread_mutex_unlock(&j->lock);
+}
+
+/* ---- The end ----------------------------------------------------------------------------- */
+
+/* Writes and syncs all, and then a frame without records, which tells that this was done: if the
+ * last records are damaged later, that cannot be taken for a crash.  Gives back the room that
+ * was reserved. */
+static void finish(struct journal *j)
+{
+    pthread_mutex_lock(&j->lock);
+    checkpoint_wait(j);
+    if (!journal_sync_to(j, j->sequence) && j->told < j->sequence) {
+        j->closes = true;
+        write_frame(j, true);
+    }
+    if (!j->failed && j->reserved > j->end && j->reserved < UINT64_MAX &&
+        ftruncate(j->fd, (off_t)j->end))
+        journal_broke(j);
+    pthread_mutex_unlock(&j->lock);
+}
+
+void journal_release(struct journal *j)
+{
+    const struct perhaps_allocator allocator = j->allocator;
+    for (int i = 0; i < 2; i++)
+        release(&allocator, j->frames[i].bytes, FRAME_NBYTES_MOST);
+    if (j->fd >= 0)
+        close_keeping_errno(j->fd);
+    pthread_mutex_destroy(&j->lock);
+    pthread_cond_destroy(&j->moved);
+    release(&allocator, j, sizeof *j);
+}
+
+/* A child that was forked may not write: its parent does.  Its copy of the lock may be held by a
+ * thread that it does not have. */
+static void record_close(perhaps_filter *f)
+{
+    struct journal *j = f->journal;
+    int saved = errno;
+    if (j->process == getpid()) {
+        finish(j);
+        lock_file(j->fd, LOCK_UN); /* close() would not: a child may keep the file open */
+    }
+    journal_release(j);
+    errno = saved;
+}
+
+const struct recorder recorder = { .add = record_add,
+                                   .remove = record_remove,
+                                   .change = record_change,
+                                   .sync = record_sync,
+                                   .checkpoint = record_checkpoint,
+                                   .tell = record_tell,
+                                   .close = record_close };
+
+/* ---- The public calls -------------------------------------------------------------------- */
+
+int perhaps_sync(perhaps_filter *f)
+{
+    return f->recorder && f->recorder->sync ? f->recorder->sync(f) : live_sync(f);
+}
+
+int perhaps_checkpoint(perhaps_filter *f)
+{
+    if (!f->recorder || !f->recorder->checkpoint)
+        return PERHAPS_ERR_UNSUPPORTED;
+    return f->recorder->checkpoint(f);
+}
+
+int perhaps_journal_of(const perhaps_filter *f, struct perhaps_journal *journal)
+{
+    *journal = (struct perhaps_journal){ 0 };
+    if (!f->recorder)
+        return PERHAPS_ERR_UNSUPPORTED;
+    f->recorder->tell(f, journal);
+    return 0;
+}

@@ -1,0 +1,75 @@
+/* record.h - a live file while it is written, for record.c and checkpoint.c. */
+#ifndef RECORD_H
+#define RECORD_H
+
+#include <pthread.h>
+
+#include "journal.h"
+
+struct journal {
+    pthread_mutex_t lock; /* of all that follows, and of changes of the filter */
+    pthread_cond_t moved; /* something was written, synced or saved, or has failed */
+    perhaps_filter *filter;
+    struct perhaps_allocator allocator;
+    char path[PATH_MAX]; /* of the file, without symbolic links */
+    char beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
+    struct journal_mark mark; /* as it stands in the header of the file */
+    int fd;                   /* of the journal, which is locked */
+    pid_t process;            /* which has opened it */
+
+    struct frame frames[2];
+    unsigned active;       /* the one that takes records */
+    uint64_t sequence;     /* the number of the last record, */
+    uint64_t written;      /* of the last one in the file, */
+    uint64_t synced;       /* of the last one that is on the disk, */
+    uint64_t told;         /* and the last frame says so of these */
+    uint64_t end;          /* where the next frame goes */
+    uint64_t reserved;     /* up to where the disk has room */
+    bool writing, syncing; /* a thread does, without the lock */
+    bool closes;           /* a frame is written even if it has no records */
+    int failed;            /* errno of a write or sync that failed; 0: none */
+
+    uint64_t limit;    /* the size at which the file is saved anew */
+    uint64_t try_at;   /* after a failure: the size at which that is tried again */
+    bool saving;       /* the file is being saved */
+    bool has_thread;   /* 'thread' was begun, and not joined */
+    bool checked;      /* all pages of the file that is mapped have their checksums */
+    int error, reason; /* of the last time that the file was saved; 0: it was */
+    pthread_t thread;
+};
+
+/* All functions but the first two are called with the lock, and return with it. */
+
+/* Releases the memory and closes the journal. */
+void journal_release(struct journal *j);
+
+extern const struct recorder recorder;
+
+/* Notes that the system has failed (errno), which is final.  Returns PERHAPS_ERR_IO. */
+int journal_broke(struct journal *j);
+
+/* Writes all records that are not written yet, without giving up the lock but to wait for a
+ * thread that writes.  Returns 0 or PERHAPS_ERR_IO. */
+int journal_write(struct journal *j);
+
+/* Does that, and syncs them, and does not give up the lock then either. */
+int journal_sync_whole(struct journal *j);
+
+/* Returns when all records up to this one are on the disk.  Returns 0 or PERHAPS_ERR_IO. */
+int journal_sync_to(struct journal *j, uint64_t sequence);
+
+/* ---- checkpoint.c ------------------------------------------------------------------------ */
+
+/* Begins to save the file in a thread if the journal has grown to its limit.  If it has grown to
+ * twice that, waits for it, or saves the file itself.  Returns 0; or the error with which that
+ * failed. */
+int checkpoint_if_due(struct journal *j);
+
+/* Saves the file anew and begins a new journal.  Returns 0 or an error of
+ * perhaps_checkpoint(). */
+int checkpoint_now(struct journal *j);
+
+/* Waits until no thread saves the file. */
+void checkpoint_wait(struct journal *j);
+
+#endif

@@ -1,0 +1,331 @@
+/* recover.c - opens live files: finds the journal, and does what it records. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+
+#include "../base/memory.h"
+#include "record.h"
+
+static int is_busy(void)
+{
+    errno = EBUSY;
+    return PERHAPS_ERR_IO;
+}
+
+/* Finds the file, behind symbolic links, and its journal, which lies beside it. */
+static int find(const char *path, char file[PATH_MAX],
+                char beside[PATH_MAX + sizeof JOURNAL_SUFFIX])
+{
+    if (!realpath(path, file))
+        return PERHAPS_ERR_IO;
+    size_t length = strlen(file);
+    memcpy(beside, file, length);
+    memcpy(beside + length, JOURNAL_SUFFIX, sizeof JOURNAL_SUFFIX);
+    return 0;
+}
+
+/* Reads the journal of a file with this mark, and does what it records. */
+static int redo(struct journal_reader *r, int fd, const struct journal_mark *mark,
+                perhaps_filter *f)
+{
+    int error = journal_begin(r, fd, &f->allocator);
+    if (error)
+        return error;
+    if (r->id != mark->id)
+        return PERHAPS_ERR_JOURNAL;
+    if (r->first > mark->sequence + 1)
+        return PERHAPS_ERR_DAMAGED; /* the file is older than the journal's first record */
+    return journal_redo(r, f, mark->sequence);
+}
+
+/* ---- To read ------------------------------------------------------------------------------ */
+
+/* A journal that another process may be writing. */
+struct follower {
+    struct journal_reader reader; /* owns its descriptor */
+    uint64_t saved;               /* the last record that the file has */
+};
+
+static void set_read_only(perhaps_filter *f, bool read_only)
+{
+    f->read_only = read_only;
+    filter_bind(f);
+    for (size_t i = 0; i < f->parts.count; i++)
+        set_read_only(f->parts.part[i], read_only);
+}
+
+static void follower_free(struct follower *follower, const struct perhaps_allocator *allocator)
+{
+    journal_end(&follower->reader);
+    if (follower->reader.fd >= 0)
+        close_keeping_errno(follower->reader.fd);
+    release(allocator, follower, sizeof *follower);
+}
+
+static void follow_close(perhaps_filter *f)
+{
+    follower_free(f->journal, &f->allocator);
+}
+
+static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal)
+{
+    const struct follower *follower = f->journal;
+    const uint64_t last = follower->reader.next - 1;
+    *journal = (struct perhaps_journal){ .nbytes = follower->reader.at,
+                                         .records = last - follower->saved,
+                                         .last = last,
+                                         .synced = last };
+}
+
+static const struct recorder following = { .close = follow_close, .tell = follow_tell };
+
+/* Opens the journal and reads it. */
+static int follow(struct follower *follower, const char *path, const struct journal_mark *mark,
+                  perhaps_filter *f)
+{
+    char file[PATH_MAX], beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
+    int error = find(path, file, beside);
+    if (error)
+        return error;
+    int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? PERHAPS_ERR_JOURNAL : PERHAPS_ERR_IO;
+    follower->reader.fd = fd;
+    follower->saved = mark->sequence;
+    error = redo(&follower->reader, fd, mark, f);
+    journal_end(&follower->reader);
+    return error;
+}
+
+int journal_follow(perhaps_filter *f, const char *path, const struct journal_mark *mark)
+{
+    const bool reads = f->mapping.file;
+    struct follower *follower = allocate(&f->allocator, sizeof *follower);
+    if (!follower)
+        return PERHAPS_ERR_MEMORY;
+    follower->reader.fd = -1;
+    int error = follow(follower, path, mark, f);
+    if (error || !reads) {
+        follower_free(follower, &f->allocator);
+        return error;
+    }
+    f->recorder = &following;
+    f->journal = follower;
+    set_read_only(f, true);
+    return 0;
+}
+
+/* Returns whether the journal beside the file is still the one that was read. */
+static bool is_current(const struct follower *follower, const char *path)
+{
+    char file[PATH_MAX], beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
+    struct stat here, there;
+    return !find(path, file, beside) && !fstat(follower->reader.fd, &here) &&
+           !stat(beside, &there) && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
+int perhaps_refresh(perhaps_filter **filter, const char *path,
+                    const struct perhaps_open_options *options)
+{
+    perhaps_filter *f = *filter, *again;
+    if (f->recorder != &following)
+        return PERHAPS_ERR_UNSUPPORTED;
+    struct follower *follower = f->journal;
+    if (is_current(follower, path)) {
+        set_read_only(f, false);
+        int error = journal_redo(&follower->reader, f, follower->saved);
+        journal_end(&follower->reader);
+        set_read_only(f, true);
+        return error;
+    }
+    int error = perhaps_open(path, options, &again);
+    if (error)
+        return error;
+    perhaps_free(f);
+    *filter = again;
+    return 0;
+}
+
+/* ---- To write ----------------------------------------------------------------------------- */
+
+static struct journal *journal_new(const struct perhaps_open_options *options)
+{
+    const struct perhaps_allocator a = allocator_or_system(options->allocator);
+    struct journal *j = allocate(&a, sizeof *j);
+    if (!j)
+        return NULL;
+    j->allocator = a;
+    j->fd = -1;
+    j->process = getpid();
+    pthread_mutex_init(&j->lock, NULL);
+    pthread_cond_init(&j->moved, NULL);
+    bool complete = true;
+    for (int i = 0; i < 2; i++) {
+        j->frames[i].bytes = allocate(&a, FRAME_NBYTES_MOST);
+        complete &= j->frames[i].bytes != NULL;
+        frame_begin(&j->frames[i]);
+    }
+    if (complete)
+        return j;
+    journal_release(j);
+    return NULL;
+}
+
+/* Opens the journal, if there is one or 'create' is true, and locks it.  Another process may
+ * put a new one in its place meanwhile. */
+static int lock_journal(struct journal *j, bool create, mode_t mode)
+{
+    struct stat here, there;
+    for (;;) {
+        j->fd = open(j->beside, O_RDWR | O_CLOEXEC | O_NONBLOCK | (create ? O_CREAT : 0), mode);
+        if (j->fd < 0)
+            return PERHAPS_ERR_IO;
+        if (lock_file(j->fd, LOCK_EX | LOCK_NB))
+            return errno == EWOULDBLOCK ? is_busy() : PERHAPS_ERR_IO;
+        if (fstat(j->fd, &here))
+            return PERHAPS_ERR_IO;
+        if (!stat(j->beside, &there) && here.st_ino == there.st_ino &&
+            here.st_dev == there.st_dev)
+            return 0;
+        close(j->fd);
+    }
+}
+
+/* Makes a file live: first its journal is there, then the file says so. */
+static int make_live(struct journal *j, const perhaps_filter *f)
+{
+    uint8_t header[JOURNAL_HEADER_NBYTES];
+    char folder[PATH_MAX];
+    struct journal_mark mark = { 0 };
+    const struct content content = { .f = f, .mark = &mark };
+    const struct mapping *m = &f->mapping;
+    size_t length = (size_t)(strrchr(j->path, '/') - j->path);
+    memcpy(folder, j->path, length ? length : 1);
+    folder[length ? length : 1] = '\0';
+    while (!mark.id)
+        if (getentropy(&mark.id, sizeof mark.id))
+            return PERHAPS_ERR_IO;
+    journal_header(header, mark.id, 1);
+    int error = m->file
+                    ? check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset))
+                    : 0;
+    if (!error && ftruncate(j->fd, 0))
+        error = PERHAPS_ERR_IO;
+    if (!error)
+        error = write_at(j->fd, header, sizeof header, 0);
+    if (!error && fsync(j->fd))
+        error = PERHAPS_ERR_IO;
+    if (!error)
+        error = sync_folder(folder);
+    return error ? error : content_save(&content, j->path);
+}
+
+/* Continues the journal behind its last record.  What was never acknowledged, and is not whole,
+ * is cut off, and the disk knows that before anything is written there. */
+static int resume(struct journal *j, perhaps_filter *f, const struct journal_mark *mark)
+{
+    struct journal_reader r;
+    struct stat st;
+    int error = redo(&r, j->fd, mark, f);
+    journal_end(&r);
+    if (error)
+        return error;
+    if (fstat(j->fd, &st) ||
+        ((uint64_t)st.st_size > r.at && (ftruncate(j->fd, (off_t)r.at) || fsync(j->fd))))
+        return PERHAPS_ERR_IO;
+    j->mark = *mark;
+    j->sequence = j->written = j->synced = j->told = r.next - 1;
+    j->end = j->reserved = r.at;
+    return fdatasync(j->fd) ? PERHAPS_ERR_IO : 0;
+}
+
+static void set_limit(struct journal *j, uint64_t asked)
+{
+    const uint64_t least = 64 << 20;
+    struct stat st;
+    j->limit = asked ? asked : least;
+    if (!asked && !stat(j->path, &st) && (uint64_t)st.st_size > least)
+        j->limit = (uint64_t)st.st_size;
+    j->try_at = j->limit;
+}
+
+/* Opens the file under the lock of its journal.  Sets *f to NULL, and returns 0, if the file
+ * was not live: then it is now. */
+static int open_locked(struct journal *j, const struct perhaps_open_options *options,
+                       perhaps_filter **f)
+{
+    struct journal_mark mark;
+    int error = open_to_record(j->path, options, &mark, f);
+    if (!error && mark.id)
+        error = resume(j, *f, &mark);
+    else if (!error && !(error = make_live(j, *f))) {
+        perhaps_free(*f);
+        *f = NULL;
+    }
+    if (error) {
+        perhaps_free(*f);
+        *f = NULL;
+    }
+    return error;
+}
+
+/* Returns 0, PERHAPS_ERR_JOURNAL if the file is live but has lost its journal, or another error
+ * of opening it. */
+static int may_become_live(const struct perhaps_open_options *options, const char *path,
+                           mode_t *mode)
+{
+    struct journal_mark mark;
+    perhaps_filter *f;
+    struct stat st;
+    int error = open_to_record(path, options, &mark, &f);
+    if (error)
+        return error;
+    perhaps_free(f);
+    if (stat(path, &st))
+        return PERHAPS_ERR_IO;
+    *mode = st.st_mode & 0777;
+    return mark.id ? PERHAPS_ERR_JOURNAL : 0;
+}
+
+static int open_journaled(struct journal *j, const char *path,
+                          const struct perhaps_open_options *options, perhaps_filter **f)
+{
+    mode_t mode = 0;
+    bool create = false;
+    int error = find(path, j->path, j->beside);
+    if (!error && access(j->path, W_OK))
+        error = PERHAPS_ERR_IO;
+    if (!error && access(j->beside, F_OK)) {
+        create = true;
+        error = may_become_live(options, j->path, &mode);
+    }
+    if (!error)
+        error = lock_journal(j, create, mode);
+    for (int i = 0; i < 2 && !error && !*f; i++)
+        error = open_locked(j, options, f);
+    if (!error)
+        set_limit(j, options->journal_nbytes);
+    return error;
+}
+
+int journal_open(const char *path, const struct perhaps_open_options *options,
+                 perhaps_filter **filter)
+{
+    struct journal *j = journal_new(options);
+    perhaps_filter *f = NULL;
+    if (!j)
+        return PERHAPS_ERR_MEMORY;
+    int error = open_journaled(j, path, options, &f);
+    if (error) {
+        journal_release(j);
+        return error;
+    }
+    j->filter = f;
+    f->journal = j;
+    f->recorder = &recorder;
+    filter_bind(f);
+    *filter = f;
+    return 0;
+}
