@@ -15,19 +15,22 @@ int filter_change(perhaps_filter *f, enum deed deed, uint64_t time)
     return 0;
 }
 
-/* Adds keys, and counts those that were not there.  What a window refused may have rotated it,
+/* Counts keys, adds them, and takes back the count of those that were there, as
+ * filter_add_hashed() does: a window that forgets keys which this call has added takes them off
+ * the count, too.  What a window refused may have rotated it,
  * so its journal has that key, too, and it is refused again. */
 static int add_again(perhaps_filter *f, const struct keyhash *keys, const struct keyhash *ahead,
                      size_t n, bool unless_present)
 {
     bool answer[BATCH_MOST];
     for (size_t at = 0, done; at < n; at += done) {
+        counter_add(f, &f->counters->keys, n - at);
         int error =
             f->kind->add(f, keys + at, ahead + at, n - at, unless_present, answer, &done);
         uint64_t stored = done;
         for (size_t i = 0; i < done; i++)
             stored -= answer[i];
-        counter_add(f, &f->counters->keys, stored);
+        counter_take(f, &f->counters->keys, n - at - stored);
         if (error && !f->kind->forgets)
             return error;
         done += error != 0;
