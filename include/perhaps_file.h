@@ -78,6 +78,13 @@ struct perhaps_open_options {
     /* PERHAPS_MODE_JOURNAL: the size of the journal at which the file is saved anew, in the
      * background.  0: 64 MiB, or the size of the file if that is more. */
     uint64_t journal_nbytes;
+
+    /* PERHAPS_MODE_JOURNAL, for those who do something else before what they added may be
+     * remembered: so many records, at most 2^25, are kept in memory until perhaps_sync() writes
+     * them, and then the file is saved anew if it is time for that.  perhaps_journal_of() tells
+     * how many still have room; where none has, some are written before.  0: records are
+     * written when there are many. */
+    uint64_t journal_records;
     uint64_t reserved[PERHAPS_RESERVED];
 };
 
@@ -193,6 +200,10 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
  * belongs to another file, PERHAPS_ERR_DAMAGED if it has a hole or lacks records. */
 
+/* Returns whether the file at 'path' is live.  Reads its header, and checks nothing: false for
+ * what is no filter file, too. */
+PERHAPS_API bool perhaps_is_live(const char *path);
+
 /* Saves a live file anew, with all that was done, and begins a new journal: then the next one
  * to open it has nothing to do again.  Other calls wait meanwhile.  Returns 0; or an error of
  * perhaps_save(), PERHAPS_ERR_DAMAGED if a page of the file is damaged, or
@@ -214,6 +225,7 @@ struct perhaps_journal {
     uint64_t records; /* those that the file does not have yet */
     uint64_t last;    /* the number of the last record since the file became live */
     uint64_t synced;  /* the number of the last one that perhaps_sync() has acknowledged */
+    uint64_t room;    /* how many more fit in memory before some are written; readers: 0 */
     uint64_t reserved[PERHAPS_RESERVED];
 };
 

@@ -132,7 +132,7 @@ static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
 static int checkpoint(struct journal *j, bool whole)
 {
     perhaps_filter *copy = NULL;
-    int error = whole ? journal_sync_whole(j) : journal_write(j);
+    int error = whole ? journal_sync_whole(j) : journal_write_frame(j, true);
     const uint64_t s = j->sequence, tail = j->end;
     if (error)
         return error;

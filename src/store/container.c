@@ -111,6 +111,11 @@ bool container_is_live(const uint8_t *bytes)
     return load64(bytes + FEATURES_OFFSET) & FEATURE_LIVE;
 }
 
+bool container_has_journal(const uint8_t *bytes)
+{
+    return load64(bytes + FEATURES_OFFSET) & FEATURE_JOURNAL;
+}
+
 /* Returns the checksum of a header, computed as if the field for it were 0.  The counters of a
  * live file change all the time, so they count as 0, too. */
 static uint64_t header_checksum(const uint8_t *bytes, uint64_t nbytes)
@@ -284,7 +289,7 @@ int container_decode(const uint8_t *bytes, uint64_t file_nbytes, struct header *
     header_fields(&c, h);
     h->live = container_is_live(bytes);
     error = load_section(bytes, 0, &first);
-    bool journaled = load64(bytes + FEATURES_OFFSET) & FEATURE_JOURNAL;
+    bool journaled = container_has_journal(bytes);
     if (!journaled && (h->journal.id || h->journal.sequence))
         return PERHAPS_ERR_VERSION;
     if (journaled && (h->live || !h->journal.id))

@@ -74,6 +74,9 @@ void container_encode(const perhaps_filter *f, const struct header *header, uint
  * whose header was sound when it was opened. */
 bool container_is_live(const uint8_t *bytes);
 
+/* Returns whether the header in these bytes is that of a file with a journal. */
+bool container_has_journal(const uint8_t *bytes);
+
 /* Changes the sound header of a file with one section to that of a live file. */
 void container_mark_live(uint8_t bytes[HEADER_NBYTES]);
 

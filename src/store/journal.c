@@ -50,7 +50,7 @@ void frame_begin(struct frame *frame)
 
 bool frame_has_room(const struct frame *frame, size_t n)
 {
-    return frame->nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES <= FRAME_NBYTES_MOST;
+    return frame->nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES <= frame->room;
 }
 
 size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *keys, size_t n,

@@ -26,16 +26,18 @@ enum {
     FRAME_HEADER_NBYTES = 40,
     RUN_HEADER_NBYTES = 8,
     RECORD_NBYTES = sizeof(struct keyhash),
-    FRAME_NBYTES_MOST = 4 << 20,
+    FRAME_NBYTES_MOST = 1 << 30,
 };
 
 #define JOURNAL_SUFFIX ".journal"
+enum { BESIDE_MAX = PATH_MAX + sizeof JOURNAL_SUFFIX };
 
 /* ---- Writing --------------------------------------------------------------------------- */
 
 /* A frame that is being filled. */
 struct frame {
-    uint8_t *bytes;   /* FRAME_NBYTES_MOST bytes */
+    uint8_t *bytes;
+    size_t room;      /* how many bytes there can be */
     size_t nbytes;    /* with its header */
     size_t run;       /* where the last run begins; 0: there is none */
     uint64_t records; /* how many it has */
@@ -93,11 +95,36 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
  * Before the filter is used by others. */
 int journal_redo(struct journal_reader *r, perhaps_filter *f, uint64_t base);
 
-/* ---- Live files ------------------------------------------------------------------------- */
+/* ---- beside.c ---------------------------------------------------------------------------- */
+
+/* Finds the file, behind symbolic links, and its journal, which lies beside it.  Returns 0 or
+ * PERHAPS_ERR_IO. */
+int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX]);
+
+/* Sets errno to EBUSY and returns PERHAPS_ERR_IO: another process has the journal. */
+int journal_is_busy(void);
+
+/* Lock the journal of a live file that will be replaced by one without a journal, and remove it
+ * when that was done.  For other files they do nothing.  journal_give_up() returns 0; or
+ * PERHAPS_ERR_IO, with EBUSY if somebody writes the live file.  The caller calls
+ * journal_given_up() either way. */
+int journal_give_up(const char *file, int *fd);
+void journal_given_up(const char *file, int fd, bool replaced);
+
+/* ---- recover.c --------------------------------------------------------------------------- */
 
 /* Opens the journal beside the file of a filter that was opened to be read or loaded, and does
  * what it records.  Returns 0 or an error of perhaps_open(). */
 int journal_follow(perhaps_filter *f, const char *path, const struct journal_mark *mark);
+
+/* Returns whether a filter was opened so to be read. */
+bool journal_is_followed(const perhaps_filter *f);
+
+/* Returns whether the journal beside the file is still the one that was read. */
+bool journal_is_current(const perhaps_filter *f, const char *path);
+
+/* Does what the journal records since.  Returns 0 or an error of journal_redo(). */
+int journal_catch_up(perhaps_filter *f);
 
 /* Opens a live file as PERHAPS_MODE_JOURNAL does. */
 int journal_open(const char *path, const struct perhaps_open_options *options,

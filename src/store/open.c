@@ -1,198 +1,18 @@
-/* open.c - opens filter files: maps them, or reads them into memory. */
-#define _GNU_SOURCE 1
-
-#include <errno.h>
-#include <fcntl.h>
+/* open.c - opens filter files, with their journals if they are live. */
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../base/bytes.h"
-#include "../base/memory.h"
 #include "journal.h"
 
-/* ---- Open ------------------------------------------------------------------------------- */
-
-/* Opens a regular file that is not empty.  The caller closes *fd, also on an error, unless
- * it is negative. */
-static int open_regular(const char *path, bool in_place, int *fd, uint64_t *nbytes)
-{
-    struct stat st;
-    /* without O_NONBLOCK this call would wait for ever on a pipe that has no writer */
-    *fd = open(path, (in_place ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0)
-        return PERHAPS_ERR_IO;
-    if (fstat(*fd, &st))
-        return PERHAPS_ERR_IO;
-    if (S_ISDIR(st.st_mode)) {
-        errno = EISDIR;
-        return PERHAPS_ERR_IO;
-    }
-    *nbytes = (uint64_t)st.st_size;
-    return S_ISREG(st.st_mode) && *nbytes ? 0 : PERHAPS_ERR_FORMAT;
-}
-
-/* ---- Map -------------------------------------------------------------------------------- */
-
-/* Releases a mapping: the 'release' of struct mapping. */
-static void release_mapping(perhaps_filter *f)
-{
-    struct mapping *m = &f->mapping;
-    bool in_place = m->fd >= 0;
-    int saved = errno;
-    if (in_place && m->process == getpid()) /* a forked child has not opened the file */
-        live_end(f);
-    check_end(f);
-    munmap(m->file, m->file_nbytes);
-    if (m->pristine)
-        munmap(m->pristine, m->file_nbytes);
-    if (in_place)
-        close(m->fd);
-    errno = saved;
-}
-
-bool is_mapped_file(const perhaps_filter *f)
-{
-    return f->mapping.file && f->mapping.release == release_mapping;
-}
-
-static int fd_of(const struct reading *r)
-{
-    return *(const int *)r->source->context;
-}
-
-/* Takes the bytes of a file for the filter.  The bodies of the filter and its parts are used
- * where they lie in them. */
-static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(perhaps_filter *f))
-{
-    const struct header *h = &r->head.header;
-    perhaps_filter *f = r->made[0];
-    f->mapping = (struct mapping){ .file = file,
-                                   .file_nbytes = h->file_nbytes,
-                                   .pages_offset = h->nbytes,
-                                   .table_offset = h->table_offset,
-                                   .fd = -1,
-                                   .release = release_file };
-    f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
-    for (uint32_t i = 0; i < h->sections; i++)
-        r->made[i]->body.bytes = f->mapping.file + r->sections[i].body_offset;
-    const uint8_t *table = f->mapping.file + h->table_offset;
-    bool sound = h->live || container_table_intact(table, header_pages_nbytes(h));
-    return sound ? 0 : PERHAPS_ERR_DAMAGED;
-}
-
-static int map_file(const struct reading *r, int protection, int how, uint8_t **file)
-{
-    void *map = mmap(NULL, r->head.header.file_nbytes, protection, how, fd_of(r), 0);
-    if (map == MAP_FAILED)
-        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
-    *file = map;
-    return 0;
-}
-
-/* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
- * its release. */
-static int map_bodies(struct reading *r)
-{
-    uint8_t *file;
-    int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    int error = map_file(r, protection, MAP_SHARED, &file);
-    return error ? error : use_bodies(r, file, release_mapping);
-}
-
-/* Maps the file of a journal: once to be written, in memory of this process alone, and once as
- * it is. */
-static int map_in_memory(struct reading *r)
-{
-    uint8_t *file, *pristine = NULL;
-    int error = map_file(r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, &file);
-    if (error)
-        return error;
-    error = map_file(r, PROT_READ, MAP_SHARED, &pristine);
-    int sound = use_bodies(r, file, release_mapping);
-    r->made[0]->mapping.pristine = pristine;
-    return error ? error : sound;
-}
-
-/* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares
- * with a copy, takes new room when it is first written to; if the disk is full by then, the
- * process dies of SIGBUS.  Returns 0, also if the file system cannot reserve room; or
- * PERHAPS_ERR_IO (errno). */
-static int reserve_blocks(int fd, uint64_t nbytes)
-{
-    enum { UNSHARE_RANGE = 0x40 }; /* FALLOC_FL_UNSHARE_RANGE, which musl does not have */
-    const int modes[] = { FALLOC_FL_KEEP_SIZE | UNSHARE_RANGE, FALLOC_FL_KEEP_SIZE };
-    for (size_t i = 0; i < sizeof modes / sizeof *modes;) {
-        if (!fallocate(fd, modes[i], 0, (off_t)nbytes))
-            return 0;
-        if (errno == EOPNOTSUPP || errno == EINVAL || errno == ENOSYS)
-            i++;
-        else if (errno != EINTR)
-            return PERHAPS_ERR_IO;
-    }
-    return 0;
-}
-
-/* Maps a file to write it in place.  Checks all pages before that, if no other process is
- * writing them: from then on their checksums are void. */
-static int map_in_place(struct reading *r)
-{
-    const struct header *h = &r->head.header;
-    struct perhaps_verdict verdict;
-    int error = reserve_blocks(fd_of(r), h->file_nbytes);
-    if (!error)
-        error = map_bodies(r);
-    if (!error && !h->live)
-        error = perhaps_verify(r->made[0], &verdict);
-    if (error == PERHAPS_ERR_UNSUPPORTED) /* live by now: another process has checked it */
-        error = 0;
-    return error ? error : live_begin(r->made[0], fd_of(r));
-}
-
-/* Maps the file in one of two ways: if it has a journal, what that records will be done to the
- * filter in memory. */
-static int map_to_read(struct reading *r)
-{
-    if (!r->head.header.journal.id)
-        return map_bodies(r);
-    for (uint32_t i = 0; i < r->head.header.sections; i++)
-        r->made[i]->read_only = false; /* until then */
-    return map_in_memory(r);
-}
-
-/* Opens a file.  Sets *mark to what its header says of a journal. */
-static int try_one_way(const char *path, const struct perhaps_open_options *options,
-                       const struct way *way, struct journal_mark *mark,
-                       perhaps_filter **filter)
-{
-    uint64_t file_nbytes;
-    int fd;
-    int error = open_regular(path, way->in_place, &fd, &file_nbytes);
-    if (!error) {
-        struct perhaps_source source = file_source(&fd, file_nbytes);
-        error = filter_read(&source, options, way, mark, filter);
-    }
-    if (fd >= 0)
-        close_keeping_errno(fd);
-    return error;
-}
-
+/* Opens the file as it was saved, and does what its journal records. */
 static int try_to_open(const char *path, const struct perhaps_open_options *options,
                        perhaps_filter **filter)
 {
-    static const struct way ways[] = {
-        [PERHAPS_MODE_READ] = { .fill = map_to_read, .read_only = true },
-        [PERHAPS_MODE_LOAD] = { .fill = read_bodies, .with_body = true },
-        [PERHAPS_MODE_LIVE] = { .fill = map_in_place, .shared = true, .in_place = true },
-    };
-    struct way way = ways[options->mode];
-    struct journal_mark mark = { 0 };
-    way.shared |= way.with_body && options->shared;
-    int error = try_one_way(path, options, &way, way.in_place ? NULL : &mark, filter);
+    struct journal_mark mark;
+    int error = open_as_saved(path, options, &mark, filter);
     if (!error && mark.id)
         error = journal_follow(*filter, path, &mark);
-    if (!error && options->check && way.read_only)
+    if (!error && options->check && options->mode == PERHAPS_MODE_READ)
         error = check_begin(*filter);
     if (error) {
         perhaps_free(*filter);
@@ -201,34 +21,9 @@ static int try_to_open(const char *path, const struct perhaps_open_options *opti
     return error;
 }
 
-int open_to_record(const char *path, const struct perhaps_open_options *options,
-                   struct journal_mark *mark, perhaps_filter **filter)
-{
-    const off_t large = 32 << 20;
-    struct stat st;
-    bool maps = !options->shared && !stat(path, &st) && st.st_size > large;
-    const struct way way = { .fill = maps ? map_in_memory : read_bodies,
-                             .with_body = !maps,
-                             .shared = options->shared,
-                             .to_record = true };
-    return try_one_way(path, options, &way, mark, filter);
-}
-
-/* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
-static void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    memset(bytes, 0, HEADER_NBYTES);
-    if (fd < 0)
-        return;
-    if (pread(fd, bytes, HEADER_NBYTES, 0) < 0)
-        memset(bytes, 0, HEADER_NBYTES);
-    close(fd);
-}
-
 /* A file looks damaged if another process sets or removes its mark 'live' at this very moment,
- * or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it looks damaged once more while its header
- * did not change, it is damaged. */
+ * or saves it and begins a new journal.  So a file that looks damaged is opened again.  If it
+ * looks damaged once more while its header did not change, it is damaged. */
 int perhaps_open(const char *path, const struct perhaps_open_options *options,
                  perhaps_filter **filter)
 {
@@ -254,55 +49,18 @@ int perhaps_open(const char *path, const struct perhaps_open_options *options,
     return error;
 }
 
-/* ---- Bytes in memory -------------------------------------------------------------------- */
-
-/* Bytes as a source: how many were read. */
-struct memory {
-    const uint8_t *bytes;
-    uint64_t nbytes, at;
-};
-
-static int memory_read(void *context, void *bytes, size_t nbytes)
+int perhaps_refresh(perhaps_filter **filter, const char *path,
+                    const struct perhaps_open_options *options)
 {
-    struct memory *m = context;
-    if (nbytes > m->nbytes - m->at)
-        return PERHAPS_ERR_DAMAGED;
-    memcpy(bytes, m->bytes + m->at, nbytes);
-    m->at += nbytes;
-    return 0;
-}
-
-static void release_nothing(perhaps_filter *f)
-{
-    check_end(f);
-}
-
-/* Uses the bodies where they lie in memory, which nobody writes to: the filter is read only. */
-static int use_memory(struct reading *r)
-{
-    const struct memory *m = r->source->context;
-    return use_bodies(r, (uint8_t *)m->bytes, release_nothing);
-}
-
-int perhaps_from_bytes(const void *bytes, size_t nbytes,
-                       const struct perhaps_open_options *options, perhaps_filter **filter)
-{
-    const struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD };
-    struct memory memory = { .bytes = bytes, .nbytes = nbytes };
-    const struct perhaps_source source = { memory_read, &memory, nbytes };
-    options = options ? options : &load;
-    bool in_place = options->mode == PERHAPS_MODE_READ;
-    *filter = NULL;
-    if (!is_unused(options->reserved) || (!in_place && options->mode != PERHAPS_MODE_LOAD) ||
-        (in_place && (uintptr_t)bytes % PERHAPS_ALIGNMENT))
-        return PERHAPS_ERR_ARGUMENT;
-    if (options->check)
+    perhaps_filter *again;
+    if (!journal_is_followed(*filter))
         return PERHAPS_ERR_UNSUPPORTED;
-    if (!nbytes)
-        return PERHAPS_ERR_FORMAT;
-    const struct way way = { .fill = in_place ? use_memory : read_bodies,
-                             .with_body = !in_place,
-                             .shared = options->shared,
-                             .read_only = in_place };
-    return filter_read(&source, options, &way, NULL, filter);
+    if (journal_is_current(*filter, path))
+        return journal_catch_up(*filter);
+    int error = perhaps_open(path, options, &again);
+    if (error)
+        return error;
+    perhaps_free(*filter);
+    *filter = again;
+    return 0;
 }

@@ -1,14 +1,4 @@
-/* record.c - a live file while it is written: what is done to the filter goes to its journal.
- *
- * Records gather in a frame in memory.  The frame is written when it is full, or by the thread
- * that syncs; meanwhile others fill a second one.  A thread that finds another one syncing
- * waits for it, and often finds that its records went along (group commit).
- *
- * One lock keeps all in order: records are numbered in the order in which the filter was
- * changed.  It is not held while the system writes a frame or syncs.
- *
- * Invariants: synced <= written <= sequence; the records written+1 .. sequence are in the
- * active frame, or in the one that is being written; the disk has room for the active frame. */
+/* record.c - what is done to the filter of a live file goes to its journal. */
 #include "record.h"
 
 #include <errno.h>
@@ -18,108 +8,7 @@
 #include "../base/bytes.h"
 #include "../base/memory.h"
 
-/* ---- Frames to the disk ------------------------------------------------------------------ */
-
-/* Returns the error of a journal of which it is not known what is on the disk. */
-static int broken(const struct journal *j)
-{
-    errno = j->failed;
-    return PERHAPS_ERR_IO;
-}
-
-int journal_broke(struct journal *j)
-{
-    if (!j->failed)
-        j->failed = errno;
-    pthread_cond_broadcast(&j->moved);
-    return broken(j);
-}
-
-/* Writes the frame that was filled, and makes the other one active.  'whole' holds the lock
- * meanwhile.  Returns 0 or PERHAPS_ERR_IO. */
-static int write_frame(struct journal *j, bool whole)
-{
-    while (j->writing)
-        pthread_cond_wait(&j->moved, &j->lock);
-    struct frame *frame = &j->frames[j->active];
-    if (j->failed)
-        return broken(j);
-    if (!frame->records && !j->closes)
-        return 0;
-    const uint64_t last = j->sequence, at = j->end;
-    const size_t nbytes = frame_seal(frame, j->mark.id, last - frame->records + 1, j->synced);
-    j->told = j->synced;
-    j->active ^= 1;
-    frame_begin(&j->frames[j->active]);
-    j->end += nbytes;
-    j->writing = true;
-    if (!whole)
-        pthread_mutex_unlock(&j->lock);
-    int error = write_at(j->fd, frame->bytes, nbytes, at), reason = errno;
-    if (!whole)
-        pthread_mutex_lock(&j->lock);
-    j->writing = false;
-    if (!error)
-        j->written = last;
-    pthread_cond_broadcast(&j->moved);
-    errno = reason;
-    return error ? journal_broke(j) : 0;
-}
-
-int journal_write(struct journal *j)
-{
-    return write_frame(j, true);
-}
-
-/* Syncs what is written.  Returns 0, or -1 (errno). */
-static int sync_file(int fd)
-{
-    int failed;
-    while ((failed = fdatasync(fd)) && errno == EINTR)
-        continue;
-    return failed;
-}
-
-int journal_sync_to(struct journal *j, uint64_t sequence)
-{
-    while (!j->failed && j->synced < sequence) {
-        if (j->syncing) {
-            pthread_cond_wait(&j->moved, &j->lock);
-            continue;
-        }
-        j->syncing = true;
-        int failed = 0, reason = 0;
-        if (j->written < sequence)
-            failed = write_frame(j, false);
-        uint64_t written = j->written;
-        if (!failed) {
-            pthread_mutex_unlock(&j->lock);
-            failed = sync_file(j->fd);
-            reason = errno;
-            pthread_mutex_lock(&j->lock);
-            errno = reason;
-            if (failed)
-                journal_broke(j);
-            else if (j->synced < written)
-                j->synced = written;
-        }
-        j->syncing = false;
-        pthread_cond_broadcast(&j->moved);
-    }
-    return j->failed ? broken(j) : 0;
-}
-
-int journal_sync_whole(struct journal *j)
-{
-    while (j->writing || j->syncing)
-        pthread_cond_wait(&j->moved, &j->lock);
-    int error = write_frame(j, true);
-    if (!error && sync_file(j->fd))
-        error = journal_broke(j);
-    if (!error)
-        j->synced = j->written;
-    return error;
-}
+/* ---- Room ------------------------------------------------------------------------------- */
 
 /* Reserves room on the disk up to there.  Returns 0, also where the file system cannot do that;
  * or PERHAPS_ERR_IO. */
@@ -146,11 +35,11 @@ static int reserve(struct journal *j, uint64_t end)
  * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
 static int make_room(struct journal *j, size_t n)
 {
-    int error = checkpoint_if_due(j);
+    int error = j->holds ? 0 : checkpoint_if_due(j);
     while (!error && !frame_has_room(&j->frames[j->active], n))
-        error = write_frame(j, false);
+        error = journal_write_frame(j, false);
     if (!error && j->failed)
-        error = broken(j);
+        error = journal_broken(j);
     if (error)
         return error;
     uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES;
@@ -218,7 +107,10 @@ static int record_sync(perhaps_filter *f)
 {
     struct journal *j = f->journal;
     pthread_mutex_lock(&j->lock);
-    int error = journal_sync_to(j, j->sequence), reason = errno;
+    int error = journal_sync_to(j, j->sequence);
+    if (!error && j->holds)
+        error = checkpoint_if_due(j);
+    int reason = errno;
     pthread_mutex_unlock(&j->lock);
     errno = reason;
     return error;
@@ -238,7 +130,10 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
 {
     struct journal *j = f->journal;
     pthread_mutex_lock(&j->lock);
+    const struct frame *frame = &j->frames[j->active];
     *told = (struct perhaps_journal){ .nbytes = j->end,
+                                      .room = (frame->room - frame->nbytes) /
+                                              (RECORD_NBYTES + RUN_HEADER_NBYTES),
                                       .records = j->sequence - j->mark.sequence,
                                       .last = j->sequence,
                                       .synced = j->synced };
@@ -256,7 +151,7 @@ static void finish(struct journal *j)
     checkpoint_wait(j);
     if (!journal_sync_to(j, j->sequence) && j->told < j->sequence) {
         j->closes = true;
-        write_frame(j, true);
+        journal_write_frame(j, true);
     }
     if (!j->failed && j->reserved > j->end && j->reserved < UINT64_MAX &&
         ftruncate(j->fd, (off_t)j->end))
@@ -268,7 +163,7 @@ void journal_release(struct journal *j)
 {
     const struct perhaps_allocator allocator = j->allocator;
     for (int i = 0; i < 2; i++)
-        release(&allocator, j->frames[i].bytes, FRAME_NBYTES_MOST);
+        release(&allocator, j->frames[i].bytes, j->frames[i].room);
     if (j->fd >= 0)
         close_keeping_errno(j->fd);
     pthread_mutex_destroy(&j->lock);

@@ -12,7 +12,7 @@ struct journal {
     perhaps_filter *filter;
     struct perhaps_allocator allocator;
     char path[PATH_MAX]; /* of the file, without symbolic links */
-    char beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
+    char beside[BESIDE_MAX];
     struct journal_mark mark; /* as it stands in the header of the file */
     int fd;                   /* of the journal, which is locked */
     pid_t process;            /* which has opened it */
@@ -27,6 +27,7 @@ struct journal {
     uint64_t reserved;     /* up to where the disk has room */
     bool writing, syncing; /* a thread does, without the lock */
     bool closes;           /* a frame is written even if it has no records */
+    bool holds;            /* records are written by perhaps_sync(), as far as they have room */
     int failed;            /* errno of a write or sync that failed; 0: none */
 
     uint64_t limit;    /* the size at which the file is saved anew */
@@ -38,21 +39,21 @@ struct journal {
     pthread_t thread;
 };
 
-/* All functions but the first two are called with the lock, and return with it. */
+/* All functions but those of record.c are called with the lock, and return with it. */
 
-/* Releases the memory and closes the journal. */
-void journal_release(struct journal *j);
+/* ---- commit.c ---------------------------------------------------------------------------- */
 
-extern const struct recorder recorder;
+/* Returns PERHAPS_ERR_IO, and sets errno: it is not known what is on the disk. */
+int journal_broken(const struct journal *j);
 
 /* Notes that the system has failed (errno), which is final.  Returns PERHAPS_ERR_IO. */
 int journal_broke(struct journal *j);
 
-/* Writes all records that are not written yet, without giving up the lock but to wait for a
- * thread that writes.  Returns 0 or PERHAPS_ERR_IO. */
-int journal_write(struct journal *j);
+/* Writes the frame that was filled, if it has records, and makes the other one active.  'whole'
+ * keeps the lock, but to wait for a thread that writes.  Returns 0 or PERHAPS_ERR_IO. */
+int journal_write_frame(struct journal *j, bool whole);
 
-/* Does that, and syncs them, and does not give up the lock then either. */
+/* Syncs what is written, too, and gives up the lock to wait for other threads only. */
 int journal_sync_whole(struct journal *j);
 
 /* Returns when all records up to this one are on the disk.  Returns 0 or PERHAPS_ERR_IO. */
@@ -71,5 +72,12 @@ int checkpoint_now(struct journal *j);
 
 /* Waits until no thread saves the file. */
 void checkpoint_wait(struct journal *j);
+
+/* ---- record.c ---------------------------------------------------------------------------- */
+
+/* Releases the memory and closes the journal. */
+void journal_release(struct journal *j);
+
+extern const struct recorder recorder;
 
 #endif

@@ -8,24 +8,6 @@
 #include "../base/memory.h"
 #include "record.h"
 
-static int is_busy(void)
-{
-    errno = EBUSY;
-    return PERHAPS_ERR_IO;
-}
-
-/* Finds the file, behind symbolic links, and its journal, which lies beside it. */
-static int find(const char *path, char file[PATH_MAX],
-                char beside[PATH_MAX + sizeof JOURNAL_SUFFIX])
-{
-    if (!realpath(path, file))
-        return PERHAPS_ERR_IO;
-    size_t length = strlen(file);
-    memcpy(beside, file, length);
-    memcpy(beside + length, JOURNAL_SUFFIX, sizeof JOURNAL_SUFFIX);
-    return 0;
-}
-
 /* Reads the journal of a file with this mark, and does what it records. */
 static int redo(struct journal_reader *r, int fd, const struct journal_mark *mark,
                 perhaps_filter *f)
@@ -85,8 +67,8 @@ static const struct recorder following = { .close = follow_close, .tell = follow
 static int follow(struct follower *follower, const char *path, const struct journal_mark *mark,
                   perhaps_filter *f)
 {
-    char file[PATH_MAX], beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
-    int error = find(path, file, beside);
+    char file[PATH_MAX], beside[BESIDE_MAX];
+    int error = find_journal(path, file, beside);
     if (error)
         return error;
     int fd = open(beside, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -117,35 +99,28 @@ int journal_follow(perhaps_filter *f, const char *path, const struct journal_mar
     return 0;
 }
 
-/* Returns whether the journal beside the file is still the one that was read. */
-static bool is_current(const struct follower *follower, const char *path)
+bool journal_is_followed(const perhaps_filter *f)
 {
-    char file[PATH_MAX], beside[PATH_MAX + sizeof JOURNAL_SUFFIX];
+    return f->recorder == &following;
+}
+
+bool journal_is_current(const perhaps_filter *f, const char *path)
+{
+    const struct follower *follower = f->journal;
+    char file[PATH_MAX], beside[BESIDE_MAX];
     struct stat here, there;
-    return !find(path, file, beside) && !fstat(follower->reader.fd, &here) &&
+    return !find_journal(path, file, beside) && !fstat(follower->reader.fd, &here) &&
            !stat(beside, &there) && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
 }
 
-int perhaps_refresh(perhaps_filter **filter, const char *path,
-                    const struct perhaps_open_options *options)
+int journal_catch_up(perhaps_filter *f)
 {
-    perhaps_filter *f = *filter, *again;
-    if (f->recorder != &following)
-        return PERHAPS_ERR_UNSUPPORTED;
     struct follower *follower = f->journal;
-    if (is_current(follower, path)) {
-        set_read_only(f, false);
-        int error = journal_redo(&follower->reader, f, follower->saved);
-        journal_end(&follower->reader);
-        set_read_only(f, true);
-        return error;
-    }
-    int error = perhaps_open(path, options, &again);
-    if (error)
-        return error;
-    perhaps_free(f);
-    *filter = again;
-    return 0;
+    set_read_only(f, false);
+    int error = journal_redo(&follower->reader, f, follower->saved);
+    journal_end(&follower->reader);
+    set_read_only(f, true);
+    return error;
 }
 
 /* ---- To write ----------------------------------------------------------------------------- */
@@ -161,9 +136,14 @@ static struct journal *journal_new(const struct perhaps_open_options *options)
     j->process = getpid();
     pthread_mutex_init(&j->lock, NULL);
     pthread_cond_init(&j->moved, NULL);
+    const uint64_t usual = 1 << 18, asked = options->journal_records, most = 1 << 25;
+    const uint64_t records = !asked ? usual : asked < most ? asked : most;
     bool complete = true;
+    j->holds = asked != 0;
     for (int i = 0; i < 2; i++) {
-        j->frames[i].bytes = allocate(&a, FRAME_NBYTES_MOST);
+        j->frames[i].room =
+            FRAME_HEADER_NBYTES + (records + BATCH_MOST) * (RECORD_NBYTES + RUN_HEADER_NBYTES);
+        j->frames[i].bytes = allocate(&a, j->frames[i].room);
         complete &= j->frames[i].bytes != NULL;
         frame_begin(&j->frames[i]);
     }
@@ -183,7 +163,7 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
         if (j->fd < 0)
             return PERHAPS_ERR_IO;
         if (lock_file(j->fd, LOCK_EX | LOCK_NB))
-            return errno == EWOULDBLOCK ? is_busy() : PERHAPS_ERR_IO;
+            return errno == EWOULDBLOCK ? journal_is_busy() : PERHAPS_ERR_IO;
         if (fstat(j->fd, &here))
             return PERHAPS_ERR_IO;
         if (!stat(j->beside, &there) && here.st_ino == there.st_ino &&
@@ -294,7 +274,7 @@ static int open_journaled(struct journal *j, const char *path,
 {
     mode_t mode = 0;
     bool create = false;
-    int error = find(path, j->path, j->beside);
+    int error = find_journal(path, j->path, j->beside);
     if (!error && access(j->path, W_OK))
         error = PERHAPS_ERR_IO;
     if (!error && access(j->beside, F_OK)) {

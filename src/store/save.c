@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "store.h"
+#include "journal.h"
 
 /* What is saved, and how. */
 struct saving {
@@ -73,6 +73,16 @@ static int save_into(const struct saving *s, const char *path)
     return error;
 }
 
+/* Replaces a file, and with it the journal that it may have. */
+static int replace(const struct saving *s, const char *target, const struct stat *old)
+{
+    int journal, error = journal_give_up(target, &journal);
+    if (!error)
+        error = save_beside(s, target, old);
+    journal_given_up(target, journal, !error);
+    return error;
+}
+
 /* Finds out what is at 'path', and saves beside it or into it. */
 static int save_at(const struct saving *s, const char *path)
 {
@@ -97,7 +107,7 @@ static int save_at(const struct saving *s, const char *path)
         return PERHAPS_ERR_IO;
     if (follow_links(path, target))
         return PERHAPS_ERR_IO;
-    return save_beside(s, target, &old);
+    return s->content->mark ? save_beside(s, target, &old) : replace(s, target, &old);
 }
 
 int content_save(const struct content *content, const char *path)

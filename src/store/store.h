@@ -34,6 +34,9 @@ int read_some(int fd, uint8_t *to, uint64_t nbytes, uint64_t at, uint64_t *done)
 int read_at(int fd, uint8_t *to, uint64_t nbytes, uint64_t at);
 int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at);
 
+/* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
+void glance(const char *path, uint8_t bytes[HEADER_NBYTES]);
+
 /* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno). */
 int lock_file(int fd, int how);
 
@@ -176,11 +179,15 @@ int filter_read(const struct perhaps_source *source, const struct perhaps_open_o
  * with its checksum. */
 int read_bodies(struct reading *r);
 
-/* ---- open.c ---------------------------------------------------------------------------- */
+/* ---- map.c ----------------------------------------------------------------------------- */
 
-/* Opens a file of which the journal, if it has one, is not looked at: as PERHAPS_MODE_LOAD does
+/* Open a file of which the journal, if it has one, is not looked at, and set *mark to what the
+ * header says of it.  open_as_saved() does so as the mode of the options says, and the filter
+ * of a live file may be changed in memory.  open_to_record() does it as PERHAPS_MODE_LOAD does
  * or, if it is large and not 'shared', as PERHAPS_MODE_READ; but either way to be written in
  * memory.  Returns 0 or an error of perhaps_open(). */
+int open_as_saved(const char *path, const struct perhaps_open_options *options,
+                  struct journal_mark *mark, perhaps_filter **filter);
 int open_to_record(const char *path, const struct perhaps_open_options *options,
                    struct journal_mark *mark, perhaps_filter **filter);
 
