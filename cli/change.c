@@ -1,10 +1,11 @@
 /* change.c - the verbs that change a filter by keys: build, add, remove.
  *
  * All keys are added or none: the filter is changed in memory, and saved once when the last key
- * is in.  Filters that are changed in place, and those on servers, are the exception: they have
+ * is in.  Filters that are changed in place or by a journal, and those on servers, are the exception: they have
  * each key at once, and after an error the message tells how many. */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "disk.h"
@@ -87,9 +88,13 @@ static void settle_part(const struct change *change, const struct input *input,
                         const struct block *last)
 {
     char outcome[1024];
-    snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
-             grouped(change->nchanged).s, change->target->path,
-             remote_blames_key(last) ? "" : ": adding all again is safe");
+    if (change->block == remove_block)
+        snprintf(outcome, sizeof outcome, "; %s of the keys were removed from %s",
+                 grouped(change->nchanged).s, change->target->path);
+    else
+        snprintf(outcome, sizeof outcome, "; %s of the keys are in %s%s",
+                 grouped(change->nchanged).s, change->target->path,
+                 remote_blames_key(last) ? "" : ": adding all again is safe");
     target_settle(change->target, input, last, outcome);
 }
 
@@ -99,21 +104,24 @@ static void settle(const struct change *change, const struct input *input,
                    const struct block *last)
 {
     struct target *target = change->target;
+    if (!target->remote && last->error == PERHAPS_ERR_UNSUPPORTED)
+        fail("%s: %s%s", target->path,
+             change->block == remove_block
+                 ? "its kind cannot remove keys: build it with --removable"
+                 : "its kind is built once: build it anew from all keys",
+             target->live ? "" : target->outcome);
     if (target->remote) {
         settle_part(change, input, last);
     } else if (target->in_place) {
         int unsynced = perhaps_sync(target->filter), reason = errno;
         settle_part(change, input, last);
         errno = reason;
+        if (unsynced == PERHAPS_ERR_IO && target->live)
+            fail("%s.journal: %s: keys that were added may be lost: add all again",
+                 target->path, strerror(reason));
         if (unsynced)
             fail("%s: %s%s", target->path, why(unsynced), target->outcome);
     } else {
-        if (last->error == PERHAPS_ERR_UNSUPPORTED)
-            fail("%s: %s%s", target->path,
-                 change->block == remove_block
-                     ? "its kind cannot remove keys: build it with --removable"
-                     : "its kind is built once: build it anew from all keys",
-                 target->outcome);
         static_settle(target, input, last);
         if (target->settings->against)
             static_add_others(target);
@@ -199,7 +207,7 @@ static void change_filter(struct change *change)
         { .run = block_hash, .context = target->filter },
         { .run = change->block,
           .context = change,
-          .in_order = !target->in_place && !target->remote },
+          .in_order = target->live || (!target->in_place && !target->remote) },
     };
     if (target->builder)
         disk_begin(&disk, target);
@@ -264,6 +272,14 @@ static struct target *open_existing(const struct settings *settings)
     struct target *target;
     if (is_remote(path))
         return target_open(settings, path);
+    if (perhaps_is_live(path)) {
+        if (settings->rewrite)
+            fail("--rewrite: %s is a live file, whose journal takes the keys: leave it out",
+                 path);
+        target = target_open_live(settings, path, 0);
+        refuse_itself(target);
+        return target;
+    }
     if (settings->in_place ||
         (settings->verb->bit == ADD && !settings->rewrite && target_takes_in_place(path))) {
         target = target_open_in_place(settings, path);

@@ -7,6 +7,7 @@
  * Where the lines are remembered:
  *
  *     --state redis://...                     a filter on servers
+ *     --state of a live file                  one filter, and its journal (durable.h)
  *     --state, --window, --hash, --key-file,  one filter, to which one thread at a time adds
  *       --integers
  *     else                                    shards: filters to which several threads add */
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "durable.h"
 #include "exact.h"
 #include "heavy.h"
 #include "input.h"
@@ -51,6 +53,7 @@ struct dedup {
 
     struct input *input;
     struct printer printer;
+    struct durable durable; /* of a live file; else it has no target */
 };
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
@@ -72,6 +75,19 @@ static bool add_block(void *context, struct block *block)
     }
     block->ndone = at;
     return !block->error;
+}
+
+/* A stage, with a struct dedup: adds the keys of a block to a live file, and prints it. */
+static bool add_and_print(void *context, struct block *block)
+{
+    struct dedup *dedup = context;
+    bool more = durable_enter(&dedup->durable, block);
+    if (more)
+        more = add_block(dedup, block);
+    else
+        block->ndone = 0; /* none of its lines is new or old */
+    bool printed = printer_print(&dedup->printer, block);
+    return durable_leave(&dedup->durable, block, printed) && more;
 }
 
 /* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
@@ -128,7 +144,9 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
         if (window_reads(&dedup->window))
             stages[n++] = (struct stage){ .run = window_read_times, .context = &dedup->window };
         stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target->filter };
-        stages[n++] = (struct stage){ .run = add_block, .context = dedup, .in_order = true };
+        stages[n++] = (struct stage){ .run = dedup->durable.target ? add_and_print : add_block,
+                                      .context = dedup,
+                                      .in_order = true };
         return n;
     }
     stages[0] = (struct stage){ .run = shards_split, .context = &dedup->sharding };
@@ -214,11 +232,43 @@ static void learn_state(struct dedup *dedup)
     tell_ignored(dedup->settings, &stats);
 }
 
+/* Returns whether the state is a live file, or shall become one. */
+static bool is_durable(const struct settings *s)
+{
+    return s->state && !is_remote(s->state) &&
+           (s->durable.lines || s->durable.ms || perhaps_is_live(s->state));
+}
+
+/* Opens a live file.  One that is not live yet is made, or is locked until it is. */
+static void open_durable(struct dedup *dedup)
+{
+    const struct settings *s = dedup->settings;
+    const bool live = perhaps_is_live(s->state);
+    struct target *target = dedup->target =
+        live ? target_new(s, s->state) : target_reserve(s, s->state);
+    const bool exists = !target->fresh;
+    if (!exists) {
+        target_create(target, input_size(s));
+        window_open(&dedup->window, s, target->filter, NULL);
+        target_save(target);
+        perhaps_free(target->filter);
+        target->filter = NULL;
+    }
+    target_load_live(target, DURABLE_RECORDS);
+    durable_begin(&dedup->durable, s, target);
+    if (exists)
+        learn_state(dedup);
+}
+
 /* Opens the state, or makes filters. */
 static void open_filters(struct dedup *dedup)
 {
     const struct settings *s = dedup->settings;
     bool remote = s->state && is_remote(s->state);
+    if (is_durable(s)) {
+        open_durable(dedup);
+        return;
+    }
     dedup->target = remote ? target_open(s, s->state) : target_reserve(s, s->state);
     if (s->state && !dedup->target->fresh) {
         if (!remote)
@@ -300,10 +350,11 @@ static struct facts find_facts(const struct dedup *dedup)
 
 /* Saves the state, and ends the program if something went wrong.  The message tells what the
  * run leaves.  Servers remember every line at once. */
-static void settle(const struct dedup *dedup, const struct block *last)
+static void settle(struct dedup *dedup, const struct block *last)
 {
     struct target *target = dedup->target;
-    const bool remote = target->remote, saves = dedup->settings->state && !remote;
+    const bool remote = target->remote, durable = dedup->durable.target;
+    const bool saves = dedup->settings->state && !remote && !durable;
     uint64_t nunsure = dedup->nunsure;
     char outcome[160];
     output_settle(&dedup->printer.output,
@@ -312,6 +363,8 @@ static void settle(const struct dedup *dedup, const struct block *last)
                            : "");
     if (saves)
         target_save(target);
+    if (durable)
+        durable_settle(&dedup->durable);
     snprintf(outcome, sizeof outcome, "; the lines so far are done%s%s%s%s",
              dedup->settings->state ? " and remembered" : "", nunsure ? ", but the last " : "",
              nunsure ? grouped(nunsure).s : "", nunsure ? " may come again" : "");
@@ -376,7 +429,8 @@ void verb_dedup(const struct settings *settings)
     }
     open_filters(&dedup);
     size_t n = stages_of(&dedup, stages);
-    n = printer_stages(&dedup.printer, stages, n);
+    if (!dedup.durable.target)
+        n = printer_stages(&dedup.printer, stages, n);
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));

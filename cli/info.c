@@ -182,6 +182,20 @@ static void print_info(const struct target *target, const struct perhaps_stats *
     print_facts(settings, facts);
 }
 
+/* Returns what there is to tell of the journal of a live file; NULL for others. */
+static json_t *journal_of(const struct settings *settings, const perhaps_filter *filter)
+{
+    struct perhaps_journal journal;
+    if (perhaps_journal_of(filter, &journal))
+        return NULL;
+    if (!settings->json)
+        return json_sprintf("%s, %s that the file does not have",
+                            scaled((double)journal.nbytes, "B").s,
+                            counted(journal.records, "record").s);
+    return json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)journal.nbytes, "records",
+                     (json_int_t)journal.records, "last", (json_int_t)journal.last);
+}
+
 static void print_info_of_file(const struct target *target, const struct perhaps_stats *stats)
 {
     struct stat file;
@@ -193,15 +207,17 @@ static void print_info_of_file(const struct target *target, const struct perhaps
     print_info(
         target, stats, NULL, keys_of(settings, filter, stats),
         settings->json ? json_integer((json_int_t)estimated) : NULL,
-        json_pack("{s:I, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
-                  "file_bytes", (json_int_t)file.st_size, "hash", stats->hash, "segments",
-                  segments_of(settings, stats), "stale", optional(settings, stats->stale),
-                  "saturated", optional(settings, stats->counting.saturated), "failed_adds",
-                  (json_int_t)stats->failed_adds, "unmatched_removals",
-                  (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
-                  pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
-                  fact_geometry(settings, &stats->plan), "notes", notes_of(filter, stats),
-                  "parts", parts_of(filter)));
+        json_pack(
+            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+            "file_bytes", (json_int_t)file.st_size, "journal", journal_of(settings, filter),
+            "hash", stats->hash, "segments", segments_of(settings, stats), "stale",
+            optional(settings, stats->stale), "saturated",
+            optional(settings, stats->counting.saturated), "failed_adds",
+            (json_int_t)stats->failed_adds, "unmatched_removals",
+            (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
+            pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
+            fact_geometry(settings, &stats->plan), "notes", notes_of(filter, stats), "parts",
+            parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,
@@ -234,6 +250,18 @@ void verb_info(const struct settings *settings)
 
 /* ---- Verify ---------------------------------------------------------------------------- */
 
+/* All records of a journal were compared with their checksums when it was opened. */
+static void print_sound(const struct target *target, const struct perhaps_verdict *verdict)
+{
+    struct perhaps_journal journal;
+    const struct text pages = counted(verdict->pages, "page");
+    if (perhaps_journal_of(target->filter, &journal))
+        printf("%s: ok, %s\n", target->path, pages.s);
+    else
+        printf("%s: ok, %s, and %s in its journal\n", target->path, pages.s,
+               counted(journal.records, "record").s);
+}
+
 /* Checks every page.  The exit status tells a damaged file from one that cannot be checked. */
 static void verify_file(const struct settings *settings)
 {
@@ -248,17 +276,19 @@ static void verify_file(const struct settings *settings)
     if (error && error != PERHAPS_ERR_DAMAGED)
         fail("%s: %s", name, why(error));
     if (settings->json)
-        print_facts(settings, json_pack("{s:o, s:b, s:I, s:I, s:I}", "filter", json_path(name),
-                                        "ok", !error, "pages", (json_int_t)verdict.pages,
-                                        "damaged", (json_int_t)verdict.damaged, "first_damaged",
-                                        (json_int_t)verdict.first_damaged));
+        print_facts(settings,
+                    json_pack("{s:o, s:b, s:I, s:I, s:I, s:o*}", "filter", json_path(name),
+                              "ok", !error, "pages", (json_int_t)verdict.pages, "damaged",
+                              (json_int_t)verdict.damaged, "first_damaged",
+                              (json_int_t)verdict.first_damaged, "journal",
+                              journal_of(settings, target->filter)));
     if (error)
         complain("%s: damaged: %s of %s pages, the first at byte %ju: restore it from a copy "
                  "or build it anew",
                  name, grouped(verdict.damaged).s, grouped(verdict.pages).s,
                  (uintmax_t)verdict.first_damaged);
     else if (!settings->quiet && !settings->json)
-        printf("%s: ok, %s\n", name, counted(verdict.pages, "page").s);
+        print_sound(target, &verdict);
     leave(error ? STATUS_NO : STATUS_YES);
 }
 

@@ -52,7 +52,8 @@ static const struct verb verbs[] = {
       "a cluster, where the host is any one of them.  Nothing may be there yet." },
     { ADD, true, true, "add", verb_add, "F [OPTION...] [INPUT...]", "add keys to F",
       "Each key is in F at once, and stays in F after an error.  Where the kind cannot be "
-      "changed in place, and under --rewrite, F is replaced when all keys are in.  F may lie "
+      "changed in place, and under --rewrite, F is replaced when all keys are in.  If F is a "
+      "live file, the keys go to its journal, and are on the disk at the end.  F may lie "
       "on servers: redis://host:port/name." },
     { REMOVE, true, true, "remove", verb_remove, "F [OPTION...] [INPUT...]",
       "remove keys from F, which was built with --removable",
@@ -111,6 +112,18 @@ static const struct verb verbs[] = {
       "On servers (F is redis://host:port/name) it checks that every partition is there and "
       "complete, and that the count of the keys fits the bits.\n"
       "Exit status: 0 if all is well, 1 if F is damaged, 2 if it could not be checked." },
+    { CHECKPOINT, true, false, "checkpoint", verb_checkpoint, "F [--json]",
+      "put what the journal of the live file F has into F",
+      "Saves F anew and begins a new journal, so that the next one to open F has nothing to do "
+      "again.  It happens by itself when the journal has grown to the size of F, or to 64 "
+      "MiB.  A live file is made with 'create --live' or 'build --live'; F and F.journal "
+      "belong "
+      "together." },
+    { BACKUP, true, true, "backup", verb_backup, "F G [OPTION...]",
+      "write a filter file G that has all of the live file F, and no journal",
+      "While others add to F, G has what was on the disk when the backup began.  G is "
+      "replaced, "
+      "if it exists, when all is written." },
     { CONVERT, true, true, "convert", verb_convert, "FROM TO [OPTION...]",
       "copy a filter from a file to servers, or back",
       "One is a file, the other redis://host:port/name.  A file that exists is replaced when "

@@ -22,7 +22,8 @@
 #define JOINING (MERGE | INTERSECT)
 #define LOOKING (INFO | PLAN | VERIFY | COMPARE)
 #define DOING                                                                                  \
-    (BUILD | ADD | REMOVE | DEDUP | JOINING | SHRINK | CREATE | DELETE | CONVERT | RECOUNT)
+    (BUILD | ADD | REMOVE | DEDUP | JOINING | SHRINK | CREATE | DELETE | CONVERT | RECOUNT |   \
+     CHECKPOINT | BACKUP)
 #define EVERY (INPUT | LOOKING | DOING)
 
 /* The verbs that also work on servers; and two bits in the 'verbs' of an option, which say that
@@ -42,7 +43,7 @@
 static const struct option_row rows[] = {
     { 'o', BUILD | JOINING | SHRINK, "output", "F", &type_file, SLOT(output),
       "the filter file to write; - is standard output" },
-    { 0, BUILD | JOINING | SHRINK | CONVERT, "force", NULL, &type_flag, SLOT(force),
+    { 0, BUILD | JOINING | SHRINK | CONVERT | BACKUP, "force", NULL, &type_flag, SLOT(force),
       "replace a file F that is no filter" },
     { 'n', SIZED, "capacity", "N", &type_capacity, SLOT(capacity),
       "room for N different keys: 5,000,000, 5e9, 10M, 2G" },
@@ -54,6 +55,13 @@ static const struct option_row rows[] = {
       "false-positive rate not to exceed: 0.001, 1e-6, 0.1% [" TEXT(FPR_DEDUP) "]" },
     { 0, DEDUP, "state", "F", &type_file, SLOT(state),
       "remember the lines in F from run to run; a file F is made if missing, and grows" },
+    { 0, DEDUP | FILES, "durable", "N|T", &type_durability, SLOT(durable),
+      "make the state a live file, and write what was printed to the disk, then to the state, "
+      "every N lines or every T (500ms, 1s): a crash then lets no line be lost, and at most so "
+      "many come again" },
+    { 0, BUILD | CREATE | FILES, "live", NULL, &type_flag, SLOT(live),
+      "make F a live file, with a journal F.journal beside it: what 'add' has added is on the "
+      "disk when it ends, and is added without rewriting F" },
     { 0, SIZED | FILES, "integers", "LOW-HIGH", &type_range, SLOT(integers),
       "the keys are integers from LOW to HIGH: a bit for each of them, and no error; -n and -p "
       "are not needed" },
@@ -318,6 +326,12 @@ static void check_together(const struct settings *s)
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
           "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
           "out" },
+        { (s->durable.lines || s->durable.ms) && !s->state,
+          "--durable: keeps which state? give --state F" },
+        { s->live && s->verb->bit == BUILD && s->fixed,
+          "--live: is for filters that take keys later: leave out --static" },
+        { s->live && s->output && strcmp(s->output, "-") == 0,
+          "--live: standard output can have no journal: give -o F" },
         { s->label && s->invert, "--label: prints every key: leave out -v" },
         { s->label && s->count, "--label: prints every key: leave out -c" },
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },

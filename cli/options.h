@@ -38,6 +38,8 @@ enum verb_bit {
     SHRINK = 16384,
     COMPARE = 32768,
     INTERSECT = 65536,
+    CHECKPOINT = 131072,
+    BACKUP = 262144,
 };
 
 /* Does all that the verb does.  Returns if all went well; an error ends the program. */
@@ -58,7 +60,7 @@ struct verb {
 verb_function verb_create, verb_build, verb_add, verb_remove, verb_query, verb_count,
     verb_dedup;
 verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_delete,
-    verb_recount, verb_shrink, verb_compare, verb_intersect;
+    verb_recount, verb_shrink, verb_compare, verb_intersect, verb_checkpoint, verb_backup;
 
 /* ---- Options ------------------------------------------------------------------------- */
 
@@ -83,6 +85,11 @@ verb_function verb_info, verb_plan, verb_merge, verb_verify, verb_convert, verb_
 struct words {
     size_t count;
     const char *word[WORDS_MOST];
+};
+
+/* When dedup acknowledges lines: after so many, or after such a time; 0: not by that. */
+struct durability {
+    uint64_t lines, ms;
 };
 
 /* What the command line asks for.  0 or NULL means that an option was not given, and the verb
@@ -121,6 +128,9 @@ struct settings {
     const char *against;              /* a file of keys that are not in the filter */
     uint64_t against_count;           /* about how many these are */
     uint64_t value_field, value_bits; /* the first field is 1 */
+
+    struct durability durable; /* all 0: not asked for */
+    bool live;                 /* the file shall have a journal */
 
     bool force, in_place, rewrite, once;
     bool removable, counts, fixed, grow; /* what the kind must be able to do */

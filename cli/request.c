@@ -447,8 +447,8 @@ static enum perhaps_hash choose_hash(const struct settings *settings)
 /* Verbs that only look at a filter, or join two, hash no key. */
 bool needs_secret(const struct settings *settings)
 {
-    return !(settings->verb->bit &
-             (INFO | VERIFY | MERGE | INTERSECT | COMPARE | RECOUNT | SHRINK));
+    return !(settings->verb->bit & (INFO | VERIFY | MERGE | INTERSECT | COMPARE | RECOUNT |
+                                    SHRINK | CHECKPOINT | BACKUP));
 }
 
 void hashing_choose(struct hashing *hashing, const struct settings *settings)

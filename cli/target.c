@@ -370,12 +370,19 @@ void target_begin(struct target *target, uint64_t others)
     target_create(target, input_size(settings));
 }
 
+static _Noreturn void fail_busy(const char *path)
+{
+    fail("%s: another process is changing it: try again later, or give --wait", path);
+}
+
 /* ---- Opening one ------------------------------------------------------------------- */
 
 /* Ends the program because the file cannot be opened.  A damaged filter is an answer of verify,
  * not an error. */
 static _Noreturn void fail_open(const char *path, const struct settings *settings, int error)
 {
+    if (error == PERHAPS_ERR_IO && errno == EBUSY)
+        fail_busy(path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         fail("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
@@ -487,6 +494,47 @@ struct target *target_open_in_place(const struct settings *settings, const char 
     }
 }
 
+void target_load_live(struct target *target, uint64_t records)
+{
+    enum { MOMENT_MS = 10 };
+    const struct settings *settings = target->settings;
+    const struct timespec moment = { .tv_nsec = MOMENT_MS * 1000000 };
+    hashing_read(&target->hashing, settings);
+    struct perhaps_open_options options = { .mode = PERHAPS_MODE_JOURNAL,
+                                            .without_secret = !needs_secret(settings),
+                                            .hashing = target->hashing.chosen,
+                                            .journal_records = records };
+    set_outcome(target, "; some of the keys are in %s");
+    target->in_place = target->live = true;
+    uint64_t moments = settings->wait_ms / MOMENT_MS;
+    int error;
+    while ((error = perhaps_open(target->path, &options, &target->filter)) == PERHAPS_ERR_IO &&
+           errno == EBUSY && moments-- && !stop_signal())
+        nanosleep(&moment, NULL);
+    if (error)
+        fail_open(target->path, settings, error);
+}
+
+struct target *target_open_live(const struct settings *settings, const char *path,
+                                uint64_t records)
+{
+    struct target *target = target_new(settings, path);
+    target_load_live(target, records);
+    return target;
+}
+
+/* Makes the file that was saved a live one. */
+static void make_live(const struct target *target)
+{
+    const struct perhaps_open_options options = { .mode = PERHAPS_MODE_JOURNAL,
+                                                  .without_secret = true };
+    perhaps_filter *filter;
+    int error = perhaps_open(target->path, &options, &filter);
+    perhaps_free(filter);
+    if (error)
+        fail("%s: was made, but is no live file: %s", target->path, why(error));
+}
+
 /* Returns whether the new file is at the path although perhaps_save() failed: only syncing the
  * folder failed then. */
 static bool is_there(const struct target *target, int reason)
@@ -528,6 +576,8 @@ void target_save(struct target *target)
                                    ? perhaps_save_to(target->filter, STDOUT_FILENO)
                                : target->fresh ? perhaps_save_new(target->filter, target->path)
                                                : perhaps_save(target->filter, target->path));
+    if (target->settings->live)
+        make_live(target);
 }
 
 void target_settle_save(struct target *target, int error)
@@ -542,6 +592,8 @@ void target_settle_save(struct target *target, int error)
     if (error == PERHAPS_ERR_STOPPED)
         fail_interrupted(target->outcome);
     errno = reason;
+    if (error == PERHAPS_ERR_IO && reason == EBUSY)
+        fail_busy(target->path);
     if (error == PERHAPS_ERR_IO && reason == EEXIST)
         fail("%s: another process has made it meanwhile: it stays as it is, and has nothing of "
              "this run",

@@ -28,6 +28,7 @@ struct target {
     struct remote *remote; /* its connections; NULL: it lies in a file */
     const char *path;      /* or the address, without a password; for messages */
     bool in_place;         /* what changes 'filter' changes the file at once */
+    bool live;             /* by a journal */
     bool streams;          /* it is saved to standard output */
     bool fresh;            /* there was nothing at 'path', so saving must replace nothing */
     int lock;        /* the descriptor of the file that is locked, above 2; else no lock */
@@ -111,6 +112,14 @@ bool target_takes_in_place(const char *path);
 /* Maps the filter at 'path' to be changed in place.  Other processes may do the same meanwhile,
  * but none can have reserved the file. */
 struct target *target_open_in_place(const struct settings *settings, const char *path);
+
+/* Opens the live file at 'path' to be changed, alone.  'records': as 'journal_records' of the
+ * library. */
+struct target *target_open_live(const struct settings *settings, const char *path,
+                                uint64_t records);
+
+/* Opens the file at the place of a target, which has no filter, so; it may not be live yet. */
+void target_load_live(struct target *target, uint64_t records);
 
 /* Saves the filter at the place that was reserved, and its secret if that is new. */
 void target_save(struct target *target);

@@ -78,6 +78,17 @@ static const char *read_window(const struct value_type *type, const char *value,
     return NULL;
 }
 
+/* Reads a number of lines, or a time. */
+static const char *read_durability(const struct value_type *type, const char *value, void *slot)
+{
+    struct durability durable = { 0 };
+    if (!(read_duration(value, &durable.ms) && durable.ms) &&
+        !(read_number(value, &durable.lines) && durable.lines))
+        return type->problem;
+    *(struct durability *)slot = durable;
+    return NULL;
+}
+
 /* Reads the first and the last integer of a range, each as read_number() does. */
 static const char *read_range(const struct value_type *type, const char *value, void *slot)
 {
@@ -190,6 +201,14 @@ const struct value_type type_generations = {
 const struct value_type type_patience = {
     read_wait, "not a time: give seconds, or a time with its unit, such as 5m", 0, 0,
     VALUES_NONE
+};
+const struct value_type type_durability = {
+    read_durability,
+    "neither a number of lines, such as 10000, nor a time with its unit (ms, s, m, h), such as "
+    "500ms",
+    0,
+    0,
+    VALUES_NONE,
 };
 const struct value_type type_window = {
     read_window,

@@ -82,8 +82,8 @@ struct perhaps_open_options {
     /* PERHAPS_MODE_JOURNAL, for those who do something else before what they added may be
      * remembered: so many records, at most 2^25, are kept in memory until perhaps_sync() writes
      * them, and then the file is saved anew if it is time for that.  perhaps_journal_of() tells
-     * how many still have room; where none has, some are written before.  0: records are
-     * written when there are many. */
+     * how many still have room; where none has, some are written before.  perhaps_free()
+     * writes none.  0: records are written when there are many. */
     uint64_t journal_records;
     uint64_t reserved[PERHAPS_RESERVED];
 };
@@ -195,7 +195,7 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * - When the journal has grown to 'journal_nbytes' the file is saved anew in the background,
  *   for which the filter is copied, and a new journal begins.  If that fails, it is tried
  *   again, and the journal grows to twice that size; then adds fail.
- * - perhaps_free() writes and syncs what is left.  A child of fork() may only free the filter.
+ * - perhaps_free() writes and syncs what is left ('journal_records': drops it).  A child of fork() may only free the filter.
  *
  * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
  * belongs to another file, PERHAPS_ERR_DAMAGED if it has a hole or lacks records. */

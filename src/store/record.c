@@ -89,15 +89,19 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
     return error;
 }
 
+/* A window that knows the time changes only when it must forget something. */
 static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 {
     struct journal *j = f->journal;
     const struct keyhash record = { .place = time };
     pthread_mutex_lock(&j->lock);
     int error = make_room(j, 1);
+    const bool moves = deed != DEED_ADVANCE || !j->has_time || f->kind->forgets->gone(f, time);
     if (!error)
         error = filter_change(f, deed, time);
     if (!error)
+        j->has_time = deed == DEED_ADVANCE || (j->has_time && deed != DEED_CLEAR);
+    if (!error && moves)
         j->sequence += frame_append(&j->frames[j->active], deed, &record, 1, NULL);
     pthread_mutex_unlock(&j->lock);
     return error;
@@ -149,6 +153,10 @@ static void finish(struct journal *j)
 {
     pthread_mutex_lock(&j->lock);
     checkpoint_wait(j);
+    if (j->holds) { /* what perhaps_sync() was not asked for is not to be remembered */
+        frame_begin(&j->frames[j->active]);
+        j->sequence = j->written;
+    }
     if (!journal_sync_to(j, j->sequence) && j->told < j->sequence) {
         j->closes = true;
         journal_write_frame(j, true);

@@ -26,6 +26,7 @@ struct journal {
     uint64_t end;          /* where the next frame goes */
     uint64_t reserved;     /* up to where the disk has room */
     bool writing, syncing; /* a thread does, without the lock */
+    bool has_time;         /* the filter is a window that was told the time */
     bool closes;           /* a frame is written even if it has no records */
     bool holds;            /* records are written by perhaps_sync(), as far as they have room */
     int failed;            /* errno of a write or sync that failed; 0: none */
