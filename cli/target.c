@@ -513,6 +513,7 @@ void target_load_live(struct target *target, uint64_t records)
         nanosleep(&moment, NULL);
     if (error)
         fail_open(target->path, settings, error);
+    unlock(target); /* the library has locked the journal */
 }
 
 struct target *target_open_live(const struct settings *settings, const char *path,

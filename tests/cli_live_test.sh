@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# End-to-end tests of live files: cli_live_test.sh PROGRAM, as cli_test.sh.
+# Proves that what a verb has acknowledged is there after kill -9, that one key rewrites no
+# file, and that nobody reads a live file without its journal.
+. "$(dirname "$0")/cli_helpers.sh"
+
+# inode FILE: which file is at that path.
+inode() { stat -c %i "$1"; }
+
+test_add() {
+    local before
+    reports "F made" create --live -n 100000 F
+    before=$(inode F)
+    quietly add -q F keys
+    check "one key rewrites nothing" [ "$(inode F)" = "$before" ]
+    quietly add -q F --key extra
+    writes $'extra\n' query F --key extra
+    writes "" query F --key other
+    matches keys query F keys
+    shows "^journal .* 11 records" info F
+    shows "F: ok, .* and 11 records in its journal" verify F
+    tells_json "records" 11 info F --json
+    reports "saved with 11 records" checkpoint F
+    reports "saved with 0 records" checkpoint F
+    shows "F: ok, .* and 0 records in its journal" verify F
+    matches keys query --check F keys
+    check "no litter" no_litter
+}
+
+test_every_kind() {
+    local kind
+    for kind in blocked bloom cuckoo strided counting elastic chain; do
+        works create -q --live --kind $kind -n 1000 $kind
+        works add -q $kind keys
+        works add -q $kind empty
+        matches keys query $kind keys
+        works backup -q $kind plain
+        matches keys query plain keys
+        shows "plain: ok, [0-9]* pages?$" verify plain
+    done
+    works remove -q cuckoo keys
+    writes "" query cuckoo keys
+    refuses "its kind cannot remove keys" remove blocked keys
+}
+
+test_build() {
+    works build -q --live --removable -o F keys
+    matches keys query F keys
+    works remove -q F --key 3
+    counts -eq 9 query -c F keys
+    refuses "leave out --static" build --live --static -o G keys
+    refuses "give -o F" build --live -o - keys
+    # A file that replaces a live one has no journal, and needs none.
+    works build -q -o F keys
+    check "its journal is gone" not test -e F.journal
+    matches keys query F keys
+}
+
+test_without_journal() {
+    works create -q --live -n 1000 F
+    works add -q F keys
+    cp F copy
+    refuses "copy: a live file, without its journal" query copy keys
+    mv F.journal aside
+    refuses "F: a live file, without its journal" query F keys
+    refuses "F: a live file, without its journal" add F keys
+    works create -q --live -n 1000 G
+    cp G.journal F.journal
+    refuses "F: a live file, without its journal" query F keys
+    mv aside F.journal
+    matches keys query F keys
+    refuses "F is a live file, whose" add --rewrite F keys
+    works build -q -o plain keys
+    refuses "plain: is no live file" checkpoint plain
+}
+
+test_damage() {
+    works create -q --live -n 1000 F
+    works add -q F keys
+    works add -q F --key later
+    printf X | dd of=F.journal bs=1 seek=600 conv=notrunc status=none
+    keeps F.journal refuses "F: the file is damaged" add F keys
+    run verify F
+    check "verify tells" exits 1
+}
+
+# Somebody writes: others wait or say so, and read what was acknowledged.
+test_two_writers() {
+    local pid
+    works create -q --live -n 1000 F
+    works add -q F keys
+    mkfifo slow
+    "$program" add -q F slow &
+    pid=$!
+    exec 5>slow
+    until_true reads $pid F.journal
+    refuses "F: another process is changing it" add F keys
+    refuses "F: another process is changing it" checkpoint F
+    refuses "F: another process is changing it" build -o F keys
+    matches keys query F keys
+    works backup -q F G
+    matches keys query G keys
+    echo late >&5
+    exec 5>&-
+    check "the writer ends" wait $pid
+    writes $'late\n' query F --key late
+}
+
+# remembered STATE: the lines that a run of dedup would not print again.
+test_dedup() {
+    seq 1000 >in
+    matches in dedup -q --state S --durable 100 in
+    writes "" dedup -q --state S in
+    seq 500 1500 >more
+    matches <(seq 1001 1500) dedup -q --state S more
+    check "it is live" test -e S.journal
+    # A state that was not live becomes so.
+    works dedup -q --state plain in
+    check "it is not live" not test -e plain.journal
+    writes "" dedup -q --state plain --durable 1s in
+    check "it is live now" test -e plain.journal
+    refuses "--durable: keeps which state" dedup --durable 1s in
+    refuses "neither a number of lines" dedup --state S --durable soon in
+}
+
+# Kills dedup when it has printed some lines: none of those that it acknowledged comes again,
+# and none is lost.
+test_dedup_killed() {
+    local pid how
+    for how in 100 50ms; do
+        rm -f S S.journal slow
+        mkfifo slow
+        "$program" dedup -q --state S --durable $how <slow >printed 2>err &
+        pid=$!
+        exec 5>slow
+        seq 1000 >&5
+        until_true lines printed 1000
+        until_true test "$(stat -c %s S.journal)" -gt 16000
+        until_true acknowledged
+        seq 1001 1040 >&5
+        kill -9 $pid
+        wait $pid 2>/dev/null
+        exec 5>&-
+        seq 1100 | "$program" dedup -q --state S >again 2>err
+        check "$how: none of the first comes again" not grep -qxF -f <(seq 1000) again
+        sort -n printed again | uniq >both
+        check "$how: none is lost" same both <(seq 1100)
+    done
+}
+
+# acknowledged: whether the journal of S has all lines of the file 'printed'.
+acknowledged() {
+    [ "$("$program" query -c S printed 2>/dev/null)" = 1000 ]
+}
+
+test_dedup_broken_pipe() {
+    seq 200000 | "$program" dedup -q --state S --durable 1h 2>err | head -n 1 >first
+    seq 200000 | "$program" dedup -q --state S >again 2>err
+    check "what nobody saw comes again" [ "$(wc -l <again)" -gt 100000 ]
+}
+
+test_signal() {
+    works create -q --live -n 1000 F
+    interrupted TERM 0 "10 of the keys are in F" add F
+    counts -eq 10 query -c F keys
+}
+
+test_window() {
+    works dedup -q --state W --window 3-keys --durable 10 keys
+    shows "^journal .* records" info W
+    writes "" dedup -q --state W <(seq 8 10)
+}
+
+run_tests
