@@ -101,15 +101,41 @@ static int map_bodies(struct reading *r)
     return error ? error : use_bodies(r, file, release_mapping);
 }
 
+enum { IN_MEMORY = MAP_PRIVATE | MAP_NORESERVE };
+
+/* Returns addresses that begin at a multiple of a huge page; or MAP_FAILED (errno). */
+static uint8_t *reserve_aligned(size_t nbytes)
+{
+    const size_t huge = 2 << 20;
+    uint8_t *all =
+        mmap(NULL, nbytes + huge, PROT_READ | PROT_WRITE, IN_MEMORY | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED)
+        return all;
+    uint8_t *aligned = all + (huge - (uintptr_t)all % huge) % huge;
+    if (aligned > all)
+        munmap(all, (size_t)(aligned - all));
+    uintptr_t end = round_up((uintptr_t)aligned + nbytes, HEADER_NBYTES);
+    if (end < (uintptr_t)(all + nbytes + huge))
+        munmap((void *)end, (uintptr_t)(all + nbytes + huge) - end);
+    return aligned;
+}
+
 /* Maps the file of a journal: once to be written, in memory of this process alone, and once as
  * it is. */
 static int map_in_memory(struct reading *r)
 {
-    uint8_t *file, *pristine = NULL;
-    int error = map_file(r, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, &file);
-    if (error)
-        return error;
-    error = map_file(r, PROT_READ, MAP_SHARED, &pristine);
+    uint8_t *pristine = NULL, *file = reserve_aligned(r->head.header.file_nbytes);
+    if (file == MAP_FAILED)
+        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
+    void *map = mmap(file, r->head.header.file_nbytes, PROT_READ | PROT_WRITE,
+                     IN_MEMORY | MAP_FIXED, fd_of(r), 0);
+    if (map == MAP_FAILED) {
+        int failed = errno;
+        munmap(file, r->head.header.file_nbytes);
+        errno = failed;
+        return failed == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
+    }
+    int error = map_file(r, PROT_READ, MAP_SHARED, &pristine);
     int sound = use_bodies(r, file, release_mapping);
     r->made[0]->mapping.pristine = pristine;
     return error ? error : sound;
@@ -148,6 +174,21 @@ static int map_in_place(struct reading *r)
     if (error == PERHAPS_ERR_UNSUPPORTED) /* live by now: another process has checked it */
         error = 0;
     return error ? error : live_begin(r->made[0], fd_of(r));
+}
+
+void map_to_memory(perhaps_filter *f)
+{
+    struct mapping *m = &f->mapping;
+    int saved = errno;
+    uint8_t *memory = reserve_aligned(m->file_nbytes);
+    if (memory == MAP_FAILED)
+        return;
+    madvise(memory, m->file_nbytes, MADV_HUGEPAGE);
+    memcpy(memory, m->file, m->file_nbytes);
+    if (mremap(memory, m->file_nbytes, m->file_nbytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+               m->file) == MAP_FAILED)
+        munmap(memory, m->file_nbytes);
+    errno = saved;
 }
 
 /* Maps the file in one of two ways: if it has a journal, what that records will be done to the

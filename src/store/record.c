@@ -35,6 +35,11 @@ static int reserve(struct journal *j, uint64_t end)
  * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
 static int make_room(struct journal *j, size_t n)
 {
+    if (j->filter->mapping.pristine && j->mapped_from < UINT64_MAX &&
+        pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
+        map_to_memory(j->filter);
+        j->mapped_from = UINT64_MAX;
+    }
     int error = j->holds ? 0 : checkpoint_if_due(j);
     while (!error && !frame_has_room(&j->frames[j->active], n))
         error = journal_write_frame(j, false);

@@ -22,6 +22,7 @@ struct journal {
     uint64_t sequence;     /* the number of the last record, */
     uint64_t written;      /* of the last one in the file, */
     uint64_t synced;       /* of the last one that is on the disk, */
+    uint64_t mapped_from;  /* what is mapped goes to memory so many records after this one */
     uint64_t told;         /* and the last frame says so of these */
     uint64_t end;          /* where the next frame goes */
     uint64_t reserved;     /* up to where the disk has room */

@@ -19,6 +19,10 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
         return PERHAPS_ERR_JOURNAL;
     if (r->first > mark->sequence + 1)
         return PERHAPS_ERR_DAMAGED; /* the file is older than the journal's first record */
+    struct stat st;
+    if (f->mapping.pristine && !fstat(fd, &st) &&
+        pays_in_memory(f, (uint64_t)st.st_size / RECORD_NBYTES))
+        map_to_memory(f);
     return journal_redo(r, f, mark->sequence);
 }
 
@@ -217,6 +221,7 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
         return PERHAPS_ERR_IO;
     j->mark = *mark;
     j->sequence = j->written = j->synced = j->told = r.next - 1;
+    j->mapped_from = j->sequence;
     j->end = j->reserved = r.at;
     return fdatasync(j->fd) ? PERHAPS_ERR_IO : 0;
 }

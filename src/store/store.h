@@ -191,6 +191,17 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
 int open_to_record(const char *path, const struct perhaps_open_options *options,
                    struct journal_mark *mark, perhaps_filter **filter);
 
+/* Has a filter whose file is mapped to be written in memory lie in memory altogether, on huge
+ * pages if there are any: for many changes all over it.  If there is no memory for that, it
+ * stays as it is.  Nobody else may use the filter. */
+void map_to_memory(perhaps_filter *f);
+
+/* For a filter that is mapped so: with as many records most of its pages are written. */
+static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
+{
+    return records >= f->mapping.file_nbytes / HEADER_NBYTES;
+}
+
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */
 bool is_mapped_file(const perhaps_filter *f);
 
