@@ -500,7 +500,7 @@ static void *run_call(void *context)
  * thread when it has ended. */
 static bool stack_holds(struct stage *s, const struct call *call)
 {
-    enum { STACK_NBYTES = 1 << 20 };
+    enum { STACK_NBYTES = 256 << 10 };
     struct run run = { .call = call, .stage = s };
     pthread_attr_t attributes;
     pthread_t thread;
@@ -527,7 +527,8 @@ static int call_and_leave(struct stage *s)
     return s->kind ? copy[0] : 0;
 }
 
-/* Names all calls that leave the secret on the stack.  Sanitizers keep local variables
+/* Names all calls that leave the secret on the stack, whether they succeed or one of their
+ * allocations fails.  Sanitizers keep local variables
  * elsewhere. */
 static void check_stacks(const struct perhaps_kind *kind, const struct call *call,
                          size_t ncalls)
@@ -540,8 +541,14 @@ static void check_stacks(const struct perhaps_kind *kind, const struct call *cal
     begin_stage(&s, kind);
     expect(stack_holds(&s, &leaving));
     for (size_t i = 0; i < ncalls; i++) {
-        size_t used = strlen(names);
-        if (stack_holds(&s, &call[i]))
+        size_t used = strlen(names), number = 0;
+        bool held = false;
+        do {
+            s.watch.fail_at = s.watch.calls + ++number;
+            held |= stack_holds(&s, &call[i]);
+        } while (s.watch.calls >= s.watch.fail_at);
+        s.watch.fail_at = 0;
+        if (held)
             snprintf(names + used, sizeof names - used, "%s; ", call[i].name);
     }
     scene("%s: left on the stack by %s", kind->name, names);
