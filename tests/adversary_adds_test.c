@@ -4,7 +4,7 @@
  * The enemy has a filter of his own, of the same options, and sees every byte of it.  From a few
  * random candidates he takes the one that does most harm there:
  * - spread: it sets the most bits that are not set yet (kinds of bits and counters);
- * - crowd: it lies in the first sixteenth of the body, so that lines and buckets there get
+ * - crowd: it lies in the first eighth of the body, so that lines and buckets there get
  *   full.
  * What he has chosen then goes to the victim's filter.
  *
@@ -21,7 +21,7 @@
 
 #include "filter/filter.h"
 
-enum { ADDED = 16 * 1000, FILLS = 64, CANDIDATES = 8, CROWDED_SHARE = 16 };
+enum { ADDED = 16 * 1000, FILLS = 64, CANDIDATES = 8, CROWDED_SHARE = 8 };
 static const double asked_fpr = 0.01;
 
 /* ---- Fill ------------------------------------------------------------------------------------ */
