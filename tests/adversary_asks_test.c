@@ -9,16 +9,17 @@
  * Under SipHash the answer for a new key does not depend on the answers before it, so what he
  * finds is binomially distributed whatever he does: with N questions the mean is N p, where p is
  * the fpr that perhaps_stats_of() tells, and the deviation sqrt(N p (1 - p)).  He may find 7.2
- * deviations more, or some 10 where the mean is small (most_by_chance()); with any other seed
- * than the usual one this fails less than once in 10^11 runs for each kind.
+ * deviations more, or some 10 where the mean is small (chance.h); with any other seed than the
+ * usual one this fails less than once in 10^11 runs for each kind.
  *
  * That he is worth the name is shown with the hash 'none', which hides nothing: there he finds
  * more than this bound, in most kinds fifty times as many. */
 #include "support.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "chance.h"
 
 /* For each of eleven kinds, and for one of them in two layouts: more than 10^7 in all. */
 enum { QUESTIONS = 850 * 1000, ADDED = 20 * 1000, BATCH = 200 };
@@ -289,15 +290,6 @@ static uint64_t ask(const perhaps_filter *f, const struct perhaps_keys *added, b
         ask_batch(&e, f);
     free(e.seen.slot);
     return e.found;
-}
-
-/* Returns what the enemy finds by chance with a probability of at most 10^-11: Bernstein's
- * inequality says that a sum of mean m, of independent ones and zeros, exceeds it by t with a
- * probability of at most exp(-t^2 / (2 m + 2 t / 3)). */
-static double most_by_chance(double mean)
-{
-    const double log_odds = log(1e11);
-    return mean + log_odds / 3 + sqrt(log_odds * log_odds / 9 + 2 * log_odds * mean);
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
