@@ -1,18 +1,18 @@
 /* adversary_adds_test.c - proves that keys which somebody chose fill a filter with a secret no
  * faster than random keys do, and that they do so where the seed of the hash is known.
  *
- * The enemy has a filter of his own, of the same options, and sees every byte of it.  From a few
- * random candidates he takes the one that does most harm there:
+ * The enemy has a filter of his own, of the same options, and sees every byte of it.  From a
+ * few random candidates he takes the one that does most harm there:
  * - spread: it sets the most bits that are not set yet (kinds of bits and counters);
- * - crowd: it lies in the first eighth of the body, so that lines and buckets there get
- *   full.
+ * - crowd: it lies in the first eighth of the body, so that lines and buckets there get full.
+ *
  * What he has chosen then goes to the victim's filter.
  *
  * The victim's fill is compared with that of FILLS filters which got as many random keys: the
  * number of set bits, the fpr, the number of keys that were accepted, and the memory.  With the
- * usual seed each is within 3 standard deviations of their mean.  With other seeds it may differ
- * by 9: a normal variable does that with a probability below 10^-11 if its deviation was
- * estimated from 64 others (Student's distribution), and there are 60 of them. */
+ * usual seed each is within 3 standard deviations of their mean.  With other seeds it may
+ * differ by 9: a normal variable does that with a probability below 10^-11 if its deviation was
+ * estimated from 64 others (Student's distribution), and there are 80 of them. */
 #include "support.h"
 
 #include <math.h>
@@ -24,7 +24,7 @@
 enum { ADDED = 16 * 1000, FILLS = 64, CANDIDATES = 8, CROWDED_SHARE = 8 };
 static const double asked_fpr = 0.01;
 
-/* ---- Fill ------------------------------------------------------------------------------------ */
+/* ---- Fill -------------------------------------------------------------------------------- */
 
 enum { MEASURES = 4 };
 static const char *const measure_name[MEASURES] = { "bits set", "fpr", "keys", "bytes" };
@@ -89,7 +89,7 @@ static struct usual usual_fills(const struct perhaps_options *options, struct rn
     return usual;
 }
 
-/* ---- The enemy ------------------------------------------------------------------------------- */
+/* ---- The enemy --------------------------------------------------------------------------- */
 
 struct enemy {
     perhaps_filter *own;
@@ -119,8 +119,8 @@ static unsigned used_cells(unsigned byte, bool has_cells)
     return has_cells ? (pairs | pairs >> 2) & 0x11 : byte;
 }
 
-/* Returns how many cells of his filter would be in use that are not: he adds the key to an empty
- * filter and compares the two. */
+/* Returns how many cells of his filter would be in use that are not: he adds the key to an
+ * empty filter and compares the two. */
 static unsigned new_cells(struct enemy *e, const struct perhaps_hashed *hashed)
 {
     const struct perhaps_keys one = perhaps_keys_hashed(hashed, 1);
@@ -176,7 +176,7 @@ static struct perhaps_keys choose_keys(const struct perhaps_options *options,
     return chosen;
 }
 
-/* ---- Tests ----------------------------------------------------------------------------------- */
+/* ---- Tests ------------------------------------------------------------------------------- */
 
 static const struct attack {
     const char *name;

@@ -7,10 +7,10 @@
  * is a hill climb.  He never asks a key twice, and none that was added.
  *
  * Under SipHash the answer for a new key does not depend on the answers before it, so what he
- * finds is binomially distributed whatever he does: with N questions the mean is N p, where p is
- * the fpr that perhaps_stats_of() tells, and the deviation sqrt(N p (1 - p)).  He may find 7.2
- * deviations more, or some 10 where the mean is small (chance.h); with any other seed than the
- * usual one this fails less than once in 10^11 runs for each kind.
+ * finds is binomially distributed whatever he does: with N questions the mean is N p, where p
+ * is the fpr that perhaps_stats_of() tells, and the deviation sqrt(N p (1 - p)).  He may find
+ * 7.2 deviations more, or some 10 where the mean is small (chance.h); with any other seed than
+ * the usual one this fails less than once in 10^11 runs for each kind.
  *
  * That he is worth the name is shown with the hash 'none', which hides nothing: there he finds
  * more than this bound, in most kinds fifty times as many. */
@@ -25,7 +25,7 @@
 enum { QUESTIONS = 850 * 1000, ADDED = 20 * 1000, BATCH = 200 };
 static const double asked_fpr = 0.01;
 
-/* ---- What he has asked ----------------------------------------------------------------------- */
+/* ---- What he has asked ------------------------------------------------------------------- */
 
 enum { KEY_NBYTES_MOST = 48, SEEN_BITS = 21 };
 
@@ -59,7 +59,7 @@ static bool see(struct seen *seen, const struct text *key)
     return is_new;
 }
 
-/* ---- The enemy ------------------------------------------------------------------------------- */
+/* ---- The enemy --------------------------------------------------------------------------- */
 
 /* A key near which he asks, and what he found there; or the same of a way to change keys. */
 struct score {
@@ -125,7 +125,7 @@ static unsigned choose_way(struct enemy *e)
     return best;
 }
 
-/* ---- Ways to change a key -------------------------------------------------------------------- */
+/* ---- Ways to change a key ---------------------------------------------------------------- */
 
 static void flip_bits(struct text *key, unsigned count, struct rng *rng)
 {
@@ -217,7 +217,7 @@ static void change(struct enemy *e, struct text *key, unsigned way)
     }
 }
 
-/* ---- Questions ------------------------------------------------------------------------------- */
+/* ---- Questions --------------------------------------------------------------------------- */
 
 struct question {
     struct text key;
@@ -292,7 +292,7 @@ static uint64_t ask(const perhaps_filter *f, const struct perhaps_keys *added, b
     return e.found;
 }
 
-/* ---- Tests ----------------------------------------------------------------------------------- */
+/* ---- Tests ------------------------------------------------------------------------------- */
 
 /* Makes a filter of these keys; one that grows has grown. */
 static perhaps_filter *victim(const struct perhaps_kind *kind, enum perhaps_hash hash,

@@ -1,7 +1,7 @@
-/* adversary_removes_test.c - proves what perhaps.h says about the removal of keys that were never
- * added.  One that is certainly not there changes nothing but a count.  One that is perhaps there
- * takes away the entry of another key, or of several in a counting filter; but who does not know
- * the secret finds such keys only by chance. */
+/* adversary_removes_test.c - proves what perhaps.h says about the removal of keys that were
+ * never added.  One that is certainly not there changes nothing but a count.  One that is
+ * perhaps there takes away the entry of another key, or of several in a counting filter; but
+ * who does not know the secret finds such keys only by chance. */
 #include "support.h"
 
 #include <math.h>
@@ -14,10 +14,10 @@
 
 enum { ADDED = 10 * 1000, TRIES = 1000 * 1000, STRANGERS = 20 * 1000 };
 
-/* ---- Filters --------------------------------------------------------------------------------- */
+/* ---- Filters ----------------------------------------------------------------------------- */
 
-/* Calls check() with a filter of each kind that removes and takes keys as they come, and of each
- * composite that does so over a base that does. */
+/* Calls check() with a filter of each kind that removes and takes keys as they come, and of
+ * each composite that does so over a base that does. */
 static void for_all(void (*check)(perhaps_filter *f, const struct perhaps_kind *kind,
                                   const struct perhaps_keys *added),
                     bool low, enum perhaps_hash hash)
@@ -57,7 +57,7 @@ static uint64_t lost_at_most(const perhaps_filter *f)
     return strcmp(part->kind->about.name, "counting") ? 1 : field[PARTS] * field[LINE_BITS];
 }
 
-/* ---- Keys that are certainly not there ------------------------------------------------------- */
+/* ---- Keys that are certainly not there --------------------------------------------------- */
 
 /* Removes strangers that are certainly not there, one by one and all at once. */
 static void check_absent(perhaps_filter *f, const struct perhaps_kind *kind,
@@ -103,7 +103,7 @@ TEST_EACH(test_kinds_that_cannot_remove, any_kind)
     expect_same_counters(f, before);
 }
 
-/* ---- Keys that are perhaps there ------------------------------------------------------------- */
+/* ---- Keys that are perhaps there --------------------------------------------------------- */
 
 /* Writes a key that was never tried: a new one, or one like the last that was found. */
 static void next_try(uint8_t key[16], const uint8_t found[16], struct rng *rng, uint64_t number)
@@ -161,14 +161,14 @@ TEST(test_nobody_finds_removals_without_the_secret)
     for_all(check_secret, false, PERHAPS_HASH_SIP);
 }
 
-/* What perhaps.h advises where removals cannot be trusted: a million tries remove nothing, or by
- * chance a few keys. */
+/* What perhaps.h advises where removals cannot be trusted: a million tries remove nothing, or
+ * by chance a few keys. */
 TEST(test_low_rates_protect_from_removals)
 {
     for_all(check_secret, true, PERHAPS_HASH_SIP);
 }
 
-/* ---- Where the seed is known ----------------------------------------------------------------- */
+/* ---- Where the seed is known ------------------------------------------------------------- */
 
 /* Finds keys in a copy of his own that are perhaps there, and asks the victim only to remove
  * these: each of them is removed, and takes an entry with it. */

@@ -1,14 +1,14 @@
 /* adversary_steps_test.c - proves that no key, however it was crafted, makes an add do much: it
  * looks at so many buckets at most, moves a handful of entries, splits a few segments and takes
- * memory in proportion.  An add that fails changes no byte; every key that was accepted is found,
- * and others still find room.
+ * memory in proportion.  An add that fails changes no byte; every key that was accepted is
+ * found, and others still find room.
  *
- * The hash is 'none', so that a key is its place and its mark; whoever knows the seed of another
- * hash can find such keys, too (examples/known_seed.c).  All keys of an attack have the same
- * place, the same mark, or both, or lie in one small region with few marks.
+ * The hash is 'none', so that a key is its place and its mark; whoever knows the seed of
+ * another hash can find such keys, too (examples/known_seed.c).  All keys of an attack have the
+ * same place, the same mark, or both, or lie in one small region with few marks.
  *
- * Steps are counted, not timed: the searches of the library are compiled once more with counters
- * (counted_steps.h). */
+ * Steps are counted, not timed: the searches of the library are compiled once more with
+ * counters (counted_steps.h). */
 #include "support.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@
 enum { CAPACITY = 2000, HONEST = CAPACITY / 2, CRAFTED = SANITIZED ? 1000 : 4000 };
 static const double asked_fpr = 0.001;
 
-/* ---- Attacks --------------------------------------------------------------------------------- */
+/* ---- Attacks ----------------------------------------------------------------------------- */
 
 struct attack {
     const char *name;
@@ -56,7 +56,7 @@ static void craft_key(uint64_t key[2], const struct attack *attack, struct rng *
                            : (mark & ~rest) | (rng_next(rng) & rest);
 }
 
-/* ---- What an add does ------------------------------------------------------------------------ */
+/* ---- What an add does -------------------------------------------------------------------- */
 
 enum { BUCKETS, CELLS, WRITTEN, SPLITS, LAYERS, CALLS, WORKS };
 
@@ -146,7 +146,7 @@ static void add_crafted(struct stage *s, const uint64_t key[2])
     s->nvain += did.of[SPLITS] > 0;
 }
 
-/* ---- An attack ------------------------------------------------------------------------------- */
+/* ---- An attack --------------------------------------------------------------------------- */
 
 static size_t add_honest(perhaps_filter *f, const struct perhaps_keys *keys)
 {
@@ -232,7 +232,7 @@ TEST_EACH(test_no_add_does_much, in_registry)
             run_attack(kind, base, &attacks[a]);
 }
 
-/* ---- Entries of which nothing is known any more ---------------------------------------------- */
+/* ---- Entries of which nothing is known any more ------------------------------------------ */
 
 /* Entries that have spent their head bits are copied by every split.  Keys of one branch fill a
  * segment with them; then keys with any mark make its base grow, and the directory with it, so

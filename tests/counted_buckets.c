@@ -1,6 +1,6 @@
-/* counted_buckets.c - src/kinds/buckets.c with counters: a program that has this takes it instead
- * of the library's.  A search computes the other bucket of an entry for each bucket that it
- * appends, and a move does so once. */
+/* counted_buckets.c - src/kinds/buckets.c with counters: a program that has this takes it
+ * instead of the library's.  A search computes the other bucket of an entry for each bucket
+ * that it appends, and a move does so once. */
 #include "counted_steps.h"
 #include "kinds/bucket_pair.h"
 
