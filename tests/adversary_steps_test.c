@@ -3,8 +3,8 @@
  * memory in proportion.  An add that fails changes no byte; every key that was accepted is
  * found, and others still find room.
  *
- * The hash is 'none', so that a key is its place and its mark; whoever knows the seed of
- * another hash can find such keys, too (examples/known_seed.c).  All keys of an attack have the
+ * The hash is 'none', so that a key is its place and its mark.  Whoever knows the seed of xxh3
+ * finds such keys by trying some, which is tried, too.  All keys of an attack have the
  * same place, the same mark, or both, or lie in one small region with few marks.
  *
  * Steps are counted, not timed: the searches of the library are compiled once more with
@@ -16,6 +16,7 @@
 
 #include "counted_steps.h"
 #include "filter/filter.h"
+#include "hostile.h"
 #include "kinds/state.h"
 #include "kinds/strided.h"
 
@@ -54,6 +55,18 @@ static void craft_key(uint64_t key[2], const struct attack *attack, struct rng *
     key[0] = attack->place + rng_below(rng, attack->places);
     key[1] = attack->marks ? mix64(7 + rng_below(rng, attack->marks))
                            : (mark & ~rest) | (rng_next(rng) & rest);
+}
+
+/* Finds a key whose hash in this filter lies in the region, with any mark. */
+static void search_key(uint64_t key[2], const perhaps_filter *f, struct rng *rng)
+{
+    const struct perhaps_keys one = perhaps_keys_packed(key, 2 * sizeof *key, 1);
+    struct perhaps_hashed hashed;
+    do {
+        key[0] = rng_next(rng);
+        key[1] = rng_next(rng);
+        expect_success(perhaps_hash_many(f, &one, &hashed));
+    } while (get64(hashed.bytes) >= region);
 }
 
 /* ---- What an add does -------------------------------------------------------------------- */
@@ -195,9 +208,9 @@ static void tell(const struct stage *s, const char *base, const struct attack *a
                   (int)stats_of(s->f).memory_nbytes);
 }
 
-/* Attacks a filter that is half full. */
+/* Attacks a filter that is half full; keys are searched unless the hash is 'none'. */
 static void run_attack(const struct perhaps_kind *kind, const char *base,
-                       const struct attack *attack)
+                       const struct attack *attack, enum perhaps_hash hash)
 {
     static uint64_t accepted[CRAFTED][2];
     struct stage s = { .kind = kind, .accepted = accepted };
@@ -207,7 +220,8 @@ static void run_attack(const struct perhaps_kind *kind, const char *base,
     options.base = base;
     options.elastic.fpr_until = CAPACITY;
     options.allocator = &s.allocator;
-    options.hashing.hash = PERHAPS_HASH_NONE;
+    options.hashing.hash = hash;
+    options.hashing.seed = hash == PERHAPS_HASH_NONE ? 0 : test_seed();
     scene("%s over %s, %s", kind->name, base ? base : "none", attack->name);
     scoped_keys honest = make_keys(HASH_KEYS, test_seed(), 0, HONEST);
     s.f = make_with(&options);
@@ -215,7 +229,10 @@ static void run_attack(const struct perhaps_kind *kind, const char *base,
     scoped_filter *peaceful = clone_of(s.f);
     for (size_t i = 0; i < CRAFTED; i++) {
         uint64_t key[2];
-        craft_key(key, attack, &rng);
+        if (hash == PERHAPS_HASH_NONE)
+            craft_key(key, attack, &rng);
+        else
+            search_key(key, s.f, &rng);
         add_crafted(&s, key);
     }
     tell(&s, base, attack);
@@ -229,7 +246,15 @@ TEST_EACH(test_no_add_does_much, in_registry)
     const char *base;
     for (size_t i = 0; base_to_test(kind, i, &base); i++)
         for (size_t a = 0; a < ATTACKS; a++)
-            run_attack(kind, base, &attacks[a]);
+            run_attack(kind, base, &attacks[a], PERHAPS_HASH_NONE);
+}
+
+TEST_EACH(test_keys_that_were_searched, in_registry)
+{
+    const struct attack searched = { .name = "one region, by searching" };
+    const char *base;
+    for (size_t i = 0; base_to_test(kind, i, &base); i++)
+        run_attack(kind, base, &searched, PERHAPS_HASH_XXH3);
 }
 
 /* ---- Entries of which nothing is known any more ------------------------------------------ */
