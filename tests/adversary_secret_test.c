@@ -1,140 +1,13 @@
-/* adversary_secret_test.c - proves that the secret of a sip filter is nowhere but in the
- * filter: in no file, in nothing that the library tells, in no memory that was released, and
- * not on the stack below a call that has returned; on every path, also if an allocation fails.
- * And that a file opens with its own secret, or expressly without, and in no other way.
- *
- * What is searched for is each half of the secret, and the same as SipHash begins with it. */
-#include "support.h"
+/* adversary_secret_test.c - proves that the secret of a sip filter is in no memory that was
+ * released, and not on the stack below a call that has returned: on every path, also if an
+ * allocation fails. */
+#include "secretive.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "hostile.h"
-#include "perhaps_inline.h"
-
-static const uint8_t secret[16] = { 0x9d, 0x42, 0xe7, 0x1b, 0xc8, 0x35, 0x76, 0xaf,
-                                    0x5e, 0xd3, 0x08, 0xb1, 0x6c, 0xf4, 0x2a, 0x97 };
-
-enum { KEYS = 300, HALF = sizeof secret / 2 };
-static const double usual_fpr = 0.01;
-
-/* ---- What is searched for ---------------------------------------------------------------- */
-
-/* The words that SipHash adds to the halves, bit by bit, before it begins; those of the second
- * half also with the mark of hashes of 128 bits. */
-enum { FORMS = 7 };
-static const struct {
-    size_t half;
-    uint64_t word;
-} forms[FORMS] = {
-    { 0, 0 },
-    { 0, UINT64_C(0x736f6d6570736575) },
-    { 0, UINT64_C(0x6c7967656e657261) },
-    { HALF, 0 },
-    { HALF, UINT64_C(0x646f72616e646f6d) },
-    { HALF, UINT64_C(0x7465646279746573) },
-    { HALF, UINT64_C(0x646f72616e646f6d) ^ 0xee },
-};
-
-/* Is computed before anything is searched, since a search may run on a stack that is searched
- * later. */
-static uint8_t wanted[FORMS][HALF];
-
-__attribute__((constructor)) static void begin_search(void)
-{
-    for (unsigned i = 0; i < FORMS; i++)
-        put64(wanted[i], get64(secret + forms[i].half) ^ forms[i].word);
-}
-
-static bool holds(const void *memory, size_t nbytes)
-{
-    bool found = false;
-    for (unsigned i = 0; i < FORMS; i++)
-        found |= memmem(memory, nbytes, wanted[i], HALF) != NULL;
-    return found;
-}
-
-static struct perhaps_hashing hashing(void)
-{
-    return (struct perhaps_hashing){ .hash = PERHAPS_HASH_SIP, .secret = secret };
-}
-
-static struct perhaps_options options_of(const struct perhaps_kind *kind)
-{
-    struct perhaps_options options = options_for(kind, KEYS, usual_fpr, 0);
-    options.hashing = hashing();
-    return options;
-}
-
-static perhaps_filter *secretive(const struct perhaps_kind *kind,
-                                 const struct perhaps_keys *keys)
-{
-    struct perhaps_options options = options_of(kind);
-    if (is_built(kind))
-        return built_filter(&options, keys);
-    perhaps_filter *f = make_with(&options);
-    fill(f, keys);
-    return f;
-}
-
-/* ---- An allocator that looks at what is released ----------------------------------------- */
-
-enum { BLOCKS_MOST = 4096 };
-
-/* Keeps what is released, so that it can be looked at once more when all is over. */
-struct watch {
-    pthread_mutex_t lock; /* a builder calls from several threads */
-    struct {
-        uint8_t *memory;
-        size_t nbytes;
-        bool released;
-    } block[BLOCKS_MOST];
-    size_t nblocks, calls, fail_at; /* which call returns NULL, from 1 on; 0: none */
-    bool leaked;                    /* something that was released held the secret */
-};
-
-static void *watched_allocate(void *context, size_t nbytes)
-{
-    struct watch *w = context;
-    uint8_t *memory = NULL;
-    pthread_mutex_lock(&w->lock);
-    if (++w->calls != w->fail_at && w->nblocks < BLOCKS_MOST)
-        memory = calloc(1, nbytes);
-    if (memory) {
-        w->block[w->nblocks].memory = memory;
-        w->block[w->nblocks].nbytes = nbytes;
-        w->block[w->nblocks++].released = false;
-    }
-    pthread_mutex_unlock(&w->lock);
-    return memory;
-}
-
-static void watched_release(void *context, void *memory, size_t nbytes)
-{
-    struct watch *w = context;
-    pthread_mutex_lock(&w->lock);
-    w->leaked |= holds(memory, nbytes);
-    for (size_t i = 0; i < w->nblocks; i++)
-        if (w->block[i].memory == memory)
-            w->block[i].released = true;
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* Releases all that was released since there were 'first' blocks.  Returns whether nothing else
- * is left, and whether none of it holds the secret or ever did. */
-static bool is_clean(struct watch *w, size_t first)
-{
-    bool clean = !w->leaked;
-    for (size_t i = first; i < w->nblocks; i++) {
-        clean = clean && w->block[i].released && !holds(w->block[i].memory, w->block[i].nbytes);
-        free(w->block[i].memory);
-    }
-    w->nblocks = first;
-    return clean;
-}
+#include "store/journal.h"
 
 /* ---- Calls ------------------------------------------------------------------------------- */
 
@@ -145,8 +18,9 @@ struct stage {
     struct perhaps_keys keys;
     struct watch watch;
     struct perhaps_allocator allocator;
-    struct path path;   /* where the filter was saved */
-    struct bytes bytes; /* the same, at an address that is aligned */
+    struct path path;      /* where the filter was saved */
+    struct path journaled; /* where it was saved once more, to be made live */
+    struct bytes bytes;    /* the same, at an address that is aligned */
     perhaps_filter *f;
     perhaps_filter *made;
     perhaps_layout *layout, *restored;
@@ -155,7 +29,7 @@ struct stage {
 
 static struct perhaps_options watched_options(struct stage *s)
 {
-    struct perhaps_options options = options_of(s->kind);
+    struct perhaps_options options = secretive_options(s->kind);
     options.allocator = &s->allocator;
     return options;
 }
@@ -163,7 +37,7 @@ static struct perhaps_options watched_options(struct stage *s)
 static struct perhaps_open_options watched_open(struct stage *s, enum perhaps_mode mode)
 {
     return (struct perhaps_open_options){ .mode = mode,
-                                          .hashing = hashing(),
+                                          .hashing = secretive_hashing(),
                                           .allocator = &s->allocator };
 }
 
@@ -199,7 +73,7 @@ static int call_create_like(struct stage *s)
 
 static int call_create_like_other(struct stage *s)
 {
-    struct perhaps_hashing own = hashing();
+    struct perhaps_hashing own = secretive_hashing();
     return perhaps_create_like(s->f, &own, &s->allocator, &s->made);
 }
 
@@ -247,18 +121,7 @@ static int call_merge(struct stage *s)
 
 static int call_shrink(struct stage *s)
 {
-    return perhaps_shrink(s->f, 2 * usual_fpr, &s->made);
-}
-
-/* Gives the old block back, as realloc() does. */
-static void *move(void *context, void *memory, size_t nbytes)
-{
-    void *moved = watched_allocate(context, nbytes);
-    if (!moved)
-        return NULL;
-    memcpy(moved, memory, nbytes);
-    watched_release(context, memory, nbytes);
-    return moved;
+    return perhaps_shrink(s->f, 0.02, &s->made);
 }
 
 /* Without memory nothing moves, and that is no error. */
@@ -266,29 +129,40 @@ static int call_relocate(struct stage *s)
 {
     int error = perhaps_clone(s->f, &s->made);
     if (!error)
-        perhaps_relocate(&s->made, move, &s->watch);
+        perhaps_relocate(&s->made, watch_move, &s->watch);
     return error;
 }
 
-static int call_open(struct stage *s, enum perhaps_mode mode)
+static int call_open(struct stage *s, struct path path, enum perhaps_mode mode)
 {
     struct perhaps_open_options options = watched_open(s, mode);
-    return perhaps_open(s->path.text, &options, &s->made);
+    return perhaps_open(path.text, &options, &s->made);
 }
 
 static int call_map(struct stage *s)
 {
-    return call_open(s, PERHAPS_MODE_READ);
+    return call_open(s, s->path, PERHAPS_MODE_READ);
 }
 
 static int call_load(struct stage *s)
 {
-    return call_open(s, PERHAPS_MODE_LOAD);
+    return call_open(s, s->path, PERHAPS_MODE_LOAD);
 }
 
 static int call_live(struct stage *s)
 {
-    return call_open(s, PERHAPS_MODE_LIVE);
+    return call_open(s, s->path, PERHAPS_MODE_LIVE);
+}
+
+/* Only kinds that take keys as they come have a journal. */
+static int call_journal(struct stage *s)
+{
+    int error = is_built(s->kind) ? 0 : call_open(s, s->journaled, PERHAPS_MODE_JOURNAL);
+    if (!error && s->made)
+        error = perhaps_add_many(s->made, &s->keys, NULL);
+    if (error != PERHAPS_ERR_MEMORY && s->made)
+        error = perhaps_sync(s->made);
+    return error;
 }
 
 static int call_from_bytes(struct stage *s)
@@ -300,9 +174,9 @@ static int call_from_bytes(struct stage *s)
 /* One bit is wrong, so a half of what is given is that of the secret. */
 static int call_with_wrong_secret(struct stage *s)
 {
-    static uint8_t wrong[sizeof secret];
+    static uint8_t wrong[sizeof known_secret];
     struct perhaps_open_options options = watched_open(s, PERHAPS_MODE_LOAD);
-    memcpy(wrong, secret, sizeof wrong);
+    memcpy(wrong, known_secret, sizeof wrong);
     wrong[0] ^= 1;
     options.hashing.secret = wrong;
     return perhaps_open(s->path.text, &options, &s->made);
@@ -327,7 +201,7 @@ static int call_layout_of(struct stage *s)
 static int call_layout_restore(struct stage *s)
 {
     struct perhaps_description description;
-    struct perhaps_hashing own = hashing();
+    struct perhaps_hashing own = secretive_hashing();
     int error = perhaps_layout_of(s->f, &s->layout);
     if (error)
         return error;
@@ -362,7 +236,7 @@ static int build(struct stage *s, uint64_t capacity)
 
 static int call_build(struct stage *s)
 {
-    int error = build(s, 4 * KEYS);
+    int error = build(s, 4 * SECRETIVE_KEYS);
     return error ? error : perhaps_builder_finish(s->builder, &s->made);
 }
 
@@ -405,6 +279,7 @@ static const struct call calls[] = {
     { "perhaps_open, mapped", call_map },
     { "perhaps_open, loaded", call_load },
     { "perhaps_open, in place", call_live },
+    { "perhaps_open, with a journal", call_journal },
     { "perhaps_from_bytes", call_from_bytes },
     { "perhaps_open, wrong secret", call_with_wrong_secret },
     { "perhaps_save", call_save },
@@ -422,6 +297,13 @@ static const struct call builder_calls[] = {
 enum { CALLS = sizeof calls / sizeof *calls };
 enum { BUILDER_CALLS = sizeof builder_calls / sizeof *builder_calls };
 
+static struct path path_of_journal(const struct stage *s)
+{
+    struct path path = s->journaled;
+    strcat(path.text, JOURNAL_SUFFIX);
+    return path;
+}
+
 static struct bytes aligned_bytes(const perhaps_filter *f)
 {
     struct bytes bytes = { .nbytes = perhaps_write_nbytes(f) };
@@ -433,14 +315,17 @@ static struct bytes aligned_bytes(const perhaps_filter *f)
 /* Makes a filter and saves it; the stage gets a copy of it that comes from its allocator. */
 static void begin_stage(struct stage *s, const struct perhaps_kind *kind)
 {
-    *s = (struct stage){ .kind = kind, .keys = make_keys(TEXT_KEYS, test_seed(), 0, 3 * KEYS) };
-    pthread_mutex_init(&s->watch.lock, NULL);
-    s->allocator = (struct perhaps_allocator){ watched_allocate, watched_release, &s->watch,
-                                               .zeroes = true };
-    struct perhaps_keys some = some_keys(&s->keys, 0, KEYS / 3);
-    scoped_filter *original = secretive(kind, &some);
+    *s = (struct stage){ .kind = kind,
+                         .keys = make_keys(TEXT_KEYS, test_seed(), 0, 3 * SECRETIVE_KEYS) };
+    watch_begin(&s->watch);
+    s->allocator = watch_allocator(&s->watch);
+    struct perhaps_keys some = some_keys(&s->keys, 0, SECRETIVE_KEYS / 3);
+    scoped_filter *original = secretive_filter(kind, &some);
     s->path = temp_path("secretive");
+    s->journaled = temp_path("journaled");
+    remove(path_of_journal(s).text);
     expect_success(perhaps_save(original, s->path.text));
+    expect_success(perhaps_save(original, s->journaled.text));
     s->bytes = aligned_bytes(original);
     struct perhaps_open_options load = watched_open(s, PERHAPS_MODE_LOAD);
     expect_success(perhaps_from_bytes(s->bytes.at, s->bytes.nbytes, &load, &s->f));
@@ -449,10 +334,9 @@ static void begin_stage(struct stage *s, const struct perhaps_kind *kind)
 static void end_stage(struct stage *s)
 {
     perhaps_free(s->f);
-    expect(is_clean(&s->watch, 0));
+    expect(watch_is_clean(&s->watch, 0));
     free_bytes(&s->bytes);
     free_keys(&s->keys);
-    pthread_mutex_destroy(&s->watch.lock);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------ */
@@ -467,7 +351,7 @@ static void check_releases(struct stage *s, const struct call *call)
         error = call->run(s);
         end_call(s);
         scene("%s of %s, allocation %zu fails", call->name, s->kind->name, number);
-        expect(is_clean(&s->watch, before) && number < 500);
+        expect(watch_is_clean(&s->watch, before) && number < 500);
     } while (s->watch.calls >= s->watch.fail_at);
     s->watch.fail_at = 0;
     expect(error != PERHAPS_ERR_MEMORY);
@@ -493,7 +377,7 @@ TEST_EACH(test_no_released_memory_of_builders_holds_it, every_kind)
 
 /* ---- The stack --------------------------------------------------------------------------- */
 
-struct run {
+struct own_stack {
     const struct call *call;
     struct stage *stage;
 };
@@ -501,10 +385,10 @@ struct run {
 /* Goes down the stack first, below what a thread that ends writes over. */
 static void *run_call(void *context)
 {
-    const struct run *run = context;
-    uint8_t above[64 << 10];
+    const struct own_stack *own = context;
+    uint8_t above[16 << 10];
     __asm__ volatile("" : : "r"(above) : "memory"); /* so that it is there */
-    run->call->run(run->stage);
+    own->call->run(own->stage);
     __asm__ volatile("" : : "r"(above) : "memory");
     return NULL;
 }
@@ -513,8 +397,8 @@ static void *run_call(void *context)
  * thread when it has ended. */
 static bool stack_holds(struct stage *s, const struct call *call)
 {
-    enum { STACK_NBYTES = 256 << 10 };
-    struct run run = { .call = call, .stage = s };
+    enum { STACK_NBYTES = 192 << 10 };
+    struct own_stack own = { .call = call, .stage = s };
     pthread_attr_t attributes;
     pthread_t thread;
     uint8_t *stack = mmap(NULL, STACK_NBYTES, PROT_READ | PROT_WRITE,
@@ -522,10 +406,13 @@ static bool stack_holds(struct stage *s, const struct call *call)
     expect(stack != MAP_FAILED);
     expect(!pthread_attr_init(&attributes));
     expect(!pthread_attr_setstack(&attributes, stack, STACK_NBYTES));
-    expect(!pthread_create(&thread, &attributes, run_call, &run));
+    expect(!pthread_create(&thread, &attributes, run_call, &own));
     expect(!pthread_join(thread, NULL));
     pthread_attr_destroy(&attributes);
-    bool held = holds(stack, STACK_NBYTES);
+    size_t untouched = 0;
+    while (untouched < STACK_NBYTES && !stack[untouched])
+        untouched++;
+    bool held = holds_secret(stack + untouched, STACK_NBYTES - untouched);
     end_call(s);
     munmap(stack, STACK_NBYTES);
     return held;
@@ -535,7 +422,7 @@ static bool stack_holds(struct stage *s, const struct call *call)
 static int call_and_leave(struct stage *s)
 {
     uint8_t copy[16];
-    memcpy(copy, secret, sizeof copy);
+    memcpy(copy, known_secret, sizeof copy);
     __asm__ volatile("" : : "r"(copy), "r"(s) : "memory"); /* so that it is there */
     return 0;
 }
@@ -552,13 +439,15 @@ static void check_stacks(const struct perhaps_kind *kind, const struct call *cal
     if (SANITIZED)
         skip();
     begin_stage(&s, kind);
+    s.watch.blind = true;
     expect(stack_holds(&s, &leaving));
     for (size_t i = 0; i < ncalls; i++) {
-        size_t used = strlen(names), number = 0;
+        size_t used = strlen(names), number = 0, before = s.watch.nblocks;
         bool held = false;
         do {
             s.watch.fail_at = s.watch.calls + ++number;
             held |= stack_holds(&s, &call[i]);
+            watch_is_clean(&s.watch, before);
         } while (s.watch.calls >= s.watch.fail_at);
         s.watch.fail_at = 0;
         if (held)
@@ -577,163 +466,4 @@ TEST_EACH(test_no_stack_holds_it, every_kind)
 TEST_EACH(test_no_stack_of_builders_holds_it, every_kind)
 {
     check_stacks(kind, builder_calls, BUILDER_CALLS);
-}
-
-/* ---- What is told ------------------------------------------------------------------------ */
-
-static void expect_untold(const char *what, const void *bytes, size_t nbytes)
-{
-    scene("%s in %s", scene_text(), what);
-    expect(!holds(bytes, nbytes));
-}
-
-/* Every byte of what the library fills in, whatever it means. */
-TEST_EACH(test_nothing_tells_it, every_kind)
-{
-    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
-    scoped_filter *f = secretive(kind, &keys);
-    struct {
-        struct perhaps_stats stats, part;
-        struct perhaps_plan plan;
-        uint8_t digest[16];
-        struct perhaps_hashed hashed[KEYS];
-        struct perhaps_prepared prepared;
-        struct perhaps_view view;
-        struct perhaps_description description;
-        struct perhaps_comparison comparison;
-    } told;
-    memset(&told, 0, sizeof told);
-    const struct perhaps_options options = options_of(kind);
-    perhaps_stats_of(f, &told.stats);
-    perhaps_part(f, 0, &told.part);
-    expect_success(perhaps_plan_for(&options, &told.plan));
-    perhaps_digest(f, told.digest);
-    expect_success(perhaps_hash_many(f, &keys, told.hashed));
-    perhaps_prepare(f, "key", 3, &told.prepared);
-    told.view = perhaps_view_of(f);
-    perhaps_compare(f, f, &told.comparison);
-    scoped_layout *layout = NULL;
-    if (!perhaps_layout_of(f, &layout))
-        perhaps_layout_describe(layout, &told.description);
-    expect_untold("what the library tells", &told, sizeof told);
-}
-
-TEST(test_no_error_tells_it)
-{
-    for (int error = -200; error < 10; error++)
-        expect_untold("an error", perhaps_strerror(error), strlen(perhaps_strerror(error)) + 1);
-}
-
-static void expect_not_in(const char *path)
-{
-    scoped_bytes bytes = read_file(path);
-    expect(bytes.nbytes > 0);
-    expect_untold(path, bytes.at, bytes.nbytes);
-}
-
-/* A file that was saved, written in place, built, or made smaller. */
-TEST_EACH(test_no_file_holds_it, every_kind)
-{
-    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
-    scoped_filter *f = secretive(kind, &keys);
-    struct path path = temp_path("file");
-    expect_success(perhaps_save(f, path.text));
-    expect_not_in(path.text);
-    const struct perhaps_open_options live = { .mode = PERHAPS_MODE_LIVE,
-                                               .hashing = hashing() };
-    perhaps_filter *living;
-    if (!perhaps_open(path.text, &live, &living)) {
-        expect_success(perhaps_add(living, key_at(&keys, 0), keys.key_nbytes));
-        expect_not_in(path.text); /* while it is open */
-    }
-    perhaps_free(living);
-    expect_not_in(path.text);
-    const struct perhaps_shrink_options coarse = { .fpr = 0.9 };
-    if (!perhaps_shrink_save(f, &coarse, path.text))
-        expect_not_in(path.text);
-    struct perhaps_options options = options_of(kind);
-    perhaps_builder *builder;
-    expect_success(perhaps_builder_create(&options, NULL, &builder));
-    expect_success(perhaps_builder_add_many(builder, &keys));
-    expect_success(perhaps_builder_save(builder, path.text));
-    perhaps_builder_free(builder);
-    expect_not_in(path.text);
-}
-
-/* ---- Wrong secrets, and none ------------------------------------------------------------- */
-
-static const enum perhaps_mode modes[] = { PERHAPS_MODE_READ, PERHAPS_MODE_LOAD };
-
-/* Opens the file of a stage from its bytes and from its path.  Returns the error, which is the
- * same for both. */
-static int try_both(struct stage *s, const struct perhaps_open_options *options)
-{
-    perhaps_filter *f;
-    int error = perhaps_from_bytes(s->bytes.at, s->bytes.nbytes, options, &f);
-    expect(!error || !f);
-    perhaps_free(f);
-    expect(try_open(s->path.text, options) == error);
-    return error;
-}
-
-/* A secret that is wrong in one bit only is refused; 'without_secret' does not excuse it.  What
- * the attempts took is released, the files are closed, and the file is as it was. */
-TEST_EACH(test_wrong_secrets, every_kind)
-{
-    static struct stage s;
-    begin_stage(&s, kind);
-    size_t before = s.watch.nblocks;
-    unsigned files = count_beside("/proc/self/fd/0");
-    for (unsigned way = 0; way < 4; way++)
-        for (unsigned bit = 0; bit < 8 * sizeof secret; bit++) {
-            struct perhaps_open_options options = watched_open(&s, modes[way % 2]);
-            uint8_t wrong[sizeof secret];
-            memcpy(wrong, secret, sizeof wrong);
-            wrong[bit / 8] ^= (uint8_t)(1U << bit % 8);
-            options.hashing.secret = wrong;
-            options.without_secret = way / 2;
-            expect_error(try_both(&s, &options), PERHAPS_ERR_SECRET);
-        }
-    for (unsigned way = 0; way < 2; way++) {
-        struct perhaps_open_options options = watched_open(&s, modes[way]);
-        expect_success(try_both(&s, &options));
-        options.hashing.secret = NULL;
-        expect_error(try_both(&s, &options), PERHAPS_ERR_SECRET);
-        options.without_secret = true;
-        expect_success(try_both(&s, &options));
-    }
-    expect(is_clean(&s.watch, before) && count_beside("/proc/self/fd/0") == files);
-    scoped_bytes after = read_file(s.path.text);
-    expect_same_bytes(&after, &s.bytes);
-    end_stage(&s);
-}
-
-/* Without the secret every key is perhaps there, nothing can be changed, and the filter does
- * not tell what it does not know. */
-TEST_EACH(test_without_the_secret, every_kind)
-{
-    static struct stage s;
-    begin_stage(&s, kind);
-    size_t before = s.watch.nblocks;
-    scoped_keys strangers = make_keys(RANDOM_KEYS, test_seed(), 0, 10 * 1000);
-    for (unsigned way = 0; way < 2; way++) {
-        struct perhaps_open_options options = watched_open(&s, modes[way]);
-        perhaps_filter *f;
-        uint8_t out[sizeof secret] = { 0 };
-        struct perhaps_hashed hashed;
-        const struct perhaps_keys one = some_keys(&strangers, 0, 1);
-        options.hashing.secret = NULL;
-        options.without_secret = true;
-        expect_success(perhaps_from_bytes(s.bytes.at, s.bytes.nbytes, &options, &f));
-        expect_all_found(f, &strangers);
-        for (size_t i = 0; i < strangers.count; i++)
-            expect(perhaps_contains(f, key_at(&strangers, i), strangers.key_nbytes));
-        expect_error(perhaps_secret(f, out), PERHAPS_ERR_SECRET);
-        expect_error(perhaps_hash_many(f, &one, &hashed), PERHAPS_ERR_SECRET);
-        expect(perhaps_add_many(f, &one, NULL) != 0 && perhaps_equal(f, s.f));
-        expect(!holds(out, sizeof out));
-        perhaps_free(f);
-    }
-    expect(is_clean(&s.watch, before));
-    end_stage(&s);
 }
