@@ -170,7 +170,7 @@ static struct perhaps_keys choose_keys(const struct perhaps_options *options,
             most = here > most ? here : most;
         }
         perhaps_add(own, key_at(&candidates, best), candidates.key_nbytes);
-        memcpy((void *)(uintptr_t)key_at(&chosen, i), key_at(&candidates, best),
+        memcpy((uint8_t *)chosen.packed + i * chosen.key_nbytes, key_at(&candidates, best),
                chosen.key_nbytes);
     }
     return chosen;

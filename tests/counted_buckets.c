@@ -15,4 +15,4 @@ struct counted counted;
 #define cuckoo_change_slot(body, bucket, slot, width, change)                                  \
     (counted.slots_written++, cuckoo_change_slot(body, bucket, slot, width, change))
 
-#include "kinds/buckets.c"
+#include "kinds/buckets.c" /* NOLINT(bugprone-suspicious-include) */

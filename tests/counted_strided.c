@@ -7,4 +7,4 @@
 #define strided_set(body, cell, width, value)                                                  \
     (counted.slots_written++, strided_set(body, cell, width, value))
 
-#include "kinds/strided_loops.c"
+#include "kinds/strided_loops.c" /* NOLINT(bugprone-suspicious-include) */
