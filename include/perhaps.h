@@ -36,6 +36,8 @@
  * - No thread may add or remove while one of the other functions (save, clone, merge,
  *   intersect, compare, shrink, clear, equal, verify, part, free) runs.
  * - A window cannot be shared.
+ * - A filter that is open in PERHAPS_MODE_JOURNAL may be changed by several threads at once in
+ *   any case; it is asked meanwhile only if it was opened 'shared'.
  * - An add to a shared filter takes up to half as long again; other filters pay nothing.
  *
  * Files.  perhaps_file.h, which this header includes, has the functions that save, open and
@@ -359,7 +361,7 @@ PERHAPS_API const struct perhaps_kind *perhaps_kind_of(const perhaps_filter *fil
  * Takes the time to copy what is moved; of an elastic filter, if any of its segments move, also
  * the time to go through its directories, for which it allocates a table of a few bytes a block
  * (without that memory, blocks of segments stay).  A filter without an allocator of the
- * caller's stays as it is. */
+ * caller's stays as it is, and so does one of a live file. */
 PERHAPS_API void perhaps_relocate(perhaps_filter **filter,
                                   void *(*move)(void *context, void *memory, size_t nbytes),
                                   void *context);
@@ -377,8 +379,10 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
  * PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_UNSUPPORTED for
  * kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
  * not take (perhaps_hash_takes()), or one that is no integer or outside of the range of a
- * bitmap; PERHAPS_ERR_SECRET.  A failed add changes nothing but the count of failed adds: every
- * key that was in is still found. */
+ * bitmap; PERHAPS_ERR_SECRET; PERHAPS_ERR_IO if a live file's journal has no room.  A failed add
+ * changes nothing but the count of failed adds (a few segments of an elastic filter may have
+ * been split for it, without a change of what they hold): every key that was in is still
+ * found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Adds a key unless it is perhaps there already, and tells in *was_present (may be NULL)
@@ -412,8 +416,9 @@ PERHAPS_API int perhaps_lookup(const perhaps_filter *filter, const void *key, si
  * an integer outside of the range of a bitmap is not found.
  *
  * Remove only keys that were added: any other key shares, with the probability fpr, the entry
- * of a key that was, which is then lost.  Where removals cannot be trusted ask for a low fpr:
- * 1e-8 gives fingerprints of 32 bits. */
+ * of a key that was, which is then lost; in counting filters its counters, of which each may be
+ * another key's.  Where removals cannot be trusted ask for a low fpr: 1e-8 gives fingerprints
+ * of 32 bits. */
 PERHAPS_API int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes);
 
 /* Sets *count to how many copies are perhaps stored: never fewer than were added and not

@@ -6,6 +6,7 @@
  * is not known how many there will be (sized.c). */
 #include "builder.h"
 
+#include <sodium/utils.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,6 +118,7 @@ void perhaps_builder_free(perhaps_builder *b)
     if (b->folder)
         release(&b->allocator, b->folder, strlen(b->folder) + 1);
     struct perhaps_allocator allocator = b->allocator;
+    sodium_memzero(b->hasher.secret, sizeof b->hasher.secret);
     release(&allocator, b, sizeof *b);
 }
 

@@ -23,11 +23,13 @@ int perhaps_create(const struct perhaps_options *options, perhaps_filter **filte
         error = PERHAPS_ERR_UNSUPPORTED; /* by a builder */
     if (!error)
         error = plan_hash(kind, &g, &hashing);
-    if (!error)
-        error = hasher_create(&hasher, &hashing);
     if (error)
         return error;
-    return filter_new(kind, &g, &hasher, options, filter);
+    error = hasher_create(&hasher, &hashing);
+    if (!error)
+        error = filter_new(kind, &g, &hasher, options, filter);
+    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    return error;
 }
 
 /* Returns the hash of a filter like the model: the model's own, or a new one. */

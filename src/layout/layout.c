@@ -31,7 +31,10 @@ static int make(const struct filter_kind *kind, const struct geometry *g,
     perhaps_layout *l = *layout = allocate(&a, sizeof *l);
     if (!l)
         return PERHAPS_ERR_MEMORY;
-    *l = (perhaps_layout){ .kind = kind, .geometry = *g, .hasher = *hasher, .allocator = a };
+    l->kind = kind;
+    l->geometry = *g;
+    l->hasher = *hasher; /* not by a compound literal, which leaves a copy on the stack */
+    l->allocator = a;
     l->hasher.cpu = cpu_choose();
     return 0;
 }
@@ -62,9 +65,13 @@ int perhaps_layout_create(const struct perhaps_options *options, perhaps_layout 
         error = PERHAPS_ERR_UNSUPPORTED;
     if (!error && options->hashing.hash == PERHAPS_HASH_INTEGER)
         error = PERHAPS_ERR_ARGUMENT;
+    if (error)
+        return error;
+    error = hasher_create(&hasher, &options->hashing);
     if (!error)
-        error = hasher_create(&hasher, &options->hashing);
-    return error ? error : make(kind, &g, &hasher, options->allocator, layout);
+        error = make(kind, &g, &hasher, options->allocator, layout);
+    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    return error;
 }
 
 /* Checks a description as store/container.c checks a section of a file, and sets
@@ -101,10 +108,14 @@ int perhaps_layout_restore(const struct perhaps_description *d,
     int error = check_description(d, &kind, &g);
     if (!error && d->hash == PERHAPS_HASH_INTEGER)
         error = PERHAPS_ERR_ARGUMENT; /* of a kind without layouts only */
+    if (error)
+        return error;
+    error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
+                           hashing ? hashing : &nothing, !hashing);
     if (!error)
-        error = hasher_restore(&hasher, (uint32_t)d->hash, d->seed, d->check,
-                               hashing ? hashing : &nothing, !hashing);
-    return error ? error : make(kind, &g, &hasher, NULL, layout);
+        error = make(kind, &g, &hasher, NULL, layout);
+    sodium_memzero(hasher.secret, sizeof hasher.secret);
+    return error;
 }
 
 int perhaps_layout_of(const perhaps_filter *f, perhaps_layout **layout)
