@@ -180,8 +180,8 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * perhaps_open() with PERHAPS_MODE_JOURNAL makes a saved file live, once, by saving it anew; or
  * opens a live one.  For every kind that takes keys as they come.  The keys, removals, clears
  * and rotations of the filter are recorded; perhaps_merge() and perhaps_intersect() are
- * PERHAPS_ERR_UNSUPPORTED.  A key takes 16 bytes of the journal, and one that changes nothing
- * takes none.
+ * PERHAPS_ERR_UNSUPPORTED.  A key takes 8 or 16 bytes of the journal, by the hash, and one
+ * that changes nothing takes none.
  * - One process writes: another one gets PERHAPS_ERR_IO with EBUSY.
  * - Any number of processes read (PERHAPS_MODE_READ, _LOAD, even without the right to write).
  *   They find what was acknowledged before they called perhaps_open() or perhaps_refresh().

@@ -21,6 +21,15 @@ enum { VERSION_AT = 8, HEADER_CHECKSUM_AT = 16, ID_AT = 24, FIRST_AT = 32, FIELD
 /* and of a frame. */
 enum { MAGIC_AT = 8, NBYTES_AT = 12, SEQUENCE_AT = 16, RECORDS_AT = 24, SYNCED_AT = 32 };
 
+/* Under these hashes the mark follows from the place. */
+size_t record_nbytes(const perhaps_filter *f)
+{
+    const uint32_t id = f->hasher.id;
+    const bool by_place =
+        id == PERHAPS_HASH_XXH3_64 || id == PERHAPS_HASH_NONE_64 || id == PERHAPS_HASH_INTEGER;
+    return by_place ? sizeof(uint64_t) : sizeof(struct keyhash);
+}
+
 /* ---- Writing --------------------------------------------------------------------------- */
 
 static uint64_t header_checksum(const uint8_t bytes[JOURNAL_HEADER_NBYTES])
@@ -50,7 +59,28 @@ void frame_begin(struct frame *frame)
 
 bool frame_has_room(const struct frame *frame, size_t n)
 {
-    return frame->nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES <= frame->room;
+    return frame->nbytes + RUN_HEADER_NBYTES + n * frame->record_nbytes <= frame->room;
+}
+
+/* Without a branch for each key, which would be missed often. */
+static const uint8_t *put_hashes(uint8_t *to, const struct keyhash *keys, size_t n,
+                                 const bool *skip)
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(to, &keys[i], sizeof keys[i]);
+        to += skip && skip[i] ? 0 : sizeof keys[i];
+    }
+    return to;
+}
+
+static const uint8_t *put_places(uint8_t *to, const struct keyhash *keys, size_t n,
+                                 const bool *skip)
+{
+    for (size_t i = 0; i < n; i++) {
+        store64(to, keys[i].place);
+        to += skip && skip[i] ? 0 : sizeof keys[i].place;
+    }
+    return to;
 }
 
 size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *keys, size_t n,
@@ -65,16 +95,11 @@ size_t frame_append(struct frame *frame, enum deed deed, const struct keyhash *k
         frame->nbytes += RUN_HEADER_NBYTES;
     }
     uint8_t *to = frame->bytes + frame->nbytes;
-    if (!skip) {
-        memcpy(to, keys, n * RECORD_NBYTES);
-        to += n * RECORD_NBYTES;
-    }
-    for (size_t i = 0; skip && i < n; i++) { /* without a branch, which would be missed often */
-        memcpy(to, &keys[i], RECORD_NBYTES);
-        to += skip[i] ? 0 : RECORD_NBYTES;
-    }
-    size_t appended = (size_t)(to - (frame->bytes + frame->nbytes)) / RECORD_NBYTES;
-    frame->nbytes += appended * RECORD_NBYTES;
+    const uint8_t *end = frame->record_nbytes == sizeof(uint64_t)
+                             ? put_places(to, keys, n, skip)
+                             : put_hashes(to, keys, n, skip);
+    size_t appended = (size_t)(end - to) / frame->record_nbytes;
+    frame->nbytes += appended * frame->record_nbytes;
     frame->records += appended;
     store32(run + sizeof(uint32_t), load32(run + sizeof(uint32_t)) + (uint32_t)appended);
     return appended;
@@ -215,7 +240,7 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
     if (error)
         return error;
     if (load64(found + SEQUENCE_AT) != r->next || load64(found + SYNCED_AT) >= UINT64_MAX / 2 ||
-        load64(found + RECORDS_AT) > FRAME_NBYTES_MOST / RECORD_NBYTES)
+        load64(found + RECORDS_AT) > FRAME_NBYTES_MOST / sizeof(uint64_t))
         return PERHAPS_ERR_DAMAGED;
     *frame = found + FRAME_HEADER_NBYTES;
     *nbytes = load32(found + NBYTES_AT) - FRAME_HEADER_NBYTES;
@@ -225,9 +250,28 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
     return 0;
 }
 
+/* Does what a run records.  Places become hashes some at a time. */
+static int redo_run(perhaps_filter *f, enum deed deed, const uint8_t *records, size_t n)
+{
+    struct keyhash keys[BATCH_MOST];
+    int error = 0;
+    if (record_nbytes(f) == sizeof *keys)
+        return filter_redo(f, deed, (const struct keyhash *)(const void *)records, n);
+    for (size_t at = 0, now; at < n && !error; at += now) {
+        now = n - at < BATCH_MOST ? n - at : BATCH_MOST;
+        for (size_t i = 0; i < now; i++)
+            keys[i] = keyhash_from_64(load64(records + (at + i) * sizeof(uint64_t)));
+        for (size_t i = 0; i < now && f->kind->exact; i++)
+            keys[i].mark = 0;
+        error = filter_redo(f, deed, keys, now);
+    }
+    return error;
+}
+
 /* Does what the runs of a frame record, 'records' in all. */
 static int redo_frame(perhaps_filter *f, const uint8_t *runs, size_t nbytes, uint64_t records)
 {
+    const size_t each = record_nbytes(f);
     uint64_t done = 0;
     int error = 0;
     while (nbytes && !error) {
@@ -236,11 +280,11 @@ static int redo_frame(perhaps_filter *f, const uint8_t *runs, size_t nbytes, uin
         uint32_t deed = load32(runs), n = load32(runs + sizeof deed);
         runs += RUN_HEADER_NBYTES;
         nbytes -= RUN_HEADER_NBYTES;
-        if (n > nbytes / RECORD_NBYTES)
+        if (n > nbytes / each)
             return PERHAPS_ERR_DAMAGED;
-        error = filter_redo(f, (enum deed)deed, (const struct keyhash *)(const void *)runs, n);
-        runs += n * RECORD_NBYTES;
-        nbytes -= n * RECORD_NBYTES;
+        error = redo_run(f, (enum deed)deed, runs, n);
+        runs += n * each;
+        nbytes -= n * each;
         done += n;
     }
     return error || done == records ? error : PERHAPS_ERR_DAMAGED;

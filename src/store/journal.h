@@ -5,7 +5,8 @@
  *     F.journal    a header, then frames, each at a multiple of 512 bytes
  *
  *     frame   = what was written at once: its header, then runs
- *     run     = deed, number of records, and the records: hashed keys of 16 bytes
+ *     run     = deed, number of records, and the records: hashed keys of 16 bytes, or of 8
+ *               where the place of a key tells its mark
  *
  * Records are numbered from 1 on, in the order in which their deeds were done.  A frame tells
  * the number of its first one, and up to which number all were on the disk when it was written.
@@ -25,19 +26,23 @@ enum {
     SECTOR_NBYTES = 512,
     FRAME_HEADER_NBYTES = 40,
     RUN_HEADER_NBYTES = 8,
-    RECORD_NBYTES = sizeof(struct keyhash),
+    RECORD_NBYTES_MOST = sizeof(struct keyhash),
     FRAME_NBYTES_MOST = 1 << 30,
 };
 
 #define JOURNAL_SUFFIX ".journal"
 enum { BESIDE_MAX = PATH_MAX + sizeof JOURNAL_SUFFIX };
 
+/* Returns the size of a record of this filter. */
+size_t record_nbytes(const perhaps_filter *f);
+
 /* ---- Writing --------------------------------------------------------------------------- */
 
 /* A frame that is being filled. */
 struct frame {
     uint8_t *bytes;
-    size_t room;      /* how many bytes there can be */
+    size_t room; /* how many bytes there can be */
+    size_t record_nbytes;
     size_t nbytes;    /* with its header */
     size_t run;       /* where the last run begins; 0: there is none */
     uint64_t records; /* how many it has */

@@ -47,7 +47,7 @@ static int make_room(struct journal *j, size_t n)
         error = journal_broken(j);
     if (error)
         return error;
-    uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES;
+    uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES_MOST;
     return reserve(j, j->end + round_up(more, SECTOR_NBYTES));
 }
 
@@ -142,7 +142,7 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
     const struct frame *frame = &j->frames[j->active];
     *told = (struct perhaps_journal){ .nbytes = j->end,
                                       .room = (frame->room - frame->nbytes) /
-                                              (RECORD_NBYTES + RUN_HEADER_NBYTES),
+                                              (frame->record_nbytes + RUN_HEADER_NBYTES),
                                       .records = j->sequence - j->mark.sequence,
                                       .last = j->sequence,
                                       .synced = j->synced };

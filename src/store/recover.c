@@ -21,7 +21,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
         return PERHAPS_ERR_DAMAGED; /* the file is older than the journal's first record */
     struct stat st;
     if (f->mapping.pristine && !fstat(fd, &st) &&
-        pays_in_memory(f, (uint64_t)st.st_size / RECORD_NBYTES))
+        pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
     return journal_redo(r, f, mark->sequence);
 }
@@ -145,8 +145,8 @@ static struct journal *journal_new(const struct perhaps_open_options *options)
     bool complete = true;
     j->holds = asked != 0;
     for (int i = 0; i < 2; i++) {
-        j->frames[i].room =
-            FRAME_HEADER_NBYTES + (records + BATCH_MOST) * (RECORD_NBYTES + RUN_HEADER_NBYTES);
+        j->frames[i].room = FRAME_HEADER_NBYTES +
+                            (records + BATCH_MOST) * (RECORD_NBYTES_MOST + RUN_HEADER_NBYTES);
         j->frames[i].bytes = allocate(&a, j->frames[i].room);
         complete &= j->frames[i].bytes != NULL;
         frame_begin(&j->frames[i]);
@@ -222,6 +222,8 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
     j->mark = *mark;
     j->sequence = j->written = j->synced = j->told = r.next - 1;
     j->mapped_from = j->sequence;
+    for (int i = 0; i < 2; i++)
+        j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
     return fdatasync(j->fd) ? PERHAPS_ERR_IO : 0;
 }

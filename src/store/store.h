@@ -196,10 +196,11 @@ int open_to_record(const char *path, const struct perhaps_open_options *options,
  * stays as it is.  Nobody else may use the filter. */
 void map_to_memory(perhaps_filter *f);
 
-/* For a filter that is mapped so: with as many records most of its pages are written. */
+/* For a filter that is mapped so.  Each of the first records writes to a page of its own, which
+ * takes the system as long as copying some pages at once: so not many are waited for. */
 static inline bool pays_in_memory(const perhaps_filter *f, uint64_t records)
 {
-    return records >= f->mapping.file_nbytes / HEADER_NBYTES;
+    return 16 * records >= f->mapping.file_nbytes / HEADER_NBYTES;
 }
 
 /* Returns whether the bodies lie in a file that is mapped, and not in the caller's memory. */
