@@ -131,7 +131,7 @@ static void change(struct play *p)
     if (what < 25) /* not every kind can, nor every chain */
         perhaps_remove_many(p->f, &some, NULL, NULL);
     else if (what < 28)
-        expect_success(perhaps_clear(p->f));
+        perhaps_clear(p->f);
     else if (what < 36)
         perhaps_rotate(p->f); /* windows can */
     else if (what < 50)
@@ -542,7 +542,7 @@ static void expect_threads_kept(const struct perhaps_keys *keys, size_t step,
 {
     struct path folder = temp_path("crashed"), file = path_below(folder, "F");
     struct image image = disk_image(step, chooser);
-    uint64_t safe = 0, begun = 0;
+    uint64_t begun = 0;
     mkdir(folder.text, 0755);
     image_write(&image, folder.text);
     image_free(&image);
@@ -550,12 +550,10 @@ static void expect_threads_kept(const struct perhaps_keys *keys, size_t step,
     for (unsigned i = 0; i < THREADS; i++) {
         struct promise promised = disk_promised(step, i);
         struct perhaps_keys own = keys_of(keys, i, promised.safe);
-        safe += promised.safe;
         begun += promised.begun;
         expect_all_found(f, &own);
     }
-    uint64_t found = stats_of(f).keys;
-    expect(safe <= found && found <= begun);
+    expect(stats_of(f).keys <= begun);
 }
 
 /* Threads add and sync at once, while the file is saved in the background.  The kinds that
