@@ -3,43 +3,16 @@
  * behind some operation that came no earlier than the last one that was acknowledged; and it
  * can be written again.  With PERHAPS_TEST_EVERY it tries many more of these states. */
 #include "disk_model.h"
+#include "live_files.h"
 #include "support.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "store/record.h"
-
-/* Memory without huge pages, which take long to be cleared: files are opened very often. */
-enum { LARGE_NBYTES = 1 << 20 };
-
-static void *get_memory(void *context, size_t nbytes)
-{
-    (void)context;
-    if (nbytes < LARGE_NBYTES)
-        return calloc(1, nbytes);
-    void *map = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return map == MAP_FAILED ? NULL : map;
-}
-
-static void give_memory(void *context, void *memory, size_t nbytes)
-{
-    (void)context;
-    if (nbytes < LARGE_NBYTES)
-        free(memory);
-    else
-        munmap(memory, nbytes);
-}
-
-static const struct perhaps_allocator small_pages = { .allocate = get_memory,
-                                                      .release = give_memory,
-                                                      .zeroes = true };
-static const struct perhaps_open_options to_write = { .mode = PERHAPS_MODE_JOURNAL,
-                                                      .allocator = &small_pages };
 
 /* ---- Filters as they were ---------------------------------------------------------------- */
 
@@ -127,7 +100,7 @@ static void change(struct play *p)
 {
     struct perhaps_keys some = draw_keys(p);
     uint64_t what = rng_below(&p->rng, 100);
-    promise(p); /* it has begun */
+    promise(p);    /* it has begun */
     if (what < 25) /* not every kind can, nor every chain */
         perhaps_remove_many(p->f, &some, NULL, NULL);
     else if (what < 28)
@@ -159,14 +132,6 @@ static void close_play(struct play *p)
     perhaps_free(p->f);
     p->f = NULL;
     acknowledge(p);
-}
-
-/* Ends the filter as the end of its process does: what was not written is lost. */
-static void die(struct play *p)
-{
-    ((struct journal *)p->f->journal)->process = 0;
-    perhaps_free(p->f);
-    p->f = NULL;
 }
 
 /* ---- Plays ------------------------------------------------------------------------------- */
@@ -219,7 +184,7 @@ static void play_all(struct play *p)
     change_and_write(p, 3);
     sync_play(p);
     change_and_write(p, 4);
-    die(p);
+    die(p->f);
     open_play(p);
     change(p);
     sync_play(p);
@@ -240,12 +205,6 @@ static struct truth expect_opens(struct path file, const struct perhaps_open_opt
 {
     scoped_filter *f = open_file(file.text, how);
     return truth_of(f);
-}
-
-static struct path journal_of(struct path file)
-{
-    strcat(file.text, JOURNAL_SUFFIX);
-    return file;
 }
 
 /* Opening the file to write and closing it once more leaves the same bytes. */
@@ -482,8 +441,9 @@ static void fail_sync(const struct perhaps_options *options, struct perhaps_keys
         expect(is_same(&p.truths[p.count - 2], &p.truths[p.count - 1]));
     }
     if (die_first)
-        ((struct journal *)p.f->journal)->process = 0;
-    perhaps_free(p.f);
+        die(p.f);
+    else
+        perhaps_free(p.f);
     open_play(&p);
     change(&p);
     sync_play(&p);
@@ -496,8 +456,7 @@ static void fail_sync(const struct perhaps_options *options, struct perhaps_keys
 TEST(test_failed_sync)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
-    struct perhaps_options options =
-        options_for(perhaps_kind_at(0), 1000, 0.01, test_seed());
+    struct perhaps_options options = options_for(perhaps_kind_at(0), 1000, 0.01, test_seed());
     fail_sync(&options, keys, false);
     fail_sync(&options, keys, true);
 }

@@ -18,7 +18,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { NODES_MOST = 64, NAME_NBYTES = sizeof((struct image_file *)0)->name, PIN_FLAGS = O_PATH };
+enum {
+    NODES_MOST = 64,
+    NAME_NBYTES = sizeof((struct image_file *)0)->name,
+    PIN_FLAGS = O_PATH
+};
 
 enum what { WRITE, RESIZE, SYNC, SYNC_FAILED, LINK, UNLINK, RENAME, SYNC_FOLDER, PROMISE };
 
@@ -152,7 +156,8 @@ void disk_promise(struct promise promise)
 
 struct promise disk_promised(size_t step, unsigned thread)
 {
-    while (step && (steps[step - 1].what != PROMISE || steps[step - 1].promise.thread != thread))
+    while (step &&
+           (steps[step - 1].what != PROMISE || steps[step - 1].promise.thread != thread))
         step--;
     return step ? steps[step - 1].promise : (struct promise){ 0 };
 }

@@ -56,10 +56,10 @@ struct chooser {
         CHOOSE_RANDOM,
     } how;
     struct rng rng;
-    unsigned density;           /* of CHOOSE_RANDOM: how many of 16 sectors are there */
-    unsigned sector_nbytes;     /* what is written as a whole or not at all */
-    bool garbage;               /* bytes that were never written are garbage, and not zeros */
-    unsigned depth, room;       /* of CHOOSE_EACH: how many choices this one took, and has */
+    unsigned density;       /* of CHOOSE_RANDOM: how many of 16 sectors are there */
+    unsigned sector_nbytes; /* what is written as a whole or not at all */
+    bool garbage;           /* bytes that were never written are garbage, and not zeros */
+    unsigned depth, room;   /* of CHOOSE_EACH: how many choices this one took, and has */
     unsigned char taken[64], limit[64];
 };
 
