@@ -48,13 +48,15 @@ size_t disk_steps(void);
 /* ---- A crash ----------------------------------------------------------------------------- */
 
 /* Chooses among what a disk may hold. */
+enum choice {
+    CHOOSE_ALL,    /* all that was done: only the process has died */
+    CHOOSE_SYNCED, /* only what was synced */
+    CHOOSE_RANDOM,
+    CHOOSE_EACH, /* one after the other: see chooser_next() */
+};
+
 struct chooser {
-    enum {
-        CHOOSE_ALL,    /* all that was done: only the process has died */
-        CHOOSE_SYNCED, /* only what was synced */
-        CHOOSE_EACH,   /* one after the other: see chooser_next() */
-        CHOOSE_RANDOM,
-    } how;
+    enum choice how;
     struct rng rng;
     unsigned density;       /* of CHOOSE_RANDOM: how many of 16 sectors are there */
     unsigned sector_nbytes; /* what is written as a whole or not at all */

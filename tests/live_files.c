@@ -33,6 +33,26 @@ static const struct perhaps_allocator small_pages = { .allocate = get_memory,
 const struct perhaps_open_options to_write = { .mode = PERHAPS_MODE_JOURNAL,
                                                .allocator = &small_pages };
 
+static void *get_or_fail(void *context, size_t nbytes)
+{
+    struct failing_allocator *failing = context;
+    if (++failing->calls == failing->fail_at)
+        return NULL;
+    failing->live++;
+    return get_memory(NULL, nbytes);
+}
+
+static void give_and_count(void *context, void *memory, size_t nbytes)
+{
+    ((struct failing_allocator *)context)->live--;
+    give_memory(NULL, memory, nbytes);
+}
+
+struct perhaps_allocator allocator_that_fails(struct failing_allocator *failing)
+{
+    return (struct perhaps_allocator){ get_or_fail, give_and_count, failing, true };
+}
+
 struct path journal_of(struct path file)
 {
     strcat(file.text, JOURNAL_SUFFIX);
