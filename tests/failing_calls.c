@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,6 +119,8 @@ WRAP(void *, MAP_FAILED, mmap,
 WRAP(int, -1, getentropy, (void *bytes, size_t nbytes), (bytes, nbytes))
 WRAP(int, -1, fallocate, (int fd, int mode, off_t offset, off_t nbytes),
      (fd, mode, offset, nbytes))
+WRAP(int, -1, ftruncate, (int fd, off_t nbytes), (fd, nbytes))
+WRAP(int, -1, flock, (int fd, int how), (fd, how))
 WRAP(off_t, -1, lseek, (int fd, off_t offset, int from), (fd, offset, from))
 WRAP(int, -1, mkostemp, (char *path, int flags), (path, flags))
 WRAP(ssize_t, -1, write, (int fd, const void *bytes, size_t nbytes), (fd, bytes, cut(nbytes)))
@@ -128,6 +131,7 @@ WRAP(ssize_t, -1, pread, (int fd, void *bytes, size_t nbytes, off_t offset),
      (fd, bytes, cut(nbytes), offset))
 
 int __wrap_fsync(int fd);
+int __wrap_fdatasync(int fd);
 int __real_open(const char *path, int flags, ...);
 int __real_linkat(int from_fd, const char *from, int to_fd, const char *to, int flags);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *how, void *(*run)(void *),
@@ -141,10 +145,15 @@ int __wrap___open_2(const char *path, int flags);
 ssize_t __wrap___read_chk(int fd, void *bytes, size_t nbytes, size_t room);
 ssize_t __wrap___pread_chk(int fd, void *bytes, size_t nbytes, off_t offset, size_t room);
 
-/* Does not wait for the disk, which these tests do not look at. */
+/* These do not wait for the disk, which these tests do not look at. */
 int __wrap_fsync(int fd)
 {
     return fails("fsync") || fcntl(fd, F_GETFD) < 0 ? -1 : 0;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    return fails("fdatasync") || fcntl(fd, F_GETFD) < 0 ? -1 : 0;
 }
 
 int __wrap_open(const char *path, int flags, ...)

@@ -186,6 +186,14 @@ void journal_end(struct journal_reader *r)
     r->room = 0;
 }
 
+/* Returns whether the file reaches as far, so that no memory is taken for what a torn frame
+ * claims to be its size. */
+static bool reaches(const struct journal_reader *r, uint64_t end)
+{
+    struct stat st;
+    return end <= r->end || (!fstat(r->fd, &st) && end <= (uint64_t)st.st_size);
+}
+
 /* Sets *frame to the frame that begins at 'at', or to NULL if none does that is whole. */
 static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **frame)
 {
@@ -196,7 +204,7 @@ static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **fra
     if (error || have < FRAME_HEADER_NBYTES || load32(bytes + MAGIC_AT) != frame_magic)
         return error;
     size_t nbytes = load32(bytes + NBYTES_AT);
-    if (nbytes < FRAME_HEADER_NBYTES || nbytes > FRAME_NBYTES_MOST)
+    if (nbytes < FRAME_HEADER_NBYTES || nbytes > FRAME_NBYTES_MOST || !reaches(r, at + nbytes))
         return 0;
     error = look(r, at, nbytes, &bytes, &have);
     if (!error && have == nbytes && load64(bytes) == frame_checksum(bytes, nbytes, r->id))
