@@ -268,7 +268,7 @@ static uint64_t draw_power(struct rng *rng, unsigned most)
 static struct task draw_task(const struct work *work, uint64_t first, struct rng *rng)
 {
     struct task task = { .first = first,
-                         .count = 8 + draw_power(rng, 10),
+                         .count = 8 + draw_power(rng, 12),
                          .offset = rng_below(rng, UNIVERSE),
                          .threads = 2 + (unsigned)rng_below(rng, ADDERS_MOST - 1),
                          .sync_once_in = draw_power(rng, 8),
@@ -333,7 +333,7 @@ static uint64_t run_cycle(const struct work *work, uint64_t first, struct rng *r
     require(pid >= 0, "no fork", 0);
     if (!pid)
         be_child(work, &task, board);
-    int status = await(pid, &task, board, draw_power(rng, 14));
+    int status = await(pid, &task, board, draw_power(rng, 16));
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     require(killed || status == 0, perhaps_strerror(board->error), status);
     if (!killed)
