@@ -271,15 +271,15 @@ static struct task draw_task(const struct work *work, uint64_t first, struct rng
                          .count = 8 + draw_power(rng, 12),
                          .offset = rng_below(rng, UNIVERSE),
                          .threads = 2 + (unsigned)rng_below(rng, ADDERS_MOST - 1),
-                         .sync_once_in = draw_power(rng, 8),
-                         .journal_nbytes = draw_power(rng, 7) << 10,
+                         .sync_once_in = draw_power(rng, 7),
+                         .journal_nbytes = draw_power(rng, 5) << 10,
                          .seed = rng_next(rng) };
     uint64_t die = rng_below(rng, 8);
     task.job = die == 0 && !forgets(work->kind) ? THREADS : die == 1 ? OPENS : STEPS;
     if (task.job == OPENS)
         task.count = 1 + rng_below(rng, 8);
     task.when_open = rng_below(rng, 4) > 0;
-    task.syncs = rng_below(rng, 4) == 0;
+    task.syncs = rng_below(rng, 2) == 0;
     if (rng_below(rng, 2)) {
         task.call = 1 + (unsigned)rng_below(rng, draw_power(rng, 8));
         task.moment = (enum moment)rng_below(rng, 3);
