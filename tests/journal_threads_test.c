@@ -97,7 +97,7 @@ static void acknowledge(const struct member *m, struct rng *rng)
 {
     const struct crowd *c = m->crowd;
     unsigned added = c->board->added[m->number];
-    if (rng_below(rng, 20) ? perhaps_sync(c->f) : perhaps_checkpoint(c->f))
+    if (rng_below(rng, 100) ? perhaps_sync(c->f) : perhaps_checkpoint(c->f))
         complain(c, "no sync");
     atomic_store(&c->board->acknowledged[m->number], added);
 }
@@ -252,7 +252,7 @@ static void check_crowd(const struct perhaps_kind *kind, bool shared)
     const size_t nkeys = (size_t)WRITERS * (STAYING + PASSING);
     const struct perhaps_open_options to_write = { .mode = PERHAPS_MODE_JOURNAL,
                                                    .shared = shared,
-                                                   .journal_nbytes = 32 << 10 };
+                                                   .journal_nbytes = 8 << 10 };
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, nkeys);
     struct crowd c = { .kind = kind, .path = temp_path("crowd"), .keys = keys };
     struct member child = { &c, WRITERS };

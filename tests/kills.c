@@ -33,7 +33,7 @@
 #include "store/journal.h"
 
 static struct {
-    uint64_t cycles, files, killed, ended, steps, found, drafts;
+    uint64_t cycles, files, killed, ended, steps, found, drafts, renewed;
     uint64_t job[3], opening, at_calls; /* kills in each job; while it opened */
     uint64_t of_kind[32];
 } tally;
@@ -271,17 +271,17 @@ static struct task draw_task(const struct work *work, uint64_t first, struct rng
                          .count = 8 + draw_power(rng, 12),
                          .offset = rng_below(rng, UNIVERSE),
                          .threads = 2 + (unsigned)rng_below(rng, ADDERS_MOST - 1),
-                         .sync_once_in = draw_power(rng, 7),
-                         .journal_nbytes = draw_power(rng, 5) << 10,
+                         .sync_once_in = draw_power(rng, 5),
+                         .journal_nbytes = draw_power(rng, 5) << 9,
                          .seed = rng_next(rng) };
     uint64_t die = rng_below(rng, 8);
     task.job = die == 0 && !forgets(work->kind) ? THREADS : die == 1 ? OPENS : STEPS;
     if (task.job == OPENS)
         task.count = 1 + rng_below(rng, 8);
     task.when_open = rng_below(rng, 4) > 0;
-    task.syncs = rng_below(rng, 2) == 0;
+    task.waits = rng_below(rng, 2) == 0;
     if (rng_below(rng, 2)) {
-        task.call = 1 + (unsigned)rng_below(rng, draw_power(rng, 8));
+        task.call = 1 + (unsigned)rng_below(rng, draw_power(rng, 9));
         task.moment = (enum moment)rng_below(rng, 3);
     }
     return task;
@@ -317,6 +317,7 @@ static void count(const struct task *task, const struct board *board, bool kille
     tally.opening += killed && (!board->opened || task->job == OPENS);
     tally.at_calls += killed && task->call;
     tally.steps += board->begun - task->first;
+    tally.renewed += board->renewed;
 }
 
 /* Has a child work on the file and be killed, and checks what is there then.  Returns the
@@ -333,7 +334,7 @@ static uint64_t run_cycle(const struct work *work, uint64_t first, struct rng *r
     require(pid >= 0, "no fork", 0);
     if (!pid)
         be_child(work, &task, board);
-    int status = await(pid, &task, board, draw_power(rng, 16));
+    int status = await(pid, &task, board, UINT64_C(16) * draw_power(rng, 12));
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     require(killed || status == 0, perhaps_strerror(board->error), status);
     if (!killed)
@@ -460,8 +461,8 @@ static void print_tally(void)
            tally.cycles, tally.files, tally.killed, tally.opening, tally.at_calls,
            tally.job[THREADS], tally.ended);
     printf("%" PRIu64 " steps begun, %" PRIu64 " steps and keys checked, %" PRIu64
-           " drafts left by killed children\n",
-           tally.steps, tally.found, tally.drafts);
+           " new journals seen, %" PRIu64 " drafts left by killed children\n",
+           tally.steps, tally.found, tally.renewed, tally.drafts);
     for (size_t i = 0; i < sizeof tally.of_kind / sizeof *tally.of_kind; i++)
         if (tally.of_kind[i])
             printf("  %-8s %6" PRIu64 "\n", kind_to_test(i)->name, tally.of_kind[i]);

@@ -43,7 +43,7 @@ struct task {
     unsigned call;
     enum moment { BEFORE, HALFWAY, AFTER } moment;
     bool when_open; /* only then the calls, or the time, are counted */
-    bool syncs;     /* really waits for the disk, which takes long and is no matter here */
+    bool waits;     /* for a disk, which is slower than memory */
 };
 
 /* What the child tells. */
@@ -51,15 +51,12 @@ struct board {
     atomic_bool started, opened;
     atomic_ullong begun, acknowledged; /* all steps before this one */
     atomic_ullong records;             /* the last record that was acknowledged */
+    atomic_uint renewed;               /* how often it was seen that a new journal had begun */
     struct {
         atomic_ullong begun, acknowledged; /* keys of its share */
     } thread[ADDERS_MOST];
     atomic_int error; /* of a call that should have succeeded */
 };
-
-/* Whether fsync() and fdatasync() wait for the disk.  A process that is killed loses nothing
- * without that. */
-extern bool waits_for_disk;
 
 /* Does the task and ends the process: with 0, or with 1 and an error on the board. */
 _Noreturn void be_child(const struct work *work, const struct task *task, struct board *board);

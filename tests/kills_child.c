@@ -11,7 +11,7 @@
 
 static atomic_uint calls_left; /* the call at which this becomes 0 is the last one */
 static enum moment moment;
-bool waits_for_disk;
+static bool waits;
 
 static bool is_last_call(void)
 {
@@ -45,15 +45,16 @@ static void die(void)
         return 0;                                                                              \
     }
 
-/* The same of a call that waits for the disk. */
+/* The same of a call that waits for the disk.  A process that is killed loses nothing without
+ * it, so the disk is a pretended one: other threads work meanwhile, on any machine. */
 #define WRAP_SYNC(name)                                                                        \
-    int __real_##name(int fd);                                                                 \
     int __wrap_##name(int fd);                                                                 \
     int __wrap_##name(int fd)                                                                  \
     {                                                                                          \
+        (void)fd;                                                                              \
         if (is_last_call())                                                                    \
             die();                                                                             \
-        return waits_for_disk ? __real_##name(fd) : 0;                                         \
+        return waits ? usleep(300) : 0;                                                        \
     }
 
 WRAP(ssize_t, write, (int fd, const void *bytes, size_t n), (fd, bytes, n / 2), (fd, bytes, n))
@@ -181,8 +182,12 @@ static perhaps_filter *open_live(const struct work *work, const struct task *tas
 
 static void acknowledge(perhaps_filter *f, struct board *board, uint64_t steps)
 {
+    static uint64_t nbytes;
     struct perhaps_journal journal;
     perhaps_journal_of(f, &journal);
+    if (journal.nbytes < nbytes)
+        atomic_fetch_add(&board->renewed, 1);
+    nbytes = journal.nbytes;
     atomic_store(&board->records, journal.synced);
     atomic_store(&board->acknowledged, steps);
 }
@@ -197,7 +202,7 @@ static void do_steps(const struct work *work, const struct task *task, struct bo
         int error = do_step(f, &step, n);
         if (!is_right(&step, error))
             give_up(board, error);
-        bool saves = rng_below(&rng, 100) == 0;
+        bool saves = rng_below(&rng, 200) == 0;
         if (!saves && rng_below(&rng, task->sync_once_in))
             continue;
         error = saves ? perhaps_checkpoint(f) : perhaps_sync(f);
@@ -268,7 +273,7 @@ static void add_shares(const struct work *work, const struct task *task, struct 
 void be_child(const struct work *work, const struct task *task, struct board *board)
 {
     moment = task->moment;
-    waits_for_disk = task->syncs;
+    waits = task->waits;
     atomic_store(&calls_left, task->when_open ? 0 : task->call);
     atomic_store(&board->started, true);
     switch (task->job) {
