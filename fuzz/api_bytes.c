@@ -84,7 +84,7 @@ void op_map(struct play *p)
     must_work(&p->side[0], error);
     if (!error) {
         subject_take(&mapped, &p->side[0], f);
-        subject_check(&mapped);
+        subject_check(&mapped, false);
         check_read_only(p, f);
         must(!perhaps_verify(f, &verdict) && verdict.pages && !verdict.damaged);
         go_on_with(p, copy_of(p, f));
@@ -223,7 +223,7 @@ void op_shrink(struct play *p)
     perhaps_free(s->f);
     s->f = small;
     s->is_foreign = s->is_loose = true;
-    subject_check(s);
+    subject_check(s, false);
 }
 
 /* ---- Builders ---------------------------------------------------------------------------- */
@@ -295,7 +295,7 @@ static void check_built_bytes(struct play *p, const perhaps_filter *f)
 void op_build(struct play *p)
 {
     const struct perhaps_allocator allocator = ledger_of(&p->ledger);
-    const struct perhaps_build_options how = { .memory_nbytes = 1 << 20,
+    const struct perhaps_build_options how = { .memory_nbytes = 1 << 16,
                                                .threads = 1,
                                                .in_memory = true };
     const struct filter_kind *kind = kind_by_index(take(p) % 16);

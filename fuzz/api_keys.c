@@ -18,10 +18,12 @@ static void batch_append(struct batch *b, const struct universe *universe, unsig
     b->each[b->count++] = universe->key[number];
 }
 
-/* Takes a batch: every step-th key, round and round. */
+/* Takes a batch: every step-th key, round and round.  Most are small; some are larger than all
+ * that the library handles at once. */
 static void take_batch(struct play *p, struct batch *b)
 {
-    unsigned first = take(p), count = 3 * take(p), step = take(p);
+    unsigned first = take(p), byte = take(p), step = take(p);
+    unsigned count = byte < 240 ? byte / 2 : 3 * byte;
     b->count = 0;
     for (unsigned i = 0; i < count; i++)
         batch_append(b, p->side[0].universe, (first + i * step) % MODEL_KEYS);
@@ -51,10 +53,19 @@ static struct perhaps_keys take_form(struct play *p, const struct batch *b)
 
 /* ---- Add --------------------------------------------------------------------------------- */
 
+/* Adds a key; if that fails, it must change nothing. */
+static int add_checked(struct subject *s, enum add_way way, unsigned key)
+{
+    struct digest before = digest_of(s->f);
+    int error = subject_add(s, way, key, NULL);
+    must(!error || same_digest(before, digest_of(s->f)));
+    return error;
+}
+
 void op_add(struct play *p)
 {
     enum add_way way = (enum add_way)(take(p) % ADD_WAYS);
-    subject_add(&p->side[0], way, take(p), NULL);
+    add_checked(&p->side[0], way, take(p));
 }
 
 /* A call that adds many keys. */
@@ -106,14 +117,14 @@ static void add_batch(struct play *p, const struct batch *b, adder *add)
     }
     must(error ? done < b->count : done == b->count);
     if (error && error != PERHAPS_ERR_MEMORY)
-        must(subject_add(&twin, way, b->number[done], NULL) == error);
+        must(add_checked(&twin, way, b->number[done]) == error);
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
     must(perhaps_equal(s->f, twin.f) && s->f->counters->keys == twin.f->counters->keys);
     if (error == PERHAPS_ERR_MEMORY)
         twin.failed_adds = s->f->counters->failed_adds;
     perhaps_free(twin.f);
     subject_take(s, &twin, s->f);
-    subject_check(s);
+    subject_check(s, false);
 }
 
 void op_add_many(struct play *p)
@@ -139,7 +150,7 @@ static size_t crowd_most(const struct play *p)
 void op_crowd(struct play *p)
 {
     struct subject *s = &p->side[0];
-    size_t most = crowd_most(p), count = (1 + take(p) % 8) * (most / 10), done;
+    size_t most = crowd_most(p), count = (1 + take(p) % 8) * (most / 20), done;
     if (count > most - s->crowd_to || s->crowd_to > most)
         return;
     struct perhaps_keys keys = crowd_keys(s->crowd_to, count);
@@ -154,7 +165,7 @@ void op_crowd(struct play *p)
     s->failed_adds += error != 0;
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
     must(error != PERHAPS_ERR_COPIES || stores_copies(s->f));
-    subject_check(s);
+    subject_check(s, false);
 }
 
 /* Removes the oldest of the crowd. */
@@ -171,7 +182,7 @@ void op_leave(struct play *p)
     must(removed == keys.count);
     s->crowd_from += removed;
     s->stored -= removed;
-    subject_check(s);
+    subject_check(s, false);
 }
 
 /* ---- Ask and remove ---------------------------------------------------------------------- */
@@ -204,9 +215,11 @@ void op_ask_many(struct play *p)
 
 void op_remove(struct play *p)
 {
+    struct subject *s = &p->side[0];
+    struct digest before = digest_of(s->f);
     unsigned key = take(p);
-    if (may_remove(&p->side[0], key))
-        subject_remove(&p->side[0], key);
+    if (may_remove(s, key) && subject_remove(s, key))
+        must(same_digest(before, digest_of(s->f)));
 }
 
 /* Leaves out keys of which no copy will be left, but which may still be "perhaps there". */
@@ -248,5 +261,5 @@ void op_remove_many(struct play *p)
     must(count == n && perhaps_equal(s->f, twin.f));
     perhaps_free(twin.f);
     subject_take(s, &twin, s->f);
-    subject_check(s);
+    subject_check(s, false);
 }

@@ -87,7 +87,8 @@ bool stores_copies(const perhaps_filter *f);
  * share the entry of another key. */
 bool may_remove(const struct subject *s, unsigned key);
 
-/* Add, remove and ask for one key, and check all that the call promises. */
+/* Add, remove and ask for one key, and check what the call promises; but whether one that fails
+ * changes nothing the caller checks. */
 int subject_add(struct subject *s, enum add_way way, unsigned key, bool *was_present);
 int subject_remove(struct subject *s, unsigned key);
 void subject_ask(const struct subject *s, unsigned key);
@@ -98,14 +99,14 @@ void subject_empty(struct subject *s);
 /* Notes that a generation of a window has begun. */
 void subject_rotated(struct subject *s, uint64_t times);
 
-/* Checks that the filter has all keys of the model, and the counters. */
-void subject_check(const struct subject *s);
+/* Checks that the filter has all keys of the model, and the counters; of a crowd the first and
+ * the last keys only, unless 'fully'. */
+void subject_check(const struct subject *s, bool fully);
 
 /* Aborts unless the error is 0, or PERHAPS_ERR_MEMORY and an allocation did fail. */
 void must_work(const struct subject *s, int error);
 
-/* Adds the numbers of an empty, exact set up for a filter that was made of this one: takes the
- * model of 'from' for the filter 'f'. */
+/* Makes 'to' the filter 'f' with the model of 'from', of which f was made. */
 void subject_take(struct subject *to, const struct subject *from, perhaps_filter *f);
 
 #endif

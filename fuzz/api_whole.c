@@ -9,7 +9,7 @@ void op_clear(struct play *p)
 {
     must(!perhaps_clear(p->side[0].f));
     subject_empty(&p->side[0]);
-    subject_check(&p->side[0]);
+    subject_check(&p->side[0], false);
 }
 
 /* Makes the other filter a copy of this one. */
@@ -25,7 +25,7 @@ void op_clone(struct play *p)
     perhaps_free(p->side[1].f);
     subject_take(&p->side[1], &p->side[0], copy);
     must(perhaps_equal(p->side[0].f, copy));
-    subject_check(&p->side[1]);
+    subject_check(&p->side[1], false);
 }
 
 void op_swap(struct play *p)
@@ -42,7 +42,7 @@ void op_relocate(struct play *p)
     struct digest before = digest_of(s->f);
     perhaps_relocate(&s->f, ledger_move, &p->ledger);
     must(same_digest(before, digest_of(s->f)));
-    subject_check(s);
+    subject_check(s, false);
 }
 
 static void check_estimate(const struct perhaps_estimate *e)
@@ -115,7 +115,7 @@ void op_merge(struct play *p)
              error == PERHAPS_ERR_MEMORY || error == PERHAPS_ERR_FULL ||
              (error == PERHAPS_ERR_COPIES && stores_copies(s->f)));
     }
-    subject_check(s);
+    subject_check(s, false);
 }
 
 static void intersect_models(struct subject *s, const struct subject *other)
@@ -149,7 +149,7 @@ void op_intersect(struct play *p)
         must(error == (s->f->kind->intersect ? PERHAPS_ERR_MISMATCH : PERHAPS_ERR_UNSUPPORTED));
         must(error != PERHAPS_ERR_MISMATCH || may_mismatch(p));
     }
-    subject_check(s);
+    subject_check(s, false);
 }
 
 static void check_exact(const struct play *p, const struct perhaps_comparison *result)
@@ -197,7 +197,7 @@ void op_rotate(struct play *p)
     must(error == (s->f->kind->forgets ? 0 : PERHAPS_ERR_UNSUPPORTED));
     if (!error)
         subject_rotated(s, 1);
-    subject_check(s);
+    subject_check(s, false);
 }
 
 /* Returns a time: later than the last one, at the end of all times, or earlier. */
@@ -235,5 +235,5 @@ void op_advance(struct play *p)
     must(!memcmp(at, then, sizeof at));
     if (by_time)
         note_time(s, now, period);
-    subject_check(s);
+    subject_check(s, false);
 }
