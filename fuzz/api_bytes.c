@@ -214,7 +214,7 @@ void op_shrink(struct play *p)
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
     must(!error || error == PERHAPS_ERR_LIMIT || error == PERHAPS_ERR_MEMORY ||
          error == PERHAPS_ERR_UNSUPPORTED);
-    must(error != PERHAPS_ERR_LIMIT || fpr < least || least <= 0);
+    must(error != PERHAPS_ERR_LIMIT || fpr < least || least <= 0 || s->is_crafted);
     must(!s->f->kind->folds || error != PERHAPS_ERR_UNSUPPORTED);
     if (error)
         return;
@@ -309,7 +309,7 @@ void op_build(struct play *p)
                                        .bitmap = p->options.bitmap };
     bool has_values = kind && kind->builds && kind->builds->has_values;
     unsigned bits = has_values ? options.ribbon.value_bits : 0;
-    bool others = kind && kind->builds && kind->composite; /* tells them apart */
+    bool others = kind && kind->builds && kind->composite; /* is told of other keys */
     perhaps_builder *builder;
     perhaps_filter *f = NULL, *again;
     int error = perhaps_builder_create(&options, &how, &builder);
@@ -322,7 +322,7 @@ void op_build(struct play *p)
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
     if (f) {
         must(perhaps_builder_finish(builder, &again) == PERHAPS_ERR_ARGUMENT);
-        check_built(p, f, bits, others);
+        check_built(p, f, bits, others && !p->side[0].is_crafted);
         check_built_bytes(p, f);
     }
     perhaps_builder_free(builder);
