@@ -219,7 +219,7 @@ void op_shrink(struct play *p)
     if (error)
         return;
     check_written_small(p, fpr, small);
-    must(perhaps_write_nbytes(small) < perhaps_write_nbytes(s->f));
+    must(perhaps_memory_nbytes(small) < perhaps_memory_nbytes(s->f));
     perhaps_free(s->f);
     s->f = small;
     s->is_foreign = s->is_loose = true;

@@ -143,7 +143,7 @@ static size_t crowd_most(const struct play *p)
     size_t takes = perhaps_hash_takes(f->hasher.id);
     if (f->kind->forgets || f->kind->exact || (takes && takes != sizeof(uint64_t)))
         return 0;
-    return f->kind->grows ? CROWD_MOST : CROWD_MOST / 16;
+    return f->kind->grows ? CROWD_MOST : CROWD_MOST / 64;
 }
 
 /* Adds the next keys of the crowd: the only way to make a filter grow much. */
