@@ -291,9 +291,13 @@ static void check_built_bytes(struct play *p, const perhaps_filter *f)
     perhaps_free(copy);
 }
 
-/* Builds a filter of any kind of the keys that are in, and frees it. */
+/* Builds a filter of any kind of the keys that are in, and frees it; once in an input, since it
+ * takes a while. */
 void op_build(struct play *p)
 {
+    if (p->has_built)
+        return;
+    p->has_built = true;
     const struct perhaps_allocator allocator = ledger_of(&p->ledger);
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 16,
                                                .threads = 1,

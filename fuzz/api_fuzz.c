@@ -69,7 +69,7 @@ static struct perhaps_options choose_options(const uint8_t choice[CHOICES])
     static const uint16_t capacities[8] = { 1, 2, 7, 20, 50, 100, 200, 500 };
     static const double fprs[8] = { 0.9, 0.5, 0.1, 0.01, 1e-3, 1e-5, 1e-7, 1e-9 };
     static const uint8_t generations[4] = { 0, 2, 3, 9 };
-    static const uint8_t factors[4] = { 0, 1, 5, 30 }; /* planning a layer takes a while */
+    static const uint8_t factors[4] = { 30, 5, 1, 0 };
     static const uint16_t times[4] = { 1, 10, 300, 6300 };
     struct perhaps_options o = { .kind = kind_name(choice[0]) };
     o.base = choice[1] & 7 ? kind_name(choice[1] & 7) : NULL;
@@ -79,6 +79,8 @@ static struct perhaps_options choose_options(const uint8_t choice[CHOICES])
     o.shared = choice[3] & 1;
     o.blocked.together = choice[3] & 2;
     o.chain.factor = factors[choice[3] >> 2 & 3];
+    if (o.chain.factor < 2 && o.capacity < 50) /* many layers, which take a while to plan */
+        o.chain.factor = 10;
     o.window.generations = generations[choice[4] & 3];
     o.window.keys = (choice[4] >> 2 & 3) == 1 ? o.capacity : 0;
     o.window.time = (choice[4] >> 2 & 3) >= 2 ? times[choice[4] >> 4 & 3] : 0;

@@ -15,6 +15,7 @@ struct play {
     struct subject side[2];         /* calls change the first */
     unsigned fail_next;             /* the allocation of the next call that fails; 0: none */
     uint64_t now;                   /* that a window was told */
+    bool has_built;                 /* a builder was tried */
 };
 
 /* Returns the next byte of the input; 0 behind its end. */
