@@ -291,44 +291,53 @@ static void check_built_bytes(struct play *p, const perhaps_filter *f)
     perhaps_free(copy);
 }
 
-/* Builds a filter of any kind of the keys that are in, and frees it; once in an input, since it
- * takes a while. */
+/* Gives the keys to a builder, and checks the filter that it makes. */
+static int build(struct play *p, perhaps_builder *builder, unsigned value_bits, bool others)
+{
+    perhaps_filter *f, *again;
+    int error = give_keys(p, builder, value_bits, others);
+    if (error)
+        return error;
+    error = perhaps_builder_finish(builder, &f);
+    must(!error == !!f);
+    if (error)
+        return error;
+    must(perhaps_builder_finish(builder, &again) == PERHAPS_ERR_ARGUMENT && !again);
+    check_built(p, f, value_bits, others && !p->side[0].is_crafted);
+    check_built_bytes(p, f);
+    perhaps_free(f);
+    return 0;
+}
+
+/* Builds a filter of any kind of the keys that are in; not often, since it takes a while. */
 void op_build(struct play *p)
 {
-    if (p->has_built)
-        return;
-    p->has_built = true;
     const struct perhaps_allocator allocator = ledger_of(&p->ledger);
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 16,
                                                .threads = 1,
                                                .in_memory = true };
-    const struct filter_kind *kind = kind_by_index(take(p) % 16);
-    struct perhaps_options options = { .fpr = p->options.fpr,
-                                       .kind = kind ? kind->about.name : NULL,
-                                       .needs = PERHAPS_CAN_BUILD,
-                                       .hashing = p->hashing,
-                                       .allocator = &allocator,
-                                       .ribbon.value_bits = take(p) % 17,
-                                       .against.others = MODEL_KEYS,
-                                       .bitmap = p->options.bitmap };
+    const struct filter_kind *kind =
+        kind_by_index(take(p) % 16); /* NULL: the library's choice */
     bool has_values = kind && kind->builds && kind->builds->has_values;
-    unsigned bits = has_values ? options.ribbon.value_bits : 0;
+    unsigned value_bits = has_values ? take(p) % 17 : 0;
     bool others = kind && kind->builds && kind->composite; /* is told of other keys */
+    const struct perhaps_options options = { .fpr = p->options.fpr,
+                                             .kind = kind ? kind->about.name : NULL,
+                                             .needs = PERHAPS_CAN_BUILD,
+                                             .hashing = p->hashing,
+                                             .allocator = &allocator,
+                                             .ribbon.value_bits = value_bits,
+                                             .against.others = MODEL_KEYS,
+                                             .bitmap = p->options.bitmap };
     perhaps_builder *builder;
-    perhaps_filter *f = NULL, *again;
+    if (p->has_built || number >= 64)
+        return;
+    p->has_built = true;
     int error = perhaps_builder_create(&options, &how, &builder);
     must(!error == !!builder);
     if (!error)
-        error = give_keys(p, builder, bits, others);
-    if (!error)
-        error = perhaps_builder_finish(builder, &f);
-    must(!error == !!f);
+        error = build(p, builder, value_bits, others);
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
-    if (f) {
-        must(perhaps_builder_finish(builder, &again) == PERHAPS_ERR_ARGUMENT);
-        check_built(p, f, bits, others && !p->side[0].is_crafted);
-        check_built_bytes(p, f);
-    }
+    must(error != PERHAPS_ERR_VALUES || p->side[0].is_crafted);
     perhaps_builder_free(builder);
-    perhaps_free(f);
 }

@@ -64,30 +64,44 @@ static const char *kind_name(unsigned number)
         }
 }
 
+/* Sets the options of composites. */
+static void choose_parts(struct perhaps_options *o, const uint8_t choice[CHOICES])
+{
+    static const uint8_t generations[4] = { 0, 2, 3, 9 }, factors[4] = { 30, 5, 1, 0 };
+    static const uint16_t times[4] = { 1, 10, 300, 6300 };
+    unsigned window_by = choice[4] >> 2 & 3;
+    o->base = choice[1] & 7 ? kind_name(choice[1] & 7) : NULL;
+    if (!kind_by_name(o->kind)->forgets) {
+        o->chain.factor = factors[choice[3] >> 2 & 3];
+        if (o->chain.factor < 2 && o->capacity < 50) /* else it takes a while to plan layers */
+            o->chain.factor = 10;
+        return;
+    }
+    o->window.generations = generations[choice[4] & 3];
+    o->window.keys = window_by == 1 ? o->capacity : 0;
+    o->window.time = window_by >= 2 ? times[choice[4] >> 4 & 3] : 0;
+}
+
+/* Sets only what concerns the kind, so that few patterns are needed. */
 static struct perhaps_options choose_options(const uint8_t choice[CHOICES])
 {
     static const uint16_t capacities[8] = { 1, 2, 7, 20, 50, 100, 200, 500 };
     static const double fprs[8] = { 0.9, 0.5, 0.1, 0.01, 1e-3, 1e-5, 1e-7, 1e-9 };
-    static const uint8_t generations[4] = { 0, 2, 3, 9 };
-    static const uint8_t factors[4] = { 30, 5, 1, 0 };
-    static const uint16_t times[4] = { 1, 10, 300, 6300 };
     struct perhaps_options o = { .kind = kind_name(choice[0]) };
-    o.base = choice[1] & 7 ? kind_name(choice[1] & 7) : NULL;
+    const struct filter_kind *kind = kind_by_name(o.kind);
+    if (kind->about.abilities & PERHAPS_CAN_THREADS)
+        o.shared = choice[3] & 1;
+    if (kind->exact) {
+        o.bitmap = (struct perhaps_bitmap_options){ RANGE_LOW, RANGE_HIGH };
+        return o;
+    }
     o.capacity = capacities[choice[2] & 7];
     o.fpr = fprs[choice[2] >> 3 & 7];
     o.preference = (enum perhaps_preference)((choice[2] >> 6) % 3);
-    o.shared = choice[3] & 1;
-    o.blocked.together = choice[3] & 2;
-    o.chain.factor = factors[choice[3] >> 2 & 3];
-    if (o.chain.factor < 2 && o.capacity < 50) /* many layers, which take a while to plan */
-        o.chain.factor = 10;
-    o.window.generations = generations[choice[4] & 3];
-    o.window.keys = (choice[4] >> 2 & 3) == 1 ? o.capacity : 0;
-    o.window.time = (choice[4] >> 2 & 3) >= 2 ? times[choice[4] >> 4 & 3] : 0;
-    if (kind_by_name(o.kind)->exact) {
-        o.bitmap = (struct perhaps_bitmap_options){ RANGE_LOW, RANGE_HIGH };
-        o.capacity = 0;
-    }
+    if (kind->composite)
+        choose_parts(&o, choice);
+    else
+        o.blocked.together = kind->places && choice[3] & 2;
     return o;
 }
 
@@ -133,7 +147,7 @@ static struct perhaps_hashing choose_hash(unsigned byte, bool exact)
 /* An empty filter of which others are made, since planning one takes milliseconds. */
 struct pattern {
     bool is_made;
-    uint8_t choice[CHOICES];
+    struct perhaps_options options;
     perhaps_filter *f; /* NULL: no filter can have these options */
 };
 
@@ -148,23 +162,23 @@ static perhaps_filter *make_pattern(struct perhaps_options options)
     return f;
 }
 
-/* Returns the empty filter for these options.  Keeps some, each in the place that its choices
- * lead to. */
-static const perhaps_filter *pattern_for(const uint8_t choice[CHOICES],
-                                         const struct perhaps_options *options)
+/* Returns the empty filter for these options.  Keeps some, each in a place that follows from
+ * its options. */
+static const perhaps_filter *pattern_for(const struct perhaps_options *options)
 {
-    enum { PATTERNS = 1024 };
+    enum { PATTERNS = 2048 };
     static struct pattern patterns[PATTERNS];
-    unsigned number = 0;
-    for (unsigned i = 0; i < CHOICES; i++)
-        number = number * 31 + choice[i];
-    struct pattern *pattern = &patterns[number % PATTERNS];
-    if (pattern->is_made && !memcmp(pattern->choice, choice, CHOICES))
+    const uint8_t *bytes = (const uint8_t *)options;
+    uint64_t number = 0;
+    for (size_t i = 0; i < sizeof *options; i++)
+        number = (number ^ bytes[i]) * UINT64_C(0x100000001B3);
+    struct pattern *pattern = &patterns[number >> 32 & (PATTERNS - 1)];
+    if (pattern->is_made && !memcmp(&pattern->options, options, sizeof *options))
         return pattern->f;
     perhaps_free(pattern->f);
     pattern->f = make_pattern(*options);
     pattern->is_made = true;
-    memcpy(pattern->choice, choice, CHOICES);
+    pattern->options = *options;
     return pattern->f;
 }
 
@@ -189,7 +203,7 @@ static bool begin(struct play *p)
     p->ledger.zeroes = choice[3] & 0x80;
     p->options = choose_options(choice);
     p->hashing = choose_hash(take(p), kind_by_name(p->options.kind)->exact);
-    const perhaps_filter *pattern = pattern_for(choice, &p->options);
+    const perhaps_filter *pattern = pattern_for(&p->options);
     if (!pattern)
         return false;
     make_side(p, &p->side[0], pattern);
