@@ -316,8 +316,8 @@ void op_build(struct play *p)
     const struct perhaps_build_options how = { .memory_nbytes = 1 << 16,
                                                .threads = 1,
                                                .in_memory = true };
-    const struct filter_kind *kind =
-        kind_by_index(take(p) % 16); /* NULL: the library's choice */
+    const unsigned number = take(p);
+    const struct filter_kind *kind = kind_by_index(number % 16); /* NULL: the library chooses */
     bool has_values = kind && kind->builds && kind->builds->has_values;
     unsigned value_bits = has_values ? take(p) % 17 : 0;
     bool others = kind && kind->builds && kind->composite; /* is told of other keys */
