@@ -248,9 +248,11 @@ static int give_keys(const struct play *p, perhaps_builder *builder, unsigned va
     }
     struct perhaps_keys keys = perhaps_keys_each(in, nin);
     struct perhaps_keys others = perhaps_keys_each(out, nout);
+    struct perhaps_keys crowd = crowd_keys(s->crowd_from, s->crowd_to - s->crowd_from);
     int error = value_bits ? perhaps_builder_add_values(builder, &keys, value)
                            : perhaps_builder_add_many(builder, &keys);
-    must(error || perhaps_builder_keys(builder) == nin);
+    error = error ? error : perhaps_builder_add_many(builder, &crowd); /* their value is 0 */
+    must(error || perhaps_builder_keys(builder) == nin + crowd.count);
     return error || !gives_others ? error : perhaps_builder_add_others(builder, &others);
 }
 
@@ -266,6 +268,8 @@ static void check_built(const struct play *p, const perhaps_filter *f, unsigned 
                         bool knows_others)
 {
     const struct subject *s = &p->side[0];
+    struct perhaps_keys crowd = crowd_keys(s->crowd_from, s->crowd_to - s->crowd_from);
+    must(perhaps_contains_many(f, &crowd, NULL) == crowd.count);
     for (unsigned i = 0; i < MODEL_KEYS; i++) {
         const struct perhaps_key *key = &s->universe->key[i];
         bool perhaps = perhaps_contains(f, key->bytes, key->nbytes);

@@ -1,4 +1,4 @@
-/* api_fuzz.h - what the parts of api_fuzz.c share: the input, the two filters, and the calls. */
+/* api_fuzz.h - what the parts of api_fuzz.c share: the input, two filters, and the calls. */
 #ifndef API_FUZZ_H
 #define API_FUZZ_H
 

@@ -1,5 +1,5 @@
-/* api_keys.c - the calls of api_fuzz.c with keys: the calls for many keys must do what those for
- * one key do. */
+/* api_keys.c - the calls of api_fuzz.c with keys.  The calls for many keys must do what those
+ * for one key do. */
 #include "api_fuzz.h"
 
 enum { BATCH_KEYS = 3 * 255 };
