@@ -166,12 +166,12 @@ void op_damage(struct play *p)
     perhaps_filter *f;
     struct bytes b = bytes_of(p, p->side[0].f);
     size_t where = (take(p) << 8 | take(p)) * b.nbytes >> 16;
-    unsigned mask = take(p);
+    unsigned byte = take(p), mask = byte ? byte : 1U;
     if (!b.at)
         return;
-    b.at[where] ^= mask ? mask : 1U;
+    b.at[where] = (uint8_t)(b.at[where] ^ mask);
     must(read_bytes(p, b, PERHAPS_MODE_LOAD, &f));
-    b.at[where] ^= mask ? mask : 1U;
+    b.at[where] = (uint8_t)(b.at[where] ^ mask);
     must(read_bytes(p, (struct bytes){ b.at, where }, PERHAPS_MODE_LOAD, &f));
     free(b.at);
 }

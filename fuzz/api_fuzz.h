@@ -21,7 +21,7 @@ struct play {
 /* Returns the next byte of the input; 0 behind its end. */
 static inline unsigned take(struct play *p)
 {
-    return p->left ? p->left--, *p->at++ : 0;
+    return p->left ? p->left--, (unsigned)*p->at++ : 0U;
 }
 
 struct digest {
