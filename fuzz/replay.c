@@ -10,17 +10,17 @@
 #include <sys/stat.h>
 
 typedef int fuzzer(const uint8_t *data, size_t nbytes);
-fuzzer container_fuzz, blob_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz, replies_fuzz,
-    foreign_fuzz, sqlite_fuzz;
+fuzzer api_fuzz, container_fuzz, blob_fuzz, numbers_fuzz, blocks_fuzz, address_fuzz,
+    replies_fuzz, foreign_fuzz, sqlite_fuzz;
 
 static const struct {
     const char *name;
     fuzzer *run;
 } fuzzers[] = {
-    { "container_fuzz", container_fuzz }, { "blob_fuzz", blob_fuzz },
-    { "numbers_fuzz", numbers_fuzz },     { "blocks_fuzz", blocks_fuzz },
-    { "address_fuzz", address_fuzz },     { "replies_fuzz", replies_fuzz },
-    { "foreign_fuzz", foreign_fuzz },
+    { "api_fuzz", api_fuzz },         { "container_fuzz", container_fuzz },
+    { "blob_fuzz", blob_fuzz },       { "numbers_fuzz", numbers_fuzz },
+    { "blocks_fuzz", blocks_fuzz },   { "address_fuzz", address_fuzz },
+    { "replies_fuzz", replies_fuzz }, { "foreign_fuzz", foreign_fuzz },
 #ifdef WITH_SQLITE
     { "sqlite_fuzz", sqlite_fuzz },
 #endif
