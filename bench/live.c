@@ -233,14 +233,15 @@ static void read_options(struct live_bench *b, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const char *const kinds[] = { "blocked", "bloom", "cuckoo", "strided", "counting",
-                                         "elastic" };
+    static const char *const kinds[] = { "blocked", "bloom",    "cuckoo",
+                                         "strided", "counting", "elastic" };
     struct live_bench b;
     read_options(&b, argc, argv);
-    printf("%llu keys of 8 bytes at 1 %%, one thread adds, one syncs every 10 ms; best of %u\n\n"
-           "| kind | plain, M keys/s | live | live / plain | syncs | opened to read, s | to "
-           "write, s |\n|---|---|---|---|---|---|---|\n",
-           (unsigned long long)b.nkeys, b.repeat);
+    printf(
+        "%llu keys of 8 bytes at 1 %%, one thread adds, one syncs every 10 ms; best of %u\n\n"
+        "| kind | plain, M keys/s | live | live / plain | syncs | opened to read, s | to "
+        "write, s |\n|---|---|---|---|---|---|---|\n",
+        (unsigned long long)b.nkeys, b.repeat);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         measure_kind(&b, kinds[i]);
     measure_syncs(&b);

@@ -71,7 +71,7 @@ struct perhaps_open_options {
     enum perhaps_mode mode;
     bool check; /* PERHAPS_MODE_READ: checks each page before its first use, see below */
     bool without_secret; /* to inspect, verify or merge: perhaps_contains() is always true */
-    bool shared; /* PERHAPS_MODE_LOAD, _JOURNAL: as in struct perhaps_options */
+    bool shared;         /* PERHAPS_MODE_LOAD, _JOURNAL: as in struct perhaps_options */
     struct perhaps_hashing hashing; /* secret, or function and context; the file has the rest */
     const struct perhaps_allocator *allocator;
 

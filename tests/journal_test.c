@@ -43,8 +43,8 @@ static struct path copy_live(struct path file, const char *name)
     return copy;
 }
 
-/* Opens a copy in every way, and expects the filter each time; twice to write, which leaves the
- * same bytes. */
+/* Opens a copy in every way, and expects the filter each time; twice to write.  The first time
+ * adds a frame that tells of the end, if there is none; the second one changes nothing. */
 static void expect_recovers(struct path file, const perhaps_filter *f)
 {
     struct path copy = copy_live(file, "copy");
@@ -53,12 +53,14 @@ static void expect_recovers(struct path file, const perhaps_filter *f)
         expect(perhaps_equal(f, again) && stats_of(f).keys == stats_of(again).keys);
     }
     for (int i = 0; i < 2; i++) {
+        scoped_bytes before = read_file(journal_of(copy).text);
         perhaps_filter *again = open_file(copy.text, &to_write);
         expect(perhaps_equal(f, again) && stats_of(f).keys == stats_of(again).keys);
         perhaps_free(again);
-        scoped_bytes before = read_file(journal_of(file).text);
         scoped_bytes after = read_file(journal_of(copy).text);
-        expect_same_bytes(&before, &after);
+        expect(after.nbytes >= before.nbytes);
+        expect(!memcmp(before.at, after.at, before.nbytes));
+        expect(!i || after.nbytes == before.nbytes);
     }
 }
 

@@ -90,6 +90,11 @@ static int renew(struct journal *j, uint64_t s, uint64_t tail, bool whole)
     return error;
 }
 
+int journal_copy(struct journal *j, uint64_t first)
+{
+    return renew(j, first - 1, JOURNAL_HEADER_NBYTES, true);
+}
+
 /* ---- The file ---------------------------------------------------------------------------- */
 
 /* Damaged pages must not get new checksums. */

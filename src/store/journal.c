@@ -254,6 +254,7 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
     *nbytes = load32(found + NBYTES_AT) - FRAME_HEADER_NBYTES;
     *first = r->next;
     r->next += load64(found + RECORDS_AT);
+    r->told = load64(found + SYNCED_AT);
     r->at += round_up(FRAME_HEADER_NBYTES + *nbytes, SECTOR_NBYTES);
     return 0;
 }

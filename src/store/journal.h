@@ -75,6 +75,7 @@ struct journal_reader {
     uint64_t id;
     uint64_t first; /* the number of the first record of the journal */
     uint64_t next;  /* that of the next one to be read */
+    uint64_t told;  /* frames that were read say that all up to this one were on the disk */
     uint64_t at;    /* where the next frame begins, or would begin */
 
     uint8_t *bytes; /* those from 'begin' to before 'end' of the journal */

@@ -206,8 +206,13 @@ static int make_live(struct journal *j, const perhaps_filter *f)
     return error ? error : content_save(&content, j->path);
 }
 
-/* Continues the journal behind its last record.  What was never acknowledged, and is not whole,
- * is cut off, and the disk knows that before anything is written there. */
+/* Continues the journal behind its last record.
+ *
+ * What no frame says to be on the disk may be in the memory of the system alone: if a sync has
+ * failed, the system takes it for written, and never writes it (Rebello et al.: Can Applications
+ * Recover from fsync Failures?, ATC 2020).  It would then be missing in front of what is written
+ * next.  So the journal is copied, without a last frame that is not whole, unless it is as it
+ * was left by perhaps_free(). */
 static int resume(struct journal *j, perhaps_filter *f, const struct journal_mark *mark)
 {
     struct journal_reader r;
@@ -216,16 +221,18 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
     journal_end(&r);
     if (error)
         return error;
-    if (fstat(j->fd, &st) ||
-        ((uint64_t)st.st_size > r.at && (ftruncate(j->fd, (off_t)r.at) || fsync(j->fd))))
+    if (fstat(j->fd, &st) || /* of the last frame, zeros may be missing */
+        ((uint64_t)st.st_size < r.at && ftruncate(j->fd, (off_t)r.at)))
         return PERHAPS_ERR_IO;
     j->mark = *mark;
-    j->sequence = j->written = j->synced = j->told = r.next - 1;
+    j->sequence = j->written = j->synced = r.next - 1;
+    j->told = r.told > r.first - 1 ? r.told : r.first - 1;
     j->mapped_from = j->sequence;
     for (int i = 0; i < 2; i++)
         j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
-    return fdatasync(j->fd) ? PERHAPS_ERR_IO : 0;
+    const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
+    return is_closed && !fdatasync(j->fd) ? 0 : journal_copy(j, r.first);
 }
 
 static void set_limit(struct journal *j, uint64_t asked)
