@@ -1,11 +1,11 @@
 /* live.c - perhaps-bench-live [--keys N] [--repeat R] [--folder DIR]: what a journal costs.
  *
  * For each kind, in turns: adds to a filter in memory, and to a live file whose journal another
- * thread syncs every 10 ms (group commit) and once at the end; both times all keys lie in memory
- * and go in batches.  Then how long it takes to open a live file whose journal has all keys, and
- * how long perhaps_sync() of one key takes beside a bare pwrite() and fdatasync() of as many
- * bytes, which is the least that can be done.  Prints the best of R (5) runs, and medians of the
- * syncs. */
+ * thread syncs every 10 ms (group commit) and once at the end; both times all keys lie in
+ * memory and go in batches.  Then how long it takes to open a live file whose journal has all
+ * keys, and how long perhaps_sync() of one key takes beside a bare pwrite() and fdatasync() of
+ * as many bytes, which is the least that can be done.  Prints the best of R (5) runs, and
+ * medians of the syncs. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>

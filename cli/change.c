@@ -1,8 +1,8 @@
 /* change.c - the verbs that change a filter by keys: build, add, remove.
  *
  * All keys are added or none: the filter is changed in memory, and saved once when the last key
- * is in.  Filters that are changed in place or by a journal, and those on servers, are the exception: they have
- * each key at once, and after an error the message tells how many. */
+ * is in.  Filters that are changed in place or by a journal, and those on servers, are the
+ * exception: they have each key at once, and after an error the message tells how many. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -120,7 +120,7 @@ static const struct verb verbs[] = {
       "belong "
       "together." },
     { BACKUP, true, true, "backup", verb_backup, "F G [OPTION...]",
-      "write a filter file G that has all of the live file F, and no journal",
+      "write a file G that has all of the live file F, and no journal",
       "While others add to F, G has what was on the disk when the backup began.  G is "
       "replaced, "
       "if it exists, when all is written." },

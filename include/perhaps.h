@@ -379,9 +379,9 @@ PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16])
  * PERHAPS_ERR_FULL; PERHAPS_ERR_COPIES; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_UNSUPPORTED for
  * kinds that take no single keys; PERHAPS_ERR_ARGUMENT for a key of a length that the hash does
  * not take (perhaps_hash_takes()), or one that is no integer or outside of the range of a
- * bitmap; PERHAPS_ERR_SECRET; PERHAPS_ERR_IO if a live file's journal has no room.  A failed add
- * changes nothing but the count of failed adds (a few segments of an elastic filter may have
- * been split for it, without a change of what they hold): every key that was in is still
+ * bitmap; PERHAPS_ERR_SECRET; PERHAPS_ERR_IO if a live file's journal has no room.  A failed
+ * add changes nothing but the count of failed adds (a few segments of an elastic filter may
+ * have been split for it, without a change of what they hold): every key that was in is still
  * found. */
 PERHAPS_API int perhaps_add(perhaps_filter *filter, const void *key, size_t key_nbytes);
 

@@ -195,7 +195,9 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * - When the journal has grown to 'journal_nbytes' the file is saved anew in the background,
  *   for which the filter is copied, and a new journal begins.  If that fails, it is tried
  *   again, and the journal grows to twice that size; then adds fail.
- * - perhaps_free() writes and syncs what is left ('journal_records': drops it).  A child of fork() may only free the filter.
+ * - A process that is killed while it saves may leave a file .F.XXXXXXXX, which can be removed.
+ * - perhaps_free() writes and syncs what is left ('journal_records': drops it).  A child of
+ *   fork() may only free the filter.
  *
  * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
  * belongs to another file, PERHAPS_ERR_DAMAGED if it has a hole or lacks records. */

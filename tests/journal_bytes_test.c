@@ -320,8 +320,8 @@ TEST(test_future_version)
     expect_all_fail(&past, PERHAPS_ERR_VERSION);
 }
 
-/* Somebody has saved a filter over a live file: that filter is there, and the journal is none of
- * its own. */
+/* Somebody has saved a filter over a live file: that filter is there, and the journal is none
+ * of its own. */
 TEST(test_replaced)
 {
     scoped_past past = make_past(perhaps_kind_at(0));

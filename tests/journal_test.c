@@ -1,6 +1,6 @@
 /* journal_test.c - proves that a live file loses nothing that was acknowledged, and that what
- * is found again is what was there, byte for byte: for every kind, after any operations, however
- * the process ended, and where two processes meet. */
+ * is found again is what was there, byte for byte: for every kind, after any operations,
+ * however the process ended, and where two processes meet. */
 #include "support.h"
 
 #include <errno.h>

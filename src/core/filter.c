@@ -108,7 +108,8 @@ static struct batch batch_begin(const perhaps_filter *f, const struct perhaps_ke
                        .count = count,
                        .ring = ring };
     batch_hash(&b, b.ahead);
-    f->kind->prefetch(f, ring, b.hashed);
+    if (filter_may_look(f))
+        f->kind->prefetch(f, ring, b.hashed);
     return b;
 }
 

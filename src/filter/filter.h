@@ -635,6 +635,14 @@ int filter_redo(perhaps_filter *f, enum deed deed, const struct keyhash *keys, s
  * when it has become read-only or got a guard. */
 void filter_bind(perhaps_filter *f);
 
+/* Returns whether parts and state of the filter may be looked at before a call that adds or
+ * removes.  Other threads may be changing a filter that has a journal, under its lock: so only
+ * if it is shared. */
+static inline bool filter_may_look(const perhaps_filter *f)
+{
+    return f->shared || !f->recorder || !f->recorder->add;
+}
+
 /* Return 0 if keys may be added, or if they may be changed otherwise, or the error of a call
  * that tries. */
 int filter_may_add(const perhaps_filter *f);

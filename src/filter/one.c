@@ -121,7 +121,7 @@ static NOINLINE void prepare_any(const perhaps_filter *f, const void *key, size_
 {
     struct keyhash hash = { 0 };
     int error = hash_any(f, key, key_nbytes, &hash);
-    if (!error)
+    if (!error && filter_may_look(f))
         f->kind->prefetch(f, &hash, 1);
     store_prepared(prepared, hash);
     prepared->error = error;

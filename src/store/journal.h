@@ -89,9 +89,9 @@ struct journal_reader {
 int journal_begin(struct journal_reader *r, int fd, const struct perhaps_allocator *allocator);
 void journal_end(struct journal_reader *r);
 
-/* Reads the next frame, and sets *frame to its runs and *nbytes to their size, and *first to the
- * number of its first record.  At the end *frame is NULL: there the file ends, or what is there
- * was never said to be on the disk.  Returns 0, PERHAPS_ERR_DAMAGED, PERHAPS_ERR_IO or
+/* Reads the next frame, and sets *frame to its runs and *nbytes to their size, and *first to
+ * the number of its first record.  At the end *frame is NULL: there the file ends, or what is
+ * there was never said to be on the disk.  Returns 0, PERHAPS_ERR_DAMAGED, PERHAPS_ERR_IO or
  * PERHAPS_ERR_MEMORY. */
 int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes,
                  uint64_t *first);

@@ -151,9 +151,9 @@ static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
 
 /* ---- The end ----------------------------------------------------------------------------- */
 
-/* Writes and syncs all, and then a frame without records, which tells that this was done: if the
- * last records are damaged later, that cannot be taken for a crash.  Gives back the room that
- * was reserved. */
+/* Writes and syncs all, and then a frame without records, which tells that this was done: if
+ * the last records are damaged later, that cannot be taken for a crash.  Gives back the room
+ * that was reserved. */
 static void finish(struct journal *j)
 {
     pthread_mutex_lock(&j->lock);
@@ -184,8 +184,8 @@ void journal_release(struct journal *j)
     release(&allocator, j, sizeof *j);
 }
 
-/* A child that was forked may not write: its parent does.  Its copy of the lock may be held by a
- * thread that it does not have. */
+/* A child that was forked may not write: its parent does.  Its copy of the lock may be held by
+ * a thread that it does not have. */
 static void record_close(perhaps_filter *f)
 {
     struct journal *j = f->journal;

@@ -63,9 +63,9 @@ int journal_sync_to(struct journal *j, uint64_t sequence);
 
 /* ---- checkpoint.c ------------------------------------------------------------------------ */
 
-/* Begins to save the file in a thread if the journal has grown to its limit.  If it has grown to
- * twice that, waits for it, or saves the file itself.  Returns 0; or the error with which that
- * failed. */
+/* Begins to save the file in a thread if the journal has grown to its limit.  If it has grown
+ * to twice that, waits for it, or saves the file itself.  Returns 0; or the error with which
+ * that failed. */
 int checkpoint_if_due(struct journal *j);
 
 /* Saves the file anew and begins a new journal.  Returns 0 or an error of

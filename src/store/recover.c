@@ -26,7 +26,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
     return journal_redo(r, f, mark->sequence);
 }
 
-/* ---- To read ------------------------------------------------------------------------------ */
+/* ---- To read ----------------------------------------------------------------------------- */
 
 /* A journal that another process may be writing. */
 struct follower {
@@ -127,7 +127,7 @@ int journal_catch_up(perhaps_filter *f)
     return error;
 }
 
-/* ---- To write ----------------------------------------------------------------------------- */
+/* ---- To write ---------------------------------------------------------------------------- */
 
 static struct journal *journal_new(const struct perhaps_open_options *options)
 {
@@ -209,10 +209,10 @@ static int make_live(struct journal *j, const perhaps_filter *f)
 /* Continues the journal behind its last record.
  *
  * What no frame says to be on the disk may be in the memory of the system alone: if a sync has
- * failed, the system takes it for written, and never writes it (Rebello et al.: Can Applications
- * Recover from fsync Failures?, ATC 2020).  It would then be missing in front of what is written
- * next.  So the journal is copied, without a last frame that is not whole, unless it is as it
- * was left by perhaps_free(). */
+ * failed, the system takes it for written, and never writes it (Rebello et al.: Can
+ * Applications Recover from fsync Failures?, ATC 2020).  It would then be missing in front of
+ * what is written next.  So the journal is copied, without a last frame that is not whole,
+ * unless it is as it was left by perhaps_free(). */
 static int resume(struct journal *j, perhaps_filter *f, const struct journal_mark *mark)
 {
     struct journal_reader r;
