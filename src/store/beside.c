@@ -15,9 +15,7 @@ int journal_is_busy(void)
 
 static void name_journal(const char *file, char beside[BESIDE_MAX])
 {
-    size_t length = strlen(file);
-    memcpy(beside, file, length);
-    memcpy(beside + length, JOURNAL_SUFFIX, sizeof JOURNAL_SUFFIX);
+    stpcpy(stpcpy(beside, file), JOURNAL_SUFFIX);
 }
 
 int find_journal(const char *path, char file[PATH_MAX], char beside[BESIDE_MAX])

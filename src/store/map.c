@@ -114,9 +114,9 @@ static uint8_t *reserve_aligned(size_t nbytes)
     uint8_t *aligned = all + (huge - (uintptr_t)all % huge) % huge;
     if (aligned > all)
         munmap(all, (size_t)(aligned - all));
-    uintptr_t end = round_up((uintptr_t)aligned + nbytes, HEADER_NBYTES);
-    if (end < (uintptr_t)(all + nbytes + huge))
-        munmap((void *)end, (uintptr_t)(all + nbytes + huge) - end);
+    uint8_t *end = aligned + round_up(nbytes, HEADER_NBYTES), *all_end = all + nbytes + huge;
+    if (end < all_end)
+        munmap(end, (size_t)(all_end - end));
     return aligned;
 }
 

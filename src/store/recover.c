@@ -299,6 +299,10 @@ static int open_journaled(struct journal *j, const char *path,
         error = lock_journal(j, create, mode);
     for (int i = 0; i < 2 && !error && !*f; i++)
         error = open_locked(j, options, f);
+    if (!error && !*f) { /* somebody replaces it again and again */
+        errno = EBUSY;
+        return PERHAPS_ERR_IO;
+    }
     if (!error)
         set_limit(j, options->journal_nbytes);
     return error;
