@@ -324,15 +324,22 @@ static void crash_behind(struct play *p, size_t step, unsigned samples)
     }
 }
 
+static void forget_torn(struct play *p)
+{
+    for (size_t i = 0; i < p->ntorn; i++)
+        image_free(&p->torn[i]);
+    p->ntorn = 0;
+}
+
 static void crash_everywhere(struct play *p, unsigned samples)
 {
     disk_rest();
+    forget_torn(p);
     memset(&tried, 0, sizeof tried);
-    p->ntorn = 0;
     for (size_t step = 0; step <= disk_steps(); step++, p->steps++) {
         scene("%s %s, behind step %zu", p->options.kind ? p->options.kind : "bitmap",
               p->options.base ? p->options.base : "", step);
-        crash_behind(p, step, every() ? 50 * samples : samples);
+        crash_behind(p, step, every() ? 20 * samples : samples);
     }
 }
 
@@ -340,8 +347,7 @@ static void report(struct play *p)
 {
     printf("%s %s: %zu steps, %zu states\n", p->options.kind ? p->options.kind : "bitmap",
            p->options.base ? p->options.base : "", p->steps, p->states);
-    for (size_t i = 0; i < p->ntorn; i++)
-        image_free(&p->torn[i]);
+    forget_torn(p);
 }
 
 /* Begins with what a crash left, which is opened, and crashes again. */
@@ -351,6 +357,7 @@ static void crash_again(struct play *p)
     size_t ntorn = p->ntorn;
     memcpy(torn, p->torn, sizeof torn);
     memset(p->torn, 0, sizeof p->torn);
+    p->ntorn = 0;
     for (size_t i = 0; i < ntorn; i++) {
         image_write(&torn[i], p->folder.text);
         p->truths[0] = expect_opens(p->file, &load_it);

@@ -281,7 +281,7 @@ TEST(test_other_times)
     perhaps_filter *f = open_file(past.file.text, &to_write);
     expect_success(perhaps_checkpoint(f));
     perhaps_free(f);
-    scoped_bytes snapshot = read_file(past.file.text), fresh = read_file(journal.text);
+    scoped_bytes snapshot = read_file(past.file.text);
     unsigned commit;
 
     put_file(past.file, past.snapshot.at, past.snapshot.nbytes);
