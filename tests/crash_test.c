@@ -303,7 +303,7 @@ static void expect_promise_kept(struct play *p, size_t step, struct chooser *cho
  * random. */
 static void crash_behind(struct play *p, size_t step, unsigned samples)
 {
-    const size_t few = every() ? 12 : 5;
+    const size_t few = every() ? 12 : 4;
     const unsigned units[] = { 512, 4096 };
     for (enum choice how = CHOOSE_ALL; how <= CHOOSE_SYNCED; how++) {
         struct chooser c = { .how = how, .sector_nbytes = 512 };
@@ -378,18 +378,18 @@ static void play_and_crash(const struct perhaps_options *options, struct perhaps
 {
     struct play p = begin_play(options, keys, "crashes");
     play_all(&p);
-    crash_everywhere(&p, 3);
+    crash_everywhere(&p, 2);
     crash_again(&p);
     report(&p);
 }
 
-/* To save time, of windows only those over two kinds are tried. */
+/* To save time, of chains and windows only those over a few kinds are tried. */
 TEST_EACH(test_crashes, any_kind)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
-        if (every() || !forgets(kind) || i < 2)
+        if (every() || i < (forgets(kind) ? 2 : 3))
             play_and_crash(&options, keys);
 }
 
