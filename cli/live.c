@@ -42,6 +42,10 @@ void verb_backup(const struct settings *settings)
         fail("backup: from where to where? give two files, F and G");
     const char *to = settings->inputs[0];
     struct target *from = target_open(settings, settings->filter);
+    struct stat a, b;
+    if (stat(settings->filter, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino)
+        fail("%s: is the live file itself: give the backup another name", to);
     struct target *target = target_reserve(settings, to);
     target_check_replaced(target);
     target_settle_save(target, target->fresh ? perhaps_save_new(from->filter, to)

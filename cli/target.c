@@ -383,6 +383,8 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
 {
     if (error == PERHAPS_ERR_IO && errno == EBUSY)
         fail_busy(path);
+    if (error == PERHAPS_ERR_IO && errno == EEXIST)
+        fail("%s: cannot become live: %s.journal is there and is no journal", path, path);
     if (error == PERHAPS_ERR_UNSUPPORTED && settings->in_place)
         fail("%s: its kind cannot be changed in place: leave out --in-place", path);
     if (error == PERHAPS_ERR_IO && errno == ENOSPC)
@@ -532,6 +534,9 @@ static void make_live(const struct target *target)
     perhaps_filter *filter;
     int error = perhaps_open(target->path, &options, &filter);
     perhaps_free(filter);
+    if (error == PERHAPS_ERR_IO && errno == EEXIST)
+        fail("%s: was made, but is no live file: %s.journal is there and is no journal",
+             target->path, target->path);
     if (error)
         fail("%s: was made, but is no live file: %s", target->path, why(error));
 }

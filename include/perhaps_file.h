@@ -199,8 +199,11 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * - perhaps_free() writes and syncs what is left ('journal_records': drops it).  A child of
  *   fork() may only free the filter.
  *
+ * - Opening the file to write after a crash copies the journal, for which there must be room.
+ *
  * Errors of perhaps_open() beyond its others: PERHAPS_ERR_JOURNAL if the journal is missing or
- * belongs to another file, PERHAPS_ERR_DAMAGED if it has a hole or lacks records. */
+ * belongs to another file; PERHAPS_ERR_DAMAGED if it has a hole or lacks records; and
+ * PERHAPS_ERR_IO with EEXIST if the file is to become live, and F.journal is something else. */
 
 /* Returns whether the file at 'path' is live.  Reads its header, and checks nothing: false for
  * what is no filter file, too. */

@@ -69,6 +69,13 @@ int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end)
                               : PERHAPS_ERR_UNSUPPORTED;
 }
 
+int check_all_pages(const perhaps_filter *f)
+{
+    const struct mapping *m = &f->mapping;
+    return m->file ? check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset))
+                   : 0;
+}
+
 /* Looks for the mark 'live' once more after the last page: if a process has set it, the
  * checksums are void. */
 int perhaps_verify(const perhaps_filter *f, struct perhaps_verdict *verdict)

@@ -100,11 +100,7 @@ int journal_copy(struct journal *j, uint64_t first)
 /* Damaged pages must not get new checksums. */
 static int check_saved(struct journal *j)
 {
-    const struct mapping *m = &j->filter->mapping;
-    if (!m->pristine || j->checked)
-        return 0;
-    int error =
-        check_pages(j->filter, 0, container_page_count(m->table_offset - m->pages_offset));
+    int error = j->checked ? 0 : check_all_pages(j->filter);
     j->checked = !error;
     return error;
 }

@@ -72,9 +72,9 @@ int checkpoint_if_due(struct journal *j);
  * perhaps_checkpoint(). */
 int checkpoint_now(struct journal *j);
 
-/* Puts a copy of the journal up to 'end' in its place, which is then on the disk.  Its first
- * record has this number.  Before others use the journal.  Returns 0, or PERHAPS_ERR_IO or
- * PERHAPS_ERR_MEMORY. */
+/* Puts a copy of the journal up to 'end' in its place, with the id of the mark, which is then
+ * on the disk.  Its first record has this number.  Before others use the journal.  Returns 0,
+ * or PERHAPS_ERR_IO or PERHAPS_ERR_MEMORY. */
 int journal_copy(struct journal *j, uint64_t first);
 
 /* Waits until no thread saves the file. */

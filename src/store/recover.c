@@ -177,32 +177,36 @@ static int lock_journal(struct journal *j, bool create, mode_t mode)
     }
 }
 
-/* Makes a file live: first its journal is there, then the file says so. */
+/* Looks at what lies at the place of the journal of a file that has none.  It may be empty, or
+ * the journal of a file that was replaced; anything else is somebody's, and stays (EEXIST). */
+static int may_replace(const struct journal *j)
+{
+    struct journal_reader r;
+    struct stat st;
+    if (fstat(j->fd, &st))
+        return PERHAPS_ERR_IO;
+    int error = st.st_size ? journal_begin(&r, j->fd, &j->allocator) : 0;
+    if (st.st_size)
+        journal_end(&r);
+    if (error != PERHAPS_ERR_JOURNAL && error != PERHAPS_ERR_DAMAGED)
+        return error;
+    errno = EEXIST;
+    return PERHAPS_ERR_IO;
+}
+
+/* Makes a file live: first its journal is there and on the disk, then the file says so. */
 static int make_live(struct journal *j, const perhaps_filter *f)
 {
-    uint8_t header[JOURNAL_HEADER_NBYTES];
-    char folder[PATH_MAX];
-    struct journal_mark mark = { 0 };
-    const struct content content = { .f = f, .mark = &mark };
-    const struct mapping *m = &f->mapping;
-    size_t length = (size_t)(strrchr(j->path, '/') - j->path);
-    memcpy(folder, j->path, length ? length : 1);
-    folder[length ? length : 1] = '\0';
-    while (!mark.id)
-        if (getentropy(&mark.id, sizeof mark.id))
-            return PERHAPS_ERR_IO;
-    journal_header(header, mark.id, 1);
-    int error = m->file
-                    ? check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset))
-                    : 0;
-    if (!error && ftruncate(j->fd, 0))
-        error = PERHAPS_ERR_IO;
+    const struct content content = { .f = f, .mark = &j->mark };
+    int error = check_all_pages(f);
     if (!error)
-        error = write_at(j->fd, header, sizeof header, 0);
-    if (!error && fsync(j->fd))
-        error = PERHAPS_ERR_IO;
+        error = may_replace(j);
+    while (!error && !j->mark.id)
+        if (getentropy(&j->mark.id, sizeof j->mark.id))
+            error = PERHAPS_ERR_IO;
+    j->end = JOURNAL_HEADER_NBYTES;
     if (!error)
-        error = sync_folder(folder);
+        error = journal_copy(j, 1); /* of no records */
     return error ? error : content_save(&content, j->path);
 }
 
