@@ -147,7 +147,7 @@ static struct perhaps_hashing choose_hash(unsigned byte, bool exact)
 /* An empty filter of which others are made, since planning one takes milliseconds. */
 struct pattern {
     bool is_made;
-    struct perhaps_options options;
+    uint8_t options[sizeof(struct perhaps_options)];
     perhaps_filter *f; /* NULL: no filter can have these options */
 };
 
@@ -173,12 +173,12 @@ static const perhaps_filter *pattern_for(const struct perhaps_options *options)
     for (size_t i = 0; i < sizeof *options; i++)
         number = (number ^ bytes[i]) * UINT64_C(0x100000001B3);
     struct pattern *pattern = &patterns[number >> 32 & (PATTERNS - 1)];
-    if (pattern->is_made && !memcmp(&pattern->options, options, sizeof *options))
+    if (pattern->is_made && !memcmp(pattern->options, bytes, sizeof *options))
         return pattern->f;
     perhaps_free(pattern->f);
     pattern->f = make_pattern(*options);
     pattern->is_made = true;
-    pattern->options = *options;
+    memcpy(pattern->options, bytes, sizeof *options);
     return pattern->f;
 }
 

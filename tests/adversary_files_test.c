@@ -60,7 +60,7 @@ static bool expect_not_in(struct path path)
     scoped_bytes bytes = read_file(path.text);
     expect(bytes.nbytes > 0);
     expect_untold(path.text, bytes.at, bytes.nbytes);
-    strcat(path.text, JOURNAL_SUFFIX);
+    path = journal_of(path);
     if (access(path.text, F_OK))
         return false;
     scoped_bytes journal = read_file(path.text);

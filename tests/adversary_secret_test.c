@@ -299,9 +299,7 @@ enum { BUILDER_CALLS = sizeof builder_calls / sizeof *builder_calls };
 
 static struct path path_of_journal(const struct stage *s)
 {
-    struct path path = s->journaled;
-    strcat(path.text, JOURNAL_SUFFIX);
-    return path;
+    return journal_of(s->journaled);
 }
 
 static struct bytes aligned_bytes(const perhaps_filter *f)

@@ -54,6 +54,14 @@ struct path path_below(struct path folder, const char *name)
     return path;
 }
 
+struct path journal_of(struct path file)
+{
+    struct path journal;
+    int n = snprintf(journal.text, sizeof journal.text, "%s.journal", file.text);
+    expect(n > 0 && (size_t)n < sizeof journal.text);
+    return journal;
+}
+
 struct bytes read_file(const char *path)
 {
     struct stat st;

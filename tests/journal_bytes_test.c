@@ -263,13 +263,13 @@ TEST(test_other_files)
     expect_all_fail(&past, PERHAPS_ERR_JOURNAL);
 
     /* frames of another journal behind the last one */
-    scoped_bytes both = { .at = malloc(2 * past.closed.nbytes) };
-    both.nbytes = past.end[COMMITS] + other.closed.nbytes - JOURNAL_HEADER_NBYTES;
-    expect(both.at && both.nbytes <= 2 * past.closed.nbytes);
-    memcpy(both.at, past.closed.at, past.end[COMMITS]);
-    memcpy(both.at + past.end[COMMITS], other.closed.at + JOURNAL_HEADER_NBYTES,
+    static uint8_t both[1 << 20];
+    const size_t nbytes = past.end[COMMITS] + other.closed.nbytes - JOURNAL_HEADER_NBYTES;
+    expect(nbytes <= sizeof both);
+    memcpy(both, past.closed.at, past.end[COMMITS]);
+    memcpy(both + past.end[COMMITS], other.closed.at + JOURNAL_HEADER_NBYTES,
            other.closed.nbytes - JOURNAL_HEADER_NBYTES);
-    expect(!try_journal(&past, both.at, both.nbytes, true, &commit) && commit == COMMITS);
+    expect(!try_journal(&past, both, nbytes, true, &commit) && commit == COMMITS);
     free_past(&other);
 }
 

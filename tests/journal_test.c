@@ -22,12 +22,6 @@ static perhaps_filter *live_filter(const struct perhaps_kind *kind, const char *
     return open_file(path, &to_write);
 }
 
-static struct path journal_of(struct path file)
-{
-    strcat(file.text, JOURNAL_SUFFIX);
-    return file;
-}
-
 static void copy_file(struct path from, struct path to)
 {
     scoped_bytes bytes = read_file(from.text);

@@ -315,7 +315,7 @@ static void *commit(void *context)
         atomic_fetch_add(&disk.added, 1);
         c->sync_error = perhaps_sync(c->f);
         c->reason = errno;
-        if (pthread_barrier_wait(c->barrier) == PTHREAD_BARRIER_SERIAL_THREAD)
+        if (pthread_barrier_wait(c->barrier) != 0) /* one of the threads */
             atomic_fetch_add(&disk.until, COMMITTERS);
         pthread_barrier_wait(c->barrier);
     }

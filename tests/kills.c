@@ -177,9 +177,7 @@ static void check_threads(const struct work *work, const struct task *task,
 
 static struct path journal_path(const struct work *work)
 {
-    struct path path = work->path;
-    strcat(path.text, JOURNAL_SUFFIX);
-    return path;
+    return journal_of(work->path);
 }
 
 static struct path folder_of(const struct work *work)

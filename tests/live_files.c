@@ -53,12 +53,6 @@ struct perhaps_allocator allocator_that_fails(struct failing_allocator *failing)
     return (struct perhaps_allocator){ get_or_fail, give_and_count, failing, true };
 }
 
-struct path journal_of(struct path file)
-{
-    strcat(file.text, JOURNAL_SUFFIX);
-    return file;
-}
-
 void put_file(struct path path, const void *bytes, size_t nbytes)
 {
     unlink(path.text);

@@ -16,8 +16,6 @@ struct failing_allocator {
 };
 struct perhaps_allocator allocator_that_fails(struct failing_allocator *failing);
 
-struct path journal_of(struct path file);
-
 /* Writes a file, which becomes a new one: to write over an old one can mean to wait for the
  * disk. */
 void put_file(struct path path, const void *bytes, size_t nbytes);

@@ -280,6 +280,7 @@ struct path {
 struct path temp_path(const char *name);
 
 struct path path_below(struct path folder, const char *name);
+struct path journal_of(struct path file); /* of a live file */
 
 struct bytes {
     uint8_t *at;
