@@ -162,7 +162,7 @@ static void change_and_write(struct play *p, unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
         change(p);
-        expect_success(journal_write_frame(p->f->journal, true));
+        expect_success(journal_write_frame((struct journal *)p->f->recording, true));
     }
 }
 

@@ -203,8 +203,8 @@ static size_t contains_newer(const perhaps_filter *f, size_t gone, const struct 
                              const struct keyhash *ahead, size_t n, bool *answer)
 {
     size_t found = f->kind->forgets->contains_newer(f, gone, keys, ahead, n, answer);
-    for (size_t i = 0; f->guard && i < n; i++) {
-        if (answer[i] || f->guard->is_sound(f, &keys[i]))
+    for (size_t i = 0; f->checked && i < n; i++) {
+        if (answer[i] || f->checked->guard->is_sound(f, &keys[i]))
             continue;
         answer[i] = true;
         found++;
@@ -271,7 +271,7 @@ static int may_count(const perhaps_filter *f)
  * "perhaps", no number would be a safe answer. */
 static int count_hashed(const perhaps_filter *f, const struct keyhash *key, uint64_t *count)
 {
-    if (f->guard && !f->guard->is_sound(f, key))
+    if (f->checked && !f->checked->guard->is_sound(f, key))
         return PERHAPS_ERR_DAMAGED;
     *count = f->kind->count(f, key);
     return 0;
@@ -336,8 +336,8 @@ static int may_look_up(const perhaps_filter *f)
 static int look_up_hashed(const perhaps_filter *f, const struct keyhash *keys, size_t n,
                           uint32_t *value, bool *present)
 {
-    for (size_t i = 0; f->guard && i < n; i++)
-        if (!f->guard->is_sound(f, &keys[i]))
+    for (size_t i = 0; f->checked && i < n; i++)
+        if (!f->checked->guard->is_sound(f, &keys[i]))
             return PERHAPS_ERR_DAMAGED;
     f->kind->builds->look_up(f, keys, n, value, present);
     for (size_t i = 0; i < n; i++)
@@ -410,8 +410,8 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), some = 0;
         bool *answer = removed ? removed + b.done : scratch;
-        if (f->recorder)
-            error = f->recorder->remove(f, now, ahead, n, answer, &some);
+        if (f->recording)
+            error = f->recording->recorder->remove(f, now, ahead, n, answer, &some);
         else
             some = filter_remove_keys(f, now, ahead, n, answer);
         if (error)
@@ -439,7 +439,8 @@ static int forget(perhaps_filter *f, enum deed deed, uint64_t now)
         return PERHAPS_ERR_UNSUPPORTED;
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
-    return f->recorder ? f->recorder->change(f, deed, now) : filter_change(f, deed, now);
+    return f->recording ? f->recording->recorder->change(f, deed, now)
+                        : filter_change(f, deed, now);
 }
 
 int perhaps_rotate(perhaps_filter *f)

@@ -47,7 +47,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
-    if (!f->kind->merge || f->recorder) /* a journal has keys, not whole filters */
+    if (!f->kind->merge || f->recording) /* a journal has keys, not whole filters */
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;
@@ -74,7 +74,7 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_READ_ONLY;
     if (f == other)
         return PERHAPS_ERR_ARGUMENT;
-    if (!f->kind->intersect || f->recorder)
+    if (!f->kind->intersect || f->recording)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;

@@ -150,8 +150,8 @@ int filter_add_recorded(perhaps_filter *f, const struct keyhash *keys,
                         const struct keyhash *ahead, size_t n, bool unless_present,
                         bool *answer, size_t *done)
 {
-    if (f->recorder)
-        return f->recorder->add(f, keys, ahead, n, unless_present, answer, done);
+    if (f->recording)
+        return f->recording->recorder->add(f, keys, ahead, n, unless_present, answer, done);
     return filter_add_keys(f, keys, ahead, n, unless_present, answer, done);
 }
 

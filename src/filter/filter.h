@@ -56,19 +56,20 @@ struct fill {
 /* A file that the body is mapped from. */
 struct mapping {
     uint8_t *file; /* NULL: nothing is mapped, the body lies in allocated memory */
-
-    /* The same file as it is on the disk, if what is written to 'file' stays in memory; its
-     * pages have the checksums.  NULL: they are those of 'file'. */
-    uint8_t *pristine;
     size_t file_nbytes;
     size_t pages_offset; /* where the pages begin that have checksums */
     size_t table_offset; /* where they end and the table of checksums begins */
-    int fd;              /* of a file that is written in place; else -1 */
+    int fd;              /* of a file that is written in place; else one of the two below */
     pid_t process;       /* which process opened it */
 
     /* Unmaps the file, and releases all that belongs to the mapping. */
     void (*release)(perhaps_filter *f);
 };
+
+/* Numbers that stand for an 'fd': what is mapped is the file as it was saved; or what is
+ * written to it stays in memory, and the file as it was saved is mapped a second time, behind
+ * it. */
+enum { MAPPED_AS_SAVED = -1, MAPPED_IN_MEMORY = -2 };
 
 /* Checks bytes of the body before an answer is read from them: pages of a file that may be
  * damaged (src/store/check.c). */
@@ -83,6 +84,14 @@ struct guard {
 
     /* Returns for how many bytes f->checked was allocated. */
     uint64_t (*checked_nbytes)(const perhaps_filter *f);
+};
+
+/* What a guard knows. */
+struct checked {
+    const struct guard *guard;
+    uint64_t count;  /* of pages */
+    uint8_t unsure;  /* a process began to write the file in place: its checksums are void */
+    uint8_t state[]; /* of each page */
 };
 
 /* What is done with a filter, as a journal records it (src/store/journal.h).  The numbers never
@@ -112,6 +121,11 @@ struct recorder {
 
     /* Ends the recording.  To be called before anything of the filter is released. */
     void (*close)(perhaps_filter *f);
+};
+
+/* How a recorder's own data begin. */
+struct recording {
+    const struct recorder *recorder;
 };
 
 /* The parts of a composite, the oldest first.  filter_adopt() appends one.  Most filters have
@@ -165,10 +179,8 @@ struct perhaps_filter {
     uint64_t full_at;     /* with this many keys it is full, even below the key limit */
     struct perhaps_allocator allocator;
     struct mapping mapping;
-    const struct recorder *recorder; /* NULL: what is done with the filter is not recorded */
-    void *journal;                   /* belongs to the recorder */
-    const struct guard *guard;       /* NULL: no bytes are checked */
-    struct checked *checked;         /* belongs to the guard */
+    struct checked *checked;     /* NULL: no bytes are checked */
+    struct recording *recording; /* NULL: what is done with the filter is not recorded */
     enum cpu cpu : 8; /* of 8 bits, since each layer of a small filter has such a struct */
     enum perhaps_preference preference : 8; /* for memory that the filter takes later */
     bool is_part;                           /* of a composite */
@@ -640,7 +652,7 @@ void filter_bind(perhaps_filter *f);
  * if it is shared. */
 static inline bool filter_may_look(const perhaps_filter *f)
 {
-    return f->shared || !f->recorder || !f->recorder->add;
+    return f->shared || !f->recording || !f->recording->recorder->add;
 }
 
 /* Return 0 if keys may be added, or if they may be changed otherwise, or the error of a call
@@ -656,8 +668,8 @@ size_t filter_count_hashable(const perhaps_filter *f, const struct perhaps_keys 
 static inline size_t filter_contains_hashed(const perhaps_filter *f, const struct keyhash *keys,
                                             const struct keyhash *ahead, size_t n, bool *answer)
 {
-    if (f->guard)
-        return f->guard->contains(f, keys, ahead, n, answer);
+    if (f->checked)
+        return f->checked->guard->contains(f, keys, ahead, n, answer);
     return f->kind->contains(f, keys, ahead, n, answer);
 }
 

@@ -185,8 +185,8 @@ void perhaps_free(perhaps_filter *f)
 {
     if (!f)
         return;
-    if (f->recorder)
-        f->recorder->close(f);
+    if (f->recording)
+        f->recording->recorder->close(f);
     for (size_t i = 0; i < f->parts.count; i++)
         perhaps_free(f->parts.part[i]);
     if (f->parts.part != f->parts.few)
@@ -271,8 +271,8 @@ int perhaps_clear(perhaps_filter *f)
 {
     if (f->read_only)
         return PERHAPS_ERR_READ_ONLY;
-    if (f->recorder)
-        return f->recorder->change(f, DEED_CLEAR, 0);
+    if (f->recording)
+        return f->recording->recorder->change(f, DEED_CLEAR, 0);
     filter_clear(f);
     return 0;
 }
@@ -299,7 +299,7 @@ uint64_t perhaps_memory_nbytes(const perhaps_filter *f)
     if (f->writers)
         nbytes += taken_nbytes(a, filter_writers_nbytes(f));
     if (f->checked)
-        nbytes += taken_nbytes(a, f->guard->checked_nbytes(f));
+        nbytes += taken_nbytes(a, f->checked->guard->checked_nbytes(f));
     if (f->parts.part != f->parts.few)
         nbytes += taken_nbytes(a, f->parts.room * sizeof *f->parts.part);
     for (size_t i = 0; i < parts_count(f); i++)
@@ -341,7 +341,7 @@ static perhaps_filter *relocate_filter(perhaps_filter *f, const struct mover *mo
     if (f->writers)
         f->writers = f->body.writers = relocate(a, mover, f->writers, filter_writers_nbytes(f));
     if (f->checked)
-        f->checked = relocate(a, mover, f->checked, f->guard->checked_nbytes(f));
+        f->checked = relocate(a, mover, f->checked, f->checked->guard->checked_nbytes(f));
     if (f->state)
         f->kind->grows->relocate(f, body, mover);
     return relocate_struct(f, mover);
@@ -351,7 +351,7 @@ void perhaps_relocate(perhaps_filter **filter,
                       void *(*move)(void *context, void *memory, size_t nbytes), void *context)
 {
     const struct mover mover = { .move = move, .context = context };
-    if ((*filter)->recorder) /* whose thread may be at work */
+    if ((*filter)->recording) /* whose thread may be at work */
         return;
     *filter = relocate_filter(*filter, &mover);
 }

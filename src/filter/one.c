@@ -242,7 +242,7 @@ void filter_bind(perhaps_filter *f)
     f->body.writers = f->writers;
     if (f->kind->bind)
         f->kind->bind(f);
-    if (f->guard)
+    if (f->checked)
         f->loops.contains_one = NULL; /* calls for one key go through the guard, too */
     f->calls = (struct calls){ contains_any, add_any, prepare_any };
     if (!calls->contains)
@@ -251,7 +251,7 @@ void filter_bind(perhaps_filter *f)
         f->calls.prepare = calls->prepare;
     if (f->loops.contains_one)
         f->calls.contains = calls->contains;
-    if (!f->read_only && !f->recorder &&
+    if (!f->read_only && !f->recording &&
         (f->shared ? f->loops.add_one_shared : f->loops.add_one))
         f->calls.add = calls->add;
 }
@@ -285,13 +285,13 @@ bool perhaps_contains_prepared(const perhaps_filter *f, const struct perhaps_pre
  * without a look at the fpr. */
 static inline bool may_add_at_once(const perhaps_filter *f)
 {
-    return f->loops.add_one && !f->shared && !f->read_only && !f->recorder &&
+    return f->loops.add_one && !f->shared && !f->read_only && !f->recording &&
            f->counters->keys < f->room_until;
 }
 
 int perhaps_add_prepared(perhaps_filter *f, const struct perhaps_prepared *prepared)
 {
-    if (f->shared && !f->recorder && f->loops.add_one_shared && !prepared->error &&
+    if (f->shared && !f->recording && f->loops.add_one_shared && !prepared->error &&
         reserve_one(f))
         return f->loops.add_one_shared(&f->body, keyhash_of(prepared), f->counters);
     if (!may_add_at_once(f) || prepared->error)
@@ -346,7 +346,7 @@ void perhaps_view_fill(perhaps_filter *f, unsigned version, struct perhaps_view 
     view->lines = f->body.bytes;
     view->rows = f->body.table;
     view->flip = f->body.flip;
-    if (f->loops.add_one && !f->shared && !f->read_only && !f->recorder) {
+    if (f->loops.add_one && !f->shared && !f->read_only && !f->recording) {
         view->keys = &f->counters->keys;
         view->keys_until[input] = &f->room_until;
     }

@@ -6,12 +6,6 @@
 
 enum { UNREAD, SOUND, DAMAGED, UNSURE };
 
-struct checked {
-    uint64_t count;
-    uint8_t unsure;  /* a process began to write the file in place: its checksums are void */
-    uint8_t state[]; /* of each page: UNREAD, SOUND or DAMAGED */
-};
-
 static uint64_t nbytes_for(uint64_t count)
 {
     return sizeof(struct checked) + count;
@@ -27,7 +21,7 @@ static uint64_t checked_nbytes(const perhaps_filter *f)
 /* Returns the bytes that have the checksums. */
 static const uint8_t *saved_bytes(const struct mapping *m)
 {
-    return m->pristine ? m->pristine : m->file;
+    return m->fd == MAPPED_IN_MEMORY ? m->file + saved_distance(m->file_nbytes) : m->file;
 }
 
 static bool is_intact(const struct mapping *m, uint64_t page)
@@ -178,7 +172,7 @@ int check_begin(perhaps_filter *f)
     if (!f->checked)
         return PERHAPS_ERR_MEMORY;
     f->checked->count = count;
-    f->guard = &guard;
+    f->checked->guard = &guard;
     filter_bind(f);
     return 0;
 }

@@ -44,9 +44,8 @@ static void release_mapping(perhaps_filter *f)
     if (in_place && m->process == getpid()) /* a forked child has not opened the file */
         live_end(f);
     check_end(f);
-    munmap(m->file, m->file_nbytes);
-    if (m->pristine)
-        munmap(m->pristine, m->file_nbytes);
+    munmap(m->file, m->fd == MAPPED_IN_MEMORY ? saved_distance(m->file_nbytes) + m->file_nbytes
+                                              : m->file_nbytes);
     if (in_place)
         close(m->fd);
     errno = saved;
@@ -72,7 +71,7 @@ static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(per
                                    .file_nbytes = h->file_nbytes,
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
-                                   .fd = -1,
+                                   .fd = MAPPED_AS_SAVED,
                                    .release = release_file };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)
@@ -82,23 +81,19 @@ static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(per
     return sound ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
-static int map_file(const struct reading *r, int protection, int how, uint8_t **file)
+/* Returns the error of a mapping that has failed (errno). */
+static int failed_map(void)
 {
-    void *map = mmap(NULL, r->head.header.file_nbytes, protection, how, fd_of(r), 0);
-    if (map == MAP_FAILED)
-        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
-    *file = map;
-    return 0;
+    return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
 }
 
 /* Maps the file.  The mapping belongs to the filter from the moment it is there, and so does
  * its release. */
 static int map_bodies(struct reading *r)
 {
-    uint8_t *file;
     int protection = r->made[0]->read_only ? PROT_READ : PROT_READ | PROT_WRITE;
-    int error = map_file(r, protection, MAP_SHARED, &file);
-    return error ? error : use_bodies(r, file, release_mapping);
+    void *map = mmap(NULL, r->head.header.file_nbytes, protection, MAP_SHARED, fd_of(r), 0);
+    return map == MAP_FAILED ? failed_map() : use_bodies(r, map, release_mapping);
 }
 
 enum { IN_MEMORY = MAP_PRIVATE | MAP_NORESERVE };
@@ -124,21 +119,20 @@ static uint8_t *reserve_aligned(size_t nbytes)
  * it is. */
 static int map_in_memory(struct reading *r)
 {
-    uint8_t *pristine = NULL, *file = reserve_aligned(r->head.header.file_nbytes);
+    const size_t nbytes = r->head.header.file_nbytes, behind = saved_distance(nbytes);
+    const int fd = fd_of(r), both = PROT_READ | PROT_WRITE;
+    uint8_t *file = reserve_aligned(behind + nbytes);
     if (file == MAP_FAILED)
-        return errno == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
-    void *map = mmap(file, r->head.header.file_nbytes, PROT_READ | PROT_WRITE,
-                     IN_MEMORY | MAP_FIXED, fd_of(r), 0);
-    if (map == MAP_FAILED) {
-        int failed = errno;
-        munmap(file, r->head.header.file_nbytes);
-        errno = failed;
-        return failed == ENOMEM ? PERHAPS_ERR_MEMORY : PERHAPS_ERR_IO;
+        return failed_map();
+    if (mmap(file, nbytes, both, IN_MEMORY | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        mmap(file + behind, nbytes, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+        int error = failed_map();
+        munmap(file, behind + nbytes);
+        return error;
     }
-    int error = map_file(r, PROT_READ, MAP_SHARED, &pristine);
-    int sound = use_bodies(r, file, release_mapping);
-    r->made[0]->mapping.pristine = pristine;
-    return error ? error : sound;
+    int error = use_bodies(r, file, release_mapping);
+    r->made[0]->mapping.fd = MAPPED_IN_MEMORY;
+    return error;
 }
 
 /* Reserves room on the disk for the whole file.  A hole in the file, or a block that it shares

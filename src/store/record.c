@@ -1,4 +1,5 @@
 /* record.c - what is done to the filter of a live file goes to its journal. */
+#define _GNU_SOURCE 1
 #include "record.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ static int reserve(struct journal *j, uint64_t end)
  * journal has become too large.  Returns 0; or an error, and then the filter may not change. */
 static int make_room(struct journal *j, size_t n)
 {
-    if (j->filter->mapping.pristine && j->mapped_from < UINT64_MAX &&
+    if (j->filter->mapping.fd == MAPPED_IN_MEMORY && j->mapped_from < UINT64_MAX &&
         pays_in_memory(j->filter, j->sequence - j->mapped_from)) {
         map_to_memory(j->filter);
         j->mapped_from = UINT64_MAX;
@@ -51,13 +52,18 @@ static int make_room(struct journal *j, size_t n)
     return reserve(j, j->end + round_up(more, SECTOR_NBYTES));
 }
 
+static struct journal *journal_of(const perhaps_filter *f)
+{
+    return (struct journal *)f->recording;
+}
+
 /* ---- What is done to the filter ---------------------------------------------------------- */
 
 static int record_add(perhaps_filter *f, const struct keyhash *keys,
                       const struct keyhash *ahead, size_t n, bool unless_present, bool *answer,
                       size_t *done)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     const enum deed deed = unless_present ? DEED_ADD_ABSENT : DEED_ADD;
     *done = 0;
     pthread_mutex_lock(&j->lock);
@@ -78,7 +84,7 @@ static int record_add(perhaps_filter *f, const struct keyhash *keys,
 static int record_remove(perhaps_filter *f, const struct keyhash *keys,
                          const struct keyhash *ahead, size_t n, bool *answer, size_t *removed)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     *removed = 0;
     pthread_mutex_lock(&j->lock);
     int error = make_room(j, n);
@@ -97,7 +103,7 @@ static int record_remove(perhaps_filter *f, const struct keyhash *keys,
 /* A window that knows the time changes only when it must forget something. */
 static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     const struct keyhash record = { .place = time };
     pthread_mutex_lock(&j->lock);
     int error = make_room(j, 1);
@@ -114,7 +120,7 @@ static int record_change(perhaps_filter *f, enum deed deed, uint64_t time)
 
 static int record_sync(perhaps_filter *f)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     pthread_mutex_lock(&j->lock);
     int error = journal_sync_to(j, j->sequence);
     if (!error && j->holds)
@@ -127,7 +133,7 @@ static int record_sync(perhaps_filter *f)
 
 static int record_checkpoint(perhaps_filter *f)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     pthread_mutex_lock(&j->lock);
     int error = checkpoint_now(j), reason = errno;
     pthread_mutex_unlock(&j->lock);
@@ -137,7 +143,7 @@ static int record_checkpoint(perhaps_filter *f)
 
 static void record_tell(const perhaps_filter *f, struct perhaps_journal *told)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     pthread_mutex_lock(&j->lock);
     const struct frame *frame = &j->frames[j->active];
     *told = (struct perhaps_journal){ .nbytes = j->end,
@@ -188,7 +194,7 @@ void journal_release(struct journal *j)
  * a thread that it does not have. */
 static void record_close(perhaps_filter *f)
 {
-    struct journal *j = f->journal;
+    struct journal *j = journal_of(f);
     int saved = errno;
     if (j->process == getpid()) {
         finish(j);
@@ -210,21 +216,22 @@ const struct recorder recorder = { .add = record_add,
 
 int perhaps_sync(perhaps_filter *f)
 {
-    return f->recorder && f->recorder->sync ? f->recorder->sync(f) : live_sync(f);
+    return f->recording && f->recording->recorder->sync ? f->recording->recorder->sync(f)
+                                                        : live_sync(f);
 }
 
 int perhaps_checkpoint(perhaps_filter *f)
 {
-    if (!f->recorder || !f->recorder->checkpoint)
+    if (!f->recording || !f->recording->recorder->checkpoint)
         return PERHAPS_ERR_UNSUPPORTED;
-    return f->recorder->checkpoint(f);
+    return f->recording->recorder->checkpoint(f);
 }
 
 int perhaps_journal_of(const perhaps_filter *f, struct perhaps_journal *journal)
 {
     *journal = (struct perhaps_journal){ 0 };
-    if (!f->recorder)
+    if (!f->recording)
         return PERHAPS_ERR_UNSUPPORTED;
-    f->recorder->tell(f, journal);
+    f->recording->recorder->tell(f, journal);
     return 0;
 }

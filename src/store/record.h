@@ -7,6 +7,7 @@
 #include "journal.h"
 
 struct journal {
+    struct recording recording;
     pthread_mutex_t lock; /* of all that follows, and of changes of the filter */
     pthread_cond_t moved; /* something was written, synced or saved, or has failed */
     perhaps_filter *filter;

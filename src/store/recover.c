@@ -20,7 +20,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
     if (r->first > mark->sequence + 1)
         return PERHAPS_ERR_DAMAGED; /* the file is older than the journal's first record */
     struct stat st;
-    if (f->mapping.pristine && !fstat(fd, &st) &&
+    if (f->mapping.fd == MAPPED_IN_MEMORY && !fstat(fd, &st) &&
         pays_in_memory(f, (uint64_t)st.st_size / record_nbytes(f)))
         map_to_memory(f);
     return journal_redo(r, f, mark->sequence);
@@ -30,6 +30,7 @@ static int redo(struct journal_reader *r, int fd, const struct journal_mark *mar
 
 /* A journal that another process may be writing. */
 struct follower {
+    struct recording recording;
     struct journal_reader reader; /* owns its descriptor */
     uint64_t saved;               /* the last record that the file has */
 };
@@ -50,14 +51,19 @@ static void follower_free(struct follower *follower, const struct perhaps_alloca
     release(allocator, follower, sizeof *follower);
 }
 
+static struct follower *follower_of(const perhaps_filter *f)
+{
+    return (struct follower *)f->recording;
+}
+
 static void follow_close(perhaps_filter *f)
 {
-    follower_free(f->journal, &f->allocator);
+    follower_free(follower_of(f), &f->allocator);
 }
 
 static void follow_tell(const perhaps_filter *f, struct perhaps_journal *journal)
 {
-    const struct follower *follower = f->journal;
+    const struct follower *follower = follower_of(f);
     const uint64_t last = follower->reader.next - 1;
     *journal = (struct perhaps_journal){ .nbytes = follower->reader.at,
                                          .records = last - follower->saved,
@@ -97,20 +103,20 @@ int journal_follow(perhaps_filter *f, const char *path, const struct journal_mar
         follower_free(follower, &f->allocator);
         return error;
     }
-    f->recorder = &following;
-    f->journal = follower;
+    follower->recording.recorder = &following;
+    f->recording = &follower->recording;
     set_read_only(f, true);
     return 0;
 }
 
 bool journal_is_followed(const perhaps_filter *f)
 {
-    return f->recorder == &following;
+    return f->recording && f->recording->recorder == &following;
 }
 
 bool journal_is_current(const perhaps_filter *f, const char *path)
 {
-    const struct follower *follower = f->journal;
+    const struct follower *follower = follower_of(f);
     char file[PATH_MAX], beside[BESIDE_MAX];
     struct stat here, there;
     return !find_journal(path, file, beside) && !fstat(follower->reader.fd, &here) &&
@@ -119,7 +125,7 @@ bool journal_is_current(const perhaps_filter *f, const char *path)
 
 int journal_catch_up(perhaps_filter *f)
 {
-    struct follower *follower = f->journal;
+    struct follower *follower = follower_of(f);
     set_read_only(f, false);
     int error = journal_redo(&follower->reader, f, follower->saved);
     journal_end(&follower->reader);
@@ -325,8 +331,8 @@ int journal_open(const char *path, const struct perhaps_open_options *options,
         return error;
     }
     j->filter = f;
-    f->journal = j;
-    f->recorder = &recorder;
+    j->recording.recorder = &recorder;
+    f->recording = &j->recording;
     filter_bind(f);
     *filter = f;
     return 0;

@@ -191,6 +191,14 @@ int open_as_saved(const char *path, const struct perhaps_open_options *options,
 int open_to_record(const char *path, const struct perhaps_open_options *options,
                    struct journal_mark *mark, perhaps_filter **filter);
 
+/* Returns how far behind such a file it is mapped once more, as it was saved: a multiple of a
+ * huge page. */
+static inline uint64_t saved_distance(uint64_t file_nbytes)
+{
+    const uint64_t huge = 2 << 20;
+    return (file_nbytes + huge - 1) & ~(huge - 1);
+}
+
 /* Has a filter whose file is mapped to be written in memory lie in memory altogether, on huge
  * pages if there are any: for many changes all over it.  If there is no memory for that, it
  * stays as it is.  Nobody else may use the filter. */
