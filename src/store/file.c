@@ -92,8 +92,11 @@ int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at)
 
 void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st; /* opening a pipe would wait for, or disturb, who writes into it */
     memset(bytes, 0, HEADER_NBYTES);
+    int fd = stat(path, &st) || !S_ISREG(st.st_mode)
+                 ? -1
+                 : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
     if (pread(fd, bytes, HEADER_NBYTES, 0) < 0)
