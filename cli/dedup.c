@@ -54,6 +54,7 @@ struct dedup {
     struct input *input;
     struct printer printer;
     struct durable durable; /* of a live file; else it has no target */
+    struct stage print;     /* what print_durably() does, too */
 };
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
@@ -77,17 +78,22 @@ static bool add_block(void *context, struct block *block)
     return !block->error;
 }
 
-/* A stage, with a struct dedup: adds the keys of a block to a live file, and prints it. */
-static bool add_and_print(void *context, struct block *block)
+/* A stage, with a struct dedup: adds the keys of a block to a live file. */
+static bool add_durably(void *context, struct block *block)
 {
     struct dedup *dedup = context;
-    bool more = durable_enter(&dedup->durable, block);
-    if (more)
-        more = add_block(dedup, block);
-    else
-        block->ndone = 0; /* none of its lines is new or old */
-    bool printed = printer_print(&dedup->printer, block);
-    return durable_leave(&dedup->durable, block, printed) && more;
+    if (durable_enter(&dedup->durable, block))
+        return add_block(dedup, block);
+    block->ndone = 0; /* none of its lines is new or old */
+    return false;
+}
+
+/* A stage, with a struct dedup: prints a block that add_durably() has dealt with. */
+static bool print_durably(void *context, struct block *block)
+{
+    struct dedup *dedup = context;
+    bool printed = dedup->print.run(dedup->print.context, block);
+    return durable_leave(&dedup->durable, block, printed);
 }
 
 /* A stage, with a struct dedup: adds the keys of a block to servers.  If a server fails, nobody
@@ -144,7 +150,7 @@ static size_t stages_of(struct dedup *dedup, struct stage stages[STAGES_OF_FILTE
         if (window_reads(&dedup->window))
             stages[n++] = (struct stage){ .run = window_read_times, .context = &dedup->window };
         stages[n++] = (struct stage){ .run = block_hash, .context = dedup->target->filter };
-        stages[n++] = (struct stage){ .run = dedup->durable.target ? add_and_print : add_block,
+        stages[n++] = (struct stage){ .run = dedup->durable.target ? add_durably : add_block,
                                       .context = dedup,
                                       .in_order = true };
         return n;
@@ -428,9 +434,12 @@ void verb_dedup(const struct settings *settings)
         return;
     }
     open_filters(&dedup);
-    size_t n = stages_of(&dedup, stages);
-    if (!dedup.durable.target)
-        n = printer_stages(&dedup.printer, stages, n);
+    size_t n = printer_stages(&dedup.printer, stages, stages_of(&dedup, stages));
+    if (dedup.durable.target) {
+        dedup.print = stages[n - 1];
+        stages[n - 1].run = print_durably;
+        stages[n - 1].context = &dedup;
+    }
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));

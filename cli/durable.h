@@ -19,14 +19,19 @@ struct durable {
     struct target *target; /* a live file, which holds its records back; NULL: not durable */
     struct durability after;
     bool prints_to_file;
+    uint64_t printed_nbytes; /* since the system was asked to write them to the disk */
 
-    pthread_mutex_t lock; /* of the filter, of standard output, and of what follows */
+    pthread_mutex_t lock; /* of what follows */
     pthread_cond_t ended;
     pthread_t timer;
     bool has_timer, ends;
-    uint64_t waiting;  /* lines that were printed, and are not acknowledged */
-    bool unprinted;    /* a line is in the filter that could not be printed */
-    int error, reason; /* of the first time that failed; nothing is remembered after it */
+    pthread_cond_t moved; /* something was acknowledged, or never will be */
+    size_t on_the_way;    /* blocks that have entered, and not left: only they, or else who has
+                             the lock, use the filter and standard output */
+    uint64_t waiting;     /* lines that were printed, and are not acknowledged */
+    bool due;             /* they are to be, as soon as no block is on its way */
+    bool unprinted;       /* a line is in the filter that could not be printed */
+    int error, reason;    /* of the first time that failed; nothing is remembered after it */
 };
 
 /* How many records of the journal there is room for in memory: more than lines in a block. */
@@ -36,7 +41,8 @@ enum { DURABLE_RECORDS = 1 << 20 };
 void durable_begin(struct durable *durable, const struct settings *settings,
                    struct target *target);
 
-/* Enclose adding and printing the lines of a block, in a stage in order.  They return false if
+/* A block enters before its keys are added, in a stage in order, and leaves when its lines are
+ * printed, in another one.  Meanwhile other blocks may be on their way.  They return false if
  * lines could not be acknowledged.  If the block could not be printed ('printed' is false),
  * nothing will be acknowledged from then on. */
 bool durable_enter(struct durable *durable, const struct block *block);

@@ -128,32 +128,11 @@ static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
     return error;
 }
 
-/* Saves the file, and begins a new journal.  'whole' keeps the lock all the time, and needs no
- * copy. */
-static int checkpoint(struct journal *j, bool whole)
+/* Notes how it ended. */
+static int ended(struct journal *j, int error)
 {
-    perhaps_filter *copy = NULL;
-    int error = whole ? journal_sync_whole(j) : journal_write_frame(j, true);
-    const uint64_t s = j->sequence, tail = j->end;
-    if (error)
-        return error;
-    if (!whole && (error = perhaps_clone(j->filter, &copy)))
-        return error == PERHAPS_ERR_MEMORY ? checkpoint(j, true) : error;
-    error = whole ? save(j, j->filter, s) : save_copy(j, copy, s);
-    perhaps_free(copy);
-    if (error)
-        return error;
-    j->mark.sequence = s; /* whatever becomes of the journal */
-    return renew(j, s, tail, whole);
-}
-
-/* ---- When -------------------------------------------------------------------------------- */
-
-/* Does that, and notes how it ended. */
-static int save_and_note(struct journal *j, bool whole)
-{
-    j->error = checkpoint(j, whole);
     j->reason = errno;
+    j->error = error;
     j->try_at = j->error ? j->end + j->limit / 4 : j->limit;
     j->saving = false;
     pthread_cond_broadcast(&j->moved);
@@ -161,12 +140,36 @@ static int save_and_note(struct journal *j, bool whole)
     return j->error;
 }
 
+/* Saves what has record s, and begins a new journal behind it, where 'tail' is in the old one.
+ * 'copy' NULL: saves the filter itself, and keeps the lock all the time. */
+static int save_and_renew(struct journal *j, const perhaps_filter *copy, uint64_t s,
+                          uint64_t tail)
+{
+    int error = copy ? save_copy(j, copy, s) : save(j, j->filter, s);
+    if (error)
+        return error;
+    j->mark.sequence = s; /* whatever becomes of the journal */
+    return renew(j, s, tail, !copy);
+}
+
+static int save_whole(struct journal *j)
+{
+    int error = journal_sync_whole(j);
+    return ended(j, error ? error : save_and_renew(j, NULL, j->sequence, j->end));
+}
+
+/* ---- When -------------------------------------------------------------------------------- */
+
 static void *save_in_thread(void *journal)
 {
     struct journal *j = journal;
     pthread_mutex_lock(&j->lock);
-    save_and_note(j, false);
+    int error = save_and_renew(j, j->copy, j->copied, j->tail);
+    perhaps_filter *copy = j->copy;
+    j->copy = NULL;
+    ended(j, error);
     pthread_mutex_unlock(&j->lock);
+    perhaps_free(copy);
     return NULL;
 }
 
@@ -210,19 +213,36 @@ int checkpoint_now(struct journal *j)
         return PERHAPS_ERR_IO;
     }
     j->saving = true;
-    return save_and_note(j, true);
+    return save_whole(j);
+}
+
+/* Writes all records, copies the filter as it is now, and saves the copy in a thread: later
+ * records are not in it, even if they come before the thread does anything. */
+static void begin_to_save(struct journal *j)
+{
+    j->saving = true;
+    int error = journal_write_frame(j, true);
+    if (!error)
+        error = perhaps_clone(j->filter, &j->copy);
+    j->copied = j->sequence;
+    j->tail = j->end;
+    j->has_thread = !error && begin_thread(j) == 0;
+    if (j->has_thread)
+        return;
+    perhaps_free(j->copy);
+    j->copy = NULL;
+    if (error && error != PERHAPS_ERR_MEMORY)
+        ended(j, error);
+    else
+        save_whole(j);
 }
 
 int checkpoint_if_due(struct journal *j)
 {
     if (j->end >= j->try_at && !j->saving && !j->failed) {
         join(j);
-        if (!j->saving) {
-            j->saving = true;
-            if (begin_thread(j))
-                return save_and_note(j, true);
-            j->has_thread = true;
-        }
+        if (!j->saving)
+            begin_to_save(j);
     }
     if (j->end / 2 < j->limit)
         return 0;

@@ -33,12 +33,15 @@ struct journal {
     bool holds;            /* records are written by perhaps_sync(), as far as they have room */
     int failed;            /* errno of a write or sync that failed; 0: none */
 
-    uint64_t limit;    /* the size at which the file is saved anew */
-    uint64_t try_at;   /* after a failure: the size at which that is tried again */
-    bool saving;       /* the file is being saved */
-    bool has_thread;   /* 'thread' was begun, and not joined */
-    bool checked;      /* all pages of the file that is mapped have their checksums */
-    int error, reason; /* of the last time that the file was saved; 0: it was */
+    uint64_t limit;       /* the size at which the file is saved anew */
+    uint64_t try_at;      /* after a failure: the size at which that is tried again */
+    bool saving;          /* the file is being saved: */
+    perhaps_filter *copy; /* of the filter, */
+    uint64_t copied;      /* which has the records up to this number; */
+    uint64_t tail;        /* where later ones begin in the journal */
+    bool has_thread;      /* 'thread' was begun, and not joined */
+    bool checked;         /* all pages of the file that is mapped have their checksums */
+    int error, reason;    /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
 };
 
