@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A long run: that nothing acknowledged is lost, and nothing leaks, over hours.
-# soak.sh BUILD [HOURS]
+# soak.sh BUILD [HOURS [SEED]]
 #
 # Side by side, about one core in all:
 #   grow, window  'perhaps dedup --durable' on endless streams, ended by kill -9 and otherwise
@@ -12,16 +12,16 @@
 #                 of less than two minutes, or where no servers are installed
 #
 # Prints a line every minute, and a summary at the end.  Each run draws another seed, unless
-# PERHAPS_TEST_SEED is set.  At the first thing that is wrong it says what, keeps all files and
+# one is given or PERHAPS_TEST_SEED is set.  At the first thing that is wrong it says what, keeps all files and
 # ends with status 1.
 set -euo pipefail
 
-build=$(realpath "${1:?usage: soak.sh BUILD [HOURS]}")
+build=$(realpath "${1:?usage: soak.sh BUILD [HOURS [SEED]]}")
 hours=${2:-2}
 here=$(dirname "$(realpath "$0")")
 total=$(awk -v hours="$hours" 'BEGIN { print int(hours * 3600) }')
 [ "$total" -gt 0 ] || { echo "soak.sh: HOURS is a number such as 2 or 0.1" >&2; exit 2; }
-seed=${PERHAPS_TEST_SEED:-fresh}
+seed=${PERHAPS_TEST_SEED:-${3:-fresh}}
 [ "$seed" != fresh ] || seed=$SRANDOM
 unset PERHAPS_TEST_SEED
 echo "PERHAPS_TEST_SEED=$seed"
@@ -61,14 +61,13 @@ kills_part() {
     echo "kills         $cycles cycles in $portions runs, each with another seed; nothing lost"
 }
 
-# asked WORD FILE...: the sum of the numbers before or behind WORD in what the clients saw.
+# asked WORD FILE...: the sum of the numbers behind WORD in what the clients saw.
 asked() {
     awk -v word="$1" '/^(masters|replicas) asked/ {
-        gsub(/[,;:]/, "")
-        for (i = 1; i < NF; i++)
-            if (word == "denied" && $i == "denied") sum += $(i + 1)
-            else if (word != "denied" && $(i + 1) == word) sum += $i
-        } END { print sum + 0 }' "${@:2}"
+        gsub(/[=,;:]/, " ")
+        for (i = 3; i < NF; i++)
+            if ($i == word) sum += $(i + 1)
+    } END { print sum + 0 }' "${@:2}"
 }
 
 cluster_part() {
@@ -95,8 +94,8 @@ cluster_part() {
     done
     all=("$folder"/cluster.*.out)
     echo "cluster       $portions runs of $seconds s twice and five killed masters:" \
-        "$(asked acknowledged "${all[@]}") keys by masters and replicas:" \
-        "$(asked questions "${all[@]}") questions"
+        "$(asked acknowledged "${all[@]}") keys acknowledged," \
+        "$(asked asked "${all[@]}") questions, $(asked denied "${all[@]}") denied"
     grep -h '^faults' "${all[@]}" | awk '{ for (i = 2; i < NF; i += 2) n[$i] += $(i + 1) }
         END { printf "              faults:"; for (f in n) printf " %s %d", f, n[f]; print "" }'
 }
@@ -128,7 +127,7 @@ note_end() {
 
 # The programs end their children, and print what they did; the loops end with all their group.
 stop_parts() {
-    local name tries
+    local name end
     for name in "${!pid_of[@]}"; do
         runs "$name" || continue
         case $name in
@@ -136,10 +135,8 @@ stop_parts() {
         *) kill -TERM "${pid_of[$name]}" 2>/dev/null || true ;;
         esac
     done
-    for tries in $(seq 300); do
-        any_runs || break
-        sleep 0.1
-    done
+    end=$((SECONDS + 30))
+    while any_runs && [ $SECONDS -lt $end ]; do sleep 0.1; done
     for name in "${!pid_of[@]}"; do
         kill -KILL -- "-${pid_of[$name]}" 2>/dev/null || true
     done
@@ -171,7 +168,7 @@ summary() {
         if [ -s "$folder/$name.log" ]; then
             sed 's/^/    /' "$folder/$name.log"
         else
-            echo "    $name: stopped; $(cat "$folder/$name.now" 2>/dev/null || echo nothing yet)"
+            echo "    $name  stopped; $(cat "$folder/$name.now" 2>/dev/null || echo nothing)"
         fi
     done
 }
@@ -194,7 +191,9 @@ while any_runs && [ -z "$interrupted$wrong" ]; do
     sleep 1 || true
     for name in "${!pid_of[@]}"; do
         runs "$name" || note_end "$name"
-        [ "${status_of[$name]:-0}" -eq 0 ] || wrong="$name ended with status ${status_of[$name]}"
+        if [ "${status_of[$name]:-0}" -ne 0 ]; then
+            wrong="$name ended with status ${status_of[$name]}"
+        fi
     done
     [ $SECONDS -lt $((total + 900)) ] || wrong="a part does not end"
     if [ $((SECONDS - shown)) -ge 60 ]; then

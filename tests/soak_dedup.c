@@ -15,6 +15,7 @@
 
 #include "soak.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -55,11 +56,11 @@ struct lap {
     struct path folder, state, printed;
     struct rng rng;
     uint64_t number, seed;
-    uint64_t window; /* 0: none */
-    const char *kind;
-    uint8_t *added; /* of each line that is its own origin: whether the state has its key */
-    uint64_t from;  /* the next run is fed from this line on */
-    double mean_s;  /* of a run */
+    uint64_t window;  /* 0: none */
+    const char *base; /* of the chain that grows */
+    uint8_t *added;   /* of each line that is its own origin: whether the state has its key */
+    uint64_t from;    /* the next run is fed from this line on */
+    double mean_s;    /* of a run */
 };
 
 static bool is_far(const struct lap *lap, uint64_t line)
@@ -93,7 +94,7 @@ static size_t text_of(const struct lap *lap, uint64_t origin, char text[TEXT_MOS
 /* ---- A run ------------------------------------------------------------------------------- */
 
 static struct {
-    uint64_t runs, kills, signals, ends, rests, laps, lines, printed, again, lost_printed;
+    uint64_t runs, kills, signals, ends, rests, laps, lines, printed, pending, drafts;
 } tally;
 
 enum ending { KILL, REST, TERMINATE, INTERRUPT, END };
@@ -181,12 +182,12 @@ static void begin(struct run *run)
                         lap->state.text,      "--durable", durable };
     size_t n = 7;
     if (access(lap->state.text, F_OK) != 0) {
-        static const char *const grow[] = { "-p", "1e-12", "-n", "1000", "--grow", "--kind" };
+        static const char *const grow[] = { "-p", "1e-12", "-n", "1000", "--grow", "--base" };
         static const char *const window[] = { "-p", "1e-12", "--window", "20000-keys" };
         for (size_t i = 0; i < (lap->window ? 4 : 6); i++)
             words[n++] = (char *)(lap->window ? window[i] : grow[i]);
         if (!lap->window)
-            words[n++] = (char *)lap->kind;
+            words[n++] = (char *)lap->base;
     }
     unlink(lap->printed.text);
     int to = open_new(lap->folder, "printed");
@@ -273,7 +274,7 @@ static void check_printed(struct run *run)
         require(run->printed < run->count, run, "printed more than all", run->printed);
         uint64_t line = run->expected[run->printed];
         size_t length = text_of(run->lap, line, text);
-        if ((size_t)(newline - at) != length || strncmp(at, text, length))
+        if ((size_t)(newline - at) != length || strncmp(at, text, length) != 0)
             soak_complain("'%.*s' printed instead of '%s': lap seed %" PRIu64 ", run %" PRIu64
                           ", line %" PRIu64 " of the stream, fed from %" PRIu64 "; see %s",
                           (int)(newline - at), at, text, run->lap->seed, tally.runs, line,
@@ -408,9 +409,19 @@ static void go_back(struct run *run)
     for (uint64_t i = run->has; i < run->count; i++)
         lap->added[run->expected[i]] = 0;
     lap->from = first - rng_below(&lap->rng, least(first, 5000) + 1);
-    tally.again += run->next - lap->from;
-    tally.lost_printed += run->printed - run->has;
+    tally.pending += run->printed - run->has;
     tally.printed += run->printed;
+}
+
+/* Removes what the program was writing when it was killed. */
+static void remove_drafts(struct path folder)
+{
+    DIR *entries = opendir(folder.text);
+    for (struct dirent *entry; entries && (entry = readdir(entries));)
+        if (strncmp(entry->d_name, ".S.", 3) == 0)
+            tally.drafts += unlink(path_below(folder, entry->d_name).text) == 0;
+    if (entries)
+        closedir(entries);
 }
 
 static void check_run(struct run *run)
@@ -492,6 +503,7 @@ static void do_run(struct lap *lap, double seconds_left)
     check_run(&run);
     end_reading(&run, reader);
     go_back(&run);
+    remove_drafts(lap->folder);
     free(run.expected);
 }
 
@@ -499,12 +511,13 @@ static void do_run(struct lap *lap, double seconds_left)
 
 static void new_lap(struct lap *lap)
 {
-    static const char *const kinds[] = { "chain", "elastic" };
+    static const char *const bases[] = { "blocked", "bloom" };
     unlink(lap->state.text);
     unlink(journal_of(lap->state).text);
     memset(lap->added, 0, LINES_MOST);
     lap->seed = rng_next(&lap->rng);
-    lap->kind = kinds[lap->number++ % 2];
+    lap->base = bases[rng_below(&lap->rng, 2)];
+    lap->number++;
     lap->from = 0;
     tally.laps++;
 }
@@ -516,22 +529,24 @@ static void summarize(const struct lap *lap)
            lap->name, tally.runs, tally.kills, tally.rests, tally.signals, tally.ends,
            tally.laps);
     printf("              %" PRIu64 " lines fed, %" PRIu64 " printed, %" PRIu64
-           " of them not yet remembered when it ended; 0 lost, 0 remembered came again\n",
-           tally.lines, tally.printed, tally.lost_printed);
+           " of them not yet remembered when it ended, %" PRIu64 " drafts left;\n"
+           "              0 lost, 0 of those that were remembered came again\n",
+           tally.lines, tally.printed, tally.pending, tally.drafts);
 }
 
 int soak_dedup(const char *name, const char *program, const char *folder, uint64_t seed,
                double seconds)
 {
-    struct lap lap = { .program = program, .name = name, .rng = { mix64(seed + (uint64_t)name[0]) } };
+    struct lap lap = { .program = program, .name = name };
     double end = soak_now() + seconds;
+    lap.rng.state = mix64(seed + (uint64_t)name[0]);
     lap.window = strcmp(name, "window") == 0 ? WINDOW : 0;
     snprintf(lap.folder.text, sizeof lap.folder.text, "%s/%s", folder, name);
     mkdir(lap.folder.text, 0700);
     lap.state = path_below(lap.folder, "S");
     lap.printed = path_below(lap.folder, "printed");
     lap.added = calloc(LINES_MOST, 1);
-    lap.mean_s = seconds < 150 ? seconds / 15 : 10;
+    lap.mean_s = seconds < 150 ? seconds / 20 : 7;
     if (!lap.added)
         return 2;
     new_lap(&lap);

@@ -3,11 +3,11 @@
  *
  * Both work in laps, in which the same is done every time.  Filters of kinds that do not grow
  * stay open from the first lap to the last: keys are added, the oldest removed, or all cleared
- * when it is full.  Those that grow are made anew for each lap.  At the end of each lap they are
- * freed, the files of the others saved, both processes compare what they have, and each counts
+ * when it is full.  Those that grow are made anew for each lap.  At the end of each lap they
+ * are freed, the files of the others saved, both processes compare what they have, and each counts
  * what it holds:
  * - open files and threads: as many as after the first laps;
- * - bytes that malloc() has given out: at most 64 KiB more than in any of the first laps;
+ * - bytes that malloc() has given out: at most 256 KiB more than in any of the first laps;
  * - resident memory (VmRSS): at most 8 MiB more. */
 #define _GNU_SOURCE 1
 
@@ -34,7 +34,7 @@ enum {
     ROUNDS_OF_LAP = 400, /* fewer in a short run */
     FIRST_LAPS = 3,
     JOURNAL_NBYTES = 64 << 10,
-    HEAP_MORE = 64 << 10,
+    HEAP_MORE = 256 << 10,
     RSS_MORE_KB = 8 << 10,
     PATIENCE_S = 180,
 };
@@ -95,7 +95,8 @@ static uint64_t count_fds(void)
     DIR *folder = opendir("/proc/self/fd");
     while (folder && readdir(folder))
         count++;
-    closedir(folder);
+    if (folder)
+        closedir(folder);
     return count;
 }
 
@@ -107,7 +108,8 @@ static uint64_t of_status(const char *name)
     while (file && fgets(line, sizeof line, file))
         if (strncmp(line, name, strlen(name)) == 0)
             value = strtoull(line + strlen(name) + 1, NULL, 10);
-    fclose(file);
+    if (file)
+        fclose(file);
     return value;
 }
 
