@@ -4,8 +4,8 @@
  *     soak held FOLDER SEED SECONDS
  *
  * 'grow' and 'window' end 'perhaps dedup --durable' again and again (soak_dedup.c); 'held'
- * holds live files open (soak_held.c).  Each prints a summary at the end, and ends with status 1 at
- * the first thing that is wrong.  SIGTERM and SIGINT make it end soon. */
+ * holds live files open (soak_held.c).  Each prints a summary at the end, and ends with status
+ * 1 at the first thing that is wrong.  SIGTERM and SIGINT make it end soon. */
 #define _GNU_SOURCE 1
 
 #include "soak.h"

@@ -12,8 +12,8 @@
 #                 of less than two minutes, or where no servers are installed
 #
 # Prints a line every minute, and a summary at the end.  Each run draws another seed, unless
-# one is given or PERHAPS_TEST_SEED is set.  At the first thing that is wrong it says what, keeps all files and
-# ends with status 1.
+# one is given or PERHAPS_TEST_SEED is set.  At the first thing that is wrong it says what,
+# keeps all files and ends with status 1.
 set -euo pipefail
 
 build=$(realpath "${1:?usage: soak.sh BUILD [HOURS [SEED]]}")

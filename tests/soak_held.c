@@ -4,8 +4,8 @@
  * Both work in laps, in which the same is done every time.  Filters of kinds that do not grow
  * stay open from the first lap to the last: keys are added, the oldest removed, or all cleared
  * when it is full.  Those that grow are made anew for each lap.  At the end of each lap they
- * are freed, the files of the others saved, both processes compare what they have, and each counts
- * what it holds:
+ * are freed, the files of the others saved, both processes compare what they have, and each
+ * counts what it holds:
  * - open files and threads: as many as after the first laps;
  * - bytes that malloc() has given out: at most 256 KiB more than in any of the first laps;
  * - resident memory (VmRSS): at most 8 MiB more. */
