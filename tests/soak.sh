@@ -64,7 +64,7 @@ kills_part() {
 # asked WORD FILE...: the sum of the numbers behind WORD in what the clients saw.
 asked() {
     awk -v word="$1" '/^(masters|replicas) asked/ {
-        gsub(/[=,;:]/, " ")
+        gsub(/[{}",:]/, " ") # JSON
         for (i = 3; i < NF; i++)
             if ($i == word) sum += $(i + 1)
     } END { print sum + 0 }' "${@:2}"
