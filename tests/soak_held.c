@@ -113,13 +113,23 @@ static uint64_t of_status(const char *name)
     return value;
 }
 
-static struct sample take_sample(void)
+/* The bytes that malloc() has given out; 0 where the C library does not tell. */
+static uint64_t heap_nbytes(void)
 {
+#ifdef __GLIBC__
     malloc_trim(0);
     struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+#else
+    return 0;
+#endif
+}
+
+static struct sample take_sample(void)
+{
     return (struct sample){ .fds = count_fds(),
                             .threads = of_status("Threads"),
-                            .heap = heap.uordblks + heap.hblkhd,
+                            .heap = heap_nbytes(),
                             .rss_kb = of_status("VmRSS") };
 }
 
