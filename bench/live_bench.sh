@@ -2,14 +2,14 @@
 # live_bench.sh [--lines N] [--repeat R] [--bin FOLDER] [OPTION of perhaps-bench-live...]
 #
 # What live files cost: the tables of perhaps-bench-live; then dedup with a durable state beside
-# one that is saved at the end, of N (10 million) lines, half of them repeated; and one key that
+# one that is saved at the end, of N (20 million) lines, half of them repeated; and one key that
 # is added to a filter of 1 GB.  In a temporary folder (in TMPDIR); best of R (5) runs, in turns.
 set -euo pipefail
 export LC_ALL=C
-lines=5000000 repeat=5 bin=$(dirname "$0")/../build/bin rest=()
+lines=20000000 repeat=5 bin=$(dirname "$0")/../build/bin rest=()
 while [ $# -gt 0 ]; do
     case $1 in
-    --lines) lines=$(($2 / 2)) && shift ;;
+    --lines) lines=$2 && shift ;;
     --repeat) repeat=$2 && rest+=("$1" "$2") && shift ;;
     --bin) bin=$2 && shift ;;
     --keys | --folder) rest+=("$1" "$2") && shift ;;
@@ -34,12 +34,12 @@ seconds() {
 }
 
 # A run of dedup, into a pipe or a file.
-to_pipe() { perhaps dedup -q -n "$lines" --state S "$@" keys | cat >/dev/null; }
-to_file() { perhaps dedup -q -n "$lines" --state S "$@" keys >out; }
+to_pipe() { perhaps dedup -q -n $((lines / 2)) --state S "$@" keys | cat >/dev/null; }
+to_file() { perhaps dedup -q -n $((lines / 2)) --state S "$@" keys >out; }
 clean() { rm -f S S.journal out; }
 
 perhaps-bench lines "$lines" >keys
-printf '\n| dedup of %s lines, s | state at the end | --durable 1s | --durable 100k | plain / durable |\n|---|---|---|---|---|\n' $((2 * lines))
+printf '\n| dedup of %s lines, s | state at the end | --durable 1s | --durable 100k | plain / durable |\n|---|---|---|---|---|\n' $lines
 for how in to_pipe to_file; do
     rm -f plain time lines_
     for ((i = 0; i < repeat; i++)); do

@@ -135,3 +135,35 @@ TEST_EACH(test_any_operations, any_kind)
         unlink(file.text);
     }
 }
+
+/* ---- Records that are held back ---------------------------------------------------------- */
+
+/* What is added behind a perhaps_sync() is not remembered without another one: not even if it
+ * was time to save the file, nor when the filter is freed. */
+TEST_EACH(test_held_back, in_registry)
+{
+    const struct perhaps_open_options held = { .mode = PERHAPS_MODE_JOURNAL,
+                                               .journal_nbytes = 24000,
+                                               .journal_records = 1 << 16 };
+    const size_t rounds = 20, size = 2000, more = 10;
+    struct path file = temp_path("live");
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, (rounds + 1) * size);
+    perhaps_free(live_filter(kind, file.text, 2 * keys.count));
+    struct perhaps_journal told = { 0 };
+    unsigned saved = 0;
+    for (size_t i = 0; i < rounds; i++) {
+        const struct perhaps_keys now = some_keys(&keys, i * size, size),
+                                  later = some_keys(&keys, (i + 1) * size, more);
+        scoped_filter *f = open_file(file.text, &held);
+        const uint64_t acknowledged = told.last;
+        expect_success(perhaps_journal_of(f, &told));
+        expect(told.last == acknowledged);
+        saved += i && !told.records;
+        expect_success(perhaps_add_many(f, &now, NULL));
+        expect_success(perhaps_sync(f));
+        expect_success(perhaps_journal_of(f, &told));
+        expect(told.last == acknowledged + size && told.synced == told.last);
+        expect_success(perhaps_add_many(f, &later, NULL));
+    }
+    expect(saved > 1);
+}
