@@ -730,7 +730,7 @@ struct perhaps_stats {
     double fpr_now;           /* from the actual fill */
     uint64_t parts;           /* layers of a chain, generations of a window; else 0 */
     uint64_t stale;           /* entries of removed keys that had to stay; elastic: at most */
-    uint64_t failed_adds;     /* that met PERHAPS_ERR_FULL or PERHAPS_ERR_COPIES */
+    uint64_t failed_adds;     /* that met PERHAPS_ERR_FULL, _COPIES or _MEMORY */
     uint64_t unmatched_removals; /* that met PERHAPS_ERR_NOT_FOUND */
     bool mapped;                 /* from a file */
     bool shared;                 /* several threads may write; if mapped, processes, too */

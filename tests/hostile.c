@@ -14,14 +14,6 @@
 
 #include "filter/filter.h"
 
-#define must(condition)                                                                        \
-    do {                                                                                       \
-        if (!(condition)) {                                                                    \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);            \
-            abort();                                                                           \
-        }                                                                                      \
-    } while (0)
-
 /* ---- Checksums -------------------------------------------------------------------------- */
 
 /* The header is whole blocks of BODY_OFFSET bytes. */

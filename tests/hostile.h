@@ -5,9 +5,20 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "perhaps.h"
+
+/* For the fuzzers, which have no expect(). */
+#define must(condition)                                                                        \
+    do {                                                                                       \
+        if (!(condition)) {                                                                    \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);            \
+            abort();                                                                           \
+        }                                                                                      \
+    } while (0)
 
 /* The offsets of the fields of the header (doc/FORMAT.md). */
 enum {

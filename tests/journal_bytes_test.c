@@ -351,6 +351,41 @@ TEST(test_torn_size)
     expect(ledger.largest_nbytes < 1 << 20);
 }
 
+/* A file may claim that it has nearly as many records as there are numbers.  What is
+ * acknowledged is found again all the same, and what would have no number is refused. */
+TEST(test_last_numbers)
+{
+    enum { CHECKSUM_AT = 32, SEQUENCE_AT = 88 };
+    const uint64_t numbers[] = { RECORD_NUMBER_MOST - 1, RECORD_NUMBER_MOST, UINT64_MAX - 2 };
+    const struct perhaps_keys two = perhaps_keys_packed("abcd", 2, 2);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        scoped_past past = make_past(perhaps_kind_at(0));
+        uint8_t header[JOURNAL_HEADER_NBYTES], *at = past.snapshot.at;
+        size_t done = 0;
+        perhaps_filter *f;
+        scene("the file has record %llu", (unsigned long long)numbers[i]);
+        store64(at + SEQUENCE_AT, numbers[i]);
+        store64(at + CHECKSUM_AT, 0);
+        store64(at + CHECKSUM_AT, XXH3_64bits(at, HEADER_NBYTES));
+        journal_header(header, load64(past.journal.at + 24), numbers[i] + 1);
+        put_file(past.file, at, past.snapshot.nbytes);
+        put_file(journal_of(past.file), header, sizeof header);
+        int error = perhaps_open(past.file.text, &to_write, &f);
+        expect(error == (numbers[i] > RECORD_NUMBER_MOST ? PERHAPS_ERR_DAMAGED : 0));
+        if (error) {
+            expect_all_fail(&past, PERHAPS_ERR_DAMAGED);
+            continue;
+        }
+        expect_error(perhaps_add_many(f, &two, &done), PERHAPS_ERR_IO);
+        expect(errno == EFBIG && !done);
+        expect(!perhaps_add(f, "ab", 2) == (numbers[i] < RECORD_NUMBER_MOST));
+        expect_success(perhaps_sync(f));
+        perhaps_free(f);
+        scoped_filter *again = open_file(past.file.text, &load_it);
+        expect(perhaps_contains(again, "ab", 2) == (numbers[i] < RECORD_NUMBER_MOST));
+    }
+}
+
 /* ---- Frames of an enemy ------------------------------------------------------------------ */
 
 /* Changes some numbers of the last frame and gives it the right checksum. */

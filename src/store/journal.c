@@ -176,7 +176,7 @@ int journal_begin(struct journal_reader *r, int fd, const struct perhaps_allocat
             return PERHAPS_ERR_VERSION;
     r->id = load64(bytes + ID_AT);
     r->first = r->next = load64(bytes + FIRST_AT);
-    return r->first ? 0 : PERHAPS_ERR_DAMAGED;
+    return r->first && r->first - 1 <= RECORD_NUMBER_MOST ? 0 : PERHAPS_ERR_DAMAGED;
 }
 
 void journal_end(struct journal_reader *r)
@@ -247,8 +247,10 @@ int journal_next(struct journal_reader *r, const uint8_t **frame, size_t *nbytes
     }
     if (error)
         return error;
-    if (load64(found + SEQUENCE_AT) != r->next || load64(found + SYNCED_AT) >= UINT64_MAX / 2 ||
-        load64(found + RECORDS_AT) > FRAME_NBYTES_MOST / sizeof(uint64_t))
+    if (load64(found + SEQUENCE_AT) != r->next ||
+        load64(found + SYNCED_AT) > RECORD_NUMBER_MOST ||
+        load64(found + RECORDS_AT) > FRAME_NBYTES_MOST / sizeof(uint64_t) ||
+        r->next - 1 + load64(found + RECORDS_AT) > RECORD_NUMBER_MOST)
         return PERHAPS_ERR_DAMAGED;
     *frame = found + FRAME_HEADER_NBYTES;
     *nbytes = load32(found + NBYTES_AT) - FRAME_HEADER_NBYTES;

@@ -30,6 +30,9 @@ enum {
     FRAME_NBYTES_MOST = 1 << 30,
 };
 
+/* No record has a larger number, so that numbers do not overflow, whatever a file says. */
+#define RECORD_NUMBER_MOST (UINT64_MAX / 2 - 1)
+
 #define JOURNAL_SUFFIX ".journal"
 enum { BESIDE_MAX = PATH_MAX + sizeof JOURNAL_SUFFIX };
 

@@ -46,6 +46,10 @@ static int make_room(struct journal *j, size_t n)
         error = journal_write_frame(j, false);
     if (!error && j->failed)
         error = journal_broken(j);
+    if (!error && n > RECORD_NUMBER_MOST - j->sequence) {
+        errno = EFBIG;
+        error = PERHAPS_ERR_IO;
+    }
     if (error)
         return error;
     uint64_t more = j->frames[j->active].nbytes + RUN_HEADER_NBYTES + n * RECORD_NBYTES_MOST;
