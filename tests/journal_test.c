@@ -135,3 +135,42 @@ TEST_EACH(test_any_operations, any_kind)
         unlink(file.text);
     }
 }
+
+/* Returns a size that the journal has as soon as it has records, and not twice. */
+static uint64_t size_with_records(struct path path, const struct perhaps_keys *key)
+{
+    struct perhaps_journal told;
+    scoped_filter *f = open_file(path.text, &to_write);
+    expect_success(perhaps_add_many(f, key, NULL));
+    expect_success(perhaps_sync(f));
+    expect_success(perhaps_journal_of(f, &told));
+    return told.nbytes;
+}
+
+/* What no sync was asked for is not remembered, also if a sync before it began to save the file
+ * anew. */
+TEST(test_held_while_saved)
+{
+    enum { ROUNDS = 100 };
+    struct path path = temp_path("held");
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2 * ROUNDS);
+    struct perhaps_open_options to_hold = { .mode = PERHAPS_MODE_JOURNAL,
+                                            .journal_records = 100 };
+    struct perhaps_keys safe = perhaps_keys_slice(&keys, 0, 1);
+    perhaps_free(live_filter(perhaps_kind_at(0), path.text, 1000));
+    to_hold.journal_nbytes = size_with_records(path, &safe);
+    for (unsigned i = 1; i < ROUNDS; i++) {
+        struct perhaps_keys held = perhaps_keys_slice(&keys, ROUNDS + i, 1);
+        safe = perhaps_keys_slice(&keys, i, 1);
+        scene("round %u", i);
+        perhaps_filter *f = open_file(path.text, &to_hold);
+        expect_success(perhaps_add_many(f, &safe, NULL));
+        expect_success(perhaps_sync(f));
+        expect_success(perhaps_add_many(f, &held, NULL));
+        perhaps_free(f);
+        scoped_filter *again = open_file(path.text, &load_it);
+        safe = perhaps_keys_slice(&keys, 0, i + 1);
+        expect_all_found(again, &safe);
+        expect(stats_of(again).keys == i + 1);
+    }
+}

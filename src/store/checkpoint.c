@@ -1,6 +1,8 @@
 /* checkpoint.c - saves a live file anew, and begins a new journal.
  *
- *     1  all records up to number S are written; the filter is copied as it is then
+ *     1  all records up to number S are written; the filter is copied as it is then, by the
+ *        thread that found the journal too large: where records are held back, those of later
+ *        changes may not be written
  *     2  the journal is synced, the copy is saved beside F and renamed to F: it has S
  *     3  what was recorded meanwhile is copied from the old journal to a new one, which begins
  *        with S + 1, is synced, and renamed to F.journal
@@ -128,31 +130,47 @@ static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
     return error;
 }
 
-/* Saves the file, and begins a new journal.  'whole' keeps the lock all the time, and needs no
- * copy. */
-static int checkpoint(struct journal *j, bool whole)
+/* Saves the file, and begins a new journal.  Keeps the lock all the time. */
+static int checkpoint_whole(struct journal *j)
 {
-    perhaps_filter *copy = NULL;
-    int error = whole ? journal_sync_whole(j) : journal_write_frame(j, true);
+    int error = journal_sync_whole(j);
     const uint64_t s = j->sequence, tail = j->end;
-    if (error)
-        return error;
-    if (!whole && (error = perhaps_clone(j->filter, &copy)))
-        return error == PERHAPS_ERR_MEMORY ? checkpoint(j, true) : error;
-    error = whole ? save(j, j->filter, s) : save_copy(j, copy, s);
-    perhaps_free(copy);
+    if (!error)
+        error = save(j, j->filter, s);
     if (error)
         return error;
     j->mark.sequence = s; /* whatever becomes of the journal */
-    return renew(j, s, tail, whole);
+    return renew(j, s, tail, true);
+}
+
+/* Makes the copy for checkpoint_copy(). */
+static int make_copy(struct journal *j)
+{
+    int error = journal_write_frame(j, true);
+    j->copied = j->sequence;
+    j->tail = j->end;
+    return error ? error : perhaps_clone(j->filter, &j->copy);
+}
+
+/* Does what checkpoint_whole() does with what there was when the copy was made, which it
+ * frees. */
+static int checkpoint_copy(struct journal *j)
+{
+    const uint64_t s = j->copied;
+    int error = save_copy(j, j->copy, s);
+    perhaps_free(j->copy);
+    if (error)
+        return error;
+    j->mark.sequence = s;
+    return renew(j, s, j->tail, false);
 }
 
 /* ---- When -------------------------------------------------------------------------------- */
 
-/* Does that, and notes how it ended. */
-static int save_and_note(struct journal *j, bool whole)
+/* Notes how saving ended (errno), and returns that. */
+static int note(struct journal *j, int error)
 {
-    j->error = checkpoint(j, whole);
+    j->error = error;
     j->reason = errno;
     j->try_at = j->error ? j->end + j->limit / 4 : j->limit;
     j->saving = false;
@@ -165,7 +183,7 @@ static void *save_in_thread(void *journal)
 {
     struct journal *j = journal;
     pthread_mutex_lock(&j->lock);
-    save_and_note(j, false);
+    note(j, checkpoint_copy(j));
     pthread_mutex_unlock(&j->lock);
     return NULL;
 }
@@ -210,19 +228,28 @@ int checkpoint_now(struct journal *j)
         return PERHAPS_ERR_IO;
     }
     j->saving = true;
-    return save_and_note(j, true);
+    return note(j, checkpoint_whole(j));
+}
+
+/* Has a thread save a copy; without memory or a thread for that, saves the filter itself. */
+static void begin_saving(struct journal *j)
+{
+    j->saving = true;
+    int error = make_copy(j);
+    j->has_thread = !error && !begin_thread(j);
+    if (j->has_thread)
+        return;
+    if (!error)
+        perhaps_free(j->copy);
+    note(j, error && error != PERHAPS_ERR_MEMORY ? error : checkpoint_whole(j));
 }
 
 int checkpoint_if_due(struct journal *j)
 {
     if (j->end >= j->try_at && !j->saving && !j->failed) {
         join(j);
-        if (!j->saving) {
-            j->saving = true;
-            if (begin_thread(j))
-                return save_and_note(j, true);
-            j->has_thread = true;
-        }
+        if (!j->saving)
+            begin_saving(j);
     }
     if (j->end / 2 < j->limit)
         return 0;
