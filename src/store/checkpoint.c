@@ -1,8 +1,6 @@
 /* checkpoint.c - saves a live file anew, and begins a new journal.
  *
- *     1  all records up to number S are written; the filter is copied as it is then, by the
- *        thread that found the journal too large: where records are held back, those of later
- *        changes may not be written
+ *     1  all records up to number S are written; the filter is copied as it is then
  *     2  the journal is synced, the copy is saved beside F and renamed to F: it has S
  *     3  what was recorded meanwhile is copied from the old journal to a new one, which begins
  *        with S + 1, is synced, and renamed to F.journal
@@ -130,48 +128,11 @@ static int save_copy(struct journal *j, const perhaps_filter *copy, uint64_t s)
     return error;
 }
 
-/* Saves the file, and begins a new journal.  Keeps the lock all the time. */
-static int checkpoint_whole(struct journal *j)
+/* Notes how it ended. */
+static int ended(struct journal *j, int error)
 {
-    int error = journal_sync_whole(j);
-    const uint64_t s = j->sequence, tail = j->end;
-    if (!error)
-        error = save(j, j->filter, s);
-    if (error)
-        return error;
-    j->mark.sequence = s; /* whatever becomes of the journal */
-    return renew(j, s, tail, true);
-}
-
-/* Makes the copy for checkpoint_copy(). */
-static int make_copy(struct journal *j)
-{
-    int error = journal_write_frame(j, true);
-    j->copied = j->sequence;
-    j->tail = j->end;
-    return error ? error : perhaps_clone(j->filter, &j->copy);
-}
-
-/* Does what checkpoint_whole() does with what there was when the copy was made, which it
- * frees. */
-static int checkpoint_copy(struct journal *j)
-{
-    const uint64_t s = j->copied;
-    int error = save_copy(j, j->copy, s);
-    perhaps_free(j->copy);
-    if (error)
-        return error;
-    j->mark.sequence = s;
-    return renew(j, s, j->tail, false);
-}
-
-/* ---- When -------------------------------------------------------------------------------- */
-
-/* Notes how saving ended (errno), and returns that. */
-static int note(struct journal *j, int error)
-{
-    j->error = error;
     j->reason = errno;
+    j->error = error;
     j->try_at = j->error ? j->end + j->limit / 4 : j->limit;
     j->saving = false;
     pthread_cond_broadcast(&j->moved);
@@ -179,12 +140,36 @@ static int note(struct journal *j, int error)
     return j->error;
 }
 
+/* Saves what has record s, and begins a new journal behind it, where 'tail' is in the old one.
+ * 'copy' NULL: saves the filter itself, and keeps the lock all the time. */
+static int save_and_renew(struct journal *j, const perhaps_filter *copy, uint64_t s,
+                          uint64_t tail)
+{
+    int error = copy ? save_copy(j, copy, s) : save(j, j->filter, s);
+    if (error)
+        return error;
+    j->mark.sequence = s; /* whatever becomes of the journal */
+    return renew(j, s, tail, !copy);
+}
+
+static int save_whole(struct journal *j)
+{
+    int error = journal_sync_whole(j);
+    return ended(j, error ? error : save_and_renew(j, NULL, j->sequence, j->end));
+}
+
+/* ---- When -------------------------------------------------------------------------------- */
+
 static void *save_in_thread(void *journal)
 {
     struct journal *j = journal;
     pthread_mutex_lock(&j->lock);
-    note(j, checkpoint_copy(j));
+    int error = save_and_renew(j, j->copy, j->copied, j->tail);
+    perhaps_filter *copy = j->copy;
+    j->copy = NULL;
+    ended(j, error);
     pthread_mutex_unlock(&j->lock);
+    perhaps_free(copy);
     return NULL;
 }
 
@@ -228,20 +213,28 @@ int checkpoint_now(struct journal *j)
         return PERHAPS_ERR_IO;
     }
     j->saving = true;
-    return note(j, checkpoint_whole(j));
+    return save_whole(j);
 }
 
-/* Has a thread save a copy; without memory or a thread for that, saves the filter itself. */
-static void begin_saving(struct journal *j)
+/* Writes all records, copies the filter as it is now, and saves the copy in a thread: later
+ * records are not in it, even if they come before the thread does anything. */
+static void begin_to_save(struct journal *j)
 {
     j->saving = true;
-    int error = make_copy(j);
-    j->has_thread = !error && !begin_thread(j);
+    int error = journal_write_frame(j, true);
+    if (!error)
+        error = perhaps_clone(j->filter, &j->copy);
+    j->copied = j->sequence;
+    j->tail = j->end;
+    j->has_thread = !error && begin_thread(j) == 0;
     if (j->has_thread)
         return;
-    if (!error)
-        perhaps_free(j->copy);
-    note(j, error && error != PERHAPS_ERR_MEMORY ? error : checkpoint_whole(j));
+    perhaps_free(j->copy);
+    j->copy = NULL;
+    if (error && error != PERHAPS_ERR_MEMORY)
+        ended(j, error);
+    else
+        save_whole(j);
 }
 
 int checkpoint_if_due(struct journal *j)
@@ -249,7 +242,7 @@ int checkpoint_if_due(struct journal *j)
     if (j->end >= j->try_at && !j->saving && !j->failed) {
         join(j);
         if (!j->saving)
-            begin_saving(j);
+            begin_to_save(j);
     }
     if (j->end / 2 < j->limit)
         return 0;

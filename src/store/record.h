@@ -35,11 +35,11 @@ struct journal {
 
     uint64_t limit;       /* the size at which the file is saved anew */
     uint64_t try_at;      /* after a failure: the size at which that is tried again */
-    bool saving;          /* the file is being saved */
+    bool saving;          /* the file is being saved: */
+    perhaps_filter *copy; /* of the filter, */
+    uint64_t copied;      /* which has the records up to this number; */
+    uint64_t tail;        /* where later ones begin in the journal */
     bool has_thread;      /* 'thread' was begun, and not joined */
-    uint64_t copied;      /* the last record that 'copy' has */
-    uint64_t tail;        /* where the next one begins in the journal */
-    perhaps_filter *copy; /* what the thread saves */
     bool checked;         /* all pages of the file that is mapped have their checksums */
     int error, reason;    /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
