@@ -214,7 +214,7 @@ void op_shrink(struct play *p)
     must(error != PERHAPS_ERR_MEMORY || p->ledger.failed);
     must(!error || error == PERHAPS_ERR_LIMIT || error == PERHAPS_ERR_MEMORY ||
          error == PERHAPS_ERR_UNSUPPORTED);
-    must(error != PERHAPS_ERR_LIMIT || fpr < least || least <= 0 || s->is_crafted);
+    must(error != PERHAPS_ERR_LIMIT || fpr < least || least <= 0);
     must(!s->f->kind->folds || error != PERHAPS_ERR_UNSUPPORTED);
     if (error)
         return;

@@ -21,9 +21,10 @@ struct truth {
     uint64_t keys;
 };
 
+/* Does not ask for statistics, which take longer than all else here. */
 static struct truth truth_of(const perhaps_filter *f)
 {
-    struct truth truth = { .keys = stats_of(f).keys };
+    struct truth truth = { .keys = f->counters->keys };
     perhaps_digest(f, truth.digest);
     return truth;
 }
@@ -53,6 +54,7 @@ struct play {
     struct truth truths[TRUTHS_MOST]; /* behind each operation */
     size_t count;
     size_t safe; /* the last one that was acknowledged */
+    uint64_t now;
     struct rng rng;
     struct perhaps_keys keys;
     size_t steps, states; /* what was tried, for people */
@@ -65,9 +67,16 @@ static struct tried tried;
 
 /* ---- Operations -------------------------------------------------------------------------- */
 
-static void promise(const struct play *p)
+/* 'begun' is the last one that may be on the disk. */
+static void promise(const struct play *p, size_t begun)
 {
-    disk_promise((struct promise){ .safe = p->safe, .begun = p->count });
+    disk_promise((struct promise){ .safe = p->safe, .begun = begun });
+}
+
+/* Returns whether nothing may be on the disk that no sync was asked for. */
+static bool holds(const struct play *p)
+{
+    return p->how.journal_records != 0;
 }
 
 /* The filter has changed, or not. */
@@ -80,13 +89,19 @@ static void note_truth(struct play *p)
 static void acknowledge(struct play *p)
 {
     p->safe = p->count - 1;
-    promise(p);
+    promise(p, p->safe);
+}
+
+static void sync_by(struct play *p, int (*sync)(perhaps_filter *f))
+{
+    promise(p, p->count - 1);
+    expect_success(sync(p->f));
+    acknowledge(p);
 }
 
 static void sync_play(struct play *p)
 {
-    expect_success(perhaps_sync(p->f));
-    acknowledge(p);
+    sync_by(p, perhaps_sync);
 }
 
 /* Fewer keys than the library hands over at once: all of them go into one frame. */
@@ -96,17 +111,29 @@ static struct perhaps_keys draw_keys(struct play *p)
     return perhaps_keys_slice(&p->keys, rng_below(&p->rng, p->keys.count - n), n);
 }
 
+/* Windows can do that: those by time mostly because the time has come. */
+static void forget(struct play *p)
+{
+    const uint64_t time = p->options.window.time;
+    if (time && rng_below(&p->rng, 4))
+        perhaps_advance(p->f, p->now += rng_below(&p->rng, time));
+    else
+        perhaps_rotate(p->f);
+}
+
 static void change(struct play *p)
 {
     struct perhaps_keys some = draw_keys(p);
     uint64_t what = rng_below(&p->rng, 100);
-    promise(p);    /* it has begun */
-    if (what < 25) /* not every kind can, nor every chain */
+    promise(p, holds(p) ? p->safe : p->count); /* it has begun */
+    if (p->options.window.time && what < 40)
+        forget(p);
+    else if (what < 25) /* not every kind can, nor every chain */
         perhaps_remove_many(p->f, &some, NULL, NULL);
     else if (what < 28)
         perhaps_clear(p->f);
     else if (what < 36)
-        perhaps_rotate(p->f); /* windows can */
+        forget(p);
     else if (what < 50)
         perhaps_add_unless_present_many(p->f, &some, NULL, NULL);
     else
@@ -116,10 +143,10 @@ static void change(struct play *p)
 
 static void open_play(struct play *p)
 {
-    promise(p);
+    size_t i = holds(p) ? p->safe : p->count - 1;
+    promise(p, i);
     p->f = open_file(p->file.text, &p->how);
     struct truth truth = truth_of(p->f);
-    size_t i = p->count - 1;
     while (i > p->safe && !is_same(&truth, &p->truths[i]))
         i--;
     expect(is_same(&truth, &p->truths[i]));
@@ -131,16 +158,19 @@ static void close_play(struct play *p)
 {
     perhaps_free(p->f);
     p->f = NULL;
+    if (holds(p))
+        p->count = p->safe + 1; /* the rest is dropped */
     acknowledge(p);
 }
 
 /* ---- Plays ------------------------------------------------------------------------------- */
 
-static struct play begin_play(const struct perhaps_options *options, struct perhaps_keys keys,
+static struct play begin_play(const struct perhaps_options *options,
+                              const struct perhaps_open_options *how, struct perhaps_keys keys,
                               const char *name)
 {
     struct play p = { .options = *options,
-                      .how = to_write,
+                      .how = *how,
                       .folder = temp_path("folder"),
                       .rng = rng_for(name),
                       .keys = keys };
@@ -157,12 +187,13 @@ static struct play begin_play(const struct perhaps_options *options, struct perh
     return p;
 }
 
-/* Writes what there is, but does not sync it, as if frames had been full. */
+/* Writes what there is, but does not sync it, as if frames had been full; unless it is held. */
 static void change_and_write(struct play *p, unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
         change(p);
-        expect_success(journal_write_frame((struct journal *)p->f->recording, true));
+        if (!holds(p))
+            expect_success(journal_write_frame((struct journal *)p->f->recording, true));
     }
 }
 
@@ -177,8 +208,7 @@ static void play_all(struct play *p)
     change(p);
     sync_play(p);
     change(p);
-    expect_success(perhaps_checkpoint(p->f));
-    acknowledge(p);
+    sync_by(p, perhaps_checkpoint);
     change(p);
     sync_play(p);
     change_and_write(p, 3);
@@ -374,9 +404,10 @@ static void crash_again(struct play *p)
     }
 }
 
-static void play_and_crash(const struct perhaps_options *options, struct perhaps_keys keys)
+static void play_and_crash(const struct perhaps_options *options,
+                           const struct perhaps_open_options *how, struct perhaps_keys keys)
 {
-    struct play p = begin_play(options, keys, "crashes");
+    struct play p = begin_play(options, how, keys, "crashes");
     play_all(&p);
     crash_everywhere(&p, 2);
     crash_again(&p);
@@ -390,7 +421,34 @@ TEST_EACH(test_crashes, any_kind)
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
         if (every() || i < (forgets(kind) ? 2 : 3))
-            play_and_crash(&options, keys);
+            play_and_crash(&options, &to_write, keys);
+}
+
+/* to_write, but what is added is not remembered before perhaps_sync(). */
+static struct perhaps_open_options to_hold(void)
+{
+    struct perhaps_open_options how = to_write;
+    how.journal_records = 1 << 13; /* more than there are between two syncs */
+    return how;
+}
+
+TEST_EACH(test_held, any_kind)
+{
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    const struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
+    const struct perhaps_open_options how = to_hold();
+    play_and_crash(&options, &how, keys);
+}
+
+TEST_EACH(test_by_time, forgets)
+{
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
+    struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
+    const struct perhaps_open_options how = to_hold();
+    options.window.keys = 0;
+    options.window.time = 100;
+    play_and_crash(&options, &to_write, keys);
+    play_and_crash(&options, &how, keys);
 }
 
 TEST(test_bitmap)
@@ -402,17 +460,17 @@ TEST(test_bitmap)
         memcpy(text[i], number, sizeof text[i]);
     }
     const struct perhaps_options options = { .bitmap = { .low = 1000, .high = 9999 } };
-    play_and_crash(&options, perhaps_keys_packed(text, sizeof *text, 1000));
+    play_and_crash(&options, &to_write, perhaps_keys_packed(text, sizeof *text, 1000));
 }
 
 /* The file is saved anew in the background while keys are added, some of which are synced.  A
  * sync takes a while, so that much happens meanwhile. */
-TEST_EACH(test_background, any_kind)
+static void play_in_background(const struct perhaps_kind *kind, struct perhaps_open_options how)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
-    struct play p = begin_play(&options, keys, "background");
-    p.how.journal_nbytes = 8192;
+    how.journal_nbytes = 8192;
+    struct play p = begin_play(&options, &how, keys, "background");
     disk_be_slow(true);
     open_play(&p);
     for (unsigned i = 0; i < 40; i++) {
@@ -425,6 +483,12 @@ TEST_EACH(test_background, any_kind)
     report(&p);
 }
 
+TEST_EACH(test_background, any_kind)
+{
+    play_in_background(kind, to_write);
+    play_in_background(kind, to_hold());
+}
+
 /* ---- Syncs that fail --------------------------------------------------------------------- */
 
 /* A sync fails, and so does all that comes later.  The filter is opened again, which finds in
@@ -433,7 +497,7 @@ TEST_EACH(test_background, any_kind)
 static void fail_sync(const struct perhaps_options *options, struct perhaps_keys keys,
                       bool die_first)
 {
-    struct play p = begin_play(options, keys, "failed sync");
+    struct play p = begin_play(options, &to_write, keys, "failed sync");
     open_play(&p);
     change(&p);
     sync_play(&p);
@@ -530,7 +594,7 @@ TEST_EACH(test_threads, in_registry)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, THREADS * ROUNDS * ROUND_KEYS);
     struct perhaps_options options = options_for(kind, 4000, 0.0001, test_seed());
-    struct play p = begin_play(&options, keys, "threads");
+    struct play p = begin_play(&options, &to_write, keys, "threads");
     struct adder adders[THREADS];
     p.how.journal_nbytes = 8192;
     disk_be_slow(true);

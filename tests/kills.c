@@ -16,7 +16,8 @@
  * were begun, or in kinds of bits, no bit be set that none of these sets.
  *
  * CYCLES is 200 for ./dev test, and 10,000 for ./dev stress crash, which draws another seed
- * each time.  When something is wrong it is printed, and the files are kept. */
+ * each time.  Of 1,000 cycles or more, a few are with files that are so large that they stay
+ * mapped.  When something is wrong it is printed, and the files are kept. */
 #include "kills.h"
 
 #include <dirent.h>
@@ -33,7 +34,7 @@
 #include "store/journal.h"
 
 static struct {
-    uint64_t cycles, files, killed, ended, steps, found, drafts, renewed;
+    uint64_t cycles, files, large, killed, ended, steps, found, drafts, renewed;
     uint64_t job[3], opening, at_calls; /* kills in each job; while it opened */
     uint64_t of_kind[32];
 } tally;
@@ -382,6 +383,17 @@ static struct perhaps_options draw_options(const struct perhaps_kind *kind, stru
     return options;
 }
 
+/* Makes the filter take 64 to 200 MB, if its kind has its size from the beginning. */
+static void enlarge(struct perhaps_options *options, struct rng *rng)
+{
+    struct perhaps_plan plan;
+    uint64_t nbytes = (UINT64_C(64) + rng_below(rng, 137)) << 20;
+    options->capacity = 1000000;
+    options->fpr = 0.01;
+    if (!perhaps_plan_for(options, &plan))
+        options->capacity = (uint64_t)((double)nbytes / (double)plan.body_nbytes * 1e6);
+}
+
 /* The integers of the range of a bitmap, as text. */
 static struct perhaps_keys make_numbers(void)
 {
@@ -426,15 +438,19 @@ static void run_file(struct rng *rng, uint64_t cycles, struct board *board)
     size_t index;
     struct work work = { .kind = draw_kind(rng, &index), .seed = rng_next(rng) };
     struct path folder = temp_path("files");
+    const bool is_large = cycles >= 1000 && rng_below(rng, 300) == 0;
     now.work = &work;
     mkdir(folder.text, 0700);
     work.path = path_below(folder, "live");
     work.options = draw_options(work.kind, rng);
+    if (is_large && work.options.capacity)
+        enlarge(&work.options, rng);
     work.keys = takes_any_key(work.kind) ? make_keys(RANDOM_KEYS, work.seed, 0, UNIVERSE)
                                          : make_numbers();
     if (save_new(&work)) {
         uint64_t first = 0, end = tally.cycles + draw_power(rng, 4);
         tally.files++;
+        tally.large += is_large && work.options.capacity;
         if (rng_below(rng, 2))
             perhaps_free(open_as(&work, PERHAPS_MODE_JOURNAL));
         while (tally.cycles < end && tally.cycles < cycles) {
@@ -453,10 +469,10 @@ static void run_file(struct rng *rng, uint64_t cycles, struct board *board)
 
 static void print_tally(void)
 {
-    printf("%" PRIu64 " cycles with %" PRIu64 " files: %" PRIu64 " children killed (%" PRIu64
-           " while they opened, %" PRIu64 " at system calls, %" PRIu64
-           " with threads), %" PRIu64 " ended by themselves\n",
-           tally.cycles, tally.files, tally.killed, tally.opening, tally.at_calls,
+    printf("%" PRIu64 " cycles with %" PRIu64 " files (%" PRIu64 " large): %" PRIu64
+           " children killed (%" PRIu64 " while they opened, %" PRIu64
+           " at system calls, %" PRIu64 " with threads), %" PRIu64 " ended by themselves\n",
+           tally.cycles, tally.files, tally.large, tally.killed, tally.opening, tally.at_calls,
            tally.job[THREADS], tally.ended);
     printf("%" PRIu64 " steps begun, %" PRIu64 " steps and keys checked, %" PRIu64
            " new journals seen, %" PRIu64 " drafts left by killed children\n",

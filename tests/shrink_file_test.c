@@ -199,6 +199,42 @@ TEST_EACH(test_least_fpr, folds)
     expect(found);
 }
 
+/* Has many more bits, and all in one place, than its keys let expect: an enemy's filter. */
+static perhaps_filter *make_crafted(const struct perhaps_kind *kind, uint64_t capacity,
+                                    struct rng *rng)
+{
+    struct perhaps_options options = options_for(kind, capacity, 0.01, 0);
+    options.hashing = (struct perhaps_hashing){ .hash = PERHAPS_HASH_NONE };
+    perhaps_filter *f = make_with(&options);
+    for (unsigned i = 0; i < 60; i++) {
+        const uint64_t key[2] = { UINT64_MAX / 3, rng_next(rng) };
+        perhaps_add(f, key, sizeof key); /* it may be full of these */
+    }
+    if (!f->kind->folds->keys)
+        f->counters->keys = 1;
+    return f;
+}
+
+/* The promise is also kept where hardly any factor fits, whatever the number of lines is. */
+TEST_EACH(test_least_fpr_of_crafted, folds)
+{
+    struct rng rng = rng_for(__func__);
+    unsigned found = 0;
+    for (unsigned i = 0; i < many(60); i++) {
+        uint64_t capacity = 5000 + rng_below(&rng, 20000);
+        scoped_filter *f = make_crafted(kind, capacity, &rng), *small = NULL;
+        double least;
+        expect_success(perhaps_shrink_least_fpr(f, NULL, &least));
+        scene("%s %u: %g", kind->name, (unsigned)capacity, least);
+        if (least == 0)
+            continue;
+        found++;
+        expect_success(perhaps_shrink(f, least, &small));
+        expect(expect_streams(f, least, NULL));
+    }
+    expect(found);
+}
+
 /* ---- Plans ------------------------------------------------------------------------------- */
 
 /* Plans choose numbers that many factors divide, whatever the options. */

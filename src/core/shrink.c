@@ -27,6 +27,15 @@ static uint64_t largest_factor(uint64_t units, uint64_t most)
     return best;
 }
 
+/* Returns the least divisor of 'units' that is more than 1; or 1, if they are 1. */
+static uint64_t least_factor(uint64_t units)
+{
+    for (uint64_t factor = 2; factor <= units / factor; factor++)
+        if (units % factor == 0)
+            return factor;
+    return units;
+}
+
 static uint64_t different_keys(const perhaps_filter *f)
 {
     const struct folds *folds = f->kind->folds;
@@ -187,19 +196,21 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
 
 /* Makes the smallest filter that there is.  Returns 0; PERHAPS_ERR_LIMIT if none is smaller; or
  * an error of fold_by().  Where the bits are not as their number of keys says, and hardly any
- * factor fits, it soon tries only half of the factor before. */
+ * factor fits, it soon tries only half of the factor before; but always the least one. */
 static int fold_most(const struct task *task, const perhaps_filter *f, double fpr,
                      perhaps_filter **small)
 {
     enum { TRIES = 4 };
     uint64_t units = f->kind->folds->units(&f->geometry), factor;
-    uint64_t most = factor_bound(f, fpr, units);
+    uint64_t most = factor_bound(f, fpr, units), least = least_factor(units);
     for (int tries = 0; (factor = largest_factor(units, most)) > 1;) {
         int error = fold_by(task, f, fpr, factor, small);
         if (error != PERHAPS_ERR_LIMIT && error != PERHAPS_ERR_FULL)
             return error;
         tries += error == PERHAPS_ERR_FULL;
         most = tries < TRIES ? factor - 1 : factor / 2;
+        if (most < least && factor > least)
+            most = least;
     }
     return PERHAPS_ERR_LIMIT;
 }
@@ -344,13 +355,9 @@ int shrink_write(const perhaps_filter *f, const perhaps_filter *small,
 int shrink_least_fpr(const perhaps_filter *f, const struct shrinking *how, double *fpr)
 {
     const struct folds *folds = f->kind->folds;
-    uint64_t units = folds->units(&f->geometry), factor = 2;
+    uint64_t factor = least_factor(folds->units(&f->geometry));
     struct geometry g = f->geometry;
     *fpr = 0;
-    while (factor <= units / factor && units % factor)
-        factor++;
-    if (units % factor)
-        factor = units;
     if (factor < 2)
         return 0;
     folds->divide(&g, factor);
