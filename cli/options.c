@@ -57,7 +57,7 @@ static const struct option_row rows[] = {
       "remember the lines in F from run to run; a file F is made if missing, and grows" },
     { 0, DEDUP | FILES, "durable", "N|T", &type_durability, SLOT(durable),
       "make the state a live file, and write what was printed to the disk, then to the state, "
-      "every N lines or every T (500ms, 1s): a crash then lets no line be lost, and at most so "
+      "every N lines or every T (500ms, 1s): a crash then lets no line be lost, and about so "
       "many come again" },
     { 0, BUILD | CREATE | FILES, "live", NULL, &type_flag, SLOT(live),
       "make F a live file, with a journal F.journal beside it: what 'add' has added is on the "
