@@ -1,8 +1,8 @@
 /* target.c - the filter that a verb works on, in a file: opened, made, saved.
  *
- * A verb that replaces a file has its place (place.h) before it reads the file, and until it has
- * saved the new one.  A verb that changes a file in place has the lock of the library, which
- * several processes share. */
+ * A verb that replaces a file has its place (place.h) before it reads the file, and until it
+ * has saved the new one.  A verb that changes a file in place has the lock of the library,
+ * which several processes share. */
 #include "target.h"
 
 #include <errno.h>
