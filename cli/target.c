@@ -1,19 +1,11 @@
-/* target.c - the filter that a verb works on, in a file: opened, made, locked, saved.
+/* target.c - the filter that a verb works on, in a file: opened, made, saved.
  *
- * Of two processes that change a filter, none loses its changes.  A verb that replaces a file
- * locks it before it reads it, and until it has saved the new file.  While there is no file at
- * the path, it locks an empty file beside it (.F.lock) instead.  A verb that changes a file in
- * place has the lock of the library, which several processes share.
- *
- * Saving puts a new file at the path, and the lock of the old file is then worth nothing.  So a
- * process that got a lock looks whether its file is still at the path, and begins again if it
- * is not. */
+ * A verb that replaces a file has its place (place.h) before it reads the file, and until it
+ * has saved the new one.  A verb that changes a file in place has the lock of the library,
+ * which several processes share. */
 #include "target.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +16,7 @@
 
 #include "messages.h"
 #include "numbers.h"
+#include "place.h"
 #include "request.h"
 #include "stop.h"
 
@@ -39,18 +32,6 @@ static void set_outcome(struct target *target, const char *format)
     }
 }
 
-/* Removes the lock file before it gives back the lock, since until then no other process has
- * it. */
-static void unlock(struct target *target)
-{
-    if (target->lock <= 0)
-        return;
-    if (target->lock_path)
-        unlink(target->lock_path);
-    close(target->lock);
-    target->lock = 0;
-}
-
 void target_close(struct target *target)
 {
     struct target **link = &targets;
@@ -60,7 +41,7 @@ void target_close(struct target *target)
     perhaps_free(target->filter);
     perhaps_builder_free(target->builder);
     remote_close(target->remote);
-    unlock(target);
+    place_unlock(target);
     free(target->outcome);
     free(target->lock_path);
     free(target);
@@ -91,130 +72,6 @@ static const char *outcome_at(const char *path)
 
 /* ---- Reserving a place ------------------------------------------------------------- */
 
-/* Returns where the file is or will be: follows links, also one to a file that does not exist.
- * The caller frees it.  Returns NULL (errno) if it fails. */
-static char *follow(const char *path)
-{
-    char link[PATH_MAX], *next, *place = realpath(path, NULL);
-    if (place || errno != ENOENT)
-        return place;
-    ssize_t nbytes = readlink(path, link, sizeof link);
-    if (nbytes < 0)
-        return strdup(path);
-    const char *slash = strrchr(path, '/');
-    int folder = slash && *link != '/' ? (int)(slash + 1 - path) : 0;
-    if (asprintf(&next, "%.*s%.*s", folder, path, (int)nbytes, link) < 0)
-        return NULL;
-    place = follow(next);
-    free(next);
-    return place;
-}
-
-/* Ends the program if no file can be made in the folder: perhaps_save() makes a new file there,
- * and the lock file has its place there, too.  Sets target->lock_path. */
-static void check_folder(struct target *target)
-{
-    char *place = follow(target->path), *copy = place ? strdup(place) : NULL;
-    const char *folder = copy ? dirname(copy) : NULL;
-    bool writable = folder && access(folder, W_OK | X_OK) == 0;
-    int reason = errno;
-    bool named = !writable ||
-                 asprintf(&target->lock_path, "%s/.%.200s.lock", folder, basename(place)) >= 0;
-    free(copy);
-    free(place);
-    if (!writable)
-        fail("%s: cannot be written: %s", target->path, strerror(reason));
-    if (!named) {
-        target->lock_path = NULL;
-        fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
-    }
-}
-
-/* Returns whether the open file is the one at 'path'. */
-static bool same_file(int fd, const char *path)
-{
-    struct stat a, b;
-    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-/* Tries to lock the file for 'wait_ms'.  Returns false (errno) if it cannot.  Processes that
- * change the file in place have it alone for a moment when they begin and end, so one that
- * wants to share it waits for some seconds even without --wait. */
-static bool try_lock(int fd, int how, uint64_t wait_ms)
-{
-    enum { MOMENT_MS = 10, PATIENCE_MS = 5000 };
-    const struct timespec moment = { .tv_nsec = MOMENT_MS * 1000000 };
-    if (how == LOCK_SH && !wait_ms)
-        wait_ms = PATIENCE_MS;
-    const uint64_t moments = wait_ms / MOMENT_MS;
-    for (uint64_t i = 0; flock(fd, how | LOCK_NB) != 0; i++) {
-        if (errno != EWOULDBLOCK || i == moments || stop_signal())
-            return false;
-        nanosleep(&moment, NULL);
-        errno = EWOULDBLOCK;
-    }
-    return true;
-}
-
-/* Ends the program because the file cannot be locked. */
-static _Noreturn void fail_lock(struct target *target)
-{
-    int error = errno;
-    close(target->lock);
-    target->lock = 0; /* so unlock() leaves the lock file to the process that has the lock */
-    if (stop_signal())
-        fail_interrupted("");
-    if (error == EWOULDBLOCK)
-        fail("%s: another process is changing it: try again later, or give --wait",
-             target->path);
-    fail("%s: cannot be locked: %s", target->path, strerror(error));
-}
-
-/* Locks the file at 'path', which perhaps_save() of another process may replace meanwhile.
- * 'flags' is O_CREAT to make a lock file, else 0; 'how' is LOCK_EX or LOCK_SH.  Returns whether
- * the file is there.  If a lock file cannot be locked because this file system has no locks, a
- * new filter can be made all the same. */
-static bool lock_file(struct target *target, const char *path, int flags, int how)
-{
-    do {
-        if (target->lock > 0)
-            close(target->lock);
-        target->lock = open(path, O_RDONLY | O_CLOEXEC | flags, 0666);
-        if (target->lock < 0 && errno != ENOENT)
-            fail("%s: %s", path, strerror(errno));
-        if (target->lock < 0)
-            return false;
-        if (!try_lock(target->lock, how, target->settings->wait_ms)) {
-            if (!flags || errno == EWOULDBLOCK)
-                fail_lock(target);
-            return true;
-        }
-    } while (!same_file(target->lock, path));
-    return true;
-}
-
-/* Locks the file; or, while there is none, the lock file, which every process locks that would
- * make the file.  Sets target->fresh. */
-static void lock(struct target *target)
-{
-    struct stat st;
-    char *beside = target->lock_path;
-    for (;;) {
-        target->lock_path = NULL;
-        if (lock_file(target, target->path, 0, LOCK_EX)) {
-            free(beside);
-            return;
-        }
-        target->lock_path = beside;
-        lock_file(target, beside, O_CREAT, LOCK_EX);
-        target->fresh = stat(target->path, &st) != 0;
-        if (target->fresh)
-            return;
-        unlock(target); /* another process has made the file meanwhile */
-    }
-}
-
 struct target *target_reserve(const struct settings *settings, const char *path)
 {
     struct target *target = target_new(settings, path ? path : "the filter");
@@ -227,8 +84,7 @@ struct target *target_reserve(const struct settings *settings, const char *path)
         fail("%s: %s", path, strerror(EISDIR));
     if (exists && !S_ISREG(st.st_mode))
         return target; /* a device or pipe is written to directly */
-    check_folder(target);
-    lock(target);
+    place_lock(target);
     if (!exists && !target->fresh)
         set_outcome(target, outcome_at(path)); /* another process made it while we waited */
     return target;
@@ -485,11 +341,11 @@ struct target *target_open_in_place(const struct settings *settings, const char 
     target->in_place = true;
     for (;;) {
         if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
-            lock_file(target, path, 0, LOCK_SH);
+            place_share(target);
         if (target->lock > 0)
             flock(target->lock, LOCK_UN);
         target_load(target, path);
-        if (same_file(target->lock, path))
+        if (place_is_locked(target))
             return target;
         perhaps_free(target->filter);
         target->filter = NULL;
@@ -515,7 +371,7 @@ void target_load_live(struct target *target, uint64_t records)
         nanosleep(&moment, NULL);
     if (error)
         fail_open(target->path, settings, error);
-    unlock(target); /* the library has locked the journal */
+    place_unlock(target); /* the library has locked the journal */
 }
 
 struct target *target_open_live(const struct settings *settings, const char *path,
@@ -547,8 +403,7 @@ static bool is_there(const struct target *target, int reason)
 {
     if (target->lock <= 0 || reason == EEXIST)
         return false;
-    return target->fresh ? access(target->path, F_OK) == 0
-                         : !same_file(target->lock, target->path);
+    return target->fresh ? access(target->path, F_OK) == 0 : !place_is_locked(target);
 }
 
 /* Builds the filter and saves it, and opens it, for the statistics. */
