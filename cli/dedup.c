@@ -54,7 +54,6 @@ struct dedup {
     struct input *input;
     struct printer printer;
     struct durable durable; /* of a live file; else it has no target */
-    struct stage print;     /* what print_durably() does, too */
 };
 
 /* ---- One filter, which hashes ------------------------------------------------------ */
@@ -92,7 +91,7 @@ static bool add_durably(void *context, struct block *block)
 static bool print_durably(void *context, struct block *block)
 {
     struct dedup *dedup = context;
-    bool printed = dedup->print.run(dedup->print.context, block);
+    bool printed = printer_print(&dedup->printer, block);
     return durable_leave(&dedup->durable, block, printed);
 }
 
@@ -434,12 +433,12 @@ void verb_dedup(const struct settings *settings)
         return;
     }
     open_filters(&dedup);
-    size_t n = printer_stages(&dedup.printer, stages, stages_of(&dedup, stages));
-    if (dedup.durable.target) {
-        dedup.print = stages[n - 1];
-        stages[n - 1].run = print_durably;
-        stages[n - 1].context = &dedup;
-    }
+    size_t n = stages_of(&dedup, stages);
+    if (dedup.durable.target)
+        stages[n++] =
+            (struct stage){ .run = print_durably, .context = &dedup, .in_order = true };
+    else
+        n = printer_stages(&dedup.printer, stages, n);
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));

@@ -42,7 +42,8 @@ void durable_begin(struct durable *durable, const struct settings *settings,
                    struct target *target);
 
 /* A block enters before its keys are added, in a stage in order, and leaves when its lines are
- * printed, in another one.  Meanwhile other blocks may be on their way.  They return false if
+ * printed, in the stage in order next to that one: so a thread that could print never waits to
+ * enter with another block.  Other blocks may be on their way meanwhile.  They return false if
  * lines could not be acknowledged.  If the block could not be printed ('printed' is false),
  * nothing will be acknowledged from then on. */
 bool durable_enter(struct durable *durable, const struct block *block);

@@ -24,6 +24,11 @@ static bool print_block(void *context, struct block *block)
     return output_write(&printer->output, block);
 }
 
+bool printer_print(struct printer *printer, struct block *block)
+{
+    return keep_block(printer, block) && print_block(printer, block);
+}
+
 size_t printer_stages(struct printer *printer, struct stage *stages, size_t n)
 {
     stages[n++] = (struct stage){ .run = keep_block, .context = printer };

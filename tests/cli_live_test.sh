@@ -136,6 +136,15 @@ test_dedup() {
     refuses "neither a number of lines" dedup --state S --durable soon in
 }
 
+# A line is printed, whether or not more lines come, while lines before it are acknowledged.
+test_dedup_answers() {
+    local j
+    for j in 1 2 8; do
+        answers_at_once dedup -q -j $j --state S$j --durable 1
+        answers_at_once dedup -q -j $j --state T$j --durable 1ms
+    done
+}
+
 # Kills dedup when it has printed some lines: none of those that it acknowledged comes again,
 # and none is lost.
 test_dedup_killed() {
