@@ -230,6 +230,8 @@ static void save_in_small_steps(const char *name)
             scene("%zu bytes at once, interrupted after %u", sizes[i], after);
             let_fail_once("write", EINTR, after);
             expect_success(save(f, s.path.text));
+            let_fail_once("fsync", EINTR, after);
+            expect_success(save(f, s.path.text));
             let_fail_once("read", EINTR, after);
             expect_saved(&s, f);
         }
@@ -287,9 +289,13 @@ TEST(test_reserving_blocks)
         let_all_work();
         expect(open_files() == before);
     }
-    let_fail_once("fallocate", EINTR, 0);
-    expect_success(try_open(s.path.text, &in_place));
-    let_all_work();
+    const char *const interrupted[] = { "fallocate", "fdatasync" };
+    for (size_t i = 0; i < sizeof interrupted / sizeof *interrupted; i++) {
+        let_fail_once(interrupted[i], EINTR, 0);
+        expect_success(try_open(s.path.text, &in_place));
+        expect(has_failed());
+        let_all_work();
+    }
 }
 
 TEST(test_no_entropy)

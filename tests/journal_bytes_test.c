@@ -351,6 +351,32 @@ TEST(test_torn_size)
     expect(ledger.largest_nbytes < 1 << 20);
 }
 
+/* What begins like frames that overlap is not all read, since that takes the square of its
+ * size: it is damage. */
+TEST(test_many_headers)
+{
+    enum { NBYTES_AT = 12, HEADERS = 64, NBYTES = HEADERS * SECTOR_NBYTES };
+    scoped_past past = make_past(perhaps_kind_at(0));
+    const size_t end = past.end[COMMITS - 1], all = end + NBYTES;
+    uint8_t *bytes = calloc(1, all);
+    memcpy(bytes, past.journal.at, end + FRAME_HEADER_NBYTES);
+    bytes[end] ^= 1; /* the checksum of the last frame */
+    for (size_t at = end; at < all; at += SECTOR_NBYTES) {
+        memcpy(bytes + at, bytes + end, FRAME_HEADER_NBYTES);
+        store32(bytes + at + NBYTES_AT, (uint32_t)(all - at));
+    }
+    scene("frames that overlap");
+    put_file(journal_of(past.file), bytes, all);
+    expect_all_fail(&past, PERHAPS_ERR_DAMAGED);
+    scene("frames that do not");
+    for (size_t at = end; at < all; at += SECTOR_NBYTES)
+        store32(bytes + at + NBYTES_AT, SECTOR_NBYTES);
+    put_file(journal_of(past.file), bytes, all);
+    scoped_filter *f = open_file(past.file.text, &load_it);
+    expect(commit_of(&past, f) == COMMITS - 1);
+    free(bytes);
+}
+
 /* A file may claim that it has nearly as many records as there are numbers.  What is
  * acknowledged is found again all the same, and what would have no number is refused. */
 TEST(test_last_numbers)

@@ -271,9 +271,8 @@ static void expect_lives(struct life *life)
 /* Calls that were interrupted are made again. */
 TEST(test_interrupted)
 {
-    static const char *const some[] = {
-        "write", "pwrite", "read", "pread", "fallocate", "flock"
-    };
+    static const char *const some[] = { "write", "pwrite", "read",      "pread",    "fallocate",
+                                        "flock", "fsync",  "fdatasync", "ftruncate" };
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         for (unsigned after = 0, met = 1; met; after++) {

@@ -56,15 +56,6 @@ int journal_write_frame(struct journal *j, bool whole)
     return error ? journal_broke(j) : 0;
 }
 
-/* Syncs what is written.  Returns 0, or -1 (errno). */
-static int sync_file(int fd)
-{
-    int failed;
-    while ((failed = fdatasync(fd)) && errno == EINTR)
-        continue;
-    return failed;
-}
-
 int journal_sync_to(struct journal *j, uint64_t sequence)
 {
     while (!j->failed && j->synced < sequence) {
@@ -79,7 +70,7 @@ int journal_sync_to(struct journal *j, uint64_t sequence)
         uint64_t written = j->written;
         if (!failed) {
             pthread_mutex_unlock(&j->lock);
-            failed = sync_file(j->fd);
+            failed = sync_data(j->fd);
             reason = errno;
             pthread_mutex_lock(&j->lock);
             errno = reason;
@@ -99,7 +90,7 @@ int journal_sync_whole(struct journal *j)
     while (j->writing || j->syncing)
         pthread_cond_wait(&j->moved, &j->lock);
     int error = journal_write_frame(j, true);
-    if (!error && sync_file(j->fd))
+    if (!error && sync_data(j->fd))
         error = journal_broke(j);
     if (!error)
         j->synced = j->written;

@@ -134,7 +134,7 @@ static int draft_publish(struct draft *draft, const char *target)
 
 int draft_finish(struct draft *draft, const char *target, bool fresh)
 {
-    if (fsync(draft->fd))
+    if (sync_file(draft->fd))
         return PERHAPS_ERR_IO;
     return fresh ? draft_publish(draft, target) : draft_replace(draft, target);
 }
@@ -155,7 +155,7 @@ int sync_folder(const char *folder)
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return PERHAPS_ERR_IO;
-    int error = fsync(fd) && errno != EINVAL ? PERHAPS_ERR_IO : 0;
+    int error = sync_file(fd) && errno != EINVAL ? PERHAPS_ERR_IO : 0;
     close_keeping_errno(fd);
     return error;
 }

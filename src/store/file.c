@@ -104,6 +104,30 @@ void glance(const char *path, uint8_t bytes[HEADER_NBYTES])
     close(fd);
 }
 
+int sync_file(int fd)
+{
+    int failed;
+    while ((failed = fsync(fd)) && errno == EINTR)
+        continue;
+    return failed;
+}
+
+int sync_data(int fd)
+{
+    int failed;
+    while ((failed = fdatasync(fd)) && errno == EINTR)
+        continue;
+    return failed;
+}
+
+int cut_file(int fd, uint64_t nbytes)
+{
+    int failed;
+    while ((failed = ftruncate(fd, (off_t)nbytes)) && errno == EINTR)
+        continue;
+    return failed;
+}
+
 int lock_file(int fd, int how)
 {
     while (flock(fd, how))

@@ -207,20 +207,32 @@ static int find_frame(struct journal_reader *r, uint64_t at, const uint8_t **fra
     if (nbytes < FRAME_HEADER_NBYTES || nbytes > FRAME_NBYTES_MOST || !reaches(r, at + nbytes))
         return 0;
     error = look(r, at, nbytes, &bytes, &have);
-    if (!error && have == nbytes && load64(bytes) == frame_checksum(bytes, nbytes, r->id))
+    if (error || have < nbytes)
+        return error;
+    if (load64(bytes) == frame_checksum(bytes, nbytes, r->id))
         *frame = bytes;
-    return error;
+    else
+        r->futile_nbytes += nbytes;
+    return 0;
 }
 
 /* Looks behind the end of the journal.  Returns PERHAPS_ERR_DAMAGED if a frame there tells that
- * the next record was on the disk. */
+ * the next record was on the disk; also if more bytes begin like frames than there are, as
+ * only in the file of an enemy, since frames do not overlap: to look at all would take the
+ * square of its size. */
 static int look_behind(struct journal_reader *r)
 {
     const uint8_t *frame, *bytes;
     size_t have = SECTOR_NBYTES;
+    struct stat st;
+    if (fstat(r->fd, &st))
+        return PERHAPS_ERR_IO;
+    r->futile_nbytes = 0;
     for (uint64_t at = r->at + SECTOR_NBYTES; have; at += SECTOR_NBYTES) {
         int error = find_frame(r, at, &frame);
         if (!error && frame && load64(frame + SYNCED_AT) >= r->next)
+            error = PERHAPS_ERR_DAMAGED;
+        if (!error && r->futile_nbytes / 2 > (uint64_t)st.st_size)
             error = PERHAPS_ERR_DAMAGED;
         if (!error)
             error = look(r, at, 1, &bytes, &have);

@@ -80,6 +80,7 @@ struct journal_reader {
     uint64_t next;  /* that of the next one to be read */
     uint64_t told;  /* frames that were read say that all up to this one were on the disk */
     uint64_t at;    /* where the next frame begins, or would begin */
+    uint64_t futile_nbytes; /* of what had the header of a frame, and not its checksum */
 
     uint8_t *bytes; /* those from 'begin' to before 'end' of the journal */
     size_t room;

@@ -18,7 +18,7 @@
  * at once, so a crash leaves the old or the new one. */
 static int write_header(int fd, const uint8_t bytes[HEADER_NBYTES])
 {
-    if (pwrite(fd, bytes, HEADER_NBYTES, 0) != HEADER_NBYTES || fdatasync(fd))
+    if (pwrite(fd, bytes, HEADER_NBYTES, 0) != HEADER_NBYTES || sync_data(fd))
         return PERHAPS_ERR_IO;
     return 0;
 }

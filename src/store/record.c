@@ -177,7 +177,7 @@ static void finish(struct journal *j)
         journal_write_frame(j, true);
     }
     if (!j->failed && j->reserved > j->end && j->reserved < UINT64_MAX &&
-        ftruncate(j->fd, (off_t)j->end))
+        cut_file(j->fd, j->end))
         journal_broke(j);
     pthread_mutex_unlock(&j->lock);
 }

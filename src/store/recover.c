@@ -232,7 +232,7 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
     if (error)
         return error;
     if (fstat(j->fd, &st) || /* of the last frame, zeros may be missing */
-        ((uint64_t)st.st_size < r.at && ftruncate(j->fd, (off_t)r.at)))
+        ((uint64_t)st.st_size < r.at && cut_file(j->fd, r.at)))
         return PERHAPS_ERR_IO;
     j->mark = *mark;
     j->sequence = j->written = j->synced = r.next - 1;
@@ -242,7 +242,7 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
         j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
     const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
-    return is_closed && !fdatasync(j->fd) ? 0 : journal_copy(j, r.first);
+    return is_closed && !sync_data(j->fd) ? 0 : journal_copy(j, r.first);
 }
 
 static void set_limit(struct journal *j, uint64_t asked)

@@ -67,7 +67,7 @@ static int save_into(const struct saving *s, const char *path)
     if (fd < 0)
         return PERHAPS_ERR_IO;
     int error = write_to(s, fd);
-    if (!error && fsync(fd) && errno != EINVAL && errno != EROFS)
+    if (!error && sync_file(fd) && errno != EINVAL && errno != EROFS)
         error = PERHAPS_ERR_IO;
     close_keeping_errno(fd);
     return error;

@@ -37,6 +37,12 @@ int write_at(int fd, const uint8_t *from, uint64_t nbytes, uint64_t at);
 /* Reads the first bytes of a file, without any checks; they are zeros where there are none. */
 void glance(const char *path, uint8_t bytes[HEADER_NBYTES]);
 
+/* Do what fsync(), fdatasync() and ftruncate() do, again if a signal comes.  Return 0, or -1
+ * (errno). */
+int sync_file(int fd);
+int sync_data(int fd);
+int cut_file(int fd, uint64_t nbytes);
+
 /* Take or release a lock as flock() does.  Return 0 or PERHAPS_ERR_IO (errno). */
 int lock_file(int fd, int how);
 
