@@ -390,3 +390,42 @@ TEST(test_failed_sync)
         expect_kept(&life, &load_it);
     }
 }
+
+static ino_t inode_of(struct path path)
+{
+    struct stat st;
+    expect(!stat(path.text, &st));
+    return st.st_ino;
+}
+
+/* A journal that was closed cannot be synced, and no memory is there to copy it: then the next
+ * one to open it has to copy it. */
+TEST(test_two_faults)
+{
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
+    struct failing_allocator failing = { 0 };
+    const struct perhaps_allocator allocator = allocator_that_fails(&failing);
+    const struct perhaps_open_options how = { .mode = PERHAPS_MODE_JOURNAL,
+                                              .allocator = &allocator };
+    unsigned met = 0;
+    for (uint64_t at = 1; failing.calls >= failing.fail_at; at++) {
+        struct life life = begin(perhaps_kind_at(0), &keys);
+        life.f = open_file(life.file.text, &to_write);
+        add(&life);
+        sync_life(&life);
+        perhaps_free(life.f);
+        const ino_t before = inode_of(journal_of(life.file));
+        scene("allocation %u fails", (unsigned)at);
+        failing = (struct failing_allocator){ .fail_at = at };
+        let_fail_once("fdatasync", EIO, 0);
+        int error = perhaps_open(life.file.text, &how, &life.f);
+        const bool both = error && has_failed();
+        let_all_work();
+        perhaps_free(life.f);
+        expect_kept(&life, &load_it);
+        expect_kept(&life, &to_write);
+        met += both;
+        expect(!both || inode_of(journal_of(life.file)) != before);
+    }
+    expect(met);
+}

@@ -242,7 +242,13 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
         j->frames[i].record_nbytes = record_nbytes(f);
     j->end = j->reserved = r.at;
     const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
-    return is_closed && !sync_data(j->fd) ? 0 : journal_copy(j, r.first);
+    if (is_closed && !sync_data(j->fd))
+        return 0;
+    /* With a zero more it is none that was closed.  If the copy fails, too, the next one to open
+     * it must not trust a sync, which succeeds then. */
+    if (is_closed)
+        cut_file(j->fd, r.at + 1);
+    return journal_copy(j, r.first);
 }
 
 static void set_limit(struct journal *j, uint64_t asked)
