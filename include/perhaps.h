@@ -709,8 +709,8 @@ PERHAPS_API void perhaps_digest(const perhaps_filter *filter, uint8_t digest[16]
  * and computed from all its bits, is at most 'fpr'; 0 stands for the fpr of the filter.  This
  * is the fpr that the new filter then keeps.  (If many more bits are set than by so many keys,
  * as crafted keys can do, not all sizes are tried.)  It has room for as many keys more as its
- * size allows, or is full.  Only divisors of the number of lines (bloom: of whole lines of bits)
- * can be used; plans choose numbers with many divisors.
+ * size allows, or is full.  Only divisors of the number of lines (bloom: of whole lines of
+ * bits) can be used; plans choose numbers with many divisors.
  *
  * Returns 0; or sets *small to NULL and returns PERHAPS_ERR_LIMIT if nothing becomes smaller,
  * or if not all layers of a chain can keep their shares of this fpr; PERHAPS_ERR_UNSUPPORTED

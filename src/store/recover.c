@@ -244,8 +244,8 @@ static int resume(struct journal *j, perhaps_filter *f, const struct journal_mar
     const bool is_closed = j->told == j->sequence && (uint64_t)st.st_size == r.at;
     if (is_closed && !sync_data(j->fd))
         return 0;
-    /* With a zero more it is none that was closed.  If the copy fails, too, the next one to open
-     * it must not trust a sync, which succeeds then. */
+    /* With a zero more it is none that was closed.  If the copy fails, too, the next one to
+     * open it must not trust a sync, which succeeds then. */
     if (is_closed)
         cut_file(j->fd, r.at + 1);
     return journal_copy(j, r.first);
