@@ -3,19 +3,9 @@
 #ifndef API_MODEL_H
 #define API_MODEL_H
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "filter/filter.h"
+#include "hostile.h" /* must() */
 #include "perhaps_build.h"
-
-#define must(condition)                                                                        \
-    do {                                                                                       \
-        if (!(condition)) {                                                                    \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);            \
-            abort();                                                                           \
-        }                                                                                      \
-    } while (0)
 
 /* ---- Keys -------------------------------------------------------------------------------- */
 
