@@ -1,8 +1,8 @@
 /* soak_dedup.c - kills 'perhaps dedup --durable' again and again: see soak.c.
  *
- * It feeds an endless stream of lines to 'perhaps dedup --durable', with a
- * state that grows or forgets, and end it again and again: by SIGKILL, by other signals, by the
- * end of its input.  A model knows what each run has to print, line by line.
+ * It feeds an endless stream of lines to the program, with a state that grows or forgets, and
+ * ends it by SIGKILL, by other signals, by the end of its input.  A model knows what each run
+ * has to print, line by line.
  * - What was printed is a beginning of what the model says: nothing is missing in it, and
  *   nothing that an earlier run remembered comes again.
  * - What the state has then is a beginning of what was printed, and has all that the state had
