@@ -237,13 +237,17 @@ static void begin_to_save(struct journal *j)
         save_whole(j);
 }
 
+static bool is_due(const struct journal *j)
+{
+    return j->end >= j->try_at && !j->saving && !j->failed;
+}
+
 int checkpoint_if_due(struct journal *j)
 {
-    if (j->end >= j->try_at && !j->saving && !j->failed) {
+    while (is_due(j) && j->has_thread) /* meanwhile another one may begin and end */
         join(j);
-        if (!j->saving)
-            begin_to_save(j);
-    }
+    if (is_due(j))
+        begin_to_save(j);
     if (j->end / 2 < j->limit)
         return 0;
     while (j->saving)
