@@ -14,5 +14,7 @@ const char *server_connect(RedisModuleCtx *ctx)
     if (find("RedisModule_" #name, (void *)&server.name) != SERVER_OK)                         \
         missing = #name;
     SERVER_FUNCTIONS(FIND_OR_MISS, FIND)
+    void *theirs;
+    server.is_valkey = find("ValkeyModule_Alloc", &theirs) == SERVER_OK;
     return missing;
 }

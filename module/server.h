@@ -304,6 +304,7 @@ typedef int config_apply(RedisModuleCtx *ctx, void *context, RedisModuleString *
 #define SERVER_MEMBER(result, name, parameters) result(*name) parameters;
 struct server {
     SERVER_FUNCTIONS(SERVER_MEMBER, SERVER_MEMBER)
+    bool is_valkey; /* which has each function under its own name, too */
 };
 #undef SERVER_MEMBER
 

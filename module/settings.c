@@ -89,23 +89,33 @@ static int set_rate(const char *name, RedisModuleString *word, void *context,
     return SERVER_ERR;
 }
 
-/* Registers the settings, if the server has such a thing. */
-static int register_all(RedisModuleCtx *ctx)
+/* Registers the settings with these flags. */
+static int register_with(RedisModuleCtx *ctx, unsigned flags)
 {
     int error = SERVER_OK;
-    if (!server.RegisterNumericConfig || !server.RegisterStringConfig || !server.LoadConfigs)
-        return error;
-    /* Redis 8 calls them as RedisBloom does, without the module's name */
-    bool plain = server.GetServerVersion && server.GetServerVersion() >= 0x080000;
-    unsigned flags = plain ? CONFIG_UNPREFIXED : CONFIG_DEFAULT;
     for (size_t i = 0; i < NUMBERS && !error; i++)
         error = server.RegisterNumericConfig(ctx, numbers[i].name, numbers[i].usual, flags,
                                              numbers[i].least, numbers[i].most, get_number,
                                              set_number, NULL, (void *)&numbers[i]);
-    if (!error)
-        error = server.RegisterStringConfig(ctx, rate_name, "0.01", flags, get_rate, set_rate,
-                                            NULL, NULL);
-    return error ? error : server.LoadConfigs(ctx);
+    return error ? error
+                 : server.RegisterStringConfig(ctx, rate_name, "0.01", flags, get_rate,
+                                               set_rate, NULL, NULL);
+}
+
+/* Registers the settings, if the server has such a thing.  Redis 8 calls them as RedisBloom does,
+ * without the module's name.  Valkey counts its versions anew, and gives that flag another
+ * meaning or none. */
+static int register_all(RedisModuleCtx *ctx)
+{
+    if (!server.RegisterNumericConfig || !server.RegisterStringConfig || !server.LoadConfigs)
+        return SERVER_OK;
+    bool plain =
+        !server.is_valkey && server.GetServerVersion && server.GetServerVersion() >= 0x080000;
+    int error = plain ? register_with(ctx, CONFIG_UNPREFIXED) : SERVER_ERR;
+    if (error)
+        error = register_with(ctx, CONFIG_DEFAULT);
+    /* the server unloads a module that has registered settings and does not load them */
+    return server.LoadConfigs(ctx) || error ? SERVER_ERR : SERVER_OK;
 }
 
 /* Sets one setting by a pair of arguments. */
@@ -137,10 +147,11 @@ int settings_load(RedisModuleCtx *ctx, RedisModuleString **argv, int argc)
     RedisModuleString *error = NULL;
     for (size_t i = 0; i < NUMBERS; i++)
         *numbers[i].value = numbers[i].usual;
-    if (register_all(ctx) != SERVER_OK) {
-        server.Log(ctx, "warning", "perhaps: the settings could not be registered");
-        return SERVER_ERR;
-    }
+    /* no reason not to load: filters need none of them, and arguments set them as well */
+    if (register_all(ctx) != SERVER_OK)
+        server.Log(ctx, "warning",
+                   "perhaps: this server registers no settings: CONFIG SET cannot change them, "
+                   "but the arguments of loadmodule can");
     for (int i = 0; i < argc; i += 2)
         if (i + 1 == argc) {
             server.Log(ctx, "warning", "perhaps: the last argument has no value");

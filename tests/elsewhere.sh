@@ -1,18 +1,30 @@
 #!/bin/bash
-# elsewhere.sh [SYSTEM[:COMPILER]...] - builds and tests in clean chroots of other systems, for
-# ./dev elsewhere.  COMPILER is gcc or clang.  It finds what depends on this machine: versions
-# of libraries and compilers, another C library (musl), and packages that are missing (bare).
+# elsewhere.sh [SYSTEM[:PART]...] - builds and tests in clean chroots of other systems, for
+# ./dev elsewhere.  It finds what depends on this machine: versions of compilers, libraries,
+# servers and languages, another C library, packages that are missing.
+#
+#     SYSTEM  bookworm (Debian 12), trixie (Debian 13), noble (Ubuntu 24.04), musl
+#     PART    bare       ./dev demo and ./dev test, on a system that has nothing but git
+#             tests      ./dev test where all packages are installed, and nothing is left out
+#             compilers  every gcc and clang of the system builds the library and runs its tests,
+#                        and once more with -flto
+#             packages   builds the Debian packages, and uses them on a system without ours
+#
+# All parts are run if none is named, and all systems.
 #
 # mmdebstrap makes the chroots, as root or in a user namespace.  They are kept as archives in
-# build/elsewhere (remove one to have it made anew) and unpacked for each run.  The environment
-# has PACKAGES, the packages of Debian that a build needs; and may have PERHAPS_MIRROR_DEBIAN
-# and PERHAPS_MIRROR_UBUNTU, for other mirrors than the public ones.
+# ~/.cache/perhaps-elsewhere (remove one to have it made anew) and unpacked for each run.  The
+# environment has PACKAGES, the packages of Debian that builds and tests need; and may have
+# PERHAPS_MIRROR_DEBIAN and PERHAPS_MIRROR_UBUNTU, for other mirrors than the public ones;
+# PERHAPS_TEST_SEED; and RESULTS, as for stages.sh.
 set -euo pipefail
 source=$(cd "$(dirname "$0")/.." && pwd)
-kept=$source/build/elsewhere
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/perhaps-elsewhere
 debian=${PERHAPS_MIRROR_DEBIAN:-http://deb.debian.org/debian}
 ubuntu=${PERHAPS_MIRROR_UBUNTU:-http://archive.ubuntu.com/ubuntu}
 ubuntu_keys=usr/share/keyrings/ubuntu-archive-keyring.gpg
+out=$(mktemp -d) # goes into each chroot as /out, and comes back
+trap 'rm -rf "$out"' EXIT
 
 fail() {
     echo "elsewhere: $*" >&2
@@ -22,22 +34,21 @@ fail() {
 # sources SYSTEM: prints the sources of its packages, as apt wants them.
 sources() {
     case $1 in
-    bookworm | trixie) echo "deb $debian $1 main" ;;
+    bookworm* | trixie*) echo "deb $debian ${1%-bare} main" ;;
     musl) printf '%s\n' "deb $debian bookworm main" "deb-src $debian bookworm main" ;;
-    bare) echo "deb $debian bookworm main" ;;
-    noble) printf "deb $ubuntu %s main universe\n" noble noble-updates ;;
-    *) fail "no system '$1'" ;;
+    noble*) printf "deb $ubuntu %s main universe\n" noble noble-updates ;;
+    *) fail "no system '$1': bookworm, trixie, noble or musl" ;;
     esac
 }
 
-# packages SYSTEM: prints the packages that are installed with the system.  elsewhere_inside.sh
-# adds those that depend on its versions.
+# packages SYSTEM: prints the packages that are installed with the system.
 packages() {
     case $1 in
-    bare) echo ca-certificates ;;
-    trixie) echo "$PACKAGES ubuntu-archive-keyring" ;;
+    *-bare) echo git ;;
+    bookworm) echo "$PACKAGES redis-server redis-tools" ;;
+    trixie) echo "$PACKAGES valkey-server valkey-tools ubuntu-archive-keyring" ;;
     musl) echo "$PACKAGES musl-tools dpkg-dev autoconf automake libtool" ;;
-    *) echo "$PACKAGES dpkg-dev file" ;;
+    *) echo "$PACKAGES valkey-server valkey-tools" ;;
     esac
 }
 
@@ -53,7 +64,8 @@ ubuntu_keyring() {
     echo "$kept/${ubuntu_keys##*/}"
 }
 
-# make_system SYSTEM: makes its archive, unless there is one with the same sources and packages.
+# make_system NAME: makes its archive, unless there is one with the same sources and packages.
+# NAME is a system, or SYSTEM-bare.
 make_system() {
     local name=$1 keyring=() recipe log=$kept/$1.log
     recipe=$(sources "$name" && packages "$name")
@@ -65,9 +77,10 @@ make_system() {
     # Proxies, and what else apt on this machine needs to reach a mirror.
     apt-config dump | grep -E '^Acquire::(https?|Check-[A-Za-z-]*)\b.* ".+"' >"$kept/apt.conf" ||
         true
-    [ "$name" != noble ] || keyring=(--keyring="$(ubuntu_keyring)")
+    case $name in noble*) keyring=(--keyring="$(ubuntu_keyring)") ;; esac
     sources "$name" | mmdebstrap --variant=apt --aptopt="$kept/apt.conf" "${keyring[@]}" \
-        --aptopt='APT::Install-Recommends "false"' --include="$(packages "$name")" \
+        --aptopt='APT::Install-Recommends "false"' --dpkgopt=force-unsafe-io \
+        --include="$(packages "$name")" \
         --customize-hook="copy-in '$source/tests/elsewhere_inside.sh' /" \
         --customize-hook="chroot \"\$1\" sh /elsewhere_inside.sh prepare $name" \
         "$(sources "$name" | awk '{ print $3; exit }')" "$kept/part.$name.tar" - >"$log" 2>&1 ||
@@ -76,19 +89,18 @@ make_system() {
     echo "$recipe" >"$kept/$name.recipe"
 }
 
-# run_in SYSTEM ARGUMENT...: calls elsewhere_inside.sh with the arguments in a fresh copy of the
-# system, which has our sources in /src.  The folder $kept/out goes in as /out and comes back.
-# Everything passes through pipes, since the root of a namespace owns none of our folders.
+# run_in NAME ARGUMENT...: calls elsewhere_inside.sh with the arguments in a fresh copy of the
+# system, which has our sources in /src.  Everything passes through pipes, since the root of a
+# namespace owns none of our folders.
 run_in() {
     local name=$1 root=${TMPDIR:-/tmp}/perhaps-elsewhere.$$.$1 status=0
     shift
     make_system "$name"
-    mkdir -p "$kept/out"
     # shellcheck disable=SC2016
     {
         git -C "$source" ls-files -z --cached --others --exclude-standard |
             tar -C "$source" --null --ignore-failed-read -T - --transform='s|^|src/|' -c 2>/dev/null
-        tar -C "$kept" -c out
+        tar -C "$out" --transform='s|^\.|out|' -c .
     } | mmdebstrap --unshare-helper sh -eu -c '
         root=$1
         shift
@@ -100,25 +112,48 @@ run_in() {
         mount --rbind /dev "$root/dev"
         mount -t proc proc "$root/proc"
         chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
+            ${PERHAPS_TEST_SEED:+PERHAPS_TEST_SEED="$PERHAPS_TEST_SEED"} \
             sh /src/tests/elsewhere_inside.sh "$@" </dev/null
         ' sh "$root" "$@" 3<"$kept/$name.tar" 2>&1 | { grep --line-buffered -v '^E: ' || true; } || status=1
     # Another namespace, in which nothing is mounted below the folder that is removed.
     # shellcheck disable=SC2016
-    mmdebstrap --unshare-helper sh -c 'tar -C "$1" -c out; rm -rf --one-file-system "$1"' \
-        sh "$root" |
-        tar -C "$kept" -x
+    mmdebstrap --unshare-helper sh -c 'tar -C "$1/out" -c .; rm -rf --one-file-system "$1"' \
+        sh "$root" | tar -C "$out" -x
     return "$status"
 }
 
-[ $# -gt 0 ] || set -- bookworm trixie noble musl bare
+# run_part SYSTEM PART
+run_part() {
+    case $1:$2 in
+    musl:*) run_in musl compilers ;;
+    *:bare) run_in "$1-bare" bare ;;
+    *:packages) run_in "$1" packages && run_in "$1-bare" install ;;
+    *) run_in "$1" "$2" ;;
+    esac
+}
+
+# One result for each test of the part, for stages.sh.
+tell_results() {
+    [ -n "${RESULTS:-}" ] && [ -e "$out/results" ] || return 0
+    sed "s/^\([a-z]*\) [a-z]*, /\1 $1, /" "$out/results" >>"$RESULTS"
+    rm "$out/results"
+}
+
+[ $# -gt 0 ] || set -- bookworm trixie noble musl
 failed=
-for name in "$@"; do
-    case $name in
-    bare)
-        # The packages are built on bookworm, and tried on a system with nothing else.
-        run_in bookworm packages && run_in bare install && run_in bare demo ;;
-    *:*) run_in "${name%:*}" test "${name#*:}" ;;
-    *) run_in "$name" test ;;
-    esac || failed="$failed $name"
+for what in "$@"; do
+    system=${what%%:*} parts='bare tests compilers packages'
+    [ "$system" != musl ] || parts=compilers
+    case $what in *:*) parts=${what#*:} ;; esac
+    sources "$system" >/dev/null
+    for part in $parts; do
+        case $part in
+        bare | tests | compilers | packages) ;;
+        *) fail "no part '$part': bare, tests, compilers or packages" ;;
+        esac
+        echo "== $system: $part"
+        run_part "$system" "$part" || failed="$failed $system:$part"
+        tell_results "$system"
+    done
 done
 [ -z "$failed" ] || fail "failed:$failed"

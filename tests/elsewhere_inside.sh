@@ -1,16 +1,13 @@
 #!/bin/sh
 # elsewhere_inside.sh WHAT... - runs in a chroot of another system, for elsewhere.sh:
-#     prepare SYSTEM   installs what depends on the versions of the system, when it is made
-#     test [COMPILER]  builds and tests /src with gcc, clang or both; on musl with musl-gcc
+#     prepare SYSTEM   installs what is no package, when the system is made
+#     bare             runs ./dev demo and ./dev test, as a new user does
+#     tests            builds everything, leaves nothing out, and runs ./dev test
+#     compilers        builds and tests /src with every compiler; on musl with musl-gcc
 #     packages         builds the packages into /out
 #     install          installs them, and uses library, program and man page
-#     demo             runs ./dev demo
 set -eu
-
-# Prints the name of the newest package of clang that the system has.
-newest_clang() {
-    apt-cache pkgnames clang- | grep -x 'clang-[0-9]*' | sort -V | tail -n 1
-}
+system=$(. /etc/os-release && echo "$PRETTY_NAME")
 
 # Builds with musl's compiler, from Debian's sources, what the library and its tests need.
 prepare_musl() {
@@ -31,41 +28,56 @@ prepare_musl() {
     rm -rf /tmp/sources
 }
 
-prepare() {
-    case $1 in
-    bare) ;;
-    musl) prepare_musl ;;
-    *) apt-get install -y -qq --no-install-recommends "$(newest_clang)" ;;
-    esac
+# timed WORDS COMMAND...: runs it, and prints one line with the time; its output if it fails.
+timed() {
+    words=$1 begin=$(date +%s) log=$(mktemp)
+    shift
+    if "$@" >"$log" 2>&1; then
+        echo "$system: $words: ok, $(($(date +%s) - begin)) s; $(tail -n 1 "$log")"
+    else
+        cat "$log"
+        echo "$system: $words: FAILED, $(($(date +%s) - begin)) s"
+        return 1
+    fi
 }
 
-# build_and_test COMPILER LABELS CMAKE_ARGUMENT...: builds and runs all tests but those with
-# these labels (a regular expression), and prints one line with the result.
-build_and_test() {
-    compiler=$1 leave_out=$2 log=/tmp/$1.log
-    shift 2
-    begin=$(date +%s)
-    verdict=ok
-    { cmake --preset release -S /src -B "/build/$compiler" -DCMAKE_C_COMPILER="$compiler" "$@" &&
-        cmake --build "/build/$compiler" -- -k 0; } >"$log" 2>&1 || verdict="does not build"
-    if [ "$verdict" = ok ]; then
-        ctest --test-dir "/build/$compiler" -j "$(nproc)" --output-on-failure -LE "$leave_out" \
-            --no-tests=error >"$log" 2>&1 || verdict=failed
-        passed=$(grep -c ' Passed ' "$log" || true)
-        failed=$(grep -c '\*\*\*\(Failed\|Exception\|Timeout\|Not Run\)' "$log" || true)
-        verdict="$verdict: $passed tests passed, $failed failed"
+bare() {
+    cd /src
+    timed "./dev demo" ./dev demo
+    timed "./dev test" ./dev test
+}
+
+run_tests() {
+    cd /src
+    timed "./dev build" ./dev build
+    if [ -s build/left_out.txt ]; then
+        cat build/left_out.txt
+        return 1
     fi
-    printf '%-32s %-16s %s, %d s\n' "$(. /etc/os-release && echo "$PRETTY_NAME")" \
-        "${compiler%-[0-9]*} $("$compiler" -dumpfullversion 2>/dev/null ||
-            "$compiler" -dumpversion)" \
-        "$verdict" $(($(date +%s) - begin))
-    case $verdict in
-    ok:*) ;;
-    *)
-        grep -E 'error:|undefined reference|Error at|\*\*\*|FAILED' "$log" || tail -n 40 "$log"
-        cp "$log" "/out/$(. /etc/os-release && echo "$ID$VERSION_ID").$compiler.log"
-        return 1 ;;
-    esac
+    RESULTS=/out/results timed "./dev test" ./dev test quick
+}
+
+# compiler CC CMAKE_ARGUMENT...: builds everything with it, and runs what sees the library.
+compiler() {
+    cc=$1 log=/tmp/log begin=$(date +%s)
+    shift
+    version="$("$cc" -dumpfullversion 2>/dev/null || "$cc" -dumpversion)"
+    rm -rf /build
+    if ! { cmake -G Ninja -S /src -B /build -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$cc" "$@" &&
+        cmake --build /build -- -k 0; } >"$log" 2>&1; then
+        grep -E 'error:|undefined reference|Error at|FAILED' "$log" || tail -n 40 "$log"
+        echo "$system: $cc $version $*: does not build"
+        return 1
+    fi
+    warnings=$(grep -c 'warning:' "$log" || true)
+    if ! ctest --test-dir /build -j "$(nproc)" --output-on-failure --no-tests=error \
+        -LE 'long|cpu|servers|slow|install|bench|examples|faults|failover' >"$log" 2>&1; then
+        cat "$log"
+        echo "$system: $cc $version $*: failed"
+        return 1
+    fi
+    echo "$system: $cc $version $*: $(grep -c ' Passed ' "$log") tests passed," \
+        "$warnings warnings, $(($(date +%s) - begin)) s"
 }
 
 # Without the client for servers everything builds, and addresses are refused.
@@ -73,24 +85,31 @@ test_without_cluster() {
     { cmake -G Ninja -S /src -B /build/alone -DPERHAPS_CLUSTER=OFF -DBUILD_TESTING=OFF &&
         cmake --build /build/alone; } >/tmp/log 2>&1 || { cat /tmp/log; return 1; }
     /build/alone/bin/perhaps info redis://127.0.0.1/x 2>&1 | grep -q PERHAPS_CLUSTER || return 1
-    echo "without the client of servers: builds, and refuses their addresses"
+    echo "$system: without the client of servers: builds, and refuses their addresses"
 }
 
-test_here() {
+compilers() {
+    status=0
     if [ -d /musl ]; then
         export PKG_CONFIG_LIBDIR=/musl/lib/pkgconfig
-        build_and_test musl-gcc 'long|cpu' -DPERHAPS_CLI=OFF -DPERHAPS_CLUSTER=OFF \
-            -DCMAKE_CXX_COMPILER=CMAKE_CXX_COMPILER-NOTFOUND
-        return
+        for flags in '' -flto; do
+            compiler musl-gcc -DPERHAPS_CLI=OFF -DPERHAPS_CLUSTER=OFF -DCMAKE_C_FLAGS="$flags" \
+                -DCMAKE_CXX_COMPILER=CMAKE_CXX_COMPILER-NOTFOUND || status=1
+        done
+        return $status
     fi
-    status=0
-    if [ "${1:-gcc}" = gcc ]; then
-        build_and_test gcc 'long|cpu|faults' || status=1
-        test_without_cluster || status=1
-    fi
-    if [ "${1:-clang}" = clang ]; then
-        build_and_test "$(basename "$(ls /usr/bin/clang-[0-9]*)")" 'long|cpu|servers' || status=1
-    fi
+    apt-get update -qq
+    packages=$(apt-cache pkgnames | grep -Ex '(gcc|clang)-[0-9]+' | sort -V)
+    # lld and LLVM's linker plugin, without which clang cannot link what -flto compiled
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages \
+        $(echo "$packages" | sed -n 's/^clang/llvm/p') >/tmp/log 2>&1 || { cat /tmp/log; return 1; }
+    for cc in $packages; do
+        for flags in '' -flto; do
+            compiler "$cc" -DCMAKE_C_FLAGS="$flags" || status=1
+        done
+    done
+    test_without_cluster || status=1
     return $status
 }
 
@@ -115,24 +134,21 @@ install_packages() {
     seq 1000 | perhaps build -o seen.perhaps
     test "$(seq 1000 | perhaps query -c seen.perhaps)" = 1000
     test "$(man -w perhaps)" = "$(dpkg -L perhaps | grep 'man1/perhaps')"
+    for package in /out/*.deb; do
+        test -s "/usr/share/doc/$(dpkg-deb -f "$package" Package)/copyright"
+    done
     apt-get remove -y -qq 'libperhaps*' >/tmp/log 2>&1
     echo "$(cd /out && echo *.deb): installed and used"
-}
-
-demo() {
-    begin=$(date +%s)
-    cd /src
-    ./dev demo >/tmp/log 2>&1 || { tail -n 40 /tmp/log; return 1; }
-    echo "./dev demo on a bare system: ok, $(($(date +%s) - begin)) s"
 }
 
 what=$1
 shift
 mkdir -p /out
 case $what in
-prepare) prepare "$@" ;;
-test) test_here "$@" ;;
+prepare) [ "$1" != musl ] || prepare_musl ;;
+bare) bare ;;
+tests) run_tests ;;
+compilers) compilers ;;
 packages) packages ;;
 install) install_packages ;;
-demo) demo ;;
 esac
