@@ -113,7 +113,7 @@ static uint64_t measure(const struct trial *trial)
 static void choose_bytes(struct trial *trial, uint64_t total)
 {
     struct rng rng = rng_for("bytes");
-    bool each = !trial->nsamples || getenv("PERHAPS_TEST_EVERY");
+    bool each = !trial->nsamples || every_case();
     trial->nbytes = each || trial->nsamples > total ? total : trial->nsamples;
     trial->byte = malloc(trial->nbytes * sizeof *trial->byte);
     expect(trial->byte);

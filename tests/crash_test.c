@@ -226,11 +226,6 @@ static void play_all(struct play *p)
 
 /* ---- What is found ----------------------------------------------------------------------- */
 
-static bool every(void)
-{
-    return getenv("PERHAPS_TEST_EVERY") != NULL;
-}
-
 static struct truth expect_opens(struct path file, const struct perhaps_open_options *how)
 {
     scoped_filter *f = open_file(file.text, how);
@@ -288,7 +283,7 @@ static struct truth try_image(struct play *p, const struct image *image)
     struct truth loaded = expect_opens(file, &load_it), written = expect_opens(file, &to_write);
     expect(is_same(&loaded, &written));
     keep_torn(p, image, file);
-    if (every() || p->states % 3 == 0) {
+    if (every_case() || p->states % 3 == 0) {
         expect_settled(file);
         struct truth mapped = expect_opens(file, &map_it);
         expect(is_same(&loaded, &mapped));
@@ -333,7 +328,7 @@ static void expect_promise_kept(struct play *p, size_t step, struct chooser *cho
  * random. */
 static void crash_behind(struct play *p, size_t step, unsigned samples)
 {
-    const size_t few = every() ? 12 : 4;
+    const size_t few = every_case() ? 12 : 4;
     const unsigned units[] = { 512, 4096 };
     for (enum choice how = CHOOSE_ALL; how <= CHOOSE_SYNCED; how++) {
         struct chooser c = { .how = how, .sector_nbytes = 512 };
@@ -369,7 +364,7 @@ static void crash_everywhere(struct play *p, unsigned samples)
     for (size_t step = 0; step <= disk_steps(); step++, p->steps++) {
         scene("%s %s, behind step %zu", p->options.kind ? p->options.kind : "bitmap",
               p->options.base ? p->options.base : "", step);
-        crash_behind(p, step, every() ? 20 * samples : samples);
+        crash_behind(p, step, every_case() ? 20 * samples : samples);
     }
 }
 
@@ -420,7 +415,7 @@ TEST_EACH(test_crashes, any_kind)
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 3000);
     struct perhaps_options options = options_for(kind, 1000, 0.01, test_seed());
     for (size_t i = 0; base_to_test(kind, i, &options.base); i++)
-        if (every() || i < (forgets(kind) ? 2 : 3))
+        if (every_case() || i < (forgets(kind) ? 2 : 3))
             play_and_crash(&options, &to_write, keys);
 }
 
@@ -604,7 +599,7 @@ TEST_EACH(test_threads, in_registry)
     run_threads(THREADS, add_and_sync, adders, sizeof *adders);
     perhaps_free(p.f);
     disk_rest();
-    for (size_t step = 0; step <= disk_steps(); step += every() ? 1 : 3)
+    for (size_t step = 0; step <= disk_steps(); step += every_case() ? 1 : 3)
         for (enum choice how = CHOOSE_ALL; how <= CHOOSE_RANDOM; how++) {
             struct chooser c = { .how = how, .sector_nbytes = 512, .density = 8 };
             c.rng = p.rng;

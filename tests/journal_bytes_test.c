@@ -145,7 +145,7 @@ static enum region region_of(const struct past *past, size_t at, unsigned *commi
 /* Returns whether this bit is flipped: any, if PERHAPS_TEST_EVERY is set. */
 static bool is_chosen(enum region region, size_t at, unsigned bit)
 {
-    return getenv("PERHAPS_TEST_EVERY") || (at % 8 == bit && (region != PADDING || !bit));
+    return every_case() || (at % 8 == bit && (region != PADDING || !bit));
 }
 
 /* Flips bits of a journal whose last frame is of 'last'.  Only damage of the last frame may

@@ -199,11 +199,6 @@ static const char *const calls[] = {
     "flock",  "fchmod",    "open nameless", "getentropy", "pthread_create"
 };
 
-static bool every(void)
-{
-    return getenv("PERHAPS_TEST_EVERY") != NULL;
-}
-
 static void fail_each_call(const struct perhaps_kind *kind, bool background)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
@@ -235,7 +230,7 @@ TEST_EACH(test_each_kind, in_registry)
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         for (unsigned after = 0;
              live_with(kind, &keys, some[i], ENOSPC, after, after % 2, after % 3 == 0);)
-            after += every() ? 1 : 4;
+            after += every_case() ? 1 : 4;
 }
 
 /* One allocation fails.  No sync needs memory. */
@@ -244,7 +239,7 @@ TEST_EACH(test_no_memory, in_registry)
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
     struct failing_allocator failing = { 0 };
     const struct perhaps_allocator allocator = allocator_that_fails(&failing);
-    for (uint64_t at = 1; failing.calls >= failing.fail_at; at += every() ? 1 : 1 + at / 4) {
+    for (uint64_t at = 1; failing.calls >= failing.fail_at; at += every_case() ? 1 : 1 + at / 4) {
         struct life life = begin(kind, &keys);
         scene("%s, allocation %u fails", kind->name, (unsigned)at);
         failing = (struct failing_allocator){ .fail_at = at };
@@ -300,7 +295,7 @@ TEST(test_small_steps)
 TEST(test_torn_writes)
 {
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
-    for (unsigned after = 0, met = 1; met; after += every() ? 1 : 3) {
+    for (unsigned after = 0, met = 1; met; after += every_case() ? 1 : 3) {
         transfer_at_once(300);
         met = live_with(perhaps_kind_at(0), &keys, "pwrite", ENOSPC, after, true, false);
     }

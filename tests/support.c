@@ -91,6 +91,11 @@ unsigned many(unsigned number)
     return SANITIZED || getenv("PERHAPS_CPU") ? number / 10 : number;
 }
 
+bool every_case(void)
+{
+    return getenv("PERHAPS_TEST_EVERY") != NULL;
+}
+
 uint64_t test_seed(void)
 {
     static uint64_t seed;

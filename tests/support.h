@@ -120,6 +120,10 @@ void free_memory(uint8_t **memory);
  * runs repeat what an ordinary run has tried already. */
 unsigned many(unsigned number);
 
+/* Returns whether PERHAPS_TEST_EVERY is set: whether a test that otherwise tries a sample of
+ * its cases, which the seed chooses, is to try them all. */
+bool every_case(void);
+
 /* Returns 1, or the value of PERHAPS_TEST_SEED; "fresh" draws a random one.  Prints the seed at
  * the first call, so that a failure can be repeated. */
 uint64_t test_seed(void);
