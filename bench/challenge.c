@@ -247,7 +247,7 @@ static void write_questions(struct challenge *c)
 /* Prints a row.  Returns whether the answers are as promised. */
 static bool report(const struct challenge *c, const struct way *way, const struct result *r)
 {
-    const double half = 0.5 * QUESTIONS, p = strtod(c->fpr, NULL), n = (double)c->n;
+    const double half = (double)QUESTIONS / 2, p = strtod(c->fpr, NULL), n = (double)c->n;
     uint64_t lost = QUESTIONS / 2 - r->found;
     printf("%-8s %8.1f s %7.1f M/s %8.2f GB %8.2f GB %7.3f %6ju %9.4f %% %8.0f ms  %s\n",
            way->name, r->build_s, n / r->build_s / 1e6, (double)r->memory_nbytes / 1e9,

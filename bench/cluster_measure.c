@@ -296,7 +296,8 @@ static json_t *json_contest(const struct contest *contest)
 {
     const struct perhaps_cluster_stats *stats = &contest->filter.stats;
     const struct perhaps_plan *plan = &stats->plan;
-    double gets = (double)contest->setup->piece * (double)contest->setup->rounds * WORKS;
+    double gets =
+        (double)contest->setup->piece * (double)contest->setup->rounds * (double)WORKS;
     json_t *list = json_array();
     for (int work = 0; work < WORKS; work++)
         json_array_append_new(list, json_work(contest, work));

@@ -285,7 +285,7 @@ static void run(const struct row *row, const struct counted *operation, const ch
         fill(row, work.filter);
     work.keys = adds || present ? keys_added(&buffer, 0, KEYS) : keys_absent(&buffer, 0, KEYS);
     int found = operation->run(&work), least = present ? KEYS : 0;
-    double most = adds ? 0 : present ? KEYS : 5 * row->fpr * KEYS + 5;
+    double most = adds ? 0 : present ? (double)KEYS : 5 * row->fpr * (double)KEYS + 5;
     if (found < least || (double)found > most)
         errx(2, "%s: %d", name, found);
     printf("%s %d\n", name, KEYS);

@@ -83,7 +83,7 @@ static void complete(void)
             settings.threads.at[settings.threads.count++] = get_nprocs();
     }
     settings.piece = PIECE_KEYS;
-    while ((double)settings.piece * settings.key_nbytes.at[0] > PIECE_NBYTES)
+    while ((double)settings.piece * settings.key_nbytes.at[0] > (double)PIECE_NBYTES)
         settings.piece /= 2;
     settings.rounds = settings.quick ? 4 : QUERIES / settings.piece;
 }

@@ -181,13 +181,13 @@ static int take_claim_error(const struct request *request, const struct reply *e
  * lost on the way.  Otherwise returns an error that says whose name it is. */
 static int find_owner(perhaps_cluster *c)
 {
-    struct description there;
-    int error = layers_describe(c, &there);
+    const struct description *there = &c->there;
+    int error = layers_describe(c);
     if (error == PERHAPS_ERR_TAKEN || error == PERHAPS_ERR_MISSING)
         return error;
-    if (!error && strcmp(there.id, c->about.id) == 0)
+    if (!error && strcmp(there->id, c->about.id) == 0)
         return 0;
-    if (!error && there.state == STATE_CREATING)
+    if (!error && there->state == STATE_CREATING)
         return nodes_fail(&c->nodes, PERHAPS_ERR_TAKEN,
                           "somebody is making a filter of that name; if nobody is any more, "
                           "'perhaps delete' it first");
@@ -347,10 +347,10 @@ static int propose_layer(perhaps_cluster *c, unsigned index)
 
 /* Makes the partitions of a layer that is planned, and marks it as ready.  c->layer[index] is
  * used meanwhile and emptied again: layers_renew() then opens it like any other. */
-static int make_layer(perhaps_cluster *c, const struct description *about, unsigned index)
+static int make_layer(perhaps_cluster *c, unsigned index)
 {
     struct layer *layer = &c->layer[index];
-    const struct layer_description *d = &about->layer[index];
+    const struct layer_description *d = &c->there.layer[index];
     int error = perhaps_layout_restore(&d->layout, &c->hashing, &layer->layout);
     if (!error)
         error = layers_measure(c, layer, index, d->partitions);
@@ -363,13 +363,12 @@ static int make_layer(perhaps_cluster *c, const struct description *about, unsig
  * another client may have been kept, or the filter may have been deleted. */
 static int add_layer(perhaps_cluster *c, unsigned index)
 {
-    struct description about;
     int error = propose_layer(c, index);
     if (!error)
-        error = layers_describe(c, &about);
-    if (!error && about.state != STATE_READY)
-        error = layers_open_ready(c, &about); /* which says why not */
-    return error ? error : make_layer(c, &about, index);
+        error = layers_describe(c);
+    if (!error && c->there.state != STATE_READY)
+        error = layers_open_ready(c); /* which says why not */
+    return error ? error : make_layer(c, index);
 }
 
 int create_layer(perhaps_cluster *c)
@@ -388,11 +387,11 @@ int create_layer(perhaps_cluster *c)
 
 /* Removes all layers that were planned, also those that never became ready.  Their names are
  * enough for this, so it needs no secret. */
-static int remove_layers(perhaps_cluster *c, const struct description *about)
+static int remove_layers(perhaps_cluster *c)
 {
     int error = 0;
     for (unsigned i = 0; i < PERHAPS_LAYERS_MAX && !error; i++) {
-        const struct layer_description *d = &about->layer[i];
+        const struct layer_description *d = &c->about.layer[i];
         struct layer layer = { .partitions = d->partitions };
         if (!d->planned || d->partitions > PARTITIONS_MOST)
             continue;
@@ -407,8 +406,7 @@ static int remove_layers(perhaps_cluster *c, const struct description *about)
  * is set, the handle stays as it was. */
 int delete_filter(perhaps_cluster *c)
 {
-    struct description about;
-    int error = layers_describe(c, &about);
+    int error = layers_describe(c);
     bool unfinished = error == PERHAPS_ERR_UNFINISHED; /* only a state: the rest is gone */
     if (!error)
         error = handle_tell(c, (const char *const[]){ "HSET", c->key, "state",
@@ -416,7 +414,7 @@ int delete_filter(perhaps_cluster *c)
     if (error && !unfinished)
         return error;
     layers_close(c);
-    c->about = about;
-    error = unfinished ? 0 : remove_layers(c, &about);
+    c->about = c->there;
+    error = unfinished ? 0 : remove_layers(c);
     return error ? error : remove_description(c);
 }

@@ -58,9 +58,9 @@ bool estimate_contradicts(const struct layer *layer, const struct estimate *esti
                           uint64_t count)
 {
     enum { DEVIATIONS = 6, CLIENTS_MOST = 64 };
-    double off = DEVIATIONS * estimate->deviation;
+    double off = (double)DEVIATIONS * estimate->deviation;
     double least =
         estimate->counted - off - fmin(0.01 * (double)layer->plan.capacity, BATCH_KEYS);
-    double most = 2 * (estimate->counted + off) + (double)CLIENTS_MOST * BATCH_KEYS;
+    double most = 2 * (estimate->counted + off) + (double)(CLIENTS_MOST * BATCH_KEYS);
     return (double)count < least || (double)count > most;
 }

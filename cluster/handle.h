@@ -1,7 +1,8 @@
 /* handle.h - a handle: a filter on servers, as one client has it open.
  *
  *     handle --- nodes         the servers: their map, the links to them, the last problem
- *         '----- about         the description, as it was last read
+ *         '----- about         the description of what is open
+ *         '----- there         the description, as it was last read
  *         '----- layer[0..]    the layers that are open: those that are ready, the oldest first
  *         '----- batch         the keys that are under way
  *
@@ -75,6 +76,7 @@ struct perhaps_cluster {
     size_t prefix_nbytes;
     bool open;
     struct description about;
+    struct description there; /* of layers_describe(): too large for the stack of a thread */
     unsigned nlayers;
     struct layer layer[PERHAPS_LAYERS_MAX];
     uint16_t *slot;  /* of each partition, which is the same in all layers: partition_slot() */

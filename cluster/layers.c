@@ -10,22 +10,16 @@
 
 /* ---- The description ------------------------------------------------------------------- */
 
-/* The context of reading the description and the counts. */
-struct describing {
-    perhaps_cluster *c;
-    struct description *about;
-};
-
 /* An empty array means that there is no such Redis hash. */
 static int take_description(const struct request *request, const struct reply *reply)
 {
-    const struct describing *describing = request->context;
-    struct nodes *nodes = &describing->c->nodes;
+    perhaps_cluster *c = request->context;
+    struct nodes *nodes = &c->nodes;
     if (reply->type == REDIS_REPLY_ARRAY && reply->count == 0)
         return nodes_fail(nodes, PERHAPS_ERR_MISSING,
                           "there is no filter of that name: make it with 'perhaps create', or "
                           "is it on another server?");
-    const char *problem = description_read(reply->tree, describing->about);
+    const char *problem = description_read(reply->tree, &c->there);
     if (problem == description_unfinished)
         return nodes_fail(nodes, PERHAPS_ERR_UNFINISHED, "%s", problem);
     return problem ? nodes_fail(nodes, PERHAPS_ERR_VERSION, "%s", problem) : 0;
@@ -34,8 +28,8 @@ static int take_description(const struct request *request, const struct reply *r
 /* Counts that are lost are no error here: the filter can still be asked, mended and deleted. */
 static int take_counts(const struct request *request, const struct reply *reply)
 {
-    const struct describing *describing = request->context;
-    counts_read(reply->tree, describing->about);
+    perhaps_cluster *c = request->context;
+    counts_read(reply->tree, &c->there);
     return 0;
 }
 
@@ -46,7 +40,7 @@ static int take_counts_error(const struct request *request, const struct reply *
 }
 
 /* Reads one of the two Redis hashes, all its fields. */
-static int read_hash(struct describing *describing, const char *key,
+static int read_hash(perhaps_cluster *c, const char *key,
                      int (*take)(const struct request *request, const struct reply *reply),
                      int (*take_error)(const struct request *request,
                                        const struct reply *reply))
@@ -55,21 +49,20 @@ static int read_hash(struct describing *describing, const char *key,
                                  .command = (const char *const[]){ "HGETALL", key, NULL },
                                  .take = take,
                                  .take_error = take_error,
-                                 .context = describing,
+                                 .context = c,
                                  .tree = true };
-    return exchange_run(&describing->c->nodes, &exchange);
+    return exchange_run(&c->nodes, &exchange);
 }
 
 /* It takes two exchanges, because the Redis key of the counts has the ID in it.  So the counts
  * of a filter that was deleted can never count for one that was made anew. */
-int layers_describe(perhaps_cluster *c, struct description *about)
+int layers_describe(perhaps_cluster *c)
 {
-    struct describing describing = { c, about };
     char counts[sizeof c->counts];
-    *about = (struct description){ 0 };
-    int error = read_hash(&describing, c->key, take_description, NULL);
-    layers_name_counts(c, about->id, counts);
-    return error ? error : read_hash(&describing, counts, take_counts, take_counts_error);
+    memset(&c->there, 0, sizeof c->there);
+    int error = read_hash(c, c->key, take_description, NULL);
+    layers_name_counts(c, c->there.id, counts);
+    return error ? error : read_hash(c, counts, take_counts, take_counts_error);
 }
 
 int layers_check_counts(perhaps_cluster *c)
@@ -133,7 +126,7 @@ static void find_doubts(struct layer *layer)
     struct perhaps_bits bits;
     perhaps_layout_locate(layer->layout, &any, &bits);
     double share = (double)(BATCHES_AT_ONCE * BATCH_KEYS) / (double)layer->blocks;
-    double doubted = bits.nbits * (KEYS_DOUBTED + share + 4 * sqrt(share));
+    double doubted = bits.nbits * ((double)KEYS_DOUBTED + share + 4 * sqrt(share));
     double all = 8.0 * (double)layer->block_nbytes;
     layer->bits_doubted = (unsigned)(doubted < all ? doubted : all);
 }
@@ -157,10 +150,10 @@ int layers_measure(perhaps_cluster *c, struct layer *layer, unsigned index, uint
 }
 
 /* Opens one layer.  On failure the layers before it stay open. */
-static int open_layer(perhaps_cluster *c, const struct description *about, unsigned index)
+static int open_layer(perhaps_cluster *c, unsigned index)
 {
     struct layer *layer = &c->layer[index];
-    const struct layer_description *d = &about->layer[index];
+    const struct layer_description *d = &c->about.layer[index];
     int error = perhaps_layout_restore(&d->layout, c->without_secret ? NULL : &c->hashing,
                                        &layer->layout);
     if (error == PERHAPS_ERR_SECRET)
@@ -182,8 +175,9 @@ static int open_layer(perhaps_cluster *c, const struct description *about, unsig
 
 /* Stops at the first layer that is not ready: layers behind it are not asked or added to, as
  * long as it is not. */
-int layers_open_ready(perhaps_cluster *c, const struct description *about)
+int layers_open_ready(perhaps_cluster *c)
 {
+    const struct description *about = &c->there;
     if (about->state != STATE_READY)
         return nodes_fail(&c->nodes, PERHAPS_ERR_UNFINISHED,
                           "is half %s: if nobody is at it now, 'perhaps delete' it",
@@ -194,7 +188,7 @@ int layers_open_ready(perhaps_cluster *c, const struct description *about)
     c->about = *about;
     layers_name_counts(c, about->id, c->counts);
     while (c->nlayers < PERHAPS_LAYERS_MAX && about->layer[c->nlayers].ready) {
-        int error = open_layer(c, about, c->nlayers);
+        int error = open_layer(c, c->nlayers);
         if (error)
             return error;
     }
@@ -205,11 +199,10 @@ int layers_open_ready(perhaps_cluster *c, const struct description *about)
 
 int layers_renew(perhaps_cluster *c)
 {
-    struct description about;
     int64_t asked_ms = now_ms();
-    int error = layers_describe(c, &about);
+    int error = layers_describe(c);
     if (!error)
-        error = layers_open_ready(c, &about);
+        error = layers_open_ready(c);
     if (!error)
         c->leased_ms = asked_ms + LEASE_MS;
     return error;

@@ -27,17 +27,18 @@ void layers_close(perhaps_cluster *c);
 /* Releases what a layer owns, and leaves it empty. */
 void layers_release(struct layer *layer);
 
-/* Reads description and counts into *about, and changes nothing in the handle.  Returns
+/* Reads description and counts into c->there, and changes nothing else in the handle.  Returns
  * PERHAPS_ERR_MISSING if there is no filter. */
-int layers_describe(perhaps_cluster *c, struct description *about);
+int layers_describe(perhaps_cluster *c);
 
 /* Returns an error if the counts of the filter that is open were lost when they were last
  * read. */
 int layers_check_counts(perhaps_cluster *c);
 
-/* Opens the layers that are ready and not open yet.  Returns an error if the filter is not
- * ready, or if it is another one than that which is open. */
-int layers_open_ready(perhaps_cluster *c, const struct description *about);
+/* Takes over c->there, which was just read, and opens the layers that are ready and not open
+ * yet.  Returns an error if the filter is not ready, or if it is another one than that which is
+ * open. */
+int layers_open_ready(perhaps_cluster *c);
 
 /* The question whether the filter is still the same, which goes with each reservation. */
 void layers_write_id(const perhaps_cluster *c, struct resp *out);

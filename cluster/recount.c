@@ -86,7 +86,8 @@ static uint64_t count_of(const struct recounting *r)
 {
     const struct perhaps_plan *plan = &r->layer->plan;
     struct estimate e = estimate_keys(r->layer, r->nset, 8 * plan->body_nbytes);
-    double capacity = (double)plan->capacity, count = e.counted + DEVIATIONS * e.deviation;
+    double capacity = (double)plan->capacity;
+    double count = e.counted + (double)DEVIATIONS * e.deviation;
     return (uint64_t)fmin(ceil(fmin(count, fmax(e.counted, capacity))), (double)COUNT_MOST);
 }
 

@@ -71,7 +71,7 @@ int main(void)
         find(random64(i % 2 * TABLES * KEYS + i * 7));
     printf("%d questions to %d tables: %lu reads instead of %lu, for %.2f bits a key\n",
            QUESTIONS, TABLES, reads, reads_without,
-           8.0 * (double)perhaps_memory_nbytes(tables->filter) / KEYS);
+           8.0 * (double)perhaps_memory_nbytes(tables->filter) / (double)KEYS);
     for (int t = 0; t < TABLES; t++)
         perhaps_free(tables[t].filter);
     return found != QUESTIONS / 2 || reads > reads_without / 10;

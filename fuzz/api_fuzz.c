@@ -56,7 +56,7 @@ enum { CHOICES = 5 };
 static const char *kind_name(unsigned number)
 {
     const struct perhaps_kind *kind, *last = NULL;
-    for (unsigned round = 0;; round++)
+    for (;;) /* the kinds again, as often as it takes */
         for (size_t i = 0; (kind = perhaps_kind_at(i)); i++) {
             last = kind;
             if (!(last->abilities & PERHAPS_CAN_BUILD) && number-- == 0)

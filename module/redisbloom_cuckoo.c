@@ -319,7 +319,7 @@ static void info(const void *filter, struct info *info)
                            .hash = REDISBLOOM_HASH };
     for (size_t j = 0; j < n && c->body.blocks[j].bytes; j++)
         fingerprints += 2 * load_of(c, &c->body.blocks[j], SAMPLE_NBYTES / n + 1);
-    info->fpr_now = 1 - pow(1 - 1.0 / FINGERPRINTS, fingerprints);
+    info->fpr_now = 1 - pow(1 - 1 / (double)FINGERPRINTS, fingerprints);
     if (c->items)
         info->bits_per_item = 8 * (double)c->body.nbytes / (double)c->items;
 }

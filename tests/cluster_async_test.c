@@ -306,7 +306,7 @@ TEST(test_many_deadlines)
     }
     loop_until_all_ended(async);
     for (unsigned i = 0; i < CALLS; i++)
-        expect_ended(&asked[i], cancelled[i] ? PERHAPS_ERR_STOPPED : PERHAPS_ERR_DEADLINE);
+        expect_ended(&asked[i], cancelled[i] ? (int)PERHAPS_ERR_STOPPED : PERHAPS_ERR_DEADLINE);
     go_on();
     expect_well(async, 1000);
     perhaps_cluster_async_free(async);

@@ -396,7 +396,7 @@ TEST_EACH(test_structured_keys, any_kind)
             size_t nbytes = structured_key(family, i, key);
             expect_success(perhaps_add(f, key, nbytes));
         }
-        double found = 0, expected = STRANGERS * stats_of(f).fpr_now;
+        double found = 0, expected = (double)STRANGERS * stats_of(f).fpr_now;
         for (uint64_t i = ADDED; i < ADDED + STRANGERS; i++) {
             size_t nbytes = structured_key(family, i, key);
             found += perhaps_contains(f, key, nbytes);

@@ -329,7 +329,8 @@ TEST(test_values)
         unsigned found = 0;
         for (size_t i = 0; i < KEYS; i++)
             found += present[i];
-        expect(found < KEYS * 0.01 + DEVIATIONS * sqrt(KEYS * 0.01));
+        const double expected = (double)KEYS * 0.01;
+        expect(found < expected + (double)DEVIATIONS * sqrt(expected));
     }
 }
 

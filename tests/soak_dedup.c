@@ -208,7 +208,7 @@ static void begin(struct run *run)
 
 static void feed_bytes(const struct run *run, const char *bytes, size_t nbytes)
 {
-    double end = soak_now() + PATIENCE_S;
+    double end = soak_now() + (double)PATIENCE_S;
     while (nbytes) {
         struct pollfd ready = { .fd = run->in, .events = POLLOUT };
         poll(&ready, 1, 1000);
@@ -334,7 +334,7 @@ static uint64_t pending_most(const struct run *run)
 /* Feeds nothing until all was printed and acknowledged. */
 static void rest(struct run *run)
 {
-    double end = soak_now() + PATIENCE_S;
+    double end = soak_now() + (double)PATIENCE_S;
     for (bool done = run->count == 0; !done && !soak_stopped();) {
         soak_sleep(100);
         check_printed(run);
@@ -352,7 +352,7 @@ static void rest(struct run *run)
 
 static int wait_for(const struct run *run, pid_t pid)
 {
-    double end = soak_now() + PATIENCE_S;
+    double end = soak_now() + (double)PATIENCE_S;
     int status;
     while (waitpid(pid, &status, WNOHANG) != pid) {
         require(soak_now() < end, run, "a process does not end", (uint64_t)pid);

@@ -264,7 +264,7 @@ static void end_lap(struct held *h)
         perhaps_digest(file->f, h->board->file[i].digest);
     }
     atomic_store(&h->board->ended, h->laps + 1);
-    double end = soak_now() + PATIENCE_S;
+    double end = soak_now() + (double)PATIENCE_S;
     while (atomic_load(&h->board->compared) <= h->laps && !soak_stopped()) {
         soak_sleep(2);
         require(h, NULL, soak_now() > end, "the reader hangs");

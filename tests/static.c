@@ -84,9 +84,9 @@ static bool try_size(const struct perhaps_kind *kind, double fpr, size_t n,
     }
     tally->filters++;
     tally->keys += n;
-    tally->asked += STRANGERS;
+    tally->asked += (double)STRANGERS;
     tally->found += (double)perhaps_contains_many(f, &source->strangers, NULL);
-    tally->expected += STRANGERS * stats_of(f).fpr_now;
+    tally->expected += (double)STRANGERS * stats_of(f).fpr_now;
     return true;
 }
 

@@ -18,6 +18,14 @@
 
 #include <perhaps.h>
 
+/* Returns the size of a value that is neither compressed nor outside of its row.
+ * VARSIZE_ANY_EXHDR() does so, too, but mixes signed and unsigned numbers (PostgreSQL 17). */
+static inline size_t value_nbytes(const struct varlena *value)
+{
+    return VARATT_IS_SHORT(value) ? VARSIZE_SHORT(value) - VARHDRSZ_SHORT
+                                  : VARSIZE(value) - VARHDRSZ;
+}
+
 /* ---- errors.c ------------------------------------------------------------------------ */
 
 /* Raises an error of the library; 'doing' tells what failed.  errno is that of the error. */

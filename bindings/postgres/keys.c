@@ -122,7 +122,7 @@ static void set_varlena(const struct key_type *type, Datum value, struct key *ke
 {
     const struct varlena *v = PG_DETOAST_DATUM_PACKED(value);
     const char *bytes = VARDATA_ANY(v);
-    size_t nbytes = VARSIZE_ANY_EXHDR(v);
+    size_t nbytes = value_nbytes(v);
     if (type->form == KEY_BYTES) {
         key->bytes = bytes;
         key->nbytes = nbytes;

@@ -55,7 +55,7 @@ static void identify_toasted(const struct varlena *value, struct identity *ident
 static bool identify_bytes(const struct varlena *value, struct identity *identity)
 {
     const char *bytes = VARDATA_ANY(value);
-    const size_t nbytes = VARSIZE_ANY_EXHDR(value);
+    const size_t nbytes = value_nbytes(value);
     if (nbytes < FILE_NBYTES_LEAST)
         return false;
     memcpy(&identity->first, bytes + HEADER_CHECKSUM_AT, CHECKSUM_NBYTES);

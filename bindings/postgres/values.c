@@ -51,7 +51,7 @@ void load_bytes(const void *bytes, size_t nbytes, const char *doing, struct load
 void load_value(Datum value, struct loaded *loaded)
 {
     struct varlena *bytes = PG_DETOAST_DATUM_PACKED(value);
-    load_bytes(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes), "a value of type perhaps", loaded);
+    load_bytes(VARDATA_ANY(bytes), value_nbytes(bytes), "a value of type perhaps", loaded);
     if ((Pointer)bytes != DatumGetPointer(value))
         pfree(bytes);
 }
@@ -221,7 +221,7 @@ PG_FUNCTION_INFO_V1(pg_perhaps_out);
 Datum pg_perhaps_out(PG_FUNCTION_ARGS)
 {
     const struct varlena *value = PG_GETARG_VARLENA_PP(0);
-    const size_t nbytes = VARSIZE_ANY_EXHDR(value);
+    const size_t nbytes = value_nbytes(value);
     char *text;
     if (2 * (uint64)nbytes + 3 > MaxAllocSize)
         ereport(ERROR,
@@ -253,5 +253,5 @@ PG_FUNCTION_INFO_V1(pg_perhaps_from_bytea);
 Datum pg_perhaps_from_bytea(PG_FUNCTION_ARGS)
 {
     const struct varlena *bytes = PG_GETARG_VARLENA_PP(0);
-    return admit(VARDATA_ANY(bytes), VARSIZE_ANY_EXHDR(bytes));
+    return admit(VARDATA_ANY(bytes), value_nbytes(bytes));
 }

@@ -99,7 +99,7 @@ static void ask(struct service *service, const struct perhaps_keys *users)
     for (uint64_t i = 0; i < (uint64_t)nlookups; i++) {
         char nobody[64];
         const char *email = nobody;
-        bool exists = 100 * erand48(state) >= ABSENT_PERCENT;
+        bool exists = 100 * erand48(state) >= (double)ABSENT_PERCENT;
         double share = erand48(state);
         if (exists)
             email = users->each[(size_t)(pow(share, 6) * (double)users->count)].bytes;
