@@ -239,7 +239,8 @@ TEST_EACH(test_no_memory, in_registry)
     scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 2000);
     struct failing_allocator failing = { 0 };
     const struct perhaps_allocator allocator = allocator_that_fails(&failing);
-    for (uint64_t at = 1; failing.calls >= failing.fail_at; at += every_case() ? 1 : 1 + at / 4) {
+    for (uint64_t at = 1; failing.calls >= failing.fail_at;
+         at += every_case() ? 1 : 1 + at / 4) {
         struct life life = begin(kind, &keys);
         scene("%s, allocation %u fails", kind->name, (unsigned)at);
         failing = (struct failing_allocator){ .fail_at = at };
