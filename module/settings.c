@@ -102,9 +102,9 @@ static int register_with(RedisModuleCtx *ctx, unsigned flags)
                                                set_rate, NULL, NULL);
 }
 
-/* Registers the settings, if the server has such a thing.  Redis 8 calls them as RedisBloom does,
- * without the module's name.  Valkey counts its versions anew, and gives that flag another
- * meaning or none. */
+/* Registers the settings, if the server has such a thing.  Redis 8 calls them as RedisBloom
+ * does, without the module's name.  Valkey counts its versions anew, and gives that flag
+ * another meaning or none. */
 static int register_all(RedisModuleCtx *ctx)
 {
     if (!server.RegisterNumericConfig || !server.RegisterStringConfig || !server.LoadConfigs)
