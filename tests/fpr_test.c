@@ -3,10 +3,10 @@
  * windows through which many keys have passed.  Each figure comes from 20 seeds and 3,000
  * expected false positives, so a rate that is too high by more than 13 % is found.
  *
- * The most expensive figures are a sample, which begins at another place with each seed of the
- * test: for the lowest rate, each kind gets keys of one shape and 1,000 expected false
- * positives (22 %); filters that grow over each kind of part get one rate of two.  If PERHAPS_TEST_EVERY
- * is set, none is left out. */
+ * The most expensive figures are a sample, which begins at another place with each seed of
+ * the test: for the lowest rate, each kind gets keys of one shape and 1,000 expected false
+ * positives (22 %); filters that grow over each kind of part get one rate of two.  If
+ * PERHAPS_TEST_EVERY is set, none is left out. */
 #include "filter/filter.h"
 #include "support.h"
 
