@@ -1,6 +1,6 @@
 # Runs inside cpack when each component has been installed into a folder of its own, and before
-# the folders are packed.  Adds what Debian wants of every package, and moves what Debian's programs
-# look for elsewhere than those of other systems.
+# the folders are packed.  Adds what Debian wants of every package, and moves what Debian's
+# programs look for elsewhere than those of other systems.
 if(NOT CPACK_GENERATOR STREQUAL DEB)
   return()
 endif()

@@ -1,8 +1,8 @@
 #!/bin/bash
 # packages_test.sh SOURCE BUILD - packs what is built there into Debian packages, and looks into
-# them.  Proves that each has its licence, its changes and its documents, and says what it is and
-# needs; that man page and completions lie where Debian's programs look; and that no file is in
-# two packages.
+# them.  Proves that each has its licence, its changes and its documents, and says what it is
+# and needs; that man page and completions lie where Debian's programs look; and that no file is
+# in two packages.
 set -eu
 source=$1 build=$2
 command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || exit 77
