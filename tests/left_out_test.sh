@@ -37,19 +37,17 @@ tells() {
     grep -Fqx "$1" "$root/end" || fail "no line '$1' in: $(cat "$root/end")"
 }
 
-configure '|sqlite3|libpq|' -DPG_CONFIG="$root/none" -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
+configure '|sqlite3|libpq|cmocka|' -DPG_CONFIG="$root/none" -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON
 tells 'bindings/python python3-dev'
 tells 'bindings/sqlite libsqlite3-dev'
 tells 'bindings/postgres postgresql-server-dev-all'
 tells 'examples/cache_guard libsqlite3-dev'
+tells 'the tests libcmocka-dev'
 # each once, though two things lack it
 grep -q '^sudo apt-get install python3-dev libsqlite3-dev postgresql-server-dev-all' \
     "$root/end" || fail "no command: $(cat "$root/end")"
-grep -q '^Built: the library, the client of servers, .*the tests$' "$root/end" &&
-    ! grep -q '^Built.*\(Python\|SQL\)' "$root/end" || fail "built? $(cat "$root/end")"
-
-configure '|cmocka|'
-tells 'the tests libcmocka-dev'
+grep -q '^Built: the library, the client of servers, the command line' "$root/end" &&
+    ! grep -q '^Built.*\(Python\|SQL\|tests\)' "$root/end" || fail "built? $(cat "$root/end")"
 
 # What somebody does not want, nobody misses.
 configure '||' -DBUILD_TESTING=OFF -DPERHAPS_{CLI,CLUSTER,MODULE,PYTHON,SQLITE,POSTGRES}=OFF
