@@ -10,6 +10,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
 from setuptools import Extension, setup
@@ -46,6 +47,7 @@ class Build(build_ext):
         cluster = 'ON' if self.cluster else 'OFF'
         subprocess.run(['cmake', '-S', PROJECT, '-B', self.project_build,
                         '-DCMAKE_BUILD_TYPE=Release', '-DPERHAPS_PYTHON=ON',
+                        f'-DPython3_EXECUTABLE={sys.executable}', # whose headers it takes
                         f'-DPERHAPS_CLUSTER={cluster}', '-DPERHAPS_CLI=OFF', '-DPERHAPS_MODULE=OFF',
                         '-DPERHAPS_SQLITE=OFF', '-DPERHAPS_POSTGRES=OFF', '-DBUILD_TESTING=OFF'],
                        check=True)
@@ -60,10 +62,12 @@ class Build(build_ext):
         place = pathlib.Path(self.get_ext_fullpath(ext.name)).with_name(name)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(made, place)
+        shutil.copy(self.project_build / 'cmake/copyright', place.parent)
 
 
 setup(
     version=VERSION,
+    license='MIT',
     ext_modules=[Extension('perhaps._perhaps', [], py_limited_api=True),
                  Extension('perhaps._cluster', [], py_limited_api=True, optional=True)],
     cmdclass={'build_ext': Build},
