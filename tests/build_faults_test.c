@@ -1,7 +1,10 @@
 /* build_faults_test.c - proves that a build which spills, and whose k-th system call of some
  * sort or k-th allocation fails, either makes the right file or returns the error; that the old
  * file is then as it was, and no draft, no temporary file, no open file and no memory is left.
- * k goes through all calls that such a build makes: one by one at first, then in steps. */
+ * k goes through all calls that such a build makes: one by one at first, then in steps, which
+ * the seed of the test chooses.  Each fault is tried with every second of the four builds (three
+ * kinds, one also with values), and with all if PERHAPS_TEST_EVERY is set; the steps are smaller
+ * then. */
 #include "failing_calls.h"
 #include "support.h"
 
@@ -226,17 +229,24 @@ static bool try_fault(struct stage *s, const struct fault *fault, unsigned numbe
 }
 
 /* Returns the number of the call to try next. */
-static unsigned later(unsigned number)
+static unsigned later(unsigned number, struct rng *rng)
 {
-    return number + (number < 8 ? 1 : number);
+    if (every_case())
+        return number + (number < 8 ? 1 : number);
+    return number + (number < 2 ? 1 : number + (unsigned)rng_below(rng, 2 * number));
 }
 
 static void fail_each_call(struct stage *s)
 {
+    static size_t nstages;
+    struct rng rng = rng_for(__func__);
+    const uint64_t turn = test_seed() + nstages++;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         unsigned number = 0;
+        if ((i + turn) % 2 && !every_case())
+            continue;
         while (try_fault(s, &faults[i], number))
-            number = later(number);
+            number = later(number, &rng);
         expect(number > 0 || s->others.count); /* not every kind makes every call */
     }
 }
@@ -280,9 +290,10 @@ TEST_EACH(test_short, is_built)
 
 static void fail_each_allocation(struct stage *s)
 {
+    struct rng rng = rng_for(__func__);
     int error = PERHAPS_ERR_MEMORY;
     s->options.allocator = &s->allocator;
-    for (unsigned number = 1; error; number = later(number)) {
+    for (unsigned number = 1; error; number = later(number, &rng)) {
         scene("%s, %u bits: allocation %u fails", s->options.kind, s->options.ribbon.value_bits,
               number);
         write_file(s->path.text, s->old.at, s->old.nbytes);

@@ -36,6 +36,10 @@ check() {
     fi
 }
 
+# is_chosen NUMBER OF: whether the case of this number is one of the sample that is tried: one of
+# so many that follow each other, and the seed chooses which; all if PERHAPS_TEST_EVERY is set.
+is_chosen() { [ -n "${PERHAPS_TEST_EVERY+set}" ] || [ $((($1 + PERHAPS_TEST_SEED % 32768) % $2)) -eq 0 ]; }
+
 # Conditions for check().  The '; echo x' keeps newlines at the end, which "$(...)" drops.
 exits() { [ "$status" -eq "$1" ]; }
 prints() { [ "$(cat out; echo x)" = "${1}x" ]; } # $1 with its newlines

@@ -396,12 +396,12 @@ test_one_of_a_thing() {
 test_times_have_units() {
     local window
     for window in 24h 7d 90m 1500ms 36h; do
-        run dedup --window $window --state "s$window" keys
-        refuses "is a window of $window in 5 generations" dedup --window 5h --state "s$window" keys
+        run dedup --window $window --base bloom --state "s$window" keys
+        refuses "is a window of $window in 5 generations" dedup --window 5h --base bloom --state "s$window" keys
     done
-    shows "^period time +6h\$" plan --window 24h
+    shows "^period time +6h\$" plan --base bloom --window 24h
     check "plan: no period of keys" not tells "^period keys"
-    tells_json period_time 21600000 plan --window 24h --json
+    tells_json period_time 21600000 plan --base bloom --window 24h --json
     run plan -n 1000
     check "plan: what it has not" not tells "^together"
     shows '"together":0' plan -n 1000 --json
@@ -412,17 +412,20 @@ test_times_have_units() {
 bits() { "$program" plan -n 1M -p "$1" --json | sed 's/.*"body_bytes":[0-9]*,"bits_per_key":\([0-9.]*\).*/\1/'; }
 
 # If a rate that is lower by a tenth takes less memory, plan says so; and what it says is true.
+# One rate of three is tried, which the seed chooses.
 test_cheaper_rates() {
-    local rate wanted stricter
+    local rate usual wanted stricter number=0
     for rate in 0.01 5e-3 2e-3 1e-3 5e-4 1e-4 1e-5 1e-6 1e-7; do
-        wanted=$(awk -v a="$(bits $rate)" -v b="$(bits "$(awk -v p=$rate 'BEGIN { print p * .9 }')")" \
+        is_chosen $((number++)) 3 || continue
+        usual=$(bits $rate)
+        wanted=$(awk -v a="$usual" -v b="$(bits "$(awk -v p=$rate 'BEGIN { print p * .9 }')")" \
             'BEGIN { print b < .99 * a }')
         run plan -n 1M -p $rate
         check "$rate: at most one line" [ "$(grep -c '^cheaper' out)" -ge "$wanted" -a "$(grep -c '^cheaper' out)" -le 1 ]
         run plan -n 1M -p $rate --json
         stricter=$(sed -n 's/.*"cheaper":{"fpr":\([-0-9.e]*\).*/\1/p' out)
         [ -n "$stricter" ] || continue
-        check "$rate: it is cheaper" [ "$(awk -v a="$(bits $rate)" -v b="$(bits "$stricter")" \
+        check "$rate: it is cheaper" [ "$(awk -v a="$usual" -v b="$(bits "$stricter")" \
             -v p=$rate -v q="$stricter" 'BEGIN { print b < a && q < p }')" = 1 ]
     done
     shows "^cheaper +-p [0-9.e-]*, a stricter rate, .* bits a key, in 2 cache lines instead of 1\$" \

@@ -1,7 +1,11 @@
 /* damage_test.c - proves that a file that was cut, changed by accident or made by an enemy is
  * either refused or safe to use.  Accidents must be found, since a flipped bit can deny a key.
  * An enemy can compute the checksums, so his files may be opened; but no query, add or merge on
- * them may crash or read outside the body. */
+ * them may crash or read outside the body.
+ *
+ * The zeros that fill up a header are cut and flipped at some places, which the seed of the test
+ * chooses, and at every place if PERHAPS_TEST_EVERY is set; and so are more bits of large
+ * files. */
 #include "support.h"
 
 #include <math.h>
@@ -35,19 +39,39 @@ static void expect_refused(const uint8_t *bytes, size_t nbytes)
 
 /* ---- Cut and flipped --------------------------------------------------------------------- */
 
-/* Every length but the right one is refused: all near the header and the end, some between. */
+/* Returns where the zeros begin that fill up the header, behind its fields. */
+static size_t end_of_fields(const uint8_t *bytes)
+{
+    return at_section(FIELDS_END, get_number(bytes + AT_SECTIONS, 4) - 1);
+}
+
+/* Returns how far the next byte is that a test tries: the next but some within the zeros of the
+ * header. */
+static size_t step_from(const struct bytes *file, size_t at, struct rng *rng)
+{
+    const size_t end = header_size(file->at, file->nbytes) - 1, most = 100;
+    if (every_case() || at <= end_of_fields(file->at) || at >= end)
+        return 1;
+    size_t step = 1 + (size_t)rng_below(rng, most);
+    return step < end - at ? step : end - at;
+}
+
+/* Every length but the right one is refused: all near the fields of the header, its end and
+ * the end of the file, some between. */
 TEST_EACH(test_every_length, every_kind)
 {
+    struct rng rng = rng_for(__func__);
     scoped_bytes file = small_file(kind);
     file.at = realloc(file.at, file.nbytes + 64);
     expect(file.at);
     memset(file.at + file.nbytes, 0, 64);
-    for (size_t nbytes = 0; nbytes <= file.nbytes + 64; nbytes++) {
+    for (size_t nbytes = 0; nbytes <= file.nbytes + 64;) {
         scene("%s, %zu bytes of %zu", kind->name, nbytes, file.nbytes);
         if (nbytes != file.nbytes)
             expect_refused(file.at, nbytes);
         if (nbytes > BODY_OFFSET && nbytes + 1000 < file.nbytes)
-            nbytes += file.nbytes / many(10000);
+            nbytes += file.nbytes / many(every_case() ? 10000 : 1000);
+        nbytes += step_from(&file, nbytes, &rng);
     }
     expect_success(open_and_close(file.at, file.nbytes, &map_it));
 }
@@ -85,12 +109,14 @@ static void flip_and_check(const struct bytes *file, size_t bit)
 
 TEST_EACH(test_every_bit, every_kind)
 {
+    struct rng rng = rng_for(__func__);
     scoped_bytes file = small_file(kind);
     /* The step is odd, so that every bit of a byte has its turn. */
     size_t step = file.nbytes / 6000 * 16 + (SANITIZED ? 23 : 3);
-    for (size_t bit = 0; bit < file.nbytes * 8; bit += step) {
+    for (size_t bit = (size_t)rng_below(&rng, step); bit < file.nbytes * 8; bit += step) {
         scene("%s, bit %zu", kind->name, bit);
         flip_and_check(&file, bit);
+        bit += 8 * (step_from(&file, bit / 8, &rng) - 1);
     }
 }
 
@@ -112,7 +138,7 @@ TEST(test_many_pages)
         scoped_filter *f = full_filter(kind, 300 * 1000, 0.001, &keys);
         scoped_bytes file = saved_bytes(f);
         check_seals(&file);
-        for (unsigned flip = 0; flip < 200; flip++) {
+        for (unsigned flip = 0; flip < (every_case() ? 200 : 50); flip++) {
             size_t bit = (size_t)rng_below(&rng, file.nbytes * 8);
             scene("%s, bit %zu of a large filter", kind->name, bit);
             flip_and_check(&file, bit);

@@ -1,7 +1,7 @@
 /* shared_test.c - proves that many threads can add to, remove from and ask one shared filter at
  * once: no key that is in is ever denied, no bit is lost, and no copy is stored or removed too
  * many times.  Most of it is done by crews (crew.h).  Under ThreadSanitizer it also fails on a
- * data race. */
+ * data race.  If PERHAPS_TEST_EVERY is set, it tries several times as many rounds and steps. */
 #include "support.h"
 
 #include <math.h>
@@ -9,6 +9,12 @@
 #include <string.h>
 
 #include "crew.h"
+
+/* Returns a number of rounds or steps, or a part of it: see above. */
+static unsigned rounds(unsigned number)
+{
+    return many(every_case() ? number : number / 3);
+}
 
 /* The statistics tell whether a filter is shared; only filters in files can be synced. */
 TEST_EACH(test_told, takes_threads)
@@ -76,7 +82,7 @@ static void check_filling(const struct perhaps_kind *kind, uint64_t capacity, do
 
 TEST_EACH(test_filling, takes_threads)
 {
-    for (unsigned round = 0; round < many(60); round++)
+    for (unsigned round = 0; round < rounds(60); round++)
         check_filling(kind, 30 + 3 * round, 0.01); /* all threads write the same few lines */
     check_filling(kind, many(100 * 1000), 0.01);
     check_filling(kind, many(100 * 1000), 1e-6);
@@ -107,11 +113,11 @@ TEST(test_overfilling)
  * the same beside removals. */
 TEST(test_growing)
 {
-    enum { KEYS = SANITIZED ? 50000 : 150000 };
+    const size_t nkeys = every_case() && !SANITIZED ? 150000 : 50000;
     const double rates[] = { 0.01, 1e-5 };
     EACH_KIND(kind, takes_threads)
         for (size_t r = 0; grows(kind) && r < sizeof rates / sizeof *rates; r++) {
-            scoped_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, KEYS);
+            scoped_keys keys = make_keys(RANDOM_KEYS, test_seed() + r, 0, nkeys);
             for (unsigned churn = 0; churn <= removes(kind); churn++) {
                 scoped_filter *f = shared_filter(kind, 100, rates[r], test_seed());
                 struct crew crew = { .f = f,
@@ -119,7 +125,7 @@ TEST(test_growing)
                                      .writers = 3,
                                      .readers = 2,
                                      .churn = churn,
-                                     .steps = KEYS,
+                                     .steps = nkeys,
                                      .seed = r };
                 scene("%s, grown%s at %g", kind->name, churn ? ", churned" : "", rates[r]);
                 run_crew(&crew);
@@ -168,8 +174,8 @@ TEST(test_churn)
     EACH_KIND(kind, takes_threads) {
         if (!removes(kind))
             continue;
-        check_churn(kind, 1000, 0.01, 3, many(20 * 1000));
-        check_churn(kind, many(200 * 1000), 1e-6, 4, many(20 * 1000));
+        check_churn(kind, 1000, 0.01, 3, rounds(20 * 1000));
+        check_churn(kind, many(200 * 1000), 1e-6, 4, rounds(20 * 1000));
     }
 }
 
@@ -179,7 +185,7 @@ TEST(test_crowded)
     const uint64_t capacities[] = { 1, 8, 40, 200, 1000, 12345 };
     EACH_KIND(kind, takes_threads)
         for (size_t c = 0; removes(kind) && c < sizeof capacities / sizeof *capacities; c++)
-            check_churn(kind, capacities[c], fpr[saturates(kind)], 3, many(20 * 1000));
+            check_churn(kind, capacities[c], fpr[saturates(kind)], 3, rounds(20 * 1000));
 }
 
 /* ---- The same keys ---------------------------------------------------------------------- */
@@ -280,7 +286,7 @@ static void check_rivalry(const struct perhaps_kind *kind, size_t nkeys, double 
 TEST_EACH(test_rivals, takes_threads)
 {
     double fpr = low_rate(kind);
-    for (unsigned round = 0; round < many(30); round++)
+    for (unsigned round = 0; round < rounds(30); round++)
         check_rivalry(kind, BLOCK, fpr);
     check_rivalry(kind, many(20 * 1000), fpr);
 }
@@ -339,7 +345,7 @@ static void check_company(const struct perhaps_kind *kind, size_t nkeys)
 
 TEST_EACH(test_company, takes_threads)
 {
-    for (unsigned round = 0; round < many(50); round++) {
+    for (unsigned round = 0; round < rounds(50); round++) {
         scene("%s, round %u", kind->name, round);
         check_company(kind, 500 + 40 * round);
     }
@@ -394,7 +400,7 @@ static void check_last_places(const struct perhaps_kind *kind, uint64_t capacity
 
 TEST_EACH(test_last_places, takes_threads)
 {
-    for (unsigned round = 0; gets_full(kind) && round < many(100); round++) {
+    for (unsigned round = 0; gets_full(kind) && round < rounds(100); round++) {
         scene("%s, round %u", kind->name, round);
         check_last_places(kind, BLOCK + 50 + round);
     }
@@ -440,7 +446,7 @@ static void check_copies(perhaps_filter *f, const struct perhaps_keys *keys, boo
  * are: exactly the possible number of calls succeeds. */
 TEST_EACH(test_copies, takes_threads)
 {
-    for (unsigned round = 0; removes(kind) && round < many(300); round++) {
+    for (unsigned round = 0; removes(kind) && round < rounds(300); round++) {
         const unsigned tries = THREADS * PERHAPS_COPIES_MAX;
         unsigned taken = saturates(kind) ? tries : PERHAPS_COPIES_MAX;
         scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), round, 1);
