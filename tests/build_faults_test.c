@@ -2,9 +2,9 @@
  * sort or k-th allocation fails, either makes the right file or returns the error; that the old
  * file is then as it was, and no draft, no temporary file, no open file and no memory is left.
  * k goes through all calls that such a build makes: one by one at first, then in steps, which
- * the seed of the test chooses.  Each fault is tried with every second of the four builds (three
- * kinds, one also with values), and with all if PERHAPS_TEST_EVERY is set; the steps are smaller
- * then. */
+ * the seed of the test chooses.  Each fault is tried with every second of the four builds
+ * (three kinds, one also with values), and with all if PERHAPS_TEST_EVERY is set; the steps are
+ * smaller then. */
 #include "failing_calls.h"
 #include "support.h"
 

@@ -3,8 +3,8 @@
  * An enemy can compute the checksums, so his files may be opened; but no query, add or merge on
  * them may crash or read outside the body.
  *
- * The zeros that fill up a header are cut and flipped at some places, which the seed of the test
- * chooses, and at every place if PERHAPS_TEST_EVERY is set; and so are more bits of large
+ * The zeros that fill up a header are cut and flipped at some places, which the seed of the
+ * test chooses, and at every place if PERHAPS_TEST_EVERY is set; and so are more bits of large
  * files. */
 #include "support.h"
 

@@ -4,8 +4,8 @@
  * that cannot be read, so a read behind the end crashes.
  *
  * It fails when one instruction set gives another answer than the others, and when the format
- * changes by accident.  If PERHAPS_TEST_EVERY is set, it draws four times as many shapes, bodies
- * and keys. */
+ * changes by accident.  If PERHAPS_TEST_EVERY is set, it draws four times as many shapes,
+ * bodies and keys. */
 #include "support.h"
 
 #include <string.h>
