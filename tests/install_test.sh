@@ -2,7 +2,8 @@
 # install_test.sh SOURCE BUILD CC [CFLAGS] - installs into a folder of its own and builds
 # programs against what is there.  Proves that all files are installed, that the libraries
 # export nothing but perhaps_*, that pkg-config and find_package() work, shared and static, that
-# the project can be a part of another one, and that 'uninstall' leaves nothing.
+# the project can be a part of another one, optimized and without a trace in it, and that
+# 'uninstall' leaves nothing.
 set -eu
 source=$1 build=$2 cc=$3 cflags=${4:-}
 root=$(mktemp -d)
@@ -127,12 +128,6 @@ $cc $cflags -o "$root/names" "$root/program.c" "$root/names.c" \
     $(pkg-config --static --cflags --libs perhaps | sed 's/-lperhaps/-l:libperhaps.a/') ||
     fail "a name of the static library is in the way"
 
-# The sources build with one call of the compiler, without a build system.
-# shellcheck disable=SC2086
-$cc $cflags -O1 -I"$source/include" -o "$root/plain" "$root/program.c" \
-    "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm && "$root/plain" ||
-    fail "the sources do not build alone"
-
 # The client reports an error, since nobody listens at port 1.
 cat >"$root/client.c" <<'C'
 #include <perhaps_cluster.h>
@@ -184,9 +179,18 @@ done
 "$root/project/build/consumer_shared" || fail "CMake: the shared program fails"
 "$root/project/build/consumer_static" || fail "CMake: the static program fails"
 
+# ---- Without a build system
+
+# The sources build with one call of the compiler, which takes a while.
+# shellcheck disable=SC2086
+$cc $cflags -I"$source/include" -o "$root/plain" "$root/program.c" \
+    "$source"/src/*.c "$source"/src/*/*.c -lsodium -lm &
+alone=$!
+
 # ---- As a part of another project, whose targets have common names
 
 mkdir "$root/parent"
+cp "$root/program.c" "$root/parent"
 cat >"$root/parent/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.21)
 project(parent LANGUAGES C)
@@ -194,16 +198,55 @@ enable_testing()
 foreach(name static shared objects support stress uninstall cluster)
   add_custom_target(${name})
 endforeach()
-add_subdirectory(${PERHAPS} perhaps)
-add_executable(program ../program.c)
+if(WAY STREQUAL subdirectory)
+  add_subdirectory(${PERHAPS} _deps/perhaps-build) # where FetchContent builds
+else()
+  include(FetchContent)
+  FetchContent_Declare(perhaps SOURCE_DIR ${PERHAPS})
+  FetchContent_MakeAvailable(perhaps)
+endif()
+add_executable(program program.c)
 target_link_libraries(program PRIVATE perhaps::static)
+if(NOT CMAKE_BUILD_TYPE STREQUAL "${TYPE}")
+  message(FATAL_ERROR "the build type has become ${CMAKE_BUILD_TYPE}")
+endif()
 CMAKE
-cmake -G Ninja -S "$root/parent" -B "$root/parent/build" -DPERHAPS="$source" \
-    -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$cflags" >"$root/log" 2>&1 ||
-    fail "in another project: $(cat "$root/log")"
+
+# part WAY TYPE: configures the other project, with a build type or "".
+part() {
+    cmake -G Ninja -S "$root/parent" -B "$root/parent/build" -DPERHAPS="$source" -DWAY="$1" \
+        -DCMAKE_BUILD_TYPE="$2" -DTYPE="$2" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_C_FLAGS="$cflags" >"$root/log" 2>&1 || fail "by $1: $(cat "$root/log")"
+}
+
+# compiles TARGET FLAGS: whether each object of a target is compiled with FLAGS, and with no
+# other ones that optimize, when the program is built.
+compiles() {
+    ninja -C "$root/parent/build" -t commands program |
+        awk -v target="/$1.dir/" -v flags="$2" '
+            !index($0, target) || !/ -c / { next }
+            !sub(flags, "") || / -O| -DNDEBUG/ { bad = 1 }
+            { n++ }
+            END { exit bad || !n }'
+}
+
+# Where the project chose no build type, the library alone is as released.  Another type is
+# what it is: both ways build the same then, and once.
+for way in fetch subdirectory; do
+    part "$way" ""
+    compiles perhaps_objects ' -O3 -DNDEBUG' || fail "by $way: the library is not optimized"
+    compiles program '' || fail "by $way: other programs get our flags"
+    part "$way" Debug
+    compiles perhaps_objects '' || fail "by $way: Debug is optimized"
+    cmake --build "$root/parent/build" --target program >"$root/log" 2>&1 ||
+        fail "by $way: $(cat "$root/log")"
+    "$root/parent/build/program" || fail "by $way: the program fails"
+done
 targets=$(cmake --build "$root/parent/build" --target help)
-echo "$targets" | grep -q libperhaps.a || fail "in another project: no library"
 echo "$targets" | grep -E '_test|perhaps-bench' && fail "in another project: tests"
+[ ! -e "$root/parent/build/compile_commands.json" ] || fail "in another project: a list of ours"
+
+{ wait "$alone" && "$root/plain"; } || fail "the sources do not build alone"
 
 # ---- Gone again
 
