@@ -1,4 +1,5 @@
 /* main.c - what the server calls when it loads the module. */
+#include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
@@ -49,16 +50,21 @@ static const struct command {
     { "PERHAPS.ADVANCE", perhaps_advance_command, "write", 1 },
 };
 
+/* All categories of rights are named, since Valkey derives none from the flags where some are. */
 static int register_command(RedisModuleCtx *ctx, const struct command *c)
 {
-    const char *category = !strncmp(c->name, "CF.", 3) ? "cuckoo" : "bloom";
+    char categories[32];
+    snprintf(categories, sizeof categories, "%s %s %s",
+             !strncmp(c->name, "CF.", 3) ? "cuckoo" : "bloom",
+             strstr(c->flags, "write") ? "write" : "read",
+             strstr(c->flags, "fast") ? "fast" : "slow");
     int error = server.CreateCommand(ctx, c->name, c->run, c->flags, 1, c->last_key, 1);
     RedisModuleCommand *command =
         error || !server.GetCommand ? NULL : server.GetCommand(ctx, c->name);
     if (command && server.SetCommandInfo && docs_of(c->name))
         error = server.SetCommandInfo(command, docs_of(c->name));
     if (command && !error && server.AddACLCategory && server.SetCommandACLCategories)
-        error = server.SetCommandACLCategories(command, category);
+        error = server.SetCommandACLCategories(command, categories);
     if (error)
         server.Log(ctx, "warning", "perhaps: the command %s could not be made", c->name);
     return error;

@@ -6,13 +6,16 @@ if not hasattr(redis.Redis, "bf"):
     pytest.skip("this redis-py knows no bf()", allow_module_level=True)
 
 from redis.commands.bf import commands as helpers  # noqa: E402
-from redis.connection import PythonParser  # noqa: E402
+try:
+    from redis.connection import PythonParser
+except ImportError:  # since redis-py 5
+    from redis.connection import _RESP2Parser as PythonParser
 
 
 @pytest.fixture
 def client(clean, monkeypatch):
     # dumps are bytes: redis-py lets the parser of hiredis not read them
-    monkeypatch.setattr(helpers, "HIREDIS_AVAILABLE", False)
+    monkeypatch.setattr(helpers, "HIREDIS_AVAILABLE", False, raising=False)
     pool = redis.ConnectionPool(port=clean.port, parser_class=PythonParser)
     yield redis.Redis(connection_pool=pool)
     pool.disconnect()
