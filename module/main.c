@@ -50,7 +50,7 @@ static const struct command {
     { "PERHAPS.ADVANCE", perhaps_advance_command, "write", 1 },
 };
 
-/* All categories of rights are named, since Valkey derives none from the flags where some are. */
+/* All categories of rights are named, since Valkey derives none from flags where some are. */
 static int register_command(RedisModuleCtx *ctx, const struct command *c)
 {
     char categories[32];

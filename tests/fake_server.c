@@ -129,8 +129,9 @@ static void digest_end(RedisModuleDigest *digest)
     digest->hash = ~digest->hash;
 }
 
-/* Moves every block: whoever keeps the old address is found by AddressSanitizer.  As in a server,
- * a block keeps its size; the few for which the C library would return more stay where they are. */
+/* Moves every block: whoever keeps the old address is found by AddressSanitizer.  As in a
+ * server, a block keeps its size; the few for which the C library would return more stay where
+ * they are. */
 static void *defrag(RedisModuleDefragCtx *ctx, void *memory)
 {
     (void)ctx;
