@@ -60,8 +60,10 @@ ubuntu_keyring() {
         return
     fi
     make_system trixie >&2
-    tar -C "$kept" -xf "$kept/trixie.tar" --transform='s|.*/||' "./$ubuntu_keys"
-    echo "$kept/${ubuntu_keys##*/}"
+    # apt reads them as another user, who may not look into ~
+    tar -C "$out" -xf "$kept/trixie.tar" --transform='s|.*/||' "./$ubuntu_keys"
+    chmod 755 "$out"
+    echo "$out/${ubuntu_keys##*/}"
 }
 
 # make_system NAME: makes its archive, unless there is one with the same sources and packages.

@@ -26,7 +26,7 @@ configure() {
     export HIDDEN=$1
     shift
     rm -rf "$root/build"
-    cmake -S "$source" -B "$root/build" -DPKG_CONFIG_EXECUTABLE="$root/pkg-config" "$@" \
+    cmake -G Ninja -S "$source" -B "$root/build" -DPKG_CONFIG_EXECUTABLE="$root/pkg-config" "$@" \
         >"$root/log" 2>&1 || fail "$(cat "$root/log")"
     sed -n '/^-- Built/,/^-- Configuring done/p' "$root/log" | sed '$d; 1s/^-- //' >"$root/end"
     diff "$root/end" "$root/build/left_out.txt" || fail "left_out.txt has something else"
