@@ -53,17 +53,17 @@ static const struct command {
 /* All categories of rights are named, since Valkey derives none from flags where some are. */
 static int register_command(RedisModuleCtx *ctx, const struct command *c)
 {
+    const char *family = !strncmp(c->name, "CF.", 3) ? " cuckoo" : " bloom";
     char categories[32];
-    snprintf(categories, sizeof categories, "%s %s %s",
-             !strncmp(c->name, "CF.", 3) ? "cuckoo" : "bloom",
+    snprintf(categories, sizeof categories, "%s %s%s",
              strstr(c->flags, "write") ? "write" : "read",
-             strstr(c->flags, "fast") ? "fast" : "slow");
+             strstr(c->flags, "fast") ? "fast" : "slow", server.AddACLCategory ? family : "");
     int error = server.CreateCommand(ctx, c->name, c->run, c->flags, 1, c->last_key, 1);
     RedisModuleCommand *command =
         error || !server.GetCommand ? NULL : server.GetCommand(ctx, c->name);
     if (command && server.SetCommandInfo && docs_of(c->name))
         error = server.SetCommandInfo(command, docs_of(c->name));
-    if (command && !error && server.AddACLCategory && server.SetCommandACLCategories)
+    if (command && !error && server.SetCommandACLCategories)
         error = server.SetCommandACLCategories(command, categories);
     if (error)
         server.Log(ctx, "warning", "perhaps: the command %s could not be made", c->name);
