@@ -16,14 +16,14 @@ except ImportError:  # since redis-py 5
 def client(clean, monkeypatch):
     # dumps are bytes: redis-py lets the parser of hiredis not read them
     monkeypatch.setattr(helpers, "HIREDIS_AVAILABLE", False, raising=False)
-    pool = redis.ConnectionPool(port=clean.port, parser_class=PythonParser)
+    pool = redis.ConnectionPool(host="127.0.0.1", port=clean.port, parser_class=PythonParser)
     yield redis.Redis(connection_pool=pool)
     pool.disconnect()
 
 
 @pytest.fixture(params=[True, False], ids=["text", "bytes"])
 def any_client(clean, request):
-    with redis.Redis(port=clean.port, decode_responses=request.param) as one:
+    with redis.Redis(host="127.0.0.1", port=clean.port, decode_responses=request.param) as one:
         yield one
 
 
