@@ -231,13 +231,18 @@ heal() {
     check "the cluster becomes whole" is_whole
 }
 
-# cluster_does NAME ARGUMENT...: redis-cli --cluster must succeed.
+# Whether the nodes agree about who owns which slots: they learn it one after another.
+agree() { "$SERVER_CLI" --cluster check "127.0.0.1:${PORTS[entry]}" >cluster_out 2>&1; }
+
+# cluster_does NAME ARGUMENT...: redis-cli --cluster must succeed, which begins nothing before the
+# nodes agree.
 cluster_does() {
     local name=$1
     shift
+    within 30 agree || cat cluster_out
     "$SERVER_CLI" --cluster "$@" >cluster_out 2>&1
     local ended=$?
-    check "$name: $(tail -n 2 cluster_out)" [ $ended -eq 0 ]
+    check "$name: $(grep -aE '\[ERR\]|\*\*\*' cluster_out | head -n 3)" [ $ended -eq 0 ]
 }
 move_slots() { # FROM TO NUMBER
     cluster_does "$3 slots move" reshard "127.0.0.1:${PORTS[$1]}" --cluster-from "$(id_of "$1")" \

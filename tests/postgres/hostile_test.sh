@@ -11,7 +11,10 @@ mkdir "$server_tree/data/golden"
 cp "$golden"/*.perhaps "$server_tree/data/golden/"
 chmod -R a+rX "$server_tree/data/golden"
 
-psql -qX -v ON_ERROR_STOP=1 -v seed="${PERHAPS_TEST_SEED:-20}" <<'SQL' || exit 1
+[ "${PERHAPS_TEST_SEED:=20}" != fresh ] || PERHAPS_TEST_SEED=$SRANDOM
+echo "PERHAPS_TEST_SEED=$PERHAPS_TEST_SEED"
+seed=$((PERHAPS_TEST_SEED % 1000)) # of setseed(), which takes -1 to 1
+psql -qX -v ON_ERROR_STOP=1 -v seed="${seed#-}" <<'SQL' || exit 1
 SET client_min_messages = warning;
 CREATE EXTENSION perhaps;
 CREATE TABLE golden AS
