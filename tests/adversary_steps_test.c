@@ -173,8 +173,8 @@ static size_t add_honest(perhaps_filter *f, const struct perhaps_keys *keys)
 }
 
 /* Adds honest keys to the filter that was attacked and to one that was not: nearly as many find
- * room, unless the attack has spent the fpr.  About 4 in 100 lie in the region that was attacked,
- * so with any seed fewer than 10. */
+ * room, unless the attack has spent the fpr.  About 4 in 100 lie in the region that was
+ * attacked, so with any seed fewer than 10. */
 static void check_afterwards(struct stage *s, perhaps_filter *peaceful,
                              const struct perhaps_keys *first)
 {

@@ -132,7 +132,8 @@ TEST_EACH(test_sized, remembers)
     expect(stats.plan.capacity == nkeys && stats.fpr_now <= 0.001 * 1.02);
 }
 
-/* With removals every time that a key is given stores a copy. */
+/* With removals every time that a key is given stores a copy.  Copies share few places, so that
+ * a filter may be made a second time, with more room. */
 TEST_EACH(test_sized_copies, can_remove)
 {
     scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, KEYS);
@@ -141,7 +142,7 @@ TEST_EACH(test_sized_copies, can_remove)
         return;
     options.needs = PERHAPS_CAN_REMOVE;
     scoped_filter *f = sized(&options, NULL, &keys, false);
-    expect(stats_of(f).plan.capacity >= 2 * KEYS && stats_of(f).plan.capacity < 3 * KEYS);
+    expect(stats_of(f).plan.capacity >= 2 * KEYS && stats_of(f).plan.capacity < 4 * KEYS);
     for (size_t i = 0; i < KEYS; i++) {
         const struct perhaps_key key = perhaps_keys_at(&keys, i);
         expect_success(perhaps_remove(f, key.bytes, key.nbytes));

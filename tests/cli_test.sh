@@ -303,7 +303,7 @@ test_packed() {
         matches in query p in
         writes $'50000\n' query -c f in.packed
         shows "^new	60000\$" dedup -p 1e-12 -c two.packed in
-        matches in dedup -n 50000 < <(cat in.packed)
+        matches in dedup -p 1e-12 -n 50000 < <(cat in.packed)
         head -c 9000 in.packed >short.packed
         refuses "short.packed: truncated $tool data" query -c f short.packed
         head -c 10 in.packed >short.packed

@@ -197,6 +197,15 @@ static void change_and_write(struct play *p, unsigned times)
     }
 }
 
+/* A change that every filter takes, so that there is something to sync. */
+static void add_some(struct play *p)
+{
+    struct perhaps_keys some = perhaps_keys_slice(&p->keys, 0, 120);
+    promise(p, p->count);
+    expect_success(perhaps_add_many(p->f, &some, NULL));
+    note_truth(p);
+}
+
 /* Adds, some of which is synced; a checkpoint; the end of the process; a clean end. */
 static void play_all(struct play *p)
 {
@@ -497,6 +506,7 @@ static void fail_sync(const struct perhaps_options *options, struct perhaps_keys
     change(&p);
     sync_play(&p);
     change_and_write(&p, 2);
+    add_some(&p);
     disk_fail_sync();
     expect_error(perhaps_sync(p.f), PERHAPS_ERR_IO);
     expect(errno == EIO);

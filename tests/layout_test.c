@@ -111,12 +111,14 @@ static void random_key(struct rng *rng, uint8_t key[PERHAPS_HASH_NBYTES])
         key[i] = (uint8_t)rng_next(rng);
 }
 
-/* The last loop checks that each number of lines from 1 to 4 was tried. */
+/* The last loop checks that each number of lines from 1 to 4 was tried; few
+ * rounds may miss one. */
 TEST(test_bits)
 {
     struct rng rng = rng_for(__func__);
     unsigned with_lines[8 + 1] = { 0 };
-    for (unsigned round = 0; round < many(500); round++) {
+    const unsigned rounds = many(500);
+    for (unsigned round = 0; round < rounds; round++) {
         uint8_t key[PERHAPS_HASH_NBYTES];
         struct perhaps_options options = any_options(&rng);
         scene("round %u: %llu keys at %g, hash %d", round, (unsigned long long)options.capacity,
@@ -130,7 +132,7 @@ TEST(test_bits)
         with_lines[plan_of(layout).field[1]]++;
     }
     for (unsigned lines = 1; lines <= 4; lines++)
-        expect(with_lines[lines] > 0);
+        expect(with_lines[lines] > 0 || rounds < 500);
 }
 
 /* ---- Which filters have one ------------------------------------------------------------ */
@@ -362,9 +364,10 @@ TEST(test_any_numbers)
 {
     struct rng rng = rng_for(__func__);
     unsigned accepted = 0;
+    const unsigned rounds = many(500);
     struct perhaps_options options = { .capacity = 1, .fpr = 0.5, .hashing = { .seed = 1 } };
     struct perhaps_description sound = description_of(&options);
-    for (unsigned round = 0; round < many(500); round++) {
+    for (unsigned round = 0; round < rounds; round++) {
         struct perhaps_description d = { .kind = "blocked",
                                          .capacity = rng_next(&rng) >> rng_below(&rng, 64),
                                          .fpr = exp2(-(double)rng_below(&rng, 60)),
@@ -396,7 +399,7 @@ TEST(test_any_numbers)
                 expect(bits.bit[b] / (8 * PERHAPS_LINE_NBYTES) == b / d.field[2]);
         }
     }
-    expect(accepted > 0);
+    expect(accepted > 0 || rounds < 500);
 }
 
 /* ---- Plans ----------------------------------------------------------------------------- */

@@ -461,7 +461,7 @@ static void do_pass_time(struct model *m)
         }
         return;
     }
-    m->now += rng_below(&m->rng, rng_below(&m->rng, 20) ? 3 : 3 * period);
+    m->now += rng_below(&m->rng, rng_below(&m->rng, 8) ? 3 : 3 * period);
     expect_success(perhaps_advance(m->f, m->now));
     uint64_t periods = (m->now - m->began) / period;
     m->newest += periods;
