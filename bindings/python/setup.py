@@ -45,7 +45,8 @@ class Build(build_ext):
     def build_project(self):
         targets = ['perhaps_python'] + ['perhaps_python_cluster'] * self.cluster
         cluster = 'ON' if self.cluster else 'OFF'
-        subprocess.run(['cmake', '-S', PROJECT, '-B', self.project_build,
+        generator = ['-G', 'Ninja'] if shutil.which('ninja') else [] # else make
+        subprocess.run(['cmake', '-S', PROJECT, '-B', self.project_build, *generator,
                         '-DCMAKE_BUILD_TYPE=Release', '-DPERHAPS_PYTHON=ON',
                         f'-DPython3_EXECUTABLE={sys.executable}', # whose headers it takes
                         f'-DPERHAPS_CLUSTER={cluster}', '-DPERHAPS_CLI=OFF', '-DPERHAPS_MODULE=OFF',
