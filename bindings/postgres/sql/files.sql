@@ -1,6 +1,6 @@
 -- Files of a folder.
 SELECT current_setting('data_directory') || '/perhaps_regress' AS folder \gset
-COPY (SELECT 1) TO PROGRAM 'rm -rf perhaps_regress && mkdir perhaps_regress';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'rm -rf perhaps_regress && mkdir perhaps_regress';
 CREATE FUNCTION export(filter perhaps, path text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     id oid := lo_from_bytea(0, filter::bytea);
@@ -27,9 +27,9 @@ SELECT perhaps_contains_file('.hidden', 'secret');
 SELECT perhaps_contains_file('../perhaps_regress/numbers', 1);
 SELECT perhaps_contains_file('/etc/passwd', 1);
 SELECT perhaps_contains_file('missing', 1);
-COPY (SELECT 1) TO PROGRAM 'ln -s numbers perhaps_regress/link';
-COPY (SELECT 1) TO PROGRAM 'mkdir perhaps_regress/folder && mkfifo perhaps_regress/pipe';
-COPY (SELECT 1) TO PROGRAM 'cp PG_VERSION perhaps_regress/text';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'ln -s numbers perhaps_regress/link';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'mkdir perhaps_regress/folder && mkfifo perhaps_regress/pipe';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'cp PG_VERSION perhaps_regress/text';
 SELECT perhaps_contains_file('link', 1);
 SELECT perhaps_contains_file('folder', 1);
 SELECT perhaps_contains_file('pipe', 1);
@@ -37,9 +37,9 @@ SELECT perhaps_contains_file('text', 1);
 
 -- A file that takes the place of another one is found by the next statement.
 SELECT export(perhaps_agg(i, 1e-6), :'folder' || '/new') FROM generate_series(5001, 6000) i;
-COPY (SELECT 1) TO PROGRAM 'mv perhaps_regress/new perhaps_regress/numbers';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'mv perhaps_regress/new perhaps_regress/numbers';
 SELECT perhaps_contains_file('numbers', 1) AS before, perhaps_contains_file('numbers', 5001) AS now;
-COPY (SELECT 1) TO PROGRAM 'rm perhaps_regress/numbers';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'rm perhaps_regress/numbers';
 SELECT perhaps_contains_file('numbers', 5001);
 
 -- More files than stay mapped.
@@ -72,4 +72,4 @@ DROP ROLE perhaps_regress;
 
 RESET perhaps.folder;
 SELECT perhaps_contains_file('f1', 1);
-COPY (SELECT 1) TO PROGRAM 'rm -rf perhaps_regress perhaps_regress.copy';
+COPY (SELECT 1 LIMIT 0) TO PROGRAM 'rm -rf perhaps_regress perhaps_regress.copy';
