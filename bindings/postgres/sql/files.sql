@@ -1,4 +1,4 @@
--- Files of a folder.
+-- Files of a folder.  The shell commands get no row: one that reads none would break the pipe.
 SELECT current_setting('data_directory') || '/perhaps_regress' AS folder \gset
 COPY (SELECT 1 LIMIT 0) TO PROGRAM 'rm -rf perhaps_regress && mkdir perhaps_regress';
 CREATE FUNCTION export(filter perhaps, path text) RETURNS void LANGUAGE plpgsql AS $$
