@@ -92,7 +92,9 @@ compilers() {
     status=0
     if [ -d /musl ]; then
         export PKG_CONFIG_LIBDIR=/musl/lib/pkgconfig
-        set -- -DPERHAPS_CLI=OFF -DPERHAPS_CLUSTER=OFF \
+        # Python, servers and databases of Debian are for its own C library.
+        set -- -DPERHAPS_CLI=OFF -DPERHAPS_CLUSTER=OFF -DPERHAPS_PYTHON=OFF -DPERHAPS_MODULE=OFF \
+            -DPERHAPS_SQLITE=OFF -DPERHAPS_POSTGRES=OFF \
             -DCMAKE_CXX_COMPILER=CMAKE_CXX_COMPILER-NOTFOUND
         compiler musl-gcc "$@" || status=1
         bash /src/tests/flto_test.sh /src musl-gcc -flto "$@" || [ $? -eq 77 ] || status=1
