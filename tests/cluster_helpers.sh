@@ -242,7 +242,8 @@ cluster_does() {
     within 30 agree || cat cluster_out
     "$SERVER_CLI" --cluster "$@" >cluster_out 2>&1
     local ended=$?
-    check "$name: $(grep -aE '\[ERR\]|\*\*\*' cluster_out | head -n 3)" [ $ended -eq 0 ]
+    check "$name: $(grep -a -m 3 -E '\[ERR\]|\*\*\*' cluster_out || tail -n 2 cluster_out)" \
+        [ $ended -eq 0 ]
 }
 move_slots() { # FROM TO NUMBER
     cluster_does "$3 slots move" reshard "127.0.0.1:${PORTS[$1]}" --cluster-from "$(id_of "$1")" \

@@ -111,8 +111,8 @@ static void random_key(struct rng *rng, uint8_t key[PERHAPS_HASH_NBYTES])
         key[i] = (uint8_t)rng_next(rng);
 }
 
-/* The last loop checks that each number of lines from 1 to 4 was tried; few
- * rounds may miss one. */
+/* The last loop checks that each number of lines from 1 to 4 was tried.  The few rounds under
+ * sanitizers may miss one. */
 TEST(test_bits)
 {
     struct rng rng = rng_for(__func__);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/plan.h"
+#include "core/shrink.h"
 #include "filter/counters.h"
 #include "kinds/fold.h"
 #include "kinds/lines.h"
@@ -234,12 +235,11 @@ static double folded_rate(const perhaps_filter *f, struct geometry g, uint64_t f
  * the rates of neighbours differ by so much that a promise can fail, too. */
 static void expect_smallest(const perhaps_filter *f, const perhaps_filter *small)
 {
-    enum { TRIES = 4 }; /* after as many that were planned and failed, only half of them */
     unsigned failed = 0;
     const struct folds *ops = f->kind->folds;
     double fpr = small->geometry.fpr, keys = (double)small->counters->keys;
     uint64_t units = ops->units(&f->geometry), left = ops->units(&small->geometry);
-    for (uint64_t fewer = 1; fewer < left && keys > 100 && failed < TRIES; fewer++) {
+    for (uint64_t fewer = 1; fewer < left && keys > 100 && failed < FOLD_TRIES; fewer++) {
         struct geometry g = f->geometry;
         if (units % fewer)
             continue;

@@ -200,7 +200,6 @@ static int fold_by(const struct task *task, const perhaps_filter *f, double fpr,
 static int fold_most(const struct task *task, const perhaps_filter *f, double fpr,
                      perhaps_filter **small)
 {
-    enum { TRIES = 4 };
     uint64_t units = f->kind->folds->units(&f->geometry), factor;
     uint64_t most = factor_bound(f, fpr, units), least = least_factor(units);
     for (int tries = 0; (factor = largest_factor(units, most)) > 1;) {
@@ -208,7 +207,7 @@ static int fold_most(const struct task *task, const perhaps_filter *f, double fp
         if (error != PERHAPS_ERR_LIMIT && error != PERHAPS_ERR_FULL)
             return error;
         tries += error == PERHAPS_ERR_FULL;
-        most = tries < TRIES ? factor - 1 : factor / 2;
+        most = tries < FOLD_TRIES ? factor - 1 : factor / 2;
         if (most < least && factor > least)
             most = least;
     }

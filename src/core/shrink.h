@@ -5,6 +5,10 @@
 #include "../filter/filter.h"
 #include <perhaps_file.h>
 
+/* After so many factors that were planned and failed with the actual bits, only halves are
+ * tried. */
+enum { FOLD_TRIES = 4 };
+
 /* How a large filter is read. */
 struct shrinking {
     double fpr; /* that the small filter shall keep; 0: that of the large one */
