@@ -150,10 +150,13 @@ static void write_tried(const struct request *request, struct resp *out)
     resp_texts(out, command);
 }
 
-/* Notes the command that is refused, and lets the others be tried: UNLINK clears up. */
+/* Notes the command that is refused, and lets the others be tried: UNLINK clears up.  What is
+ * sent again after a lost reply may come behind UNLINK, and then there is nothing to rename. */
 static int take_tried_error(const struct request *request, const struct reply *error)
 {
     struct trial *trial = request->context;
+    if (strcmp(error->text, NO_SUCH_KEY) == 0)
+        return 0;
     if (strncmp(error->text, "NOPERM", 6) != 0)
         return 1;
     if (!trial->refused) {

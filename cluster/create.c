@@ -171,7 +171,7 @@ static int take_claim(const struct request *request, const struct reply *reply)
 static int take_claim_error(const struct request *request, const struct reply *error)
 {
     struct claim *claim = request->context;
-    if (request->i != CLAIM_RENAME || strcmp(error->text, "ERR no such key") != 0)
+    if (request->i != CLAIM_RENAME || strcmp(error->text, NO_SUCH_KEY) != 0)
         return 1;
     claim->taken = true;
     return 0;

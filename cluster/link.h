@@ -29,6 +29,10 @@ typedef size_t element_count;
 typedef int element_count;
 #endif
 
+/* What a server says of RENAMENX where there is nothing to rename: as when it did that before,
+ * and the reply was lost. */
+#define NO_SUCH_KEY "ERR no such key"
+
 /* A reply.  The replies to most commands are a number, a text or an array of numbers; these are
  * kept here, without a call of malloc() for each.  For other commands 'tree' has the whole
  * reply, as hiredis makes it. */

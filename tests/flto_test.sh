@@ -25,11 +25,17 @@ can_link() {
 echo 'int two(void); int main(void) { return two(); }' >"$root/one.c"
 echo 'int two(void); int two(void) { return 0; }' >"$root/two.c"
 
-# The archiver and the linker must know the compiler's objects.  Clang has its own of both.
+# The archiver and the linker must know the compiler's objects.  Clang has its own of both, which
+# lie beside it; those that -print-prog-name tells may be of an older release.
 ar=ar link=
 if "$cc" --version | grep -q clang; then
-    ar=$("$cc" -print-prog-name=llvm-ar)
-    can_link "" || link=-fuse-ld=lld
+    beside=$(dirname "$(realpath "$(command -v "$cc")")")
+    ar=$beside/llvm-ar
+    [ -x "$ar" ] || ar=$("$cc" -print-prog-name=llvm-ar)
+    if ! can_link ""; then
+        link=-fuse-ld=lld
+        [ ! -x "$beside/ld.lld" ] || link=--ld-path=$beside/ld.lld
+    fi
 fi
 if ! can_link "$link"; then
     echo "flto_test.sh: $cc cannot link with $flags: $(cat "$root/log")"
@@ -51,8 +57,9 @@ for library in "$root"/build/lib/*.a; do
     [ -z "$others" ] || fail "${library##*/}: exported beside perhaps_*: ${others:0:500}"
 done
 
+# What reads objects with nm, which may not know those of this compiler, is left out.
 ctest --test-dir "$root/build" -j "$(nproc)" -L '^(properties|files|cuckoo|kernels|model)$' \
-    -LE '^(cpu|long|servers)$' --no-tests=error --output-on-failure >"$root/log" 2>&1 ||
+    -LE '^(cpu|long|servers)$' -E arrows --no-tests=error --output-on-failure >"$root/log" 2>&1 ||
     fail "$(cat "$root/log")"
 passed=$(grep -c ' Passed ' "$root/log")
 
