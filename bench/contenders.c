@@ -183,7 +183,7 @@ static size_t remove_batched(void *filter, const struct perhaps_keys *keys)
 {
     bool removed[PIECE_KEYS];
     size_t nremoved;
-    return perhaps_remove_many(filter, keys, removed, &nremoved) ? SIZE_MAX : nremoved;
+    return perhaps_remove_many(filter, keys, removed, &nremoved, NULL) ? SIZE_MAX : nremoved;
 }
 
 /* Returns whether the kind is one table of buckets, which its geometry tells.  Such a filter

@@ -45,19 +45,6 @@ static bool add_block(void *context, struct block *block)
     return block_met(block, error);
 }
 
-/* Returns which key the error belongs to, since perhaps_remove_many() does not tell: removes
- * the keys one by one.  That changes a filter which will not be saved. */
-static size_t find_error(perhaps_filter *filter, const struct block *block)
-{
-    size_t i = 0;
-    for (; i + 1 < block->count; i++) {
-        int error = perhaps_remove(filter, block->key[i].bytes, block->key[i].nbytes);
-        if (error && error != PERHAPS_ERR_NOT_FOUND)
-            break;
-    }
-    return i;
-}
-
 /* A stage, with a struct change: removes the keys of a block. */
 static bool remove_block(void *context, struct block *block)
 {
@@ -66,10 +53,8 @@ static bool remove_block(void *context, struct block *block)
     size_t nremoved;
     if (block->count == 0)
         return true;
-    int error =
-        perhaps_remove_many(change->target->filter, &keys, block_bools(block), &nremoved);
-    if (error)
-        block->ndone = find_error(change->target->filter, block);
+    int error = perhaps_remove_many(change->target->filter, &keys, block_bools(block),
+                                    &nremoved, &block->ndone);
     atomic_fetch_add(&change->nchanged, nremoved);
     return block_met(block, error);
 }

@@ -176,7 +176,7 @@ void op_leave(struct play *p)
     size_t count = take(p) * (crowd_most(p) / 200 + 1), left = s->crowd_to - s->crowd_from;
     size_t removed;
     struct perhaps_keys keys = crowd_keys(s->crowd_from, count < left ? count : left);
-    int error = perhaps_remove_many(s->f, &keys, NULL, &removed);
+    int error = perhaps_remove_many(s->f, &keys, NULL, &removed, NULL);
     must(error == (s->f->removes ? 0 : PERHAPS_ERR_UNSUPPORTED));
     if (error)
         return;
@@ -245,17 +245,20 @@ void op_remove_many(struct play *p)
     static bool removed[BATCH_KEYS];
     static struct subject twin;
     struct subject *s = &p->side[0];
-    size_t count, n = 0;
+    size_t count, done, first_bad = 0, n = 0;
     take_batch(p, &b);
     keep_removable(s, &b);
     struct perhaps_keys keys = take_form(p, &b);
     subject_take(&twin, s, copy_of(p, s->f));
-    int error = perhaps_remove_many(s->f, &keys, removed, &count), wrong = 0;
-    for (unsigned i = 0; i < b.count; i++)
-        if (!s->f->removes || !s->universe->is_key[b.number[i]])
-            wrong = s->f->removes ? PERHAPS_ERR_ARGUMENT : PERHAPS_ERR_UNSUPPORTED;
-    must(error == wrong || !b.count);
-    for (unsigned i = 0; i < b.count && !error; i++) {
+    int error = perhaps_remove_many(s->f, &keys, removed, &count, &done);
+    while (s->f->removes && first_bad < b.count && s->universe->is_key[b.number[first_bad]])
+        first_bad++;
+    if (!s->f->removes)
+        must(error == PERHAPS_ERR_UNSUPPORTED);
+    else
+        must(error == (first_bad < b.count ? PERHAPS_ERR_ARGUMENT : 0));
+    must(done == first_bad);
+    for (unsigned i = 0; i < done; i++) {
         must(!subject_remove(&twin, b.number[i]) == removed[i]);
         n += removed[i];
     }

@@ -572,11 +572,12 @@ PERHAPS_API int perhaps_add_unless_present_many(perhaps_filter *filter,
                                                 const struct perhaps_keys *keys,
                                                 bool *was_present, size_t *done);
 
-/* Removes one copy of each key: removed[i] tells whether key i was found, *nremoved how many
- * were; both may be NULL.  Returns 0, also if keys were not found; or an error of
- * perhaps_remove(), having removed nothing. */
+/* Removes one copy of each key, in order: removed[i] tells whether key i was found, *nremoved
+ * how many were.  Returns 0, also if keys were not found; or an error of perhaps_remove(): then
+ * the first *done keys have been dealt with, the next one met the error, and neither it nor a
+ * later one changed anything.  'removed', 'nremoved' and 'done' may be NULL. */
 PERHAPS_API int perhaps_remove_many(perhaps_filter *filter, const struct perhaps_keys *keys,
-                                    bool *removed, size_t *nremoved);
+                                    bool *removed, size_t *nremoved, size_t *done);
 
 /* Returns how many keys are perhaps present; present[i] (may be NULL) tells which. */
 PERHAPS_API size_t perhaps_contains_many(const perhaps_filter *filter,

@@ -155,7 +155,7 @@ static void check_stale(perhaps_filter *f, const struct perhaps_kind *kind)
         size_t n;
         fill(f, &keys);
         expect_all_found(f, &keys);
-        expect_success(perhaps_remove_many(f, &keys, NULL, &n));
+        expect_success(perhaps_remove_many(f, &keys, NULL, &n, NULL));
         expect(n == EACH);
         removed += n;
     }

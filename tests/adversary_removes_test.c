@@ -76,7 +76,7 @@ static void check_absent(perhaps_filter *f, const struct perhaps_kind *kind,
         expect_error(perhaps_remove(f, key, strangers.key_nbytes), PERHAPS_ERR_NOT_FOUND);
     }
     const struct perhaps_keys all = perhaps_keys_packed(packed, sizeof *packed, absent);
-    expect_success(perhaps_remove_many(f, &all, removed, &n));
+    expect_success(perhaps_remove_many(f, &all, removed, &n, NULL));
     expect(n == 0 && !memchr(removed, true, absent));
     struct perhaps_stats stats = stats_of(f), old = stats_of(before);
     expect(absent > STRANGERS / 2 && perhaps_equal(f, before));

@@ -110,7 +110,7 @@ static int call_ask(struct stage *s)
 static int call_remove(struct stage *s)
 {
     int error = perhaps_clone(s->f, &s->made);
-    return error ? error : perhaps_remove_many(s->made, &s->keys, NULL, NULL);
+    return error ? error : perhaps_remove_many(s->made, &s->keys, NULL, NULL, NULL);
 }
 
 static int call_merge(struct stage *s)

@@ -80,13 +80,12 @@ TEST(test_no_keys)
         struct perhaps_hashed hashed[3];
         struct perhaps_prepared prepared;
         bool present[3], was_present;
-        size_t done, removed;
+        size_t done;
         scene("'%s'", none[i]);
         expect(!perhaps_contains(f, none[i], strlen(none[i])));
         expect_error(perhaps_add(f, none[i], strlen(none[i])), PERHAPS_ERR_ARGUMENT);
         expect_error(perhaps_remove(f, none[i], strlen(none[i])), PERHAPS_ERR_ARGUMENT);
         expect_error(perhaps_hash_many(f, &keys, hashed), PERHAPS_ERR_ARGUMENT);
-        expect_error(perhaps_remove_many(f, &keys, NULL, &removed), PERHAPS_ERR_ARGUMENT);
         expect_error(perhaps_add_unless_present(f, none[i], strlen(none[i]), &was_present),
                      PERHAPS_ERR_ARGUMENT);
         perhaps_prepare(f, none[i], strlen(none[i]), &prepared);
@@ -243,10 +242,26 @@ TEST(test_batches)
         expect(perhaps_contains_many(f, &keys, answer) == least);
         for (size_t i = 0; i < COUNT; i++)
             expect(answer[i] == (i < least));
-        expect_success(perhaps_remove_many(f, &keys, answer, &removed));
+        expect_success(perhaps_remove_many(f, &keys, answer, &removed, NULL));
         expect(removed == least && keys_of(f) == 0);
         expect(stats_of(f).unmatched_removals == COUNT - least);
     }
+}
+
+/* Keys are removed up to the first that is none, and the call tells which that is. */
+TEST(test_remove_until_error)
+{
+    struct perhaps_key each[] = { { "5", 1 }, { "6", 1 }, { "x", 1 }, { "7", 1 } };
+    const struct perhaps_keys keys = perhaps_keys_each(each, 4);
+    scoped_filter *f = make_range(0, 1000, false);
+    bool removed[4];
+    size_t nremoved, done;
+    for (uint64_t i = 6; i < 8; i++)
+        expect_success(add(f, i));
+    expect_error(perhaps_remove_many(f, &keys, removed, &nremoved, &done),
+                 PERHAPS_ERR_ARGUMENT);
+    expect(done == 2 && nremoved == 1 && !removed[0] && removed[1]);
+    expect(!perhaps_contains(f, "6", 1) && perhaps_contains(f, "7", 1) && keys_of(f) == 1);
 }
 
 /* Of all integers of a range, those that were added are there, and no other. */

@@ -118,7 +118,7 @@ TEST(test_refill)
             fill(f, &fresh);
             expect_all_found(f, &fresh);
             size_t nremoved;
-            expect_success(perhaps_remove_many(f, &fresh, NULL, &nremoved));
+            expect_success(perhaps_remove_many(f, &fresh, NULL, &nremoved, NULL));
             expect(nremoved == fresh.count && stats_of(f).keys == 0);
         }
         expect(perhaps_contains_many(f, &old, NULL) == 0);

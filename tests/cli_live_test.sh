@@ -180,6 +180,22 @@ test_dedup_broken_pipe() {
     check "what nobody saw comes again" [ "$(wc -l <again)" -gt 100000 ]
 }
 
+# An error in the middle: the keys before it are removed once, and the message tells how many.
+test_remove_error() {
+    works create -q --live --integers 0-1000 B
+    works add -q B <(seq 0 1000)
+    refuses ":4: " remove B <(printf '1\n2\n3\nabc\n5\n')
+    check "how many were removed" says "; 3 of the keys were removed from B"
+    counts -eq 998 query -c B <(seq 0 1000)
+    # Keys that were added twice stay in, whatever is removed of the first copies.
+    seq 20000 >in
+    works create -q --live --kind cuckoo -n 60000 F
+    works add -q F in in
+    (ulimit -f $(($(stat -c %s F.journal) / 1024 + 64)) && "$program" remove F in) >out 2>err
+    check "the journal cannot be written" [ $? -eq 2 ]
+    counts -eq 20000 query -c F in
+}
+
 test_signal() {
     works create -q --live -n 1000 F
     interrupted TERM 0 "10 of the keys are in F" add F

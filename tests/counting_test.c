@@ -165,7 +165,7 @@ TEST(test_hostile_last_line)
         int error = perhaps_add_many(f, &keys, &done);
         expect(error == (used < 18 ? error : PERHAPS_ERR_FULL));
         expect_all_found(f, &half);
-        expect_success(perhaps_remove_many(f, &half, NULL, &nremoved));
+        expect_success(perhaps_remove_many(f, &half, NULL, &nremoved, NULL));
         expect(nremoved == half.count);
         stats_of(f);
         scoped_filter *copy = clone_of(f);
@@ -222,7 +222,7 @@ static void *add_and_remove(void *context)
             size_t left = w->keys.count - at, count = 1 + rng_below(&rng, 300);
             struct perhaps_keys some = some_keys(&w->keys, at, count < left ? count : left);
             size_t done = some.count;
-            int error = round % 2 ? perhaps_remove_many(w->f, &some, NULL, &done)
+            int error = round % 2 ? perhaps_remove_many(w->f, &some, NULL, &done, NULL)
                                   : perhaps_add_many(w->f, &some, &done);
             w->refused += error || done != some.count;
             at += some.count;

@@ -129,7 +129,7 @@ static void change(struct play *p)
     if (p->options.window.time && what < 40)
         forget(p);
     else if (what < 25) /* not every kind can, nor every chain */
-        perhaps_remove_many(p->f, &some, NULL, NULL);
+        perhaps_remove_many(p->f, &some, NULL, NULL, NULL);
     else if (what < 28)
         perhaps_clear(p->f);
     else if (what < 36)

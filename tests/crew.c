@@ -212,7 +212,7 @@ static void remove_some(struct member *m, size_t first, size_t count)
     for (size_t i = 0; i < count; i++)
         note_removal(c, first + i);
     if (count > 1)
-        error = perhaps_remove_many(c->f, &some, NULL, &nremoved);
+        error = perhaps_remove_many(c->f, &some, NULL, &nremoved, NULL);
     else
         error = perhaps_remove(c->f, key_of(c, first), c->keys.key_nbytes);
     if (error || (count > 1 && nremoved != count))

@@ -255,7 +255,7 @@ TEST(test_growth)
         expect_all_found(f, &keys);
         check_entries(f);
         size_t nremoved;
-        expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
+        expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved, NULL));
         expect(nremoved == keys.count && stats_of(f).keys == 0);
         check_entries(f); /* only copies made by splits are left */
     }

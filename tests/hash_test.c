@@ -337,7 +337,7 @@ TEST(test_hashed_ahead)
         expect(perhaps_contains_many(f, &ahead, NULL) == COUNT);
         expect_all_found(same, &keys);
         if (removes(kind))
-            expect_success(perhaps_remove_many(same, &ahead, NULL, NULL));
+            expect_success(perhaps_remove_many(same, &ahead, NULL, NULL, NULL));
     }
 }
 

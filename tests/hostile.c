@@ -141,7 +141,7 @@ static void exercise_integers(perhaps_filter *f, uint64_t seed)
         put64(hashed[i].bytes, low + XXH3_64bits_withSeed(&i, sizeof i, seed) % range);
     must(!perhaps_add_many(f, &keys, NULL));
     must(perhaps_contains_many(f, &keys, NULL) == KEYS);
-    must(!perhaps_remove_many(f, &keys, NULL, &removed) && removed > 0);
+    must(!perhaps_remove_many(f, &keys, NULL, &removed, NULL) && removed > 0);
     must(perhaps_contains_many(f, &keys, NULL) == 0);
 }
 
@@ -158,7 +158,7 @@ void exercise(const perhaps_filter *filter, uint64_t seed)
     add_some(f, &keys);
     perhaps_add_unless_present_many(f, &keys, answer, NULL);
     merge_some(f, filter);
-    if (!perhaps_remove_many(f, &keys, answer, &removed))
+    if (!perhaps_remove_many(f, &keys, answer, &removed, NULL))
         must(removed <= KEYS);
     inspect(f);
     must(!perhaps_clear(f));

@@ -122,7 +122,7 @@ TEST(test_in_memory)
         expect(stats.keys == KEYS && stats.load < 1e-4);
         if (removes(kind)) {
             size_t removed;
-            expect_success(perhaps_remove_many(f, &keys, NULL, &removed));
+            expect_success(perhaps_remove_many(f, &keys, NULL, &removed, NULL));
             expect(removed == KEYS && perhaps_contains_many(f, &keys, NULL) == 0);
         }
     }

@@ -97,7 +97,7 @@ static void do_something(perhaps_filter *f, const struct perhaps_kind *kind,
     if (what < 20 && is_able(kind, PERHAPS_CAN_REMOVE)) {
         size_t first = rng_below(rng, keys->count - 50);
         struct perhaps_keys some = perhaps_keys_slice(keys, first, rng_below(rng, 50));
-        perhaps_remove_many(f, &some, NULL, NULL); /* chains over some kinds cannot */
+        perhaps_remove_many(f, &some, NULL, NULL, NULL); /* chains over some kinds cannot */
     } else if (what == 20) {
         expect_success(perhaps_clear(f));
     } else if (what < 25 && forgets(kind)) {

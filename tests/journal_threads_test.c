@@ -133,7 +133,7 @@ static void come_and_go(const struct member *m, struct rng *rng)
     if (!removes(c->kind))
         return;
     if (perhaps_add_many(c->f, &some, NULL) ||
-        perhaps_remove_many(c->f, &some, NULL, &removed) || removed != count)
+        perhaps_remove_many(c->f, &some, NULL, &removed, NULL) || removed != count)
         complain(c, "a key that was added cannot be removed");
 }
 

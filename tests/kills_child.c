@@ -128,7 +128,7 @@ static int do_step(perhaps_filter *f, const struct step *step, uint64_t number)
                    : perhaps_add_unless_present_many(f, keys, NULL, NULL);
     case REMOVE:
         return one ? perhaps_remove(f, key, keys->key_nbytes)
-                   : perhaps_remove_many(f, keys, NULL, NULL);
+                   : perhaps_remove_many(f, keys, NULL, NULL, NULL);
     case CLEAR:
         return perhaps_clear(f);
     case ROTATE:

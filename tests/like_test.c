@@ -42,8 +42,8 @@ static void expect_same_life(perhaps_filter *a, perhaps_filter *b)
     int error = perhaps_add_many(a, &keys, &done);
     expect_error(perhaps_add_many(b, &keys, &other_done), error);
     expect(done == other_done);
-    error = perhaps_remove_many(a, &few, NULL, NULL);
-    expect_error(perhaps_remove_many(b, &few, NULL, NULL), error);
+    error = perhaps_remove_many(a, &few, NULL, NULL, NULL);
+    expect_error(perhaps_remove_many(b, &few, NULL, NULL, NULL), error);
     expect(perhaps_equal(a, b));
     expect_same_counters(a, b);
     scoped_bytes bytes = saved_bytes(a);

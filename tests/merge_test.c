@@ -101,7 +101,7 @@ TEST(test_copies)
         for (unsigned copies = 2; copies > 0; copies--) {
             expect(stats_of(f).keys == copies * keys.count);
             expect_all_found(f, &keys);
-            expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved));
+            expect_success(perhaps_remove_many(f, &keys, NULL, &nremoved, NULL));
             expect(nremoved == keys.count);
         }
         expect(perhaps_contains_many(f, &keys, NULL) == 0);
@@ -304,7 +304,7 @@ static void check_copies_in_chains(const char *base, unsigned factor)
     expect(other->parts.count > 1);
     struct perhaps_keys first = some_keys(&rest, 0, GONE);
     expect_success(
-        perhaps_remove_many(other, &first, NULL, NULL)); /* the first layer has room */
+        perhaps_remove_many(other, &first, NULL, NULL, NULL)); /* the first layer has room */
     rest = some_keys(&rest, GONE, rest.count - GONE);
     int error = perhaps_merge(f, other); /* may have no room: copies share few places */
     expect(!error || (error == PERHAPS_ERR_FULL && !strcmp(base, "strided")));

@@ -32,7 +32,7 @@ static void run_batched(unsigned operation, perhaps_filter *f, const struct perh
         out->error = perhaps_add_unless_present_many(f, keys, answer, done);
         break;
     case REMOVE:
-        out->error = perhaps_remove_many(f, keys, answer, done);
+        out->error = perhaps_remove_many(f, keys, answer, done, NULL);
         break;
     case CONTAINS:
         out->done = perhaps_contains_many(f, keys, answer);
@@ -256,7 +256,7 @@ static void check_remove(const struct perhaps_kind *kind, perhaps_filter *f)
     struct perhaps_keys keys = perhaps_keys_packed("key", 3, 1);
     bool able = removes(kind), removed = false;
     size_t nremoved = 99;
-    expect_error(perhaps_remove_many(f, &keys, &removed, &nremoved),
+    expect_error(perhaps_remove_many(f, &keys, &removed, &nremoved, NULL),
                  able ? 0 : PERHAPS_ERR_UNSUPPORTED);
     expect(removed == able && nremoved == able);
     expect(perhaps_contains(f, "key", 3) == !able);

@@ -126,8 +126,8 @@ static void do_remove(struct twins *p)
     struct perhaps_keys some = any_keys(p);
     size_t removed = 0, twin_removed = 0;
     some.count /= 2;
-    int error = perhaps_remove_many(p->f, &some, NULL, &removed);
-    expect_error(perhaps_remove_many(p->twin, &some, NULL, &twin_removed), error);
+    int error = perhaps_remove_many(p->f, &some, NULL, &removed, NULL);
+    expect_error(perhaps_remove_many(p->twin, &some, NULL, &twin_removed, NULL), error);
     expect(removed == twin_removed);
 }
 

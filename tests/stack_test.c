@@ -129,7 +129,7 @@ static void unite(struct job *job)
 static void take_away(struct job *job)
 {
     bool removed[KEYS];
-    perhaps_remove_many(job->f, &job->keys, removed, NULL);
+    perhaps_remove_many(job->f, &job->keys, removed, NULL, NULL);
     perhaps_remove(job->f, "key", 3);
     perhaps_rotate(job->f);
     expect_success(perhaps_clear(job->f));

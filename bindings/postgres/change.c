@@ -18,7 +18,7 @@ static int run_add(perhaps_filter *filter, const struct perhaps_keys *keys)
 /* A key that is not there is no error. */
 static int run_remove(perhaps_filter *filter, const struct perhaps_keys *keys)
 {
-    return perhaps_remove_many(filter, keys, NULL, NULL);
+    return perhaps_remove_many(filter, keys, NULL, NULL, NULL);
 }
 
 /* Does it with the keys that were gathered. */

@@ -393,19 +393,18 @@ int perhaps_lookup_many(const perhaps_filter *f, const struct perhaps_keys *keys
 /* ---- Remove ---------------------------------------------------------------------------- */
 
 int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool *removed,
-                        size_t *nremoved)
+                        size_t *nremoved, size_t *done)
 {
     bool scratch[BATCH_STEP];
     struct keyhash ring[BATCH_RING];
-    size_t none;
-    nremoved = nremoved ? nremoved : &none;
-    *nremoved = 0;
+    size_t unused_count, unused_done;
+    nremoved = nremoved ? nremoved : &unused_count;
+    done = done ? done : &unused_done;
+    *nremoved = *done = 0;
     int error = f->removes ? filter_may_change(f) : PERHAPS_ERR_UNSUPPORTED;
     if (error)
         return error;
-    if (hasher_accepts(&f->hasher, keys) < keys->count)
-        return PERHAPS_ERR_ARGUMENT;
-    struct batch b = batch_begin(f, keys, keys->count, ring);
+    struct batch b = batch_begin(f, keys, hasher_accepts(&f->hasher, keys), ring);
     while (b.done < b.count) {
         const struct keyhash *now, *ahead;
         size_t n = batch_next(&b, &now, &ahead), some = 0;
@@ -417,9 +416,9 @@ int perhaps_remove_many(perhaps_filter *f, const struct perhaps_keys *keys, bool
         if (error)
             return error;
         *nremoved += some;
-        b.done += n;
+        *done = b.done += n;
     }
-    return 0;
+    return b.count < keys->count ? PERHAPS_ERR_ARGUMENT : 0;
 }
 
 int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
@@ -427,7 +426,7 @@ int perhaps_remove(perhaps_filter *filter, const void *key, size_t key_nbytes)
     struct perhaps_key each = { .bytes = key, .nbytes = key_nbytes };
     struct perhaps_keys keys = perhaps_keys_each(&each, 1);
     size_t removed;
-    int error = perhaps_remove_many(filter, &keys, NULL, &removed);
+    int error = perhaps_remove_many(filter, &keys, NULL, &removed, NULL);
     return error ? error : removed ? 0 : PERHAPS_ERR_NOT_FOUND;
 }
 

@@ -49,8 +49,9 @@ static int visit_contains(void *context, const struct perhaps_keys *keys, size_t
 static int visit_remove(void *context, const struct perhaps_keys *keys, size_t first)
 {
     struct batch *b = context;
-    int error = perhaps_remove_many(b->filter, keys, result_at(b, first), NULL);
-    b->done = first + (error ? 0 : keys->count);
+    size_t done = 0;
+    int error = perhaps_remove_many(b->filter, keys, result_at(b, first), NULL, &done);
+    b->done = first + done;
     return error;
 }
 
