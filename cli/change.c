@@ -110,6 +110,7 @@ static void settle(const struct change *change, const struct input *input,
         static_settle(target, input, last);
         if (target->settings->against)
             static_add_others(target);
+        target_look_last(target);
         target_save(target);
     }
 }

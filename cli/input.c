@@ -346,7 +346,7 @@ void input_settle(const struct input *input, const struct block *last, const cha
         last->error && !says_more(last) ? key_problem(input, last->error) : last->problem;
     if (last->error || last->problem)
         fail("%s:%ju: %s%s", name, (uintmax_t)block_line(last, last->ndone), problem, outcome);
-    if (last->holds == BLOCK_PROBLEM && stop_signal())
+    if (stop_signal()) /* at the end, too: the same signal may have ended who wrote the input */
         fail_interrupted(outcome);
     if (last->holds == BLOCK_PROBLEM)
         fail("%s: %s%s", name, reader_problem(input->reader), outcome);

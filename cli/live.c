@@ -48,6 +48,7 @@ void verb_backup(const struct settings *settings)
         fail("%s: is the live file itself: give the backup another name", to);
     struct target *target = target_reserve(settings, to);
     target_check_replaced(target);
+    target_look_last(target);
     target_settle_save(target, target->fresh ? perhaps_save_new(from->filter, to)
                                              : perhaps_save(from->filter, to));
     perhaps_stats_of(from->filter, &stats);

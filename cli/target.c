@@ -428,6 +428,12 @@ static int build_and_save(struct target *target)
     return error;
 }
 
+void target_look_last(const struct target *target)
+{
+    if (stop_signal())
+        fail_interrupted(target->outcome);
+}
+
 /* The secret is written first: a filter without its secret would be lost. */
 void target_save(struct target *target)
 {

@@ -121,8 +121,12 @@ struct target *target_open_live(const struct settings *settings, const char *pat
 /* Opens the file at the place of a target, which has no filter, so; it may not be live yet. */
 void target_load_live(struct target *target, uint64_t records);
 
-/* Saves the filter at the place that was reserved, and its secret if that is new. */
+/* Saves the filter at the place that was reserved, and its secret if that is new.  Before that,
+ * input_settle() or target_look_last() has looked for a signal. */
 void target_save(struct target *target);
+
+/* Ends the program if a signal came: the last look before anything is published. */
+void target_look_last(const struct target *target);
 
 /* Ends the program if saving, which a verb has done itself, met an error (errno). */
 void target_settle_save(struct target *target, int error);

@@ -7,7 +7,6 @@
 
 #include "messages.h"
 #include "numbers.h"
-#include "stop.h"
 #include "target.h"
 
 /* ---- Create ------------------------------------------------------------------------ */
@@ -196,10 +195,10 @@ static void join_inputs(const struct settings *settings, const char *about,
         int error = join(whole->filter, other->filter);
         if (error)
             fail_join(paths[0], paths[i], error);
-        if (stop_signal())
-            fail_interrupted(whole->outcome);
+        target_look_last(whole);
         target_close(other);
     }
+    target_look_last(whole);
     target_save(whole);
     report_join(settings, whole, about);
 }

@@ -122,6 +122,23 @@ test_signals() {
     writes $'11\n12\n' dedup --state s < <(seq 12)
 }
 
+# One signal ends the whole pipe, as Ctrl-C does.  Who writes the input dies first, and its end is
+# none of the keys.
+test_signal_to_all() {
+    local i pid
+    seq 1000 >in
+    run build -q -n 1000 -o good in
+    for i in 1 2 3 4 5; do
+        cp good f
+        setsid bash -c 'trap : TERM; seq 60000000 | "$0" build -q -n 60M -o f' "$program" 2>err &
+        pid=$!
+        sleep 0.$i
+        kill -TERM -- -$pid
+        wait $pid # which waits for the pipe
+        check "the filter stays as it was" same good f
+    done
+}
+
 # Processes that replace a filter wait for each other or are refused: no add is lost.
 test_locks() {
     local i pids
