@@ -167,3 +167,32 @@ TEST_EACH(test_held_back, in_registry)
     }
     expect(saved > 1);
 }
+
+/* Frames of any size, in memory of both allocators: they are filled until no record more has
+ * room, and what pads them has room, too. */
+TEST_EACH(test_sizes_of_frames, in_registry)
+{
+    static const uint64_t sizes[] = { 1, 2, 7, 50, 200, 333, 2000 };
+    scoped_keys keys = make_keys(RANDOM_KEYS, test_seed(), 0, 6000);
+    for (unsigned i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        struct ledger ledger = { 0 };
+        struct perhaps_allocator allocator = ledger_allocator(&ledger);
+        const struct perhaps_open_options how = { .mode = PERHAPS_MODE_JOURNAL,
+                                                  .journal_records = sizes[i / 2],
+                                                  .allocator = i % 2 ? &allocator : NULL };
+        struct path file = temp_path("live");
+        scene("%s, frames of %u records, allocator %u", kind->name, (unsigned)sizes[i / 2],
+              i % 2);
+        perhaps_free(live_filter(kind, file.text, 2 * keys.count));
+        perhaps_filter *f = open_file(file.text, &how);
+        for (size_t key = 0; key < keys.count; key++) /* each needs a header of its own */
+            expect_success(key % 2 ? perhaps_add(f, key_at(&keys, key), keys.key_nbytes)
+                                   : perhaps_add_unless_present(f, key_at(&keys, key),
+                                                                keys.key_nbytes, NULL));
+        expect_success(perhaps_sync(f));
+        expect_recovers(file, f);
+        perhaps_free(f);
+        expect(!ledger.live);
+        unlink(file.text);
+    }
+}

@@ -151,8 +151,10 @@ static struct journal *journal_new(const struct perhaps_open_options *options)
     bool complete = true;
     j->holds = asked != 0;
     for (int i = 0; i < 2; i++) {
-        j->frames[i].room = FRAME_HEADER_NBYTES +
-                            (records + BATCH_MOST) * (RECORD_NBYTES_MOST + RUN_HEADER_NBYTES);
+        j->frames[i].room =
+            round_up(FRAME_HEADER_NBYTES +
+                         (records + BATCH_MOST) * (RECORD_NBYTES_MOST + RUN_HEADER_NBYTES),
+                     SECTOR_NBYTES); /* frame_seal() pads it */
         j->frames[i].bytes = allocate(&a, j->frames[i].room);
         complete &= j->frames[i].bytes != NULL;
         frame_begin(&j->frames[i]);
