@@ -253,6 +253,65 @@ TEST(test_in_memory_failures)
     }
 }
 
+/* An allocator that any number of threads may call, and that gives just what it is asked for. */
+static void *exactly(void *context, size_t nbytes)
+{
+    (void)context;
+    return malloc(nbytes);
+}
+
+static void give_back(void *context, void *memory, size_t nbytes)
+{
+    (void)context;
+    (void)nbytes;
+    free(memory);
+}
+
+/* Builds with options at their ends and between them. */
+static void build_oddly(struct perhaps_options options, struct rng *rng)
+{
+    static const uint64_t memory[] = { 0, 1, 999, 4097, 65537, (1 << 20) + 1, UINT64_MAX };
+    static const unsigned threads[] = { 0, 1, 3, 7, 100 };
+    static const struct perhaps_allocator allocator = { exactly, give_back, NULL };
+    const uint64_t limit = memory[rng_below(rng, sizeof memory / sizeof *memory)];
+    const struct perhaps_build_options how = {
+        .memory_nbytes = limit,
+        .threads = threads[rng_below(rng, sizeof threads / sizeof *threads)],
+        .leaves_room = rng_below(rng, 2),
+        .in_memory = rng_below(rng, 2),
+    };
+    const size_t nkeys = 1 + (size_t)rng_below(rng, 20000);
+    const bool known = rng_below(rng, 2), own = rng_below(rng, 2);
+    scoped_keys keys = make_keys(TEXT_KEYS, test_seed(), 0, nkeys);
+    scene("%s, %zu keys, %s, memory %llu, threads %u, in memory %d, allocator %d", options.kind,
+          nkeys, known ? "known" : "not known", (unsigned long long)limit, how.threads,
+          how.in_memory, own);
+    options.capacity = known ? nkeys : 0;
+    options.allocator = own ? &allocator : NULL;
+    scoped_builder *builder;
+    scoped_filter *f = NULL;
+    expect_success(perhaps_builder_create(&options, &how, &builder));
+    int error = 0;
+    for (size_t at = 0, n; at < nkeys && !error; at += n) {
+        n = 1 + (size_t)rng_below(rng, nkeys - at < 700 ? nkeys - at : 700);
+        const struct perhaps_keys some = some_keys(&keys, at, n);
+        error = perhaps_builder_add_many(builder, &some);
+    }
+    if (!error)
+        error = perhaps_builder_finish(builder, &f);
+    expect(!error || (error == PERHAPS_ERR_FULL && how.in_memory));
+    if (!error)
+        expect_all_found(f, &keys);
+}
+
+TEST_EACH(test_odd_options, remembers)
+{
+    struct rng rng = rng_for(kind->name);
+    if (takes_any_key(kind))
+        for (unsigned round = 0; round < 20; round++)
+            build_oddly(options_for(kind, 0, 0.001, test_seed()), &rng);
+}
+
 static bool stop(void *context)
 {
     (void)context;
