@@ -74,7 +74,7 @@ static _Noreturn void fail_compare(const char *a, const char *b, int error)
         fail("%s and %s: filters that grow, age, or are built once cannot be compared: build "
              "both from the keys with -n and --seed",
              a, b);
-    fail("%s: %s", b, why(error));
+    fail("%s or %s: %s", a, b, why(error));
 }
 
 void verb_compare(const struct settings *settings)

@@ -49,8 +49,11 @@ void verb_backup(const struct settings *settings)
     struct target *target = target_reserve(settings, to);
     target_check_replaced(target);
     target_look_last(target);
-    target_settle_save(target, target->fresh ? perhaps_save_new(from->filter, to)
-                                             : perhaps_save(from->filter, to));
+    int error =
+        target->fresh ? perhaps_save_new(from->filter, to) : perhaps_save(from->filter, to);
+    if (error == PERHAPS_ERR_DAMAGED)
+        fail("%s: %s%s", from->path, why(error), target->outcome);
+    target_settle_save(target, error);
     perhaps_stats_of(from->filter, &stats);
     summarize(settings,
               json_pack("{s:o, s:o, s:I}", "filter", json_path(from->path), "backup",

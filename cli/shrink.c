@@ -51,7 +51,7 @@ static void settle_large(const struct target *large, const struct target *small,
         fail("%s: is being written in place: try again when that has ended%s", large->path,
              small->outcome);
     if (error == PERHAPS_ERR_DAMAGED)
-        fail("%s: %s: restore it or build it anew%s", large->path, why(error), small->outcome);
+        fail("%s: %s%s", large->path, why(error), small->outcome);
 }
 
 /* ---- The verb ---------------------------------------------------------------------------- */

@@ -339,7 +339,8 @@ PERHAPS_API int perhaps_create_like(const perhaps_filter *model,
 PERHAPS_API void perhaps_free(perhaps_filter *filter);
 
 /* Makes a copy in memory, which can be written even if the filter is mapped.  Returns 0; or
- * PERHAPS_ERR_MEMORY, and sets *copy to NULL. */
+ * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED for a damaged file that is mapped, and sets *copy
+ * to NULL. */
 PERHAPS_API int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy);
 
 /* Forgets every key and sets all counts to 0; geometry and hash stay.  Returns 0 or
@@ -619,9 +620,9 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
 /* Adds all keys of 'other', which may not be 'filter', to 'filter'.  Returns 0;
  * PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or secret are the same;
  * PERHAPS_ERR_FULL or PERHAPS_ERR_COPIES if the union would break the fpr or has no room;
- * PERHAPS_ERR_MEMORY, since it makes a copy; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is
- * unchanged.  In Bloom kinds the number of keys of the union is an estimate, in which keys that
- * both held are counted once.
+ * PERHAPS_ERR_MEMORY, since it makes a copy; PERHAPS_ERR_READ_ONLY; or PERHAPS_ERR_DAMAGED if
+ * 'other' is mapped from a damaged file.  On failure 'filter' is unchanged.  In Bloom kinds the
+ * number of keys of the union is an estimate, in which keys that both held are counted once.
  *
  * Of two chains, layers of the same number are united, and a layer that only 'other' has is
  * copied.  Two layers of which each is more than half full rarely fit into one: chains can be
@@ -647,8 +648,8 @@ PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *othe
  * For bitmap, blocked, bloom, counting, cuckoo and strided.  Returns 0;
  * PERHAPS_ERR_UNSUPPORTED for other kinds (in chains and windows a key may lie in another part
  * of 'other' than of 'filter'); PERHAPS_ERR_MISMATCH unless kind, geometry, hash, and seed or
- * secret are the same; PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY.  On failure 'filter' is
- * unchanged. */
+ * secret are the same; PERHAPS_ERR_ARGUMENT; PERHAPS_ERR_READ_ONLY; PERHAPS_ERR_DAMAGED as
+ * perhaps_merge().  On failure 'filter' is unchanged. */
 PERHAPS_API int perhaps_intersect(perhaps_filter *filter, const perhaps_filter *other);
 
 /* A number that chance decided about, and its standard error: the true number is within one
@@ -685,8 +686,9 @@ struct perhaps_comparison {
  * memory.
  * Returns 0; PERHAPS_ERR_UNSUPPORTED for other kinds: in chains and windows, and where elastic
  * fingerprints became shorter, the same key lies differently in two filters; filters that are
- * built once do not hold their keys as bits; or PERHAPS_ERR_MISMATCH, also if the common number
- * of lines is so small that all bits would be set.  On failure *result is unchanged. */
+ * built once do not hold their keys as bits; PERHAPS_ERR_MISMATCH, also if the common number
+ * of lines is so small that all bits would be set; or PERHAPS_ERR_DAMAGED if one is mapped from
+ * a damaged file.  On failure *result is unchanged. */
 PERHAPS_API int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
                                 struct perhaps_comparison *result);
 

@@ -22,8 +22,9 @@ extern "C" {
 /* Writes the filter to 'path' (doc/FORMAT.md): to a temporary file beside it, which is then
  * synced and renamed, so that at every moment the old or the new filter is there as a whole.
  * Keeps the mode of an existing file, and a symbolic link, even one that leads nowhere yet.
- * Writes straight to a device or pipe.  Returns 0; or PERHAPS_ERR_IO (errno) or
- * PERHAPS_ERR_MEMORY: the old file is as it was, unless all was done but syncing the folder.
+ * Writes straight to a device or pipe.  Returns 0; or PERHAPS_ERR_IO (errno),
+ * PERHAPS_ERR_MEMORY, or PERHAPS_ERR_DAMAGED for a damaged file that is mapped: the old file is
+ * as it was, unless all was done but syncing the folder.
  * If two save to one path at once, each saves its filter whole, and the later one stays. */
 PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
 
@@ -54,7 +55,7 @@ PERHAPS_API uint64_t perhaps_write_nbytes(const perhaps_filter *filter);
 /* Writes some of the bytes of perhaps_write(): those from number 'first' on, at most 'nbytes'
  * of them; none if there are no more.  So a filter can be sent in pieces, which together are
  * the filter if it was not changed meanwhile.  Bodies before and behind these bytes are not
- * read.  But the checksums are the last bytes, 8 for each page of PERHAPS_PAGE_NBYTES and 8
+ * read, once a mapped file was checked.  But the checksums are the last bytes, 8 for each page of PERHAPS_PAGE_NBYTES and 8
  * for themselves, and a call that writes any of them reads all bodies.  Returns what
  * perhaps_write() returns. */
 PERHAPS_API int perhaps_write_range(const perhaps_filter *filter, uint64_t first,
@@ -107,9 +108,14 @@ struct perhaps_open_options {
  * 'check' is for files that somebody may overwrite, and for disks that are not to be trusted.
  * perhaps_contains*() and perhaps_count*() compare each page with its checksum before they
  * first read from it.  For a key on a damaged page the answer is "perhaps" and the count
- * PERHAPS_ERR_DAMAGED, and perhaps_checked() tells of the page.  All other functions (clone,
- * save, merge) take the bytes as they are.  A page takes about 10 microseconds, once, and each
- * question a little more.
+ * PERHAPS_ERR_DAMAGED, and perhaps_checked() tells of the page.  A page takes about 10
+ * microseconds, once, and each question a little more.
+ *
+ * With or without 'check', what is copied from a mapped file gets new checksums, and must not
+ * hide damage.  So perhaps_clone(), _save*(), _write(), _to_bytes(), _shrink(), _compare(),
+ * _merge() and _intersect() with such a file as 'other', and the first of _write_range() and
+ * _body_read(), compare all pages with their checksums, and return PERHAPS_ERR_DAMAGED, having
+ * done nothing, if one differs.
  *
  * Returns 0 and sets *filter; or sets it to NULL and returns PERHAPS_ERR_IO (errno), _FORMAT,
  * _VERSION, _DAMAGED, _SECRET, _MEMORY, _UNSUPPORTED (live, for a kind without

@@ -95,8 +95,9 @@ PERHAPS_API void perhaps_layout_locate(const perhaps_layout *layout,
 
 /* Copies 'nbytes' bytes of the filter's body to 'buffer', from byte 'offset' on.  They are the
  * bytes of its file (doc/FORMAT.md).  Other threads may add meanwhile; the copy may contain
- * their keys or not.  Returns 0; PERHAPS_ERR_UNSUPPORTED for a filter that has no layout; or
- * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body. */
+ * their keys or not.  Returns 0; PERHAPS_ERR_UNSUPPORTED for a filter that has no layout;
+ * PERHAPS_ERR_ARGUMENT for a range that reaches beyond the body; or PERHAPS_ERR_DAMAGED for a
+ * damaged file that is mapped. */
 PERHAPS_API int perhaps_body_read(const perhaps_filter *filter, uint64_t offset, void *buffer,
                                   size_t nbytes);
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <perhaps_layout.h>
+
 #include "store/container.h"
 
 enum { KEYS = 40000 };
@@ -65,6 +67,98 @@ static void overwrite_bodies(const struct subject *s, const perhaps_filter *f)
     scoped_memory *zeros = calloc(1, nbytes);
     overwrite(s, from, zeros, nbytes);
 }
+
+/* ---- What leaves a file ------------------------------------------------------------------ */
+
+/* Ways in which bytes of a filter get new checksums. */
+enum way {
+    CLONE,
+    SAVE,
+    SAVE_NEW,
+    SAVE_TO,
+    WRITE_RANGE,
+    TO_BYTES,
+    SHRINK,
+    READ,
+    COMPARE,
+    MERGE,
+    INTERSECT
+};
+
+static bool can_go(const perhaps_filter *f, enum way way)
+{
+    perhaps_layout *layout = NULL;
+    if (way == READ && perhaps_layout_of(f, &layout) == 0) {
+        perhaps_layout_free(layout);
+        return true;
+    }
+    return way == COMPARE     ? f->kind->compares != NULL
+           : way == MERGE     ? f->kind->merge != NULL
+           : way == INTERSECT ? f->kind->intersect != NULL
+                              : way != READ;
+}
+
+/* Takes bytes of 'f' that way; 'whole' is the same filter in memory, and 'copy' no file. */
+static int take_out(const perhaps_filter *f, enum way way, perhaps_filter *whole,
+                    const char *copy, size_t nbytes)
+{
+    scoped_memory *bytes = malloc(nbytes);
+    const struct perhaps_sink nowhere = { 0 }; /* which would crash */
+    struct perhaps_comparison comparison;
+    scoped_filter *made = NULL;
+    switch (way) {
+    case CLONE:
+        return perhaps_clone(f, &made);
+    case SAVE:
+        return perhaps_save(f, copy);
+    case SAVE_NEW:
+        return perhaps_save_new(f, copy);
+    case SAVE_TO:
+        return perhaps_save_to(f, -1);
+    case WRITE_RANGE:
+        return perhaps_write_range(f, 5000, 100, &nowhere);
+    case TO_BYTES:
+        return perhaps_to_bytes(f, bytes, nbytes);
+    case SHRINK:
+        return perhaps_shrink(f, 0, &made);
+    case READ:
+        return perhaps_body_read(f, 0, bytes, 1);
+    case COMPARE:
+        return perhaps_compare(whole, f, &comparison);
+    case MERGE:
+        return perhaps_merge(whole, f);
+    default:
+        return perhaps_intersect(whole, f);
+    }
+}
+
+/* One wrong byte, and nothing of the file gets new checksums: neither in a copy nor in another
+ * filter. */
+TEST_EACH(test_nothing_leaves, every_kind)
+{
+    const struct perhaps_open_options load = { .mode = PERHAPS_MODE_LOAD };
+    scoped_subject s = subject_of(kind);
+    struct path copy = temp_path("copy");
+    for (enum way way = CLONE; way <= INTERSECT; way++) {
+        scoped_filter *f = open_subject(&s, NULL);
+        if (!can_go(f, way))
+            continue;
+        scoped_filter *whole = open_file(s.path.text, &load), *before = clone_of(whole);
+        const uint64_t at = f->mapping.pages_offset + 777;
+        const uint8_t wrong = s.file.at[at] ^ 1;
+        overwrite(&s, at, &wrong, 1);
+        scene("%s, way %d", kind->name, (int)way);
+        expect_error(take_out(f, way, whole, copy.text, s.file.nbytes), PERHAPS_ERR_DAMAGED);
+        expect(access(copy.text, F_OK) != 0 && perhaps_equal(whole, before));
+        overwrite(&s, at, &s.file.at[at], 1);
+        if (way == CLONE) { /* what was found damaged is looked at again */
+            scoped_filter *made = clone_of(f);
+            expect(perhaps_equal(made, whole));
+        }
+    }
+}
+
+/* ---- While it is asked ------------------------------------------------------------------- */
 
 /* On a sound file 'check' changes no answer, and counts the pages that it has checked. */
 TEST_EACH(test_intact, every_kind)

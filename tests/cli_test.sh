@@ -478,6 +478,13 @@ test_verify() {
     flip bad 100000
     ends 1 verify bad
     check "verify: damaged: says where" says "bad: damaged: 1 of "
+    # What is copied from it would have checksums that are right.
+    refuses "bad: the file is damaged" backup bad copy
+    refuses "bad: the file is damaged" shrink bad -o copy
+    refuses "bad: the file is damaged" merge -o copy f bad
+    refuses "bad: the file is damaged" intersect -o copy bad f
+    refuses "f or bad: the file is damaged" compare f bad
+    check "damaged: no copy was made" [ ! -e copy ]
     refuses "bad: " add bad in
     head -c 50000 f >bad
     ends 1 verify bad

@@ -51,6 +51,11 @@ int perhaps_compare(const perhaps_filter *a, const perhaps_filter *b,
     if (a->kind != b->kind || !hasher_equal(&a->hasher, &b->hasher) ||
         !find_factors(a, b, factor, &g))
         return PERHAPS_ERR_MISMATCH;
+    int error = filter_check(a);
+    if (!error)
+        error = filter_check(b);
+    if (error)
+        return error;
     a->kind->compares->marking(&g, &marking);
     a->kind->compares->count(a, factor[0], b, factor[1], &marked);
     if (factor[0] * factor[1] > 1 && (double)marked.either >= marking.cells)

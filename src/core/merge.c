@@ -52,7 +52,9 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;
     perhaps_filter *both; /* a copy, so that 'f' stays unchanged on failure */
-    int error = perhaps_clone(f, &both);
+    int error = filter_check(other);
+    if (!error)
+        error = perhaps_clone(f, &both);
     if (error)
         return error;
     error = filter_unite(both, other);
@@ -67,7 +69,7 @@ int perhaps_merge(perhaps_filter *f, const perhaps_filter *other)
 
 /* All that is left in 'f' was in it before, and in 'other', too.  So a key that gets the answer
  * "perhaps" now got it from both filters, and the fpr is at most the smaller one of the two.
- * Nothing can fail on the way, so no copy is needed. */
+ * Nothing can fail on the way then, so no copy is needed. */
 int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
 {
     if (f->read_only)
@@ -78,6 +80,9 @@ int perhaps_intersect(perhaps_filter *f, const perhaps_filter *other)
         return PERHAPS_ERR_UNSUPPORTED;
     if (!same_shape(f, other))
         return PERHAPS_ERR_MISMATCH;
+    int error = filter_check(other);
+    if (error)
+        return error;
     f->kind->intersect(f, other);
     filter_reset_room(f);
     return 0;

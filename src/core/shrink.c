@@ -308,6 +308,11 @@ static int shrink(const struct task *task, const perhaps_filter *f, perhaps_filt
 int perhaps_shrink(const perhaps_filter *f, double fpr, perhaps_filter **small)
 {
     const struct shrinking how = { .fpr = fpr };
+    int error = filter_check(f);
+    if (error) {
+        *small = NULL;
+        return error;
+    }
     return shrink(&(struct task){ &how, true }, f, small);
 }
 

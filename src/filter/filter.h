@@ -61,6 +61,10 @@ struct mapping {
     size_t table_offset; /* where they end and the table of checksums begins */
     int fd;              /* of a file that is written in place; else one of the two below */
     pid_t process;       /* which process opened it */
+    uint8_t sound; /* 1: all pages have their checksums; by atomics: threads look at once */
+
+    /* Does what filter_check() does; or if 'once', nothing where the pages were found sound. */
+    int (*check)(const perhaps_filter *f, bool once);
 
     /* Unmaps the file, and releases all that belongs to the mapping. */
     void (*release)(perhaps_filter *f);
@@ -571,8 +575,22 @@ int filter_new_like(const perhaps_filter *model, const struct hasher *hasher,
                     const struct perhaps_allocator *allocator, bool shared,
                     perhaps_filter **filter);
 
-/* Makes a copy in memory with this hash, which gives the same hashes as that of the filter.
- * Returns 0; or sets *copy to NULL and returns PERHAPS_ERR_MEMORY. */
+/* Compares all pages of a mapped file with their checksums: what leaves a filter gets new ones,
+ * which must not hide damage.  Returns 0, also where there are no checksums; or
+ * PERHAPS_ERR_DAMAGED. */
+static inline int filter_check(const perhaps_filter *f)
+{
+    return f->mapping.check ? f->mapping.check(f, false) : 0;
+}
+
+/* The same for what leaves in pieces: all is compared before the first. */
+static inline int filter_check_once(const perhaps_filter *f)
+{
+    return f->mapping.check ? f->mapping.check(f, true) : 0;
+}
+
+/* Makes a copy in memory with this hash, which gives the same hashes as that of the filter, and
+ * does not check what it copies.  Returns 0; or sets *copy to NULL and returns PERHAPS_ERR_MEMORY. */
 int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
                 const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy);
 

@@ -264,6 +264,11 @@ int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
 
 int perhaps_clone(const perhaps_filter *filter, perhaps_filter **copy)
 {
+    int error = filter_check(filter);
+    if (error) {
+        *copy = NULL;
+        return error;
+    }
     return filter_copy(filter, &filter->hasher, &filter->allocator, filter->shared, copy);
 }
 

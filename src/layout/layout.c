@@ -216,6 +216,9 @@ int perhaps_body_read(const perhaps_filter *f, uint64_t offset, void *buffer, si
     uint64_t body_nbytes = f->geometry.body_nbytes;
     if (offset > body_nbytes || nbytes > body_nbytes - offset)
         return PERHAPS_ERR_ARGUMENT;
+    int error = filter_check_once(f);
+    if (error)
+        return error;
     copy_beside(buffer, f->body.bytes + offset, nbytes);
     return 0;
 }

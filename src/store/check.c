@@ -63,11 +63,22 @@ int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end)
                               : PERHAPS_ERR_UNSUPPORTED;
 }
 
-int check_all_pages(const perhaps_filter *f)
+int check_all_pages(const perhaps_filter *f, bool once)
 {
     const struct mapping *m = &f->mapping;
-    return m->file ? check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset))
-                   : 0;
+    uint8_t *sound = (uint8_t *)&m->sound; /* what was found is no change of the filter */
+    if (!m->file || (once && __atomic_load_n(sound, __ATOMIC_RELAXED)))
+        return 0;
+    int error = check_pages(f, 0, container_page_count(m->table_offset - m->pages_offset));
+    __atomic_store_n(sound, !error, __ATOMIC_RELAXED);
+    return error;
+}
+
+/* Of a file that is written in place nobody can tell. */
+int check_saved_pages(const perhaps_filter *f, bool once)
+{
+    int error = f->mapping.fd >= 0 ? 0 : check_all_pages(f, once);
+    return error == PERHAPS_ERR_UNSUPPORTED ? 0 : error;
 }
 
 /* Looks for the mark 'live' once more after the last page: if a process has set it, the

@@ -97,20 +97,12 @@ int journal_copy(struct journal *j, uint64_t first)
 
 /* ---- The file ---------------------------------------------------------------------------- */
 
-/* Damaged pages must not get new checksums. */
-static int check_saved(struct journal *j)
-{
-    int error = j->checked ? 0 : check_all_pages(j->filter);
-    j->checked = !error;
-    return error;
-}
-
-/* Saves the filter or its copy, which has record S. */
+/* Saves the filter or its copy, which has record S.  Damaged pages must not get new checksums. */
 static int save(struct journal *j, const perhaps_filter *f, uint64_t s)
 {
     const struct journal_mark mark = { .id = j->mark.id, .sequence = s };
     const struct content content = { .f = f, .mark = &mark };
-    int error = check_saved(j);
+    int error = check_all_pages(j->filter, true);
     return error ? error : content_save(&content, j->path);
 }
 
@@ -220,10 +212,11 @@ int checkpoint_now(struct journal *j)
  * records are not in it, even if they come before the thread does anything. */
 static void begin_to_save(struct journal *j)
 {
+    const perhaps_filter *f = j->filter; /* save() checks its pages */
     j->saving = true;
     int error = journal_write_frame(j, true);
     if (!error)
-        error = perhaps_clone(j->filter, &j->copy);
+        error = filter_copy(f, &f->hasher, &f->allocator, f->shared, &j->copy);
     j->copied = j->sequence;
     j->tail = j->end;
     j->has_thread = !error && begin_thread(j) == 0;

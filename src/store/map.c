@@ -72,6 +72,7 @@ static int use_bodies(struct reading *r, uint8_t *file, void (*release_file)(per
                                    .pages_offset = h->nbytes,
                                    .table_offset = h->table_offset,
                                    .fd = MAPPED_AS_SAVED,
+                                   .check = check_saved_pages,
                                    .release = release_file };
     f->counters = (struct counters *)(void *)(f->mapping.file + COUNTERS_OFFSET);
     for (uint32_t i = 0; i < h->sections; i++)

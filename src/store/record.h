@@ -40,7 +40,6 @@ struct journal {
     uint64_t copied;      /* which has the records up to this number; */
     uint64_t tail;        /* where later ones begin in the journal */
     bool has_thread;      /* 'thread' was begun, and not joined */
-    bool checked;         /* all pages of the file that is mapped have their checksums */
     int error, reason;    /* of the last time that the file was saved; 0: it was */
     pthread_t thread;
 };

@@ -206,7 +206,7 @@ static int may_replace(const struct journal *j)
 static int make_live(struct journal *j, const perhaps_filter *f)
 {
     const struct content content = { .f = f, .mark = &j->mark };
-    int error = check_all_pages(f);
+    int error = check_all_pages(f, true);
     if (!error)
         error = may_replace(j);
     while (!error && !j->mark.id)

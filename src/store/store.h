@@ -246,7 +246,11 @@ void check_end(perhaps_filter *f);
  * PERHAPS_ERR_DAMAGED, or PERHAPS_ERR_UNSUPPORTED if a process writes the file in place. */
 int check_pages(const perhaps_filter *f, uint64_t first, uint64_t end);
 
-/* Does that with all pages.  Returns 0 for a filter that is not mapped, too. */
-int check_all_pages(const perhaps_filter *f);
+/* Does that with all pages; if 'once', only until they were found sound.  Returns 0 for a
+ * filter that is not mapped, too. */
+int check_all_pages(const perhaps_filter *f, bool once);
+
+/* The 'check' of struct mapping. */
+int check_saved_pages(const perhaps_filter *f, bool once);
 
 #endif

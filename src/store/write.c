@@ -132,6 +132,9 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     const perhaps_filter *f = c->f;
     struct header h;
     struct writer w = { .sink = sink };
+    int error = filter_check(f);
+    if (error)
+        return error;
     container_plan(f, &h);
     if (c->mark)
         h.journal = *c->mark;
@@ -145,7 +148,7 @@ int content_write(const struct content *c, const struct perhaps_sink *sink)
     w.page = head + h.nbytes;
     w.table = w.page + room;
     container_encode(f, &h, head);
-    int error = put(sink, head, h.nbytes);
+    error = put(sink, head, h.nbytes);
     if (!error)
         error = write_all_pages(&w, c, pages_nbytes);
     if (!error)
@@ -228,7 +231,9 @@ int perhaps_write_range(const perhaps_filter *f, uint64_t first, uint64_t nbytes
     uint64_t left = h.file_nbytes - first, end = first + (nbytes < left ? nbytes : left);
     struct range r = { .sink = sink, .first = first, .end = end };
     const struct perhaps_sink range = { .write = take_range, .context = &r };
-    int error = first < h.nbytes ? range_header(f, &h, &range) : 0;
+    int error = filter_check_once(f);
+    if (!error && first < h.nbytes)
+        error = range_header(f, &h, &range);
     r.at = h.nbytes;
     if (!error && first < h.table_offset && end > h.nbytes)
         error = give_bodies(f, NULL, NULL, &range, &(uint64_t){ 0 });

@@ -172,7 +172,13 @@ def test_files_that_are_no_filters(tmp_path):
     at = len(good) // 2
     path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
     raised(perhaps.DamagedError, perhaps.open, path, 'w')
-    raised(perhaps.DamagedError, perhaps.open(path).verify)
+    damaged = perhaps.open(path)
+    raised(perhaps.DamagedError, damaged.verify)
+    # What is copied from it would have checksums that are right.
+    error = raised(perhaps.DamagedError, damaged.save, tmp_path / 'copy')
+    assert 'copy' not in str(error) and not (tmp_path / 'copy').exists()
+    for way in (damaged.copy, damaged.__reduce__, damaged.__bytes__):
+        raised(perhaps.DamagedError, way)
     os.truncate(path, 0)
     raised(perhaps.FormatError, perhaps.open, path)
 

@@ -32,6 +32,8 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
     PyEval_RestoreThread(thread);
     filter_leave(self, USE_WHOLE);
     Py_DECREF(bytes);
+    if (error == PERHAPS_ERR_DAMAGED) /* the file that it was opened from */
+        path = NULL;
     return error ? raise_error(error, path) : Py_NewRef(Py_None);
 }
 
