@@ -194,7 +194,7 @@ PERHAPS_API int perhaps_sync(perhaps_filter *filter);
  * - Any number of threads may add, remove and sync at once: they change the filter one after
  *   the other.  To ask it meanwhile, open it 'shared'.
  * - An add or removal fails with PERHAPS_ERR_IO (errno) if the journal has no room on the disk,
- *   and then has done nothing (of removals of many keys, *nremoved are done).  Room is reserved
+ *   and then has done nothing (of many keys, *done were added or removed before).  Room is reserved
  *   before a call returns, so a full disk is not met later.
  * - Once the system has failed to write or sync, it is not known what is on the disk: all
  *   later changes and syncs fail with the same errno.  Close the filter, and open it again.

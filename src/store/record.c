@@ -189,8 +189,11 @@ void journal_release(struct journal *j)
         release(&allocator, j->frames[i].bytes, j->frames[i].room);
     if (j->fd >= 0)
         close_keeping_errno(j->fd);
-    pthread_mutex_destroy(&j->lock);
-    pthread_cond_destroy(&j->moved);
+    /* Else threads that a forked child does not have may be waiting. */
+    if (j->process == getpid()) {
+        pthread_mutex_destroy(&j->lock);
+        pthread_cond_destroy(&j->moved);
+    }
     release(&allocator, j, sizeof *j);
 }
 
