@@ -139,6 +139,27 @@ static const struct verb verbs[] = {
     { .name = NULL },
 };
 
+/* Ends the program if other tools have such a verb, and names ours. */
+static void refuse_synonym(const char *name)
+{
+    static const char *const synonyms[][2] = {
+        { "append", "add" },   { "insert", "add" },     { "put", "add" },
+        { "make", "build" },   { "copy", "backup" },    { "diff", "compare" },
+        { "new", "create" },   { "distinct", "dedup" }, { "uniq", "dedup" },
+        { "unique", "dedup" }, { "show", "info" },      { "stat", "info" },
+        { "stats", "info" },   { "union", "merge" },    { "estimate", "plan" },
+        { "size", "plan" },    { "check", "query" },    { "contains", "query" },
+        { "exists", "query" }, { "get", "query" },      { "grep", "query" },
+        { "has", "query" },    { "lookup", "query" },   { "search", "query" },
+        { "test", "query" },   { "delete", "remove" },  { "rm", "remove" },
+        { "fold", "shrink" },  { "fsck", "verify" },
+    };
+    for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+        if (strcmp(synonyms[i][0], name) == 0)
+            fail("%s: no such verb: here it is '%s': see 'perhaps help %s'", name,
+                 synonyms[i][1], synonyms[i][1]);
+}
+
 /* Returns the verb with this name, or ends the program. */
 static const struct verb *find_verb(const char *name)
 {
@@ -148,6 +169,7 @@ static const struct verb *find_verb(const char *name)
             return verb;
         guess_try(&guess, verb->name);
     }
+    refuse_synonym(name);
     if (guess.nearest)
         fail("%s: no such verb: did you mean '%s'?", name, guess.nearest);
     fail("%s: no such verb: see 'perhaps help'", name);

@@ -366,6 +366,14 @@ static void check_place(const struct settings *s, const bool given[NROWS])
 {
     const char *verb = s->verb->name;
     bool served = is_on_servers(s);
+    for (size_t i = 0; i < s->filters.count; i++)
+        remote_refuse_typo(s->filters.word[i]);
+    for (size_t i = 0; i < s->ninputs; i++)
+        remote_refuse_typo(s->inputs[i]);
+    if (s->output)
+        remote_refuse_typo(s->output);
+    if (s->state)
+        remote_refuse_typo(s->state);
     if (s->output && is_remote(s->output))
         fail("%s: writes files only: make a filter on servers with 'perhaps create', and fill "
              "it with 'perhaps add'",
@@ -407,7 +415,8 @@ static void take_operands(int argc, char **argv, struct settings *s)
         s->ninputs = 1;
     }
     /* Somebody took -d for --delimiter, and its value became the name of a file. */
-    if (s->repeated && argc > 0 && strlen(*argv) == 1 && access(*argv, F_OK) != 0)
+    if (s->repeated && argc > 0 && strlen(*argv) == 1 && **argv != '-' &&
+        access(*argv, F_OK) != 0)
         fail("%s: no such file, and -d takes no value here, it prints the repeated lines: the "
              "byte between fields is --delimiter",
              *argv);

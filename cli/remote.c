@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "messages.h"
 #include "request.h"
@@ -33,17 +34,34 @@ struct remote {
     size_t nsilent;       /* how many keys were asked since the last answer that is known */
 };
 
-bool is_remote(const char *path)
+/* Returns whether a path begins with a scheme and 'mark'. */
+static bool has_scheme(const char *path, const char *mark)
 {
     static const char *const schemes[] = {
-        "redis://",          "rediss://",          "valkey://",          "valkeys://",
-        "redis+sentinel://", "rediss+sentinel://", "valkey+sentinel://", "valkeys+sentinel://",
-        "unix://",           "redis+unix://",
+        "redis",           "rediss",          "valkey",           "valkeys", "redis+sentinel",
+        "rediss+sentinel", "valkey+sentinel", "valkeys+sentinel", "unix",    "redis+unix",
     };
-    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
-        if (strncmp(path, schemes[i], strlen(schemes[i])) == 0)
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
+        size_t length = strlen(schemes[i]);
+        if (strncmp(path, schemes[i], length) == 0 &&
+            strncmp(path + length, mark, strlen(mark)) == 0)
             return true;
+    }
     return false;
+}
+
+bool is_remote(const char *path)
+{
+    return has_scheme(path, "://");
+}
+
+void remote_refuse_typo(const char *path)
+{
+    if (is_remote(path) || (!has_scheme(path, ":") && !strstr(path, "://")) ||
+        access(path, F_OK) == 0)
+        return;
+    fail("%s: neither a file nor an address of servers: those are redis://host:port/name",
+         path);
 }
 
 /* ---- Making ready, closing --------------------------------------------------------- */

@@ -35,6 +35,9 @@ struct remote;
 /* Returns whether 'path' is the address of a filter on servers. */
 bool is_remote(const char *path);
 
+/* Ends the program if 'path' was meant as such an address, but is neither one nor a file. */
+void remote_refuse_typo(const char *path);
+
 /* Makes the connections, and connects to no server yet.  'hashing' is for the client, 'doing' a
  * word for the progress line of long work ("making").  Ends the program if the address is
  * wrong; *remote is set by then, so that it can be closed. */

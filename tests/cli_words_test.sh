@@ -100,6 +100,16 @@ test_did_you_mean() {
     refuses "quary: no such verb: did you mean 'query'?" quary f
     refuses "dedupe: no such verb: did you mean 'dedup'?" dedupe
     refuses "xyzzy: no such verb: see 'perhaps help'" xyzzy
+    refuses "contains: no such verb: here it is 'query'" contains f
+    refuses "rm: no such verb: here it is 'remove': see 'perhaps help remove'" rm f
+    for path in redis:/x redis:x valkey:/127.0.0.1/x http://h/f https://h/f.gz; do
+        refuses "$path: neither a file nor an address of servers: those are redis://" query $path keys
+        refuses "$path: neither a file nor an address" build -o $path keys
+        refuses "$path: neither a file nor an address" build -o f $path
+        refuses "$path: neither a file nor an address" dedup --state $path keys
+    done
+    cp keys redis:odd
+    works build -q -o f redis:odd # a file that is there
     refuses "--ouput=f: no such option: did you mean --output?" build --ouput=f keys
     refuses "--removeable: no such option: did you mean --removable?" build --removeable keys
     refuses "--xyzzy: no such option: see 'perhaps build --help-all'" build --xyzzy keys
