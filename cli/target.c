@@ -106,15 +106,7 @@ struct target *target_reserve_output(const struct settings *settings)
 void target_check_replaced(const struct target *target)
 {
     const char *path = target->path;
-    const struct perhaps_open_options options = { .without_secret = true };
-    struct stat st;
-    perhaps_filter *filter;
-    if (target->streams || target->settings->force || stat(path, &st) != 0 ||
-        !S_ISREG(st.st_mode) || st.st_size == 0)
-        return;
-    int error = perhaps_open(path, &options, &filter);
-    perhaps_free(filter);
-    if (error == PERHAPS_ERR_FORMAT)
+    if (!target->streams && !target->settings->force && !perhaps_may_replace(path))
         fail("%s: exists and is not a filter: give another name, or --force to replace it",
              path);
 }

@@ -33,6 +33,11 @@ PERHAPS_API int perhaps_save(const perhaps_filter *filter, const char *path);
  * succeeds. */
 PERHAPS_API int perhaps_save_new(const perhaps_filter *filter, const char *path);
 
+/* Returns whether perhaps_save() to 'path' replaces nothing but a filter: false if a regular
+ * file is there that has other bytes.  perhaps_save() replaces that, too: ask before where a
+ * person gives the path. */
+PERHAPS_API bool perhaps_may_replace(const char *path);
+
 /* Writes the bytes of the file to a descriptor, such as a pipe or socket, and does not sync it.
  * Returns 0; PERHAPS_ERR_IO (errno), and may have written a part; or PERHAPS_ERR_MEMORY. */
 PERHAPS_API int perhaps_save_to(const perhaps_filter *filter, int fd);

@@ -144,7 +144,7 @@ void save_function(sqlite3_context *context, int nargs, sqlite3_value **args)
         fail_with(context, save_name, "the BLOB", error);
         return;
     }
-    error = perhaps_save(filter, path);
+    error = perhaps_may_replace(path) ? perhaps_save(filter, path) : PERHAPS_ERR_FORMAT;
     if (error)
         fail_with(context, save_name, path, error);
     else

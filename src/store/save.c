@@ -120,6 +120,20 @@ int content_save_new(const struct content *content, const char *path)
     return save_at(&(struct saving){ .content = content, .fresh = true }, path);
 }
 
+bool perhaps_may_replace(const char *path)
+{
+    struct stat st;
+    uint8_t bytes[HEADER_NBYTES];
+    int saved = errno;
+    bool may = stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size;
+    if (!may) {
+        glance(path, bytes);
+        may = container_has_magic(bytes);
+    }
+    errno = saved;
+    return may;
+}
+
 int perhaps_save(const perhaps_filter *f, const char *path)
 {
     return content_save(&(struct content){ .f = f }, path);

@@ -160,6 +160,19 @@ def test_errors_of_the_system(tmp_path):
         assert raised(OSError, f.save, '/dev/full').errno == errno.ENOSPC
 
 
+def test_save_replaces_only_filters(tmp_path):
+    notes = tmp_path / 'notes.txt'
+    notes.write_text('mine')
+    f = made_by(1, 2, n=10)
+    builder = perhaps.Builder(fpr=0.01)
+    for save in (f.save, builder.save):
+        assert str(notes) in str(raised(FileExistsError, save, notes))
+        assert notes.read_text() == 'mine'
+    (tmp_path / 'empty').touch()
+    for name in 'empty', 'new', 'new':
+        f.save(tmp_path / name)
+
+
 def test_files_that_are_no_filters(tmp_path):
     path = tmp_path / 'f'
     made_by(*range(1000), n=10000).save(path)

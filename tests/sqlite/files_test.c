@@ -84,6 +84,10 @@ TEST(test_saved)
     expect_refusal(db, "is a BLOB here", "SELECT perhaps_save('text', '%s')", path.text);
     expect_refusal(db, "not a filter file", "SELECT perhaps_save(x'00', '%s')", path.text);
     expect_refusal(db, "the path must be text", "SELECT perhaps_save(x'00', NULL)");
+    struct path notes = temp_path("notes.txt");
+    write_file(notes.text, "mine", 4);
+    expect_refusal(db, "notes.txt: not a filter file",
+                   "SELECT perhaps_save(perhaps_build(name, 0.1), '%s') FROM t", notes.text);
     expect_refusal(db, "No such file",
                    "SELECT perhaps_save(perhaps_build(name, 0.1), '/nonexistent/f') FROM t");
 }

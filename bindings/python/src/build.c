@@ -202,7 +202,7 @@ static PyObject *builder_save(PyObject *object, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
-    if (!enter(self)) {
+    if (!check_replaced(path, name) || !enter(self)) {
         Py_DECREF(bytes);
         return NULL;
     }

@@ -232,7 +232,8 @@ static PyObject *cluster_save(PyObject *object, PyObject *path)
     if (!PyUnicode_FSConverter(path, &bytes))
         return NULL;
     struct copying copying = { .path = PyBytes_AsString(bytes) };
-    bool done = cluster_act(object, true, do_save, &copying);
+    bool done =
+        check_replaced(path, copying.path) && cluster_act(object, true, do_save, &copying);
     Py_DECREF(bytes);
     return cluster_none_if(done);
 }

@@ -124,6 +124,16 @@ static PyObject *class_of(int error)
     return class_named(error <= PERHAPS_ERR_ADDRESS ? "ClusterError" : "Error");
 }
 
+bool check_replaced(PyObject *path, const char *name)
+{
+    if (perhaps_may_replace(name))
+        return true;
+    PyErr_Format(PyExc_FileExistsError,
+                 "%S: exists and is not a filter: give another name, or remove it before",
+                 path);
+    return false;
+}
+
 PyObject *raise_error(int error, PyObject *path)
 {
     if (error == PERHAPS_ERR_IO)

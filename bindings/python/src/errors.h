@@ -10,6 +10,10 @@ bool errors_make(PyObject *module);
 /* Takes them from the module 'perhaps._perhaps', which has made them. */
 bool errors_import(void);
 
+/* Raises FileExistsError if a file that is no filter would be replaced.  Returns whether it may
+ * be. */
+bool check_replaced(PyObject *path, const char *name);
+
 /* Raises the exception for an error of the library, whose errno still stands, and returns NULL.
  * 'path' is the file's name or NULL. */
 PyObject *raise_error(int error, PyObject *path);

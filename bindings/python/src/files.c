@@ -22,7 +22,8 @@ PyObject *filter_save(PyObject *object, PyObject *args, PyObject *kwargs)
         !(bytes = path_bytes(path)))
         return NULL;
     const char *name = PyBytes_AsString(bytes);
-    const perhaps_filter *filter = filter_enter(self, USE_WHOLE);
+    const perhaps_filter *filter =
+        only_new || check_replaced(path, name) ? filter_enter(self, USE_WHOLE) : NULL;
     if (!filter) {
         Py_DECREF(bytes);
         return NULL;
