@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "stream.h"
+
 /* A block ends with the last record that ends within one read of at most this many bytes.  So
  * it holds at most this many records from files.  The text and all that is found out about it
  * fit in the second-level cache of a core. */
@@ -118,12 +120,6 @@ struct reader *reader_open(char *const *paths, size_t npaths, char delimiter, bo
  * whole records, and has BLOCK_SLACK_NBYTES of room behind it. */
 void reader_give(struct reader *reader, char *text, size_t nbytes);
 
-/* What a file holds, unpacked, in memory that mapped.h knows. */
-struct piece {
-    const char *bytes;
-    uint64_t nbytes;
-};
-
 /* Makes the reader read these instead of files: one piece for each path.  They must stay where
  * they are. */
 void reader_take_pieces(struct reader *reader, const struct piece *pieces);
@@ -140,12 +136,5 @@ uint64_t reader_nread(const struct reader *reader);
 
 /* Closes the file that is open and releases the reader.  Not NULL. */
 void reader_close(struct reader *reader);
-
-/* Returns why a file will be refused, if its first bytes tell that it holds no lines; else
- * NULL.  So a wrong file is found before the work begins. */
-const char *reader_refusal(const char *path);
-
-/* Returns whether the bytes of an open file, from its place on, begin like a packed file. */
-bool reader_is_packed(int fd);
 
 #endif

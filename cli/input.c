@@ -80,7 +80,7 @@ uint64_t input_check(const struct settings *settings)
         if (S_ISDIR(st.st_mode))
             fail("%s: %s", name_of(path), strerror(EISDIR));
         bool may_tell = is_file && S_ISREG(st.st_mode) && !settings->raw;
-        const char *refusal = may_tell ? reader_refusal(path) : NULL;
+        const char *refusal = may_tell ? stream_refusal(path) : NULL;
         if (refusal)
             fail("%s: %s", path, refusal);
         known = known && S_ISREG(st.st_mode) && st.st_size > 0;

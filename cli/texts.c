@@ -60,7 +60,7 @@ static void look_at(struct source *source, const char *path, bool raw)
     *source = (struct source){ .name = standard ? "standard input" : path, .fd = fd };
     if (fd < 0 || fstat(fd, &source->found) != 0)
         fail("%s: %s", source->name, strerror(errno));
-    source->copied = !is_mappable(fd, &source->found) || (!raw && reader_is_packed(fd));
+    source->copied = !is_mappable(fd, &source->found) || (!raw && stream_is_packed(fd));
     if (source->copied) {
         close(fd);
         source->fd = -1;
