@@ -36,6 +36,11 @@ struct reader {
     size_t source;              /* the number of the path that is read, or will be */
     uint64_t offset;            /* in its file, unpacked, of the next block */
     const struct piece *pieces; /* what the files hold; NULL: they are to be read */
+    struct extent *extents;     /* what is known of the files; may be NULL */
+
+    enum file_change change; /* of the first file that changed */
+    size_t changed;
+    uint64_t changed_end;
 
     char *given; /* the text of reader_give(), until a block takes it */
     size_t given_nbytes;
@@ -70,14 +75,34 @@ static void give_back_room(struct block *block)
     block->room_nbytes = 0;
 }
 
-/* Closes a file that has ended.  Ends the block, and returns true, if a record is left; that
- * one lacks its delimiter, which is added. */
+/* Closes a file that has ended, and notes what was seen of it, or what has become of it. */
+static void close_file(struct reader *reader)
+{
+    struct stream *stream = &reader->stream;
+    struct extent *extent = reader->extents ? &reader->extents[reader->source] : NULL;
+    if (!extent) {
+        stream_close(stream);
+    } else if (!extent->known) {
+        stream_close_known(stream, extent);
+    } else {
+        if (!reader->change) {
+            reader->change =
+                change_of(reader->paths[reader->source], &extent->found, stream->file_at);
+            reader->changed = reader->source;
+            reader->changed_end = stream->file_at;
+        }
+        stream_close(stream);
+    }
+}
+
+/* Goes on to the next file.  Ends the block, and returns true, if a record of this one is left;
+ * that one lacks its delimiter, which is added. */
 static bool end_file(struct reader *reader, struct block *block, size_t used)
 {
-    block->source = reader->source++;
     block->offset = reader->offset;
     reader->offset = 0;
-    stream_close(&reader->stream);
+    close_file(reader);
+    block->source = reader->source++;
     if (used == 0)
         return false;
     block->text[used] = reader->delimiter;
@@ -120,13 +145,26 @@ void reader_take_pieces(struct reader *reader, const struct piece *pieces)
     reader->pieces = pieces;
 }
 
+void reader_keep_to(struct reader *reader, struct extent *extents)
+{
+    reader->extents = extents;
+}
+
+enum file_change reader_change(const struct reader *reader, size_t *source, uint64_t *nbytes)
+{
+    *source = reader->changed;
+    *nbytes = reader->changed_end;
+    return reader->change;
+}
+
 /* Opens the next file, or begins with its piece.  Returns false (problem) if it fails. */
 static bool open_next(struct reader *reader)
 {
     struct stream *stream = &reader->stream;
     if (!reader->pieces)
         return stream->fd >= 0 ||
-               stream_open(stream, reader->paths[reader->source], reader->raw);
+               stream_open(stream, reader->paths[reader->source], reader->raw,
+                           reader->extents ? &reader->extents[reader->source] : NULL);
     if (!stream->left.bytes)
         stream->left = reader->pieces[reader->source];
     return true;
@@ -159,6 +197,11 @@ void reader_read(struct reader *reader, struct block *block)
     if (room)
         memcpy(block->text, reader->begun, used);
     while (reader->source < reader->npaths) {
+        if (!reader->pieces && stream->fd < 0 &&
+            is_read_before(reader->paths, reader->source)) {
+            reader->source++;
+            continue;
+        }
         if (!room)
             return fill_with_problem(reader, block, "out of memory for so long a line");
         if (!open_next(reader))

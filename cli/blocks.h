@@ -124,6 +124,15 @@ void reader_give(struct reader *reader, char *text, size_t nbytes);
  * they are. */
 void reader_take_pieces(struct reader *reader, const struct piece *pieces);
 
+/* Has the reader keep to what was seen of the files, one extent for each path, if that is known;
+ * else it notes what it sees.  They must stay where they are. */
+void reader_keep_to(struct reader *reader, struct extent *extents);
+
+/* Returns what became of a file while a reader kept to what was seen of it, of the first file
+ * that changed.  Then sets *source to the number of its path, and *nbytes to where reading
+ * stopped. */
+enum file_change reader_change(const struct reader *reader, size_t *source, uint64_t *nbytes);
+
 /* Fills the block with what comes next.  The block is all zero or was filled before.  After
  * BLOCK_END or BLOCK_PROBLEM the caller does not call it again. */
 void reader_read(struct reader *reader, struct block *block);

@@ -407,6 +407,7 @@ static void report(const struct exact *exact)
     /* Each of the other lines that were met is a repeat, and every repeat was suspected. */
     const uint64_t nwrong = nsuspected - (nmet - nfirst);
     printer_report(printer);
+    texts_tell_changes(exact->texts, s);
     json_t *facts = json_pack(
         "{s:I, s:I, s:I, s:I, s:o*, s:o*, s:I, s:I, s:I}", "lines", (json_int_t)nlines,
         s->unique ? "unique" : "new", (json_int_t)nnew, "repeated", (json_int_t)nrepeated,

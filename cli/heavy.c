@@ -176,6 +176,7 @@ static void report(const struct heavy *heavy)
                                    ? text_of("these are all%s", least > 1 ? " of them" : "")
                                    : text_of("lines that came at most %s may be absent",
                                              counted(heavy->cut, "time").s);
+    texts_tell_changes(heavy->texts, s);
     json_t *facts = json_pack("{s:I, s:I, s:I, s:I, s:b, s:I}", "lines", (json_int_t)nlines,
                               "printed", (json_int_t)heavy->nfound, "skipped",
                               (json_int_t)input_nskipped(heavy->input), "absent_at_most",

@@ -33,7 +33,8 @@ struct input {
     size_t nblocks, nthreads;
     struct key_form form;
     bool (*split)(void *form, struct block *block); /* block_split(), or what only counts */
-    bool counts; /* the run that follows will report skipped lines */
+    bool counts;  /* the run that follows will report skipped lines */
+    bool counted; /* the keys of the same files were counted before */
 
     /* Of the blocks that have gone through all stages.  The stage that counts is in order, so
      * only 'nkeys', which the progress line reads, must be atomic. */
@@ -56,8 +57,7 @@ static bool is_standard_input(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-/* Returns how messages name the path. */
-static const char *name_of(const char *path)
+const char *input_name(const char *path)
 {
     return is_standard_input(path) ? "standard input" : path;
 }
@@ -76,9 +76,9 @@ uint64_t input_check(const struct settings *settings)
         bool is_file = !is_standard_input(path);
         struct stat st;
         if (stat_input(path, &st) != 0 || (is_file && access(path, R_OK) != 0))
-            fail("%s: %s", name_of(path), strerror(errno));
+            fail("%s: %s", input_name(path), strerror(errno));
         if (S_ISDIR(st.st_mode))
-            fail("%s: %s", name_of(path), strerror(EISDIR));
+            fail("%s: %s", input_name(path), strerror(EISDIR));
         bool may_tell = is_file && S_ISREG(st.st_mode) && !settings->raw;
         const char *refusal = may_tell ? stream_refusal(path) : NULL;
         if (refusal)
@@ -203,6 +203,9 @@ static struct input *open_inputs(const struct settings *settings, const struct p
         give_keys(input->reader, settings);
     if (pieces)
         reader_take_pieces(input->reader, pieces);
+    input->counted = !pieces && settings->extents && settings->extents->known;
+    if (input->counted)
+        reader_keep_to(input->reader, settings->extents);
     for (size_t i = 0; pieces && i < settings->ninputs; i++)
         total_nbytes += pieces[i].nbytes;
     progress_start(&input->progress, settings, doing, total_nbytes);
@@ -265,6 +268,9 @@ static const char *key_problem(const struct input *input, int error)
 {
     if (error == PERHAPS_ERR_ARGUMENT) /* only the size of a key can be wrong */
         return "not 16 bytes, or 8 under none-64: the filter takes keys that are hashes";
+    if (error == PERHAPS_ERR_FULL && input->counted)
+        return "is another file than the one whose keys were counted: try again, or give -n, "
+               "such as -n 10M";
     if (error == PERHAPS_ERR_FULL)
         return "the filter is full: make it anew with a larger -n or with --grow";
     if (error == PERHAPS_ERR_COPIES && !input->settings->counts)
@@ -281,7 +287,7 @@ static void settle_skipped(const struct input *input, const char *outcome)
 {
     const struct settings *s = input->settings;
     const struct place *first = &input->first_skipped;
-    const char *name = name_of(s->inputs[first->source]);
+    const char *name = input_name(s->inputs[first->source]);
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
         return;
@@ -292,6 +298,31 @@ static void settle_skipped(const struct input *input, const char *outcome)
         complain("%s line%s skipped: %s:%ju %s%s", grouped(nskipped).s,
                  nskipped == 1 ? "" : "s", name, (uintmax_t)first->line, first->lacks,
                  nskipped == 1 ? "" : ", and so on");
+}
+
+void input_tell_change(const struct settings *settings, const char *path,
+                       enum file_change change, uint64_t nbytes)
+{
+    if (settings->json)
+        return;
+    if (change == CHANGE_GREW)
+        complain("%s: grew while it was read: done are its first %s bytes, and not what came "
+                 "behind them",
+                 input_name(path), grouped(nbytes).s);
+    if (change == CHANGE_REPLACED)
+        complain(
+            "%s: was replaced while it was read: done is the old file, and not the new one",
+            input_name(path));
+}
+
+/* Says so if there is more by now than was done. */
+static void settle_changes(const struct input *input)
+{
+    size_t source;
+    uint64_t nbytes;
+    enum file_change change = reader_change(input->reader, &source, &nbytes);
+    if (change)
+        input_tell_change(input->settings, input->settings->inputs[source], change, nbytes);
 }
 
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high)
@@ -336,7 +367,7 @@ static bool says_more(const struct block *block)
 
 void input_settle(const struct input *input, const struct block *last, const char *outcome)
 {
-    const char *name = name_of(input->settings->inputs[last->source]);
+    const char *name = input_name(input->settings->inputs[last->source]);
     if (last->error == PERHAPS_ERR_ARGUMENT && input->integers.high) {
         char place[1024];
         snprintf(place, sizeof place, "%s:%ju", name, (uintmax_t)block_line(last, last->ndone));
@@ -350,6 +381,7 @@ void input_settle(const struct input *input, const struct block *last, const cha
         fail_interrupted(outcome);
     if (last->holds == BLOCK_PROBLEM)
         fail("%s: %s%s", name, reader_problem(input->reader), outcome);
+    settle_changes(input);
     settle_skipped(input, outcome);
 }
 
@@ -484,6 +516,8 @@ static uint64_t count_keys(const struct settings *settings)
     struct distinct *distinct = once ? allocate_zeroed(1, sizeof *distinct) : NULL;
     struct input *input = input_open(settings, "counting", false);
     input->counts = true;
+    if (settings->extents)
+        reader_keep_to(input->reader, settings->extents);
     uint64_t count = count_all(input, distinct);
     free(distinct);
     input_close(input);
@@ -555,6 +589,6 @@ struct size input_size(const struct settings *settings)
     if (!request_may_grow(settings))
         fail("%s: cannot be read twice, to count its keys first, and --kind %s does not grow: "
              "say how many there are, such as -n 10M",
-             name_of(pipe), settings->kind);
+             input_name(pipe), settings->kind);
     return (struct size){ CAPACITY_TO_BEGIN_WITH, true };
 }

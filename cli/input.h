@@ -80,6 +80,14 @@ const struct block *input_run(struct input *input, const struct stage *stages, s
  * reports the lines that were skipped. */
 void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
+/* Returns how messages name an input. */
+const char *input_name(const char *path);
+
+/* Says what has become of a file, of which the first 'nbytes' bytes are done; nothing under
+ * --json, and if it is the same or what was read may be wrong. */
+void input_tell_change(const struct settings *settings, const char *path,
+                       enum file_change change, uint64_t nbytes);
+
 /* Return how many keys have gone through all stages, and how many lines were skipped. */
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);

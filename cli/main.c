@@ -201,11 +201,13 @@ static void run_verb(const char *name, int argc, char **argv)
     options_read(verb, argc, argv, &settings);
     if (settings.help || settings.help_all) {
         help_verb(verb, settings.help_all);
+        options_release(&settings);
         return;
     }
     if (!(verb->bit & (INFO | PLAN | VERIFY | COMPARE)))
         stop_on_signals();
     verb->run(&settings);
+    options_release(&settings);
 }
 
 static bool is_any_of(const char *word, const char *a, const char *b)

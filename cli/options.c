@@ -414,6 +414,7 @@ static void take_operands(int argc, char **argv, struct settings *s)
         s->inputs = s->keys.count ? &keys_as_input : &standard_input;
         s->ninputs = 1;
     }
+    s->extents = allocate_zeroed(s->ninputs + 1, sizeof *s->extents);
     /* Somebody took -d for --delimiter, and its value became the name of a file. */
     if (s->repeated && argc > 0 && strlen(*argv) == 1 && **argv != '-' &&
         access(*argv, F_OK) != 0)
@@ -466,4 +467,9 @@ const struct option_row *option_at(const struct verb *verb, size_t number)
         if (rows[i].verbs & verb->bit && number-- == 0)
             return &rows[i];
     return NULL;
+}
+
+void options_release(struct settings *settings)
+{
+    free(settings->extents);
 }

@@ -103,6 +103,7 @@ struct settings {
     struct words keys;    /* given by --key, in place of inputs */
     char **inputs;        /* paths; a verb that reads keys has at least one */
     size_t ninputs;
+    struct extent *extents; /* of the inputs, for verbs that read them twice; may be NULL */
 
     const char *output;
     const char *state;
@@ -148,6 +149,9 @@ struct settings {
  * changes.  Ends the program if an option or operand is wrong, or if two of them exclude each
  * other. */
 void options_read(const struct verb *verb, int argc, char **argv, struct settings *settings);
+
+/* Releases what options_read() has allocated. */
+void options_release(struct settings *settings);
 
 /* The kind that --integers makes. */
 #define KIND_OF_INTEGERS "bitmap"

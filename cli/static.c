@@ -94,6 +94,7 @@ static struct settings settings_of_others(const struct settings *settings)
     struct settings others = *settings;
     others.inputs = (char **)&settings->against;
     others.ninputs = 1;
+    others.extents = NULL; /* about how many they are is enough */
     others.keys.count = 0;
     others.capacity = 0;
     others.kind = NULL;

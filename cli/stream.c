@@ -25,21 +25,39 @@ static ssize_t broken(struct stream *stream, const char *problem)
     return -1;
 }
 
+/* Returns whether the file has become shorter than it was, or than what was read of it.  Some
+ * files of the system have no size, and others end before what they tell. */
+static bool is_cut_off(const struct stream *stream)
+{
+    const struct stat *was = &stream->found;
+    const bool known = stream->file_end != UINT64_MAX;
+    const uint64_t seen = known ? stream->file_end : (uint64_t)was->st_size;
+    struct stat now;
+    if (!S_ISREG(was->st_mode) || was->st_size == 0 || fstat(stream->fd, &now) != 0)
+        return false;
+    return (uint64_t)now.st_size < (seen > stream->file_at ? seen : stream->file_at);
+}
+
 /* Reads bytes as they stand in the file, as soon as there are any.  Returns how many, 0 at the
  * end, or -1 (problem).  EAGAIN: another process made the shared descriptor non-blocking. */
 static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 {
-    for (;;) {
+    const uint64_t left = stream->file_end - stream->file_at;
+    while (left > 0) {
         if (!stop_wait(stream->fd))
             return broken(stream, "interrupted");
-        ssize_t got = read(stream->fd, buffer, nbytes);
-        if (got >= 0) {
+        ssize_t got = read(stream->fd, buffer, nbytes < left ? nbytes : (size_t)left);
+        if (got > 0) {
             stream->nread += (uint64_t)got;
+            stream->file_at += (uint64_t)got;
             return got;
         }
+        if (got == 0)
+            return is_cut_off(stream) ? broken(stream, "was cut off while it was read") : 0;
         if (errno != EINTR && errno != EAGAIN)
             return broken(stream, strerror(errno));
     }
+    return 0;
 }
 
 /* ---- Formats ----------------------------------------------------------------------- */
@@ -171,14 +189,68 @@ static ssize_t read_packed(struct stream *stream, void *buffer, size_t nbytes)
     return (ssize_t)(nbytes - flow.out_nbytes);
 }
 
+/* ---- Files and their names ------------------------------------------------------------- */
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+enum file_change change_of(const char *path, const struct stat *was, uint64_t end)
+{
+    struct stat is;
+    if (!S_ISREG(was->st_mode) ||
+        (strcmp(path, "-") == 0 ? fstat(STDIN_FILENO, &is) : stat(path, &is)) != 0)
+        return CHANGE_NONE;
+    if (!is_same_file(&is, was))
+        return CHANGE_REPLACED;
+    if ((uint64_t)is.st_size > end && is.st_size > was->st_size)
+        return CHANGE_GREW;
+    if (was->st_size > 0 && (uint64_t)is.st_size < end)
+        return CHANGE_OTHER;
+    bool is_whole = end == (uint64_t)was->st_size;
+    return is_whole && !same_time(&is.st_mtim, &was->st_mtim) ? CHANGE_OTHER : CHANGE_NONE;
+}
+
+bool is_read_before(char *const *paths, size_t n)
+{
+    struct stat st, earlier;
+    if (stat(paths[n], &st) != 0 || !S_ISFIFO(st.st_mode))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((strcmp(paths[i], "-") == 0 ? fstat(STDIN_FILENO, &earlier)
+                                        : stat(paths[i], &earlier)) == 0 &&
+            is_same_file(&st, &earlier))
+            return true;
+    return false;
+}
+
 /* ---- Open, read, close ------------------------------------------------------------- */
+
+/* Returns a copy of the descriptor that a path such as /dev/stdin or /dev/fd/3 stands for, or -1
+ * (errno).  Of a socket it cannot be had by open(). */
+static int copy_descriptor(const char *path)
+{
+    static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+    int fd = strcmp(path, "/dev/stdin") == 0 ? STDIN_FILENO : -1;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
+        if (strncmp(path, folders[i], strlen(folders[i])) == 0)
+            fd = atoi(path + strlen(folders[i]));
+    errno = ENXIO;
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
 
 /* Opens a file; of a pipe it does not wait for the writer, which stop_wait() does. */
 static int open_to_read(const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return -1;
+        return errno == ENXIO ? copy_descriptor(path) : -1;
     int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags & ~O_NONBLOCK);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
@@ -233,11 +305,37 @@ static ssize_t read_piece(struct stream *stream, void *buffer, size_t nbytes)
     return mapped_torn() ? broken(stream, "was cut off while it was read") : (ssize_t)got;
 }
 
-bool stream_open(struct stream *stream, const char *path, bool raw)
+/* Opens the file that an extent is known of, or takes over its descriptor. */
+static bool open_known(struct stream *stream, const char *path, struct extent *extent)
+{
+    const struct stat *was = &extent->found;
+    stream->fd = extent->fd >= 0 ? extent->fd : open_to_read(path);
+    extent->fd = -1;
+    if (stream->fd < 0 || fstat(stream->fd, &stream->found) != 0)
+        return broken(stream, strerror(errno)) == 0;
+    if (!is_same_file(&stream->found, was))
+        return broken(stream, "was replaced while it was read") == 0;
+    lseek(stream->fd, 0, SEEK_SET);
+    return true;
+}
+
+/* Opens a file that nothing is known of, or takes standard input from where it is. */
+static bool open_new(struct stream *stream, const char *path)
 {
     stream->fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open_to_read(path);
-    if (stream->fd < 0)
-        return broken(stream, strerror(errno)) == 0;
+    return (stream->fd >= 0 && fstat(stream->fd, &stream->found) == 0) ||
+           broken(stream, strerror(errno)) == 0;
+}
+
+bool stream_open(struct stream *stream, const char *path, bool raw, struct extent *extent)
+{
+    const bool known = extent && extent->known;
+    if (known && strcmp(path, "-") != 0 ? !open_known(stream, path, extent)
+                                        : !open_new(stream, path))
+        return false;
+    off_t at = lseek(stream->fd, 0, SEEK_CUR);
+    stream->file_begin = stream->file_at = at > 0 ? (uint64_t)at : 0;
+    stream->file_end = known ? stream->file_begin + extent->nbytes : UINT64_MAX;
     return raw || (learn_format(stream) && start_unpacking(stream));
 }
 
@@ -265,4 +363,19 @@ void stream_close(struct stream *stream)
     free(stream->state);
     free(stream->packed);
     *stream = (struct stream){ .fd = -1, .nread = stream->nread, .problem = stream->problem };
+}
+
+/* Files are kept open, so that one that gets another name is found again, but not too many: a
+ * process may have few. */
+void stream_close_known(struct stream *stream, struct extent *extent)
+{
+    enum { KEPT_BELOW = 200 };
+    const bool kept = stream->fd > STDIN_FILENO && stream->fd < KEPT_BELOW;
+    *extent = (struct extent){ .known = true,
+                               .fd = kept ? stream->fd : -1,
+                               .found = stream->found,
+                               .nbytes = stream->file_at - stream->file_begin };
+    if (kept)
+        stream->fd = -1;
+    stream_close(stream);
 }

@@ -1,8 +1,8 @@
 /* texts.c - the inputs as texts in memory: mapped, or copied to a temporary file and mapped.
  *
  * All texts lie one behind the other in the addresses of mapped.c.  Zeros lie between them, so
- * that a comparison may run over the end of one.  The length of each is fixed at the beginning:
- * what is appended to a file later is not read, but texts_check() notices it. */
+ * that a comparison may run over the end of one.  The length of each is fixed when it is opened:
+ * what is appended to a file later is not read. */
 #include "texts.h"
 
 #include <errno.h>
@@ -12,6 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include "mapped.h"
 #include "messages.h"
 #include "numbers.h"
@@ -19,12 +22,12 @@
 
 /* An input.  'copied' ones lie in the copy, from the offset 'at' on. */
 struct source {
-    const char *name;
-    bool copied;
+    char *path;
+    bool copied, over; /* over: it was read before */
     off_t at;
     uint64_t nbytes;
-    int fd; /* of a file that will be mapped; -1: it is mapped, or copied */
-    struct stat found;
+    struct extent file; /* its descriptor is that of a file that will be mapped or copied */
+    uint64_t ends;      /* a hash of the first and last bytes of a file that is mapped */
 };
 
 struct texts {
@@ -50,27 +53,36 @@ static bool is_mappable(int fd, const struct stat *st)
     return first != MAP_FAILED && munmap(first, 1) == 0;
 }
 
-/* Finds out about an input.  Leaves files that will be mapped open.  What was read of standard
- * input is over: another process does not get it, nor does a second "-". */
-static void look_at(struct source *source, const char *path, bool raw)
+/* Finds out about an input.  Leaves files open, but opens nothing that can be read only once:
+ * the reader of the copy does that.  What was read of standard input is over: another process
+ * does not get it, nor does a second "-". */
+static void look_at(struct source *source, char *const *paths, size_t i, bool raw)
 {
+    char *path = source->path = paths[i];
     bool standard = strcmp(path, "-") == 0;
-    int fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-                      : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    *source = (struct source){ .name = standard ? "standard input" : path, .fd = fd };
-    if (fd < 0 || fstat(fd, &source->found) != 0)
-        fail("%s: %s", source->name, strerror(errno));
-    source->copied = !is_mappable(fd, &source->found) || (!raw && stream_is_packed(fd));
+    struct stat *found = &source->file.found;
+    source->file.fd = -1;
+    source->over = is_read_before(paths, i);
+    source->copied = true;
+    if ((standard ? fstat(STDIN_FILENO, found) : stat(path, found)) != 0)
+        fail("%s: %s", input_name(path), strerror(errno));
+    if (!S_ISREG(found->st_mode))
+        return;
+    int fd = source->file.fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                        : open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, found) != 0)
+        fail("%s: %s", input_name(path), strerror(errno));
+    source->copied = !is_mappable(fd, found) || (!raw && stream_is_packed(fd));
     if (source->copied) {
-        close(fd);
-        source->fd = -1;
+        source->file.known = !standard;
+        source->file.nbytes = UINT64_MAX;
         return;
     }
     source->at = lseek(fd, 0, SEEK_CUR);
-    if (source->at < source->found.st_size)
-        source->nbytes = (uint64_t)(source->found.st_size - source->at);
+    if (source->at < found->st_size)
+        source->nbytes = (uint64_t)(found->st_size - source->at);
     if (standard)
-        lseek(fd, 0, SEEK_END);
+        lseek(fd, found->st_size, SEEK_SET);
 }
 
 /* ---- Copying ------------------------------------------------------------------------- */
@@ -92,7 +104,7 @@ static int open_copy(const char *folder)
 }
 
 /* Writes at an offset of the copy, or ends the program. */
-static void write_copy(const struct texts *texts, const char *name, const char *bytes,
+static void write_copy(const struct texts *texts, const char *path, const char *bytes,
                        size_t nbytes, off_t at)
 {
     while (nbytes > 0) {
@@ -102,7 +114,7 @@ static void write_copy(const struct texts *texts, const char *name, const char *
         if (written < 0)
             fail("%s: cannot be read twice, and no copy of it fits in %s: %s: name another "
                  "folder with --tmp",
-                 name, texts->folder, strerror(errno));
+                 input_name(path), texts->folder, strerror(errno));
         bytes += written;
         nbytes -= (size_t)written;
         at += written;
@@ -111,19 +123,21 @@ static void write_copy(const struct texts *texts, const char *name, const char *
 
 /* Copies an input, unpacked, behind what was copied before, on a page of its own.  Ends the
  * program if it cannot. */
-static void copy_source(struct texts *texts, struct source *source, char *path,
+static void copy_source(struct texts *texts, struct source *source,
                         const struct settings *settings, struct progress *progress)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     struct block block = { 0 };
+    char *path = source->path;
     struct reader *reader = reader_open(&path, 1, settings->form.end, settings->raw);
     if (!reader)
         fail("%s", perhaps_strerror(PERHAPS_ERR_MEMORY));
+    if (source->file.known)
+        reader_keep_to(reader, &source->file);
     texts->ncopied = (texts->ncopied + page - 1) / page * page;
     source->at = (off_t)texts->ncopied;
     while (reader_read(reader, &block), block.holds == BLOCK_RECORDS) {
-        write_copy(texts, source->name, block.text, block.nbytes,
-                   source->at + (off_t)source->nbytes);
+        write_copy(texts, path, block.text, block.nbytes, source->at + (off_t)source->nbytes);
         source->nbytes += block.nbytes;
         progress_show(progress, false, 0, reader_nread(reader));
         if (stop_signal())
@@ -132,7 +146,7 @@ static void copy_source(struct texts *texts, struct source *source, char *path,
     if (stop_signal())
         fail_interrupted("; nothing is printed");
     if (block.holds == BLOCK_PROBLEM)
-        fail("%s: %s; nothing is printed", source->name, reader_problem(reader));
+        fail("%s: %s; nothing is printed", input_name(path), reader_problem(reader));
     texts->ncopied += source->nbytes;
     reader_close(reader);
     block_release(&block);
@@ -146,20 +160,29 @@ static void copy_sources(struct texts *texts, const struct settings *settings)
     texts->folder = folder && *folder ? folder : "/tmp";
     progress_start(&progress, settings, "copying", 0);
     for (size_t i = 0; i < texts->count; i++) {
-        if (!texts->source[i].copied)
+        if (!texts->source[i].copied || texts->source[i].over)
             continue;
         if (texts->copy < 0)
             texts->copy = open_copy(texts->folder);
         if (texts->copy < 0)
             fail("%s: no temporary file can be made there, for a copy of %s: %s: name another "
                  "folder with --tmp",
-                 texts->folder, texts->source[i].name, strerror(errno));
-        copy_source(texts, &texts->source[i], settings->inputs[i], settings, &progress);
+                 texts->folder, input_name(settings->inputs[i]), strerror(errno));
+        copy_source(texts, &texts->source[i], settings, &progress);
     }
     progress_erase();
 }
 
 /* ---- Mapping ------------------------------------------------------------------------- */
+
+/* Returns a hash of the first and the last bytes of a piece: of a file that was cut off and has
+ * grown again they are others, or it is the same file. */
+static uint64_t hash_ends(const struct piece *piece)
+{
+    const uint64_t most = 4096, nbytes = piece->nbytes < most ? piece->nbytes : most;
+    return XXH3_64bits(piece->bytes, nbytes) ^
+           XXH3_64bits_withSeed(piece->bytes + piece->nbytes - nbytes, nbytes, 1);
+}
 
 static void map_sources(struct texts *texts)
 {
@@ -171,14 +194,15 @@ static void map_sources(struct texts *texts)
              strerror(errno));
     for (size_t i = 0; i < texts->count; i++) {
         struct source *source = &texts->source[i];
-        const char *bytes =
-            mapped_add(source->copied ? texts->copy : source->fd, source->at, source->nbytes);
+        const char *bytes = mapped_add(source->copied ? texts->copy : source->file.fd,
+                                       source->at, source->nbytes);
         if (!bytes)
-            fail("%s: cannot be mapped: %s", source->name, strerror(errno));
+            fail("%s: cannot be mapped: %s", input_name(source->path), strerror(errno));
         texts->piece[i] = (struct piece){ bytes, source->nbytes };
-        if (source->fd >= 0)
-            close(source->fd);
-        source->fd = -1;
+        source->ends = hash_ends(&texts->piece[i]);
+        if (source->file.fd >= 0)
+            close(source->file.fd);
+        source->file.fd = -1;
     }
     texts->begin = mapped_begin();
     texts->behind = mapped_end();
@@ -194,7 +218,7 @@ struct texts *texts_open(const struct settings *settings)
     texts->source = allocate_zeroed(texts->count, sizeof *texts->source);
     texts->piece = allocate_zeroed(texts->count, sizeof *texts->piece);
     for (size_t i = 0; i < texts->count; i++)
-        look_at(&texts->source[i], settings->inputs[i], settings->raw);
+        look_at(&texts->source[i], settings->inputs, i, settings->raw);
     copy_sources(texts, settings);
     map_sources(texts);
     return texts;
@@ -267,33 +291,39 @@ bool texts_same(const struct texts *texts, uint64_t place, const struct perhaps_
 
 /* ---- Changes --------------------------------------------------------------------------- */
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
+/* Returns what has become of a file, of which a part is mapped. */
+static enum file_change change_of_source(const struct source *source)
 {
-    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-/* Returns whether the file is another one than it was.  If there is another file of its name,
- * or none, the one that is mapped has not changed. */
-static bool has_changed(const struct source *source)
-{
-    const struct stat *was = &source->found;
-    struct stat is;
-    int looked = strcmp(source->name, "standard input") == 0 ? fstat(STDIN_FILENO, &is)
-                                                             : stat(source->name, &is);
-    return looked == 0 && is.st_dev == was->st_dev && is.st_ino == was->st_ino &&
-           (is.st_size != was->st_size || !same_time(&is.st_mtim, &was->st_mtim));
+    return source->copied ? CHANGE_NONE
+                          : change_of(source->path, &source->file.found,
+                                      (uint64_t)source->at + source->nbytes);
 }
 
 void texts_check(const struct texts *texts, const char *outcome)
 {
-    for (size_t i = 0; i < texts->count; i++)
-        if (!texts->source[i].copied && has_changed(&texts->source[i]))
-            fail("%s: was changed while it was read%s", texts->source[i].name, outcome);
+    for (size_t i = 0; i < texts->count; i++) {
+        const struct source *source = &texts->source[i];
+        enum file_change change = change_of_source(source);
+        if (change == CHANGE_OTHER ||
+            (change == CHANGE_GREW && hash_ends(&texts->piece[i]) != source->ends))
+            fail("%s: was changed while it was read%s", input_name(source->path), outcome);
+    }
     if (!mapped_torn())
         return;
     for (size_t i = 0; i < texts->count; i++)
         if (end_of_text(texts, mapped_torn()) == texts->piece[i].bytes + texts->piece[i].nbytes)
-            fail("%s: cannot be read any more%s", texts->source[i].name, outcome);
+            fail("%s: cannot be read any more%s", input_name(texts->source[i].path), outcome);
+}
+
+void texts_tell_changes(const struct texts *texts, const struct settings *settings)
+{
+    enum file_change change = CHANGE_NONE;
+    for (size_t i = 0; i < texts->count && !change; i++) {
+        const struct source *source = &texts->source[i];
+        change = change_of_source(source);
+        input_tell_change(settings, source->path, change,
+                          (uint64_t)source->at + source->nbytes);
+    }
 }
 
 uint64_t texts_ncopied(const struct texts *texts)

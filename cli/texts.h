@@ -34,9 +34,12 @@ struct perhaps_key texts_line(const struct texts *texts, uint64_t place);
 /* Returns whether these bytes are the whole line that begins at the place. */
 bool texts_same(const struct texts *texts, uint64_t place, const struct perhaps_key *line);
 
-/* Ends the program if a file has changed since texts_open().  The message ends in
- * 'outcome'. */
+/* Ends the program if what was mapped has changed since texts_open(), and not if something was
+ * appended to a file.  The message ends in 'outcome'. */
 void texts_check(const struct texts *texts, const char *outcome);
+
+/* Says so if a file has grown since texts_open(), or another one has its name. */
+void texts_tell_changes(const struct texts *texts, const struct settings *settings);
 
 /* Returns how many bytes were copied. */
 uint64_t texts_ncopied(const struct texts *texts);
