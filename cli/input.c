@@ -187,7 +187,8 @@ size_t input_nshards(const struct settings *settings, uint64_t nkeys)
 static struct input *open_inputs(const struct settings *settings, const struct piece *pieces,
                                  const char *doing, bool prints)
 {
-    uint64_t total_nbytes = pieces ? 0 : input_check(settings);
+    const bool counted = !pieces && settings->extents && settings->extents->known;
+    uint64_t total_nbytes = pieces || counted ? 0 : input_check(settings);
     struct input *input = allocate_zeroed(1, sizeof *input);
     input->settings = settings;
     input->form = settings->form;
@@ -203,11 +204,13 @@ static struct input *open_inputs(const struct settings *settings, const struct p
         give_keys(input->reader, settings);
     if (pieces)
         reader_take_pieces(input->reader, pieces);
-    input->counted = !pieces && settings->extents && settings->extents->known;
-    if (input->counted)
+    input->counted = counted;
+    if (counted)
         reader_keep_to(input->reader, settings->extents);
     for (size_t i = 0; pieces && i < settings->ninputs; i++)
         total_nbytes += pieces[i].nbytes;
+    for (size_t i = 0; counted && i < settings->ninputs; i++)
+        total_nbytes += settings->extents[i].nbytes;
     progress_start(&input->progress, settings, doing, total_nbytes);
     if (prints && isatty(STDOUT_FILENO))
         input->progress.wanted = false;

@@ -127,6 +127,36 @@ test_rotated() {
     check "dedup -n: says" says "in: was cut off while it was read; the lines so far are done"
 }
 
+# reads_part PID FILE: whether the process has read some of the file by now, or has ended.
+reads_part() {
+    local i fd
+    for i in $(seq 1000); do
+        [ -e /proc/$1/fd ] || return 0
+        for fd in /proc/$1/fd/*; do
+            [ "$(readlink "$fd")" != "$PWD/$2" ] || ! grep -q '^pos:.*[0-9]\{5\}' "/proc/$1/fdinfo/${fd##*/}" 2>proc_err || return 0
+        done
+    done
+    return 1
+}
+
+# A log that gets another name while it is counted is read all the same.
+test_renamed() {
+    local verb
+    seq 1000001 2500000 >first
+    gzip -1 -k first
+    for verb in "build -o f" "build --kind cuckoo --once -o f"; do
+        cp first.gz in
+        "$patient" $verb -q in >out 2>err &
+        until_true reads_part $! in
+        mv in old
+        wait $!
+        status=$?
+        check "$verb: renamed: ends" exits 0
+        writes $'1500000\n' query -c f first
+        rm f
+    done
+}
+
 # fed ARGUMENT...: runs the program while another one writes the keys into the FIFO p.
 fed() {
     timeout 60 bash -c 'cat keys >p' 2>fed_err &
