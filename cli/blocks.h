@@ -57,6 +57,7 @@ struct block {
     bool is_hashed;
     size_t nselected; /* the verb counts here the records that it selects */
     size_t nunknown;  /* and query those whose answer is unknown */
+    uint32_t strange; /* of the first block of an input: see strange_block() */
     uint64_t line;    /* the number of the first record in its file; the first line is 1 */
 
     /* Lines without a key or without a time are not among the records: see block_skip(). */

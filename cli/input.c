@@ -23,6 +23,7 @@
 #include "numbers.h"
 #include "shards.h"
 #include "stop.h"
+#include "strange.h"
 
 /* The inputs of one run.  It owns the reader and the blocks. */
 struct input {
@@ -32,9 +33,11 @@ struct input {
     struct block *block;
     size_t nblocks, nthreads;
     struct key_form form;
-    bool (*split)(void *form, struct block *block); /* block_split(), or what only counts */
-    bool counts;  /* the run that follows will report skipped lines */
-    bool counted; /* the keys of the same files were counted before */
+    bool (*split)(void *input, struct block *block); /* split_block(), or what only counts */
+    bool plain;    /* keys may have any bytes, so that nothing about them is strange */
+    uint32_t told; /* what was strange so far, a bit for each sort of it */
+    bool counts;   /* the run that follows will report skipped lines */
+    bool counted;  /* the keys of the same files were counted before */
 
     /* Of the blocks that have gone through all stages.  The stage that counts is in order, so
      * only 'nkeys', which the progress line reads, must be atomic. */
@@ -112,6 +115,7 @@ static bool read_block(void *context, struct block *block)
     block->problem = NULL;
     block->is_hashed = false;
     block->nskipped = 0;
+    block->strange = 0;
     progress_show(&input->progress, true, atomic_load(&input->nkeys),
                   reader_nread(input->reader));
     reader_read(input->reader, block);
@@ -122,7 +126,30 @@ static bool read_block(void *context, struct block *block)
     return block->holds == BLOCK_RECORDS;
 }
 
+/* ---- The second stage: splitting ------------------------------------------- */
+
+/* Finds the keys, and what is strange about the first ones of an input. */
+static bool split_block(void *context, struct block *block)
+{
+    struct input *input = context;
+    bool ok = block_split(&input->form, block);
+    if (ok && block->offset == 0 && !input->plain && !input->counts)
+        block->strange = strange_block(block, &input->form);
+    return ok;
+}
+
 /* ---- The last stage: counting lines -------------------------------------------------- */
+
+/* Says what is strange, each sort of it once. */
+static void tell_strange(struct input *input, const struct block *block)
+{
+    uint32_t left = block->strange & ~input->told;
+    input->told |= left;
+    for (unsigned bit = 0; left; bit++, left >>= 1)
+        if (left & 1)
+            complain("%s: %s", input_name(input->settings->inputs[block->source]),
+                     strange_words(bit));
+}
 
 /* Finds the number of the first line of each block, which needs that blocks come in order. */
 static bool count_lines(void *context, struct block *block)
@@ -138,6 +165,8 @@ static bool count_lines(void *context, struct block *block)
             (struct place){ block->source, block->line + block->first_skipped, block->lacks };
     input->nskipped += block->nskipped;
     atomic_fetch_add(&input->nkeys, block->count);
+    if (block->strange)
+        tell_strange(input, block);
     return true;
 }
 
@@ -192,7 +221,9 @@ static struct input *open_inputs(const struct settings *settings, const struct p
     struct input *input = allocate_zeroed(1, sizeof *input);
     input->settings = settings;
     input->form = settings->form;
-    input->split = block_split;
+    input->split = split_block;
+    input->plain = settings->raw || settings->json || settings->keys.count ||
+                   (settings->hash && strncmp(settings->hash, "none", 4) == 0);
     input->nthreads = input_nthreads(settings);
     input->nblocks = input->nthreads > 1 ? 2 * input->nthreads + 1 : 1;
     input->block = allocate_zeroed(input->nblocks, sizeof *input->block);
@@ -245,7 +276,7 @@ void input_close(struct input *input)
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages)
 {
     struct stage all[STAGES_MAX] = { { read_block, input, .in_order = true },
-                                     { input->split, &input->form, .in_order = false } };
+                                     { input->split, input, .in_order = false } };
     assert(nstages + 3 <= STAGES_MAX);
     if (nstages)
         memcpy(all + 2, stages, nstages * sizeof *stages);
@@ -331,6 +362,11 @@ static void settle_changes(const struct input *input)
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high)
 {
     input->integers = (struct perhaps_bitmap_options){ low, high };
+}
+
+void input_expect_hashes(struct input *input)
+{
+    input->plain = true;
 }
 
 /* Returns whether the key is an integer, or would be one but for its size. */
@@ -486,10 +522,11 @@ static const char *find_pipe(const struct settings *settings)
     return NULL;
 }
 
-/* Takes the place of block_split() where only the number of lines is wanted. */
-static bool count_block(void *form, struct block *block)
+/* Takes the place of split_block() where only the number of lines is wanted. */
+static bool count_block(void *context, struct block *block)
 {
-    block->count = lines_count(block->text, block->nbytes, ((struct key_form *)form)->end);
+    const struct input *input = context;
+    block->count = lines_count(block->text, block->nbytes, input->form.end);
     return true;
 }
 

@@ -69,6 +69,11 @@ void input_report_later(struct input *input);
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
 
+/* Tells that the filter takes keys that are hashes, which may have any bytes.  Otherwise a
+ * message says, once, if the first keys of an input look like those of a text from Windows, or
+ * like what is packed. */
+void input_expect_hashes(struct input *input);
+
 /* Reads all inputs, splits them into records and keys, and moves these through the stages, with
  * the threads that -j asks for.  A block may hold no key at all.  Returns the last block, which
  * holds the end of the inputs, or what a stage returned false for, or a problem: see

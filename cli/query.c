@@ -281,6 +281,8 @@ static void run_query(struct query *query)
     }
     query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);
     query->input = input_open(s, "asking", !s->count);
+    for (size_t i = 0; i < query->ntargets; i++)
+        target_expect_keys(query->target[i], query->input);
     settle(query, input_run(query->input, stages, 2));
     report(query);
     settle_unknown(query);

@@ -64,13 +64,15 @@ static ssize_t pull(struct stream *stream, void *buffer, size_t nbytes)
 
 #define OR_RAW ", or give --raw to take its bytes as they are"
 
+#define MAGIC_MOST 12
+
 /* Magic numbers: files that begin so are unpacked, or refused with what can be done. */
 static const struct magic {
     const struct unpacker *unpacker;
     const char *refusal; /* NULL: it is unpacked */
     size_t nbytes;
-    uint8_t bytes[STREAM_HEAD_NBYTES];
-    uint8_t ignored[STREAM_HEAD_NBYTES]; /* bits that may have any value */
+    uint8_t bytes[MAGIC_MOST];
+    uint8_t ignored[MAGIC_MOST]; /* bits that may have any value */
 } magics[] = {
     { &unpack_gzip, NULL, 2, "\x1f\x8b", "" },
     { &unpack_zstd, NULL, 4, "\x28\xb5\x2f\xfd", "" },
@@ -117,9 +119,12 @@ static bool learn_format(struct stream *stream)
 {
     bool undecided;
     const struct magic *magic;
+    stream->head = malloc(STREAM_HEAD_NBYTES);
+    if (!stream->head)
+        return broken(stream, "out of memory") == 0;
     while (!(magic = find_magic(stream->head, stream->nhead, &undecided)) && undecided) {
         ssize_t got =
-            pull(stream, stream->head + stream->nhead, sizeof stream->head - stream->nhead);
+            pull(stream, stream->head + stream->nhead, STREAM_HEAD_NBYTES - stream->nhead);
         if (got <= 0)
             return got == 0;
         stream->nhead += (size_t)got;
@@ -259,7 +264,7 @@ static int open_to_read(const char *path)
 
 const char *stream_refusal(const char *path)
 {
-    uint8_t head[STREAM_HEAD_NBYTES];
+    uint8_t head[MAGIC_MOST];
     bool undecided;
     int fd = open_to_read(path);
     ssize_t nhead = fd < 0 ? 0 : read(fd, head, sizeof head);
@@ -271,7 +276,7 @@ const char *stream_refusal(const char *path)
 
 bool stream_is_packed(int fd)
 {
-    uint8_t head[STREAM_HEAD_NBYTES];
+    uint8_t head[MAGIC_MOST];
     bool undecided;
     off_t at = lseek(fd, 0, SEEK_CUR);
     ssize_t nhead = at < 0 ? 0 : pread(fd, head, sizeof head, at);
@@ -362,6 +367,7 @@ void stream_close(struct stream *stream)
         stream->unpacker->stop(stream->state);
     free(stream->state);
     free(stream->packed);
+    free(stream->head);
     *stream = (struct stream){ .fd = -1, .nread = stream->nread, .problem = stream->problem };
 }
 

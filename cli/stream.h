@@ -10,8 +10,9 @@
 
 #include "unpack.h"
 
-/* How many bytes are read to find the format: at least as many as the longest magic number. */
-#define STREAM_HEAD_NBYTES 12
+/* How many bytes are read to find the format, if there are so many: more than the longest magic
+ * number has, so that the first block of a file is no short one. */
+#define STREAM_HEAD_NBYTES ((size_t)64 << 10)
 
 /* What a file holds, unpacked, in memory that mapped.h knows. */
 struct piece {
@@ -40,9 +41,9 @@ struct stream {
     uint64_t file_begin, file_at; /* offsets, where reading began and has come to */
     uint64_t file_end; /* where it stops, though more may have come; UINT64_MAX: at the end */
     struct piece left; /* of the piece that it reads; else its bytes are NULL */
-    const struct unpacker *unpacker;  /* NULL: the bytes are not packed */
-    uint8_t head[STREAM_HEAD_NBYTES]; /* the first bytes, from which the format is known */
-    size_t nhead;
+    const struct unpacker *unpacker; /* NULL: the bytes are not packed */
+    uint8_t *head; /* the first bytes, from which the format is known; NULL: not read */
+    size_t nhead;  /* how many of them were not given yet */
 
     uint8_t *packed; /* bytes from 'at' to 'end' were read and are not unpacked yet */
     size_t at, end;

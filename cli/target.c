@@ -505,12 +505,25 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
     return true;
 }
 
+/* Finds out by a key that is no hash: statistics would take a look at the whole filter. */
+void target_expect_keys(const struct target *target, struct input *input)
+{
+    const struct perhaps_key empty = { "", 0 };
+    const struct perhaps_keys keys = perhaps_keys_each(&empty, 1);
+    struct perhaps_hashed hashed;
+    if (target->filter &&
+        strcmp(perhaps_kind_of(target->filter)->name, KIND_OF_INTEGERS) != 0 &&
+        perhaps_hash_many(target->filter, &keys, &hashed) == PERHAPS_ERR_ARGUMENT)
+        input_expect_hashes(input);
+}
+
 void target_limit_keys(const struct target *target, struct input *input)
 {
     struct perhaps_stats stats;
     uint64_t low, high;
     if (!target->filter)
         return;
+    target_expect_keys(target, input);
     perhaps_stats_of(target->filter, &stats);
     if (strcmp(stats.plan.kind, KIND_OF_INTEGERS) == 0 &&
         planned_field(&stats.plan, "low", &low) && planned_field(&stats.plan, "high", &high))

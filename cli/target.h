@@ -67,7 +67,10 @@ bool target_ask(const struct target *target, struct block *block, size_t *nprese
 void target_stats(const struct target *target, struct perhaps_stats *stats,
                   struct perhaps_cluster_stats *servers, const char *outcome);
 
-/* Tells the input which keys the filter takes, if these are integers. */
+/* Tells the input if the keys are hashes, which may have any bytes. */
+void target_expect_keys(const struct target *target, struct input *input);
+
+/* Tells the input which keys the filter takes, if these are integers or hashes. */
 void target_limit_keys(const struct target *target, struct input *input);
 
 /* Does what input_settle() does, for stages that ask the target or add to it: an error may be
