@@ -163,7 +163,8 @@ static bool open_next(struct reader *reader)
     struct stream *stream = &reader->stream;
     if (!reader->pieces)
         return stream->fd >= 0 ||
-               stream_open(stream, reader->paths[reader->source], reader->raw,
+               stream_open(stream, reader->paths[reader->source],
+                           reader->raw ? STREAM_RAW : STREAM_LINES,
                            reader->extents ? &reader->extents[reader->source] : NULL);
     if (!stream->left.bytes)
         stream->left = reader->pieces[reader->source];

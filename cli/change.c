@@ -14,6 +14,7 @@
 #include "numbers.h"
 #include "request.h"
 #include "static.h"
+#include "streamed.h"
 #include "target.h"
 
 /* What the verb does, for its stages and its report.  Lives on the stack of the verb. */
@@ -258,6 +259,7 @@ static struct target *open_existing(const struct settings *settings)
     struct target *target;
     if (is_remote(path))
         return target_open(settings, path);
+    streamed_refuse_change(path);
     if (perhaps_is_live(path)) {
         if (settings->rewrite)
             fail("--rewrite: %s is a live file, whose journal takes the keys: leave it out",

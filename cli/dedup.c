@@ -25,6 +25,7 @@
 #include "numbers.h"
 #include "printer.h"
 #include "shards.h"
+#include "streamed.h"
 #include "target.h"
 #include "window.h"
 
@@ -424,6 +425,8 @@ void verb_dedup(const struct settings *settings)
     struct dedup dedup = { .settings = settings, .printer = { .settings = settings } };
     struct stage stages[STAGES_OF_FILTERS_MAX + 2];
     refuse_overlap(settings);
+    if (settings->state && !is_remote(settings->state))
+        streamed_refuse_change(settings->state);
     if (settings->exact || settings->unique) {
         exact_run(settings);
         return;

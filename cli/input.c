@@ -9,16 +9,13 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "distinct.h"
 #include "messages.h"
 #include "numbers.h"
 #include "shards.h"
@@ -92,14 +89,28 @@ uint64_t input_check(const struct settings *settings)
     return known ? total_nbytes : 0;
 }
 
-void input_refuse(const struct settings *settings, const struct stat *file, const char *name)
+/* Ends the program if the file is also an input. */
+static void refuse(const struct settings *settings, const struct stat *file, const char *name)
 {
-    for (size_t i = 0; S_ISREG(file->st_mode) && i < settings->ninputs; i++) {
+    for (size_t i = 0; i < settings->ninputs && !settings->keys.count; i++) {
         struct stat st;
         if (stat_input(settings->inputs[i], &st) == 0 && st.st_dev == file->st_dev &&
             st.st_ino == file->st_ino)
             fail("%s: is an input, too: give another file", name);
     }
+}
+
+void input_refuse(const struct settings *settings, const struct stat *file, const char *name)
+{
+    if (S_ISREG(file->st_mode))
+        refuse(settings, file, name);
+}
+
+void input_refuse_pipe(const struct settings *settings, const struct stat *file,
+                       const char *name)
+{
+    if (S_ISFIFO(file->st_mode) || S_ISSOCK(file->st_mode))
+        refuse(settings, file, name);
 }
 
 /* ---- The first stage: reading ---------------------------------------------- */
@@ -422,90 +433,6 @@ void input_settle(const struct input *input, const struct block *last, const cha
         fail("%s: %s%s", name, reader_problem(input->reader), outcome);
     settle_changes(input);
     settle_skipped(input, outcome);
-}
-
-/* ---- How many keys differ, about ---------------------------------------------------- */
-
-/* HyperLogLog (Flajolet et al., AofA 2007) with the estimator of Ertl, "New cardinality
- * estimation algorithms for HyperLogLog sketches" (2017), which has no bias at any size.  It
- * takes 64 KiB.  With its estimate, a filter for lines that repeat is planned for the different
- * ones. */
-enum { DISTINCT_BITS = 16, DISTINCT_COUNTERS = 1 << DISTINCT_BITS };
-
-/* The highest rank of a hash that came to each counter.  All zero: no key came.  Any number of
- * threads may add to it. */
-struct distinct {
-    _Atomic uint8_t rank[DISTINCT_COUNTERS];
-};
-
-enum { RANK_MAX = 64 - DISTINCT_BITS };
-
-/* Raises a counter.  It grows only a few times in all, so threads hardly ever meet here. */
-static void raise_to(_Atomic uint8_t *counter, uint8_t rank)
-{
-    uint8_t before = atomic_load_explicit(counter, memory_order_relaxed);
-    while (before < rank &&
-           !atomic_compare_exchange_weak_explicit(counter, &before, rank, memory_order_relaxed,
-                                                  memory_order_relaxed))
-        continue;
-}
-
-/* A stage, with a struct distinct.  The highest bits of the hash choose the counter.  The rank
- * is the place of the first 1 among the other bits; a 1 behind them ends the search. */
-static bool distinct_add(void *context, struct block *block)
-{
-    struct distinct *distinct = context;
-    for (size_t i = 0; i < block->count; i++) {
-        uint64_t hash = XXH3_64bits(block->key[i].bytes, block->key[i].nbytes);
-        uint64_t rest = hash << DISTINCT_BITS | UINT64_C(1) << (DISTINCT_BITS - 1);
-        uint8_t rank = (uint8_t)(__builtin_clzll(rest) + 1);
-        raise_to(&distinct->rank[hash >> (64 - DISTINCT_BITS)], rank);
-    }
-    return true;
-}
-
-/* Returns x and the sum over k >= 1 of 2^(k-1) x^(2^k), where x is the share of counters that
- * are still zero. */
-static double sigma(double x)
-{
-    double sum = x, before, weight = 1;
-    if (x == 1)
-        return INFINITY;
-    do {
-        before = sum;
-        x *= x;
-        sum += x * weight;
-        weight *= 2;
-    } while (sum != before);
-    return sum;
-}
-
-/* Returns about how many keys differ.  The standard deviation is DISTINCT_DEVIATION of it. */
-#define DISTINCT_DEVIATION (1.04 / 256) /* 1.04 / sqrt(counters) */
-static double distinct_estimate(const struct distinct *distinct)
-{
-    const double counters = DISTINCT_COUNTERS;
-    double count[RANK_MAX + 2] = { 0 };
-    for (unsigned i = 0; i < DISTINCT_COUNTERS; i++)
-        count[atomic_load_explicit(&distinct->rank[i], memory_order_relaxed)]++;
-    double z = 0; /* counters at their end are left out: they add one in 2^48 keys */
-    for (unsigned rank = RANK_MAX; rank >= 1; rank--)
-        z = (z + count[rank]) / 2;
-    z += counters * sigma(count[0] / counters);
-    return counters / (2 * log(2)) * counters / z;
-}
-
-/* Return numbers that the number of different keys does not exceed, and is not below: the
- * estimate and six times its standard deviation. */
-static uint64_t distinct_bound(const struct distinct *distinct)
-{
-    return (uint64_t)ceil(distinct_estimate(distinct) * (1 + 6 * DISTINCT_DEVIATION)) + 64;
-}
-
-static uint64_t distinct_least(const struct distinct *distinct)
-{
-    double least = distinct_estimate(distinct) * (1 - 6 * DISTINCT_DEVIATION) - 64;
-    return least > 0 ? (uint64_t)least : 0;
 }
 
 /* ---- Counting ---------------------------------------------------------------------- */

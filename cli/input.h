@@ -136,4 +136,8 @@ uint64_t input_estimate(const struct settings *settings);
  * message. */
 void input_refuse(const struct settings *settings, const struct stat *file, const char *name);
 
+/* Does the same for a pipe or socket from which something else is to be read. */
+void input_refuse_pipe(const struct settings *settings, const struct stat *file,
+                       const char *name);
+
 #endif

@@ -1,6 +1,7 @@
 /* live.c - the verbs that are for live files: checkpoint, backup. */
 #include "messages.h"
 #include "numbers.h"
+#include "streamed.h"
 #include "target.h"
 
 /* Ends the program if the filter is not live. */
@@ -21,6 +22,7 @@ static void expect_live(const char *path)
 void verb_checkpoint(const struct settings *settings)
 {
     struct perhaps_journal before;
+    streamed_refuse_change(settings->filter);
     expect_live(settings->filter);
     struct target *target = target_open_live(settings, settings->filter, 0);
     perhaps_journal_of(target->filter, &before);

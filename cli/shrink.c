@@ -91,7 +91,8 @@ static int write_out(void *context, const void *bytes, size_t nbytes)
 static uint64_t write_small(const struct target *large, struct target *small)
 {
     const struct perhaps_shrink_options options = { .fpr = large->settings->fpr,
-                                                    .file = large->path,
+                                                    .file =
+                                                        large->streamed ? NULL : large->path,
                                                     .stopped = is_stopped,
                                                     .progress = show_reading,
                                                     .context = small };

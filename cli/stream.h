@@ -52,10 +52,17 @@ struct stream {
     bool pending; /* the unpacker may hold more bytes than there was room for */
 };
 
-/* Opens a file and finds its format; with 'raw' takes its bytes as they are, packed or not.  If
- * 'extent' is given and known, reads what that has seen, and no more.  Returns false (problem)
- * if it fails. */
-bool stream_open(struct stream *stream, const char *path, bool raw, struct extent *extent);
+/* What the bytes are taken for. */
+enum stream_as {
+    STREAM_LINES,  /* unpacked; other formats that hold no lines are refused */
+    STREAM_RAW,    /* as they are */
+    STREAM_FILTER, /* unpacked; whoever reads them finds out if they are no filter */
+};
+
+/* Opens a file and finds its format.  If 'extent' is given and known, reads what that has seen,
+ * and no more.  Returns false (problem) if it fails. */
+bool stream_open(struct stream *stream, const char *path, enum stream_as as,
+                 struct extent *extent);
 
 /* Reads up to 'nbytes' unpacked bytes.  Returns how many, 0 at the end, or -1 (problem). */
 ssize_t stream_read(struct stream *stream, void *buffer, size_t nbytes);
