@@ -125,8 +125,8 @@ void reader_give(struct reader *reader, char *text, size_t nbytes);
  * they are. */
 void reader_take_pieces(struct reader *reader, const struct piece *pieces);
 
-/* Has the reader keep to what was seen of the files, one extent for each path, if that is known;
- * else it notes what it sees.  They must stay where they are. */
+/* Has the reader keep to what was seen of the files, if that is known, or else note what it
+ * sees: one extent for each path.  They must stay where they are. */
 void reader_keep_to(struct reader *reader, struct extent *extents);
 
 /* Returns what became of a file while a reader kept to what was seen of it, of the first file

@@ -80,9 +80,9 @@ void input_expect_hashes(struct input *input);
  * input_settle(). */
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Ends the program if the last block holds a problem, or a signal came.  The message ends in 'outcome', which
- * tells what has become of the filter ("; F is unchanged").  If there is no problem, only
- * reports the lines that were skipped. */
+/* Ends the program if the last block holds a problem, or a signal came.  The message ends in
+ * 'outcome', which tells what has become of the filter ("; F is unchanged").  If there is no
+ * problem, only reports the lines that were skipped, and files that have changed. */
 void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
 /* Returns how messages name an input. */

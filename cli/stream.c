@@ -237,8 +237,8 @@ bool is_read_before(char *const *paths, size_t n)
 
 /* ---- Open, read, close ------------------------------------------------------------- */
 
-/* Returns a copy of the descriptor that a path such as /dev/stdin or /dev/fd/3 stands for, or -1
- * (errno).  Of a socket it cannot be had by open(). */
+/* Returns a copy of the descriptor that a path such as /dev/stdin or /dev/fd/3 stands for, or
+ * -1 (errno).  Of a socket it cannot be had by open(). */
 static int copy_descriptor(const char *path)
 {
     static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };

@@ -1,8 +1,8 @@
 /* streamed.c - filters from pipes and packed files, read into memory.
  *
  * The header of a filter tells how much memory it takes, and may lie.  The library gets it from
- * the system at once, and writes to it what it reads: so only so much is taken of the machine as
- * bytes come. */
+ * the system at once, but touches only what it has read bytes for: so no more is taken of the
+ * machine than comes. */
 #include "streamed.h"
 
 #include <errno.h>

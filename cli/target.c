@@ -251,8 +251,8 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     leave(found ? STATUS_NO : STATUS_ERROR);
 }
 
-/* Opens the filter at 'path' by mapping or loading it, or reads it if it can be read once only or
- * is packed.  Returns 0 or an error of perhaps_open(). */
+/* Opens the filter at 'path' by mapping or loading it, or reads it if it can be read once only
+ * or is packed.  Returns 0 or an error of perhaps_open(). */
 static int open_or_read(struct target *target, const char *path,
                         const struct perhaps_open_options *options)
 {

@@ -1,8 +1,8 @@
 /* texts.c - the inputs as texts in memory: mapped, or copied to a temporary file and mapped.
  *
  * All texts lie one behind the other in the addresses of mapped.c.  Zeros lie between them, so
- * that a comparison may run over the end of one.  The length of each is fixed when it is opened:
- * what is appended to a file later is not read. */
+ * that a comparison may run over the end of one.  The length of each is fixed when it is
+ * opened: what is appended to a file later is not read. */
 #include "texts.h"
 
 #include <errno.h>

@@ -204,7 +204,7 @@ test_in_place() {
     refuses "missing: No such file" add --in-place missing in
     refuses "keys: not a filter file" add --in-place keys in
     mkfifo pipe
-    refuses "pipe: not a filter file" add --in-place pipe in
+    refuses "pipe: is no file, and a filter can be changed in a file only" add --in-place pipe in
     refuses ".: Is a directory" add --in-place . in
     refuses "f: is an input, too" add --in-place f f
     refuses "--in-place: no such option" build --in-place -o g in
