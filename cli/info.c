@@ -189,9 +189,9 @@ static json_t *journal_of(const struct settings *settings, const perhaps_filter 
     if (perhaps_journal_of(filter, &journal))
         return NULL;
     if (!settings->json)
-        return json_sprintf("%s, %s that the file does not have",
+        return json_sprintf("%s, %s that the file does not have; the last is number %s",
                             scaled((double)journal.nbytes, "B").s,
-                            counted(journal.records, "record").s);
+                            counted(journal.records, "record").s, grouped(journal.last).s);
     return json_pack("{s:I, s:I, s:I}", "bytes", (json_int_t)journal.nbytes, "records",
                      (json_int_t)journal.records, "last", (json_int_t)journal.last);
 }

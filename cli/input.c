@@ -56,10 +56,14 @@ static bool is_standard_input(const char *path)
     return strcmp(path, "-") == 0;
 }
 
-/* Returns how messages name the path. */
 static const char *name_of(const char *path)
 {
     return is_standard_input(path) ? "standard input" : path;
+}
+
+const char *input_name(const struct settings *settings, size_t source)
+{
+    return settings->ninputs ? name_of(settings->inputs[source]) : "";
 }
 
 static int stat_input(const char *path, struct stat *st)

@@ -401,7 +401,7 @@ full_at() {
     run create $at/small -n 1000 -p 1e-14 -q
     seq 5000 >in
     run add -j 1 $at/small in
-    refused "full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; 1,000 of the keys are in redis://"
+    refused "full" "in:1001: the filter is full: make it anew with a larger -n or with --grow; 1,000 of the keys, in no order, are in redis://"
     writes $'1000\n' query -c $at/small <(seq 1000)
     works add -q $at/small <(seq 1000)
     run create $at/state -n 1000 -p 1e-14 -q

@@ -196,8 +196,8 @@ test_in_place() {
     finishes
     check "--in-place: silent" [ ! -s slow_err ]
     works verify f
-    interrupted INT 0 " of the keys are in f: adding all again is safe" add --in-place f
-    refuses " of the keys are in f" add --in-place f <(seq 1000000)
+    interrupted INT 0 " of the keys, in no order, are in f: adding all again is safe" add --in-place f
+    refuses " of the keys, in no order, are in f" add --in-place f <(seq 1000000)
     writes $'1000\n' query -c f in
     run build --kind cuckoo -n 1000 -o c keys
     refuses "c: its kind cannot be changed in place" add --in-place c in
