@@ -75,9 +75,9 @@ void input_expect_integers(struct input *input, uint64_t low, uint64_t high);
  * input_settle(). */
 const struct block *input_run(struct input *input, const struct stage *stages, size_t nstages);
 
-/* Ends the program if the last block holds a problem, or a signal came.  The message ends in 'outcome', which
- * tells what has become of the filter ("; F is unchanged").  If there is no problem, only
- * reports the lines that were skipped. */
+/* Ends the program if the last block holds a problem, or a signal came.  The message ends in
+ * 'outcome', which tells what has become of the filter ("; F is unchanged").  If there is no
+ * problem, only reports the lines that were skipped. */
 void input_settle(const struct input *input, const struct block *last, const char *outcome);
 
 /* Returns how messages name an input, by the number of its path. */

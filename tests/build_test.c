@@ -253,7 +253,8 @@ TEST(test_in_memory_failures)
     }
 }
 
-/* An allocator that any number of threads may call, and that gives just what it is asked for. */
+/* An allocator that any number of threads may call, and that gives just what it is asked
+ * for. */
 static void *exactly(void *context, size_t nbytes)
 {
     (void)context;

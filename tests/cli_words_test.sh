@@ -16,7 +16,7 @@ test_add_is_in_place() {
     refuses "full" add f <(seq 5000)
     check "add: says what is in" grep -q '; [0-9,]* of the keys, in no order, are in f$' err
     mv f.before f
-    interrupted INT 0 "of the keys are in f: adding all again is safe" add f
+    interrupted INT 0 "of the keys, in no order, are in f: adding all again is safe" add f
     check "add, SIGINT: says" grep -qE "interrupted; (0|10) of the keys, in no order, are in f: adding all again is safe" err
     works verify f
 }

@@ -590,7 +590,8 @@ static inline int filter_check_once(const perhaps_filter *f)
 }
 
 /* Makes a copy in memory with this hash, which gives the same hashes as that of the filter, and
- * does not check what it copies.  Returns 0; or sets *copy to NULL and returns PERHAPS_ERR_MEMORY. */
+ * does not check what it copies.  Returns 0; or sets *copy to NULL and returns
+ * PERHAPS_ERR_MEMORY. */
 int filter_copy(const perhaps_filter *filter, const struct hasher *hasher,
                 const struct perhaps_allocator *allocator, bool shared, perhaps_filter **copy);
 
