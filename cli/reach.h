@@ -33,8 +33,8 @@ enum { REACH_RECORDS = 1 << 18 };
 /* Begins with a live file that was opened with REACH_RECORDS. */
 void reach_begin(struct reach *reach, struct target *target);
 
-/* Makes room for the records of a block of records, by syncing those before.  Returns false, and sets
- * reach->error, if that fails: nothing may be changed then. */
+/* Makes room for the records of a block of records, by syncing those before.  Returns false,
+ * and sets reach->error, if that fails: nothing may be changed then. */
 bool reach_enter(struct reach *reach, const struct block *block);
 
 /* Notes that the first 'ndone' keys of the block were dealt with, and 'nchanged' of all keys so
