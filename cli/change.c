@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "disk.h"
 #include "input.h"
 #include "messages.h"
@@ -246,6 +247,7 @@ static void change_filter(struct change *change)
         disk_begin(&disk, target);
     struct input *input = input_open(target->settings, change->doing, false);
     target_limit_keys(target, input);
+    agree_on_keys(target, input);
     if (target->live)
         reach_begin(&change->reach, change->target);
     if (hashes && !target->builder && !target->in_place && !change->once)

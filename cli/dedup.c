@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "durable.h"
 #include "exact.h"
 #include "heavy.h"
@@ -441,6 +442,7 @@ void verb_dedup(const struct settings *settings)
         n = printer_stages(&dedup.printer, stages, n);
     dedup.input = input_open(settings, "reading", !settings->count);
     target_limit_keys(dedup.target, dedup.input);
+    agree_on_keys(dedup.target, dedup.input);
     settle(&dedup, input_run(dedup.input, stages, n));
     report(&dedup);
     input_close(dedup.input);

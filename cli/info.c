@@ -152,6 +152,16 @@ static json_t *notes_of(const perhaps_filter *filter, const struct perhaps_stats
     return NULL;
 }
 
+/* Returns of what keys were made, as the note of the filter says; NULL if it says nothing. */
+static json_t *origin_of(const perhaps_filter *filter)
+{
+    static const char prefix[] = "keys: ";
+    const char *note = perhaps_note(filter);
+    if (strncmp(note, prefix, strlen(prefix)) == 0)
+        note += strlen(prefix);
+    return *note ? json_path(note) : NULL;
+}
+
 /* Returns a time as "2026-11-21T19:38:06Z"; null if it is not known. */
 static json_t *moment_of(uint64_t seconds)
 {
@@ -208,7 +218,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
         target, stats, NULL, keys_of(settings, filter, stats),
         settings->json ? json_integer((json_int_t)estimated) : NULL,
         json_pack(
-            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*}",
+            "{s:I, s:o*, s:s, s:o*, s:o*, s:o*, s:I, s:I, s:b, s:o, s:s, s:o, s:o*, s:o*, "
+            "s:o*}",
             "file_bytes", (json_int_t)file.st_size, "journal", journal_of(settings, filter),
             "hash", stats->hash, "segments", segments_of(settings, stats), "stale",
             optional(settings, stats->stale), "saturated",
@@ -216,8 +227,8 @@ static void print_info_of_file(const struct target *target, const struct perhaps
             (json_int_t)stats->failed_adds, "unmatched_removals",
             (json_int_t)stats->unmatched_removals, "mapped", stats->mapped, "huge_pages",
             pages_of(settings, filter, stats), "instructions", stats->cpu, "geometry",
-            fact_geometry(settings, &stats->plan), "notes", notes_of(filter, stats), "parts",
-            parts_of(filter)));
+            fact_geometry(settings, &stats->plan), "keys_made_of", origin_of(filter), "notes",
+            notes_of(filter, stats), "parts", parts_of(filter)));
 }
 
 static void print_info_of_servers(const struct target *target,

@@ -32,6 +32,7 @@ struct input {
     struct block *block;
     size_t nblocks, nthreads;
     struct key_form form;
+    const char *noted_with; /* the filter with which 'form' is noted; NULL: none */
     bool (*split)(void *form, struct block *block); /* block_split(), or what only counts */
     bool counts; /* the run that follows will report skipped lines */
 
@@ -226,6 +227,12 @@ struct input *input_open_pieces(const struct settings *settings, const struct pi
     return open_inputs(settings, pieces, doing, prints);
 }
 
+void input_take_form(struct input *input, const struct key_form *form, const char *name)
+{
+    input->form = *form;
+    input->noted_with = name;
+}
+
 void input_report_later(struct input *input)
 {
     input->counts = true;
@@ -289,6 +296,10 @@ static void settle_skipped(const struct input *input, const char *outcome)
     uint64_t nskipped = input->nskipped;
     if (!nskipped || s->skip_short || input->counts)
         return;
+    if (!input_nkeys(input) && input->noted_with)
+        fail("%s:%ju: %s, nor has any other line, but the keys of %s are such fields: if lines "
+             "are keys, give --field 1-%s",
+             name, (uintmax_t)first->line, first->lacks, input->noted_with, outcome);
     if (!input_nkeys(input))
         fail("%s:%ju: %s, nor has any other line: see --field, --delimiter%s", name,
              (uintmax_t)first->line, first->lacks, outcome);

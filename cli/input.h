@@ -65,6 +65,9 @@ uint64_t input_check(const struct settings *settings);
 /* Says that a later run will report the lines that are skipped in this one. */
 void input_report_later(struct input *input);
 
+/* Has lines become keys in this way, which is noted with the filter of this name. */
+void input_take_form(struct input *input, const struct key_form *form, const char *name);
+
 /* Tells that the filter takes integers from 'low' to 'high' only, for the message about a key
  * that it refuses. */
 void input_expect_integers(struct input *input, uint64_t low, uint64_t high);

@@ -6,10 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agree.h"
 #include "input.h"
 #include "messages.h"
 #include "numbers.h"
 #include "output.h"
+#include "spelling.h"
 #include "stop.h"
 #include "target.h"
 
@@ -102,6 +104,13 @@ static bool label_values(const struct query *query, struct block *block)
     return block_met(block, error);
 }
 
+/* Nothing of the first block was found. */
+static void look_for_letters(const struct query *query, const struct block *block)
+{
+    for (size_t i = 0; i < query->ntargets; i++)
+        spelling_check(query->target[i], block);
+}
+
 /* A stage, with a struct query: asks about the keys of a block and makes its output. */
 static bool ask_block(void *context, struct block *block)
 {
@@ -117,6 +126,8 @@ static bool ask_block(void *context, struct block *block)
         return false;
     if (!ok)
         block->ndone = block->count;
+    if (ok && !npresent && block->ticket == 0)
+        look_for_letters(query, block);
     block->nselected = s->invert ? block->count - npresent - block->nunknown : npresent;
     if (s->any || s->count)
         return ok;
@@ -281,6 +292,10 @@ static void run_query(struct query *query)
     }
     query->values = s->label && query->ntargets == 1 && has_values(query->target[0]);
     query->input = input_open(s, "asking", !s->count);
+    for (size_t i = 0; i < query->ntargets; i++) {
+        agree_on_both(query->target[0], query->target[i]);
+        agree_on_keys(query->target[i], query->input);
+    }
     settle(query, input_run(query->input, stages, 2));
     report(query);
     settle_unknown(query);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "messages.h"
+#include "note.h"
 #include "numbers.h"
 
 /* ---- What the library knows -------------------------------------------------------- */
@@ -456,6 +457,9 @@ void hashing_choose(struct hashing *hashing, const struct settings *settings)
     *hashing = (struct hashing){ .settings = settings,
                                  .chosen.hash = choose_hash(settings),
                                  .chosen.seed = settings->seed };
+    if (!note_write(&settings->form, hashing->note))
+        fail("--field: too many to be noted with the filter: write ranges, such as 3-9");
+    hashing->chosen.note = hashing->note;
     if (!settings->key_file)
         return;
     hashing->chosen.secret = hashing->secret;

@@ -85,13 +85,14 @@ struct text over_of(bool over, double fpr_now, double fpr);
 
 #define SECRET_NBYTES 16
 
-/* The hash of a filter, as the library takes it.  'chosen' points to 'secret', so a struct
- * hashing must stay where it is.  The target has it. */
+/* The hash of a filter, as the library takes it.  'chosen' points to 'secret' and 'note', so a
+ * struct hashing must stay where it is.  The target has it. */
 struct hashing {
     const struct settings *settings;
     struct perhaps_hashing chosen;
     uint8_t secret[SECRET_NBYTES];
-    bool made; /* the secret is new, and must be written to its file */
+    char note[PERHAPS_NOTE_MAX + 1]; /* how lines become keys; of a new filter */
+    bool made;                       /* the secret is new, and must be written to its file */
 };
 
 /* Returns whether the verb must know the secret of a filter that has one. */

@@ -5,6 +5,7 @@
  * and recount, which can be done again. */
 #include <unistd.h>
 
+#include "agree.h"
 #include "messages.h"
 #include "numbers.h"
 #include "target.h"
@@ -192,6 +193,7 @@ static void join_inputs(const struct settings *settings, const char *about,
     target_load(whole, paths[0]);
     for (size_t i = 1; i < settings->ninputs; i++) {
         struct target *other = target_open(settings, paths[i]);
+        agree_on_both(whole, other);
         int error = join(whole->filter, other->filter);
         if (error)
             fail_join(paths[0], paths[i], error);

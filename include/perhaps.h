@@ -379,10 +379,10 @@ PERHAPS_API void perhaps_relocate(perhaps_filter **filter,
 PERHAPS_API int perhaps_secret(const perhaps_filter *filter, uint8_t secret[16]);
 
 /* Returns the note of a filter, as it was given when the filter was made: a text of up to
- * PERHAPS_NOTE_MAX bytes without control characters, empty if there is none.  It goes into every
- * copy and every file.  The library does nothing with it; a filter that was made of two has the
- * note of the first.  Notes of the command line begin with "keys: ", and tell what was done to
- * lines to make keys of them (doc/FORMAT.md).  Valid as long as the filter. */
+ * PERHAPS_NOTE_MAX bytes without control characters, empty if there is none.  It goes into
+ * every copy and every file.  The library does nothing with it; a filter that was made of two
+ * has the note of the first.  Notes of the command line begin with "keys: ", and tell what was
+ * done to lines to make keys of them (doc/FORMAT.md).  Valid as long as the filter. */
 PERHAPS_API const char *perhaps_note(const perhaps_filter *filter);
 
 /* ---- Add and ask, one key at a time ------------------------------------------------ */

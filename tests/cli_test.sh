@@ -269,7 +269,7 @@ test_fields() {
     check "--field: missing in dedup" says "1 line skipped: ask:3 has no such field"
     reports "1 line skipped: ask:3 has no such field" add --rewrite f --field 2 -d ' ' ask
     run build -n 5 -p 1e-12 -o f --field 2 -d ' ' --crlf < <(printf 'a b\r\n')
-    works query f < <(printf 'b\n')
+    works query --field 1- f < <(printf 'b\n')
     works dedup -n 5 --field 2 --delimiter '\t' < <(printf 'a\\tb\tc\n')
 }
 

@@ -224,7 +224,7 @@ test_several_fields() {
     local value
     printf 'a,b,c,d,e\n' >in
     run build -q -n 100 -p 1e-12 --field 1,3-4 -d , -o f in
-    writes $'1\n' query -c f <(echo a,c,d)
+    writes $'1\n' query -c --field 1- f <(echo a,c,d)
     writes $'c,d,a,z\n' query f --field 3,1-2 -d , <(echo c,d,a,z)
     writes $'1\n' query -c f --field 2- -d , <(echo x,a,c,d)
     refuses "has no such field" query --any f --field 1,3-4 -d , <(echo a,b,c)
@@ -233,7 +233,7 @@ test_several_fields() {
     done
     run build -q -n 100 -p 1e-12 --ignore-case -o g <(printf 'Apple\nPEAR\n')
     writes $'aPPLE\npear\n' query --ignore-case g <(printf 'aPPLE\npear\nstone\n')
-    writes $'1\n' query -c g <(printf 'Apple\napple\n')
+    writes $'2\n' query -c g <(printf 'Apple\napple\n')
     ends 1 query --ignore-case --field 2,1 -d , -c f <(echo 'C,D,a' | sed 's/C,D,a/d,A,c/')
 }
 

@@ -76,9 +76,9 @@ static inline int golden_filter(const struct perhaps_options *options, perhaps_f
 
 /* Sets the options and the name of the golden file of this index: one for each kind, then a
  * window of chains, a blocked filter with two lines together, one with a hash of 64 bits, a
- * ribbon filter of two layers, and a blocked filter with a note.  The capacities are so small that kinds that grow have to grow,
- * and windows so large that they rotate twice and forget nothing.  Returns false behind the
- * last. */
+ * ribbon filter of two layers, and a blocked filter with a note.  The capacities are so small
+ * that kinds that grow have to grow, and windows so large that they rotate twice and forget
+ * nothing.  Returns false behind the last. */
 static inline bool golden_options(size_t index, struct perhaps_options *options,
                                   const char **name)
 {
