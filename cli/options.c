@@ -88,6 +88,9 @@ static const struct option_row rows[] = {
     { 0, DEDUP | FILES, "exact", NULL, &type_flag, SLOT(exact),
       "never drop a new line: compare the bytes of lines that perhaps came before; reads the "
       "inputs two or three times, and pipes and packed files from a copy in --tmp" },
+    { 0, DEDUP | FILES, "against", "FILE", &type_file, SLOT(against),
+      "the lines of FILE came before: print those of the inputs that are not in it, each once, "
+      "exactly" },
     { 0, DEDUP | FILES, "unique", NULL, &type_flag, SLOT(unique),
       "print the lines that come once only, exactly; reads the inputs as --exact does" },
     { 0, DEDUP | FILES, "count-each", NULL, &type_flag, SLOT(count_each),
@@ -287,7 +290,8 @@ static void check_together(const struct settings *s)
     const bool has_fields = s->form.fields.count, has_window = s->window.keys || s->window.time;
     const bool integers = s->integers.high, hashed = s->hash && strcmp(s->hash, "integer") != 0;
     const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
-    const bool exactly = s->exact || s->unique || s->count_each;
+    const bool known = s->verb->bit == DEDUP && s->against;
+    const bool exactly = s->exact || s->unique || s->count_each || known;
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
         newline |= !s->null && strchr(s->keys.word[i], '\n');
@@ -327,9 +331,9 @@ static void check_together(const struct settings *s)
           "leave out -n, --kind and other options for filters" },
         { s->unique && s->repeated,
           "--unique: prints lines that are never repeated: leave out -d" },
-        { s->count_each && (s->exact || s->unique || s->repeated || s->count),
-          "--count-each: prints each line and its exact count: leave out --exact, --unique, -d "
-          "and -c" },
+        { s->count_each && (s->exact || s->unique || s->repeated || s->count || known),
+          "--count-each: prints each line and its exact count: leave out --exact, --unique, "
+          "--against, -d and -c" },
         { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
           "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
@@ -402,6 +406,18 @@ static void check_place(const struct settings *s, const bool given[NROWS])
 static char dash[] = "-", *standard_input = dash;
 static char as_keys[] = "--key", *keys_as_input = as_keys;
 
+/* Puts the file of --against before the inputs of dedup. */
+static void take_known(struct settings *s)
+{
+    char **inputs = allocate_zeroed(s->ninputs + 1, sizeof *inputs);
+    inputs[0] = (char *)s->against;
+    memcpy(inputs + 1, s->inputs, s->ninputs * sizeof *inputs);
+    s->inputs = inputs;
+    s->ninputs++;
+    s->nknown = 1;
+    s->exact |= !s->unique;
+}
+
 /* Takes the filter, if the verb takes one, and then the inputs from what getopt_long() left. */
 static void take_operands(int argc, char **argv, struct settings *s)
 {
@@ -449,7 +465,7 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     if (settings->help || settings->help_all)
         return;
     check_together(settings);
-    if (!settings->kind)
+    if (!settings->kind && verb->bit != DEDUP)
         settings->kind = settings->against || settings->against_count    ? "against"
                          : settings->value_field || settings->value_bits ? "ribbon"
                                                                          : NULL;
@@ -460,6 +476,8 @@ void options_read(const struct verb *verb, int argc, char **argv, struct setting
     settings->form.end = settings->null ? '\0' : '\n';
     settings->window.generations = (unsigned)settings->generations;
     take_operands(argc - optind, argv + optind, settings);
+    if (verb->bit == DEDUP && settings->against)
+        take_known(settings);
     check_place(settings, given);
 }
 

@@ -103,6 +103,7 @@ struct settings {
     struct words keys;    /* given by --key, in place of inputs */
     char **inputs;        /* paths; a verb that reads keys has at least one */
     size_t ninputs;
+    size_t nknown; /* dedup: so many of them hold lines that came before, and are not printed */
 
     const char *output;
     const char *state;

@@ -139,4 +139,23 @@ test_letters() {
     matches capital query F capital
 }
 
+# What -v leaves out by chance is told, and about how much that is.
+test_missing() {
+    seq 20000 >in
+    works build -q -p 5% -o F in
+    run query -v F <(seq 20001 40000)
+    check "about" says " more that are not there either may be missing, at most $(grouped $((20000 - $(wc -l <out)))): to lose none, see dedup --against"
+    run query -v -c --json F <(seq 20001 40000)
+    check "expected" awk -v e="$(field expected_missing err)" -v n="$(cat out)" \
+        'BEGIN { d = 20000 - n - e; exit !(d * d < 36 * e && e > 100) }'
+    works build -q --integers 1-30000 -o B in
+    quietly query -v B <(seq 20001 29000)
+    quietly query -v -q F <(seq 20001 40000)
+    quietly query --any -v F <(seq 20001 40000)
+    quietly query F <(seq 20001 40000)
+}
+
+# grouped N: with a comma behind the thousands.
+grouped() { echo "$1" | sed -E ':a; s/([0-9])([0-9]{3})(,|$)/\1,\2\3/; ta'; }
+
 run_tests
