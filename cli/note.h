@@ -1,7 +1,7 @@
 /* note.h - how the lines of an input became keys, as it is noted with a filter: doc/FORMAT.md.
  *
- * A filter that was built with --ignore-case and asked without answers "no" in silence.  So what
- * was done to keys goes with the filter, and is done again by all verbs. */
+ * A filter that was built with --ignore-case and asked without answers "no" in silence.  So
+ * what was done to keys goes with the filter, and is done again by all verbs. */
 #ifndef NOTE_H
 #define NOTE_H
 
