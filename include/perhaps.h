@@ -646,6 +646,17 @@ PERHAPS_API int perhaps_rotate(perhaps_filter *filter);
  * key would lie there.  Build a new filter from the keys. */
 PERHAPS_API int perhaps_merge(perhaps_filter *filter, const perhaps_filter *other);
 
+#define PERHAPS_DIFFERENCE_NBYTES 512
+
+/* Tells in what two filters differ that can be neither merged nor intersected, by the names of
+ * the options and with the values of both: "seed 5 and 7", or "capacity 1000 and 2000, fpr 0.01
+ * and 0.001".  Where no option tells it, names of perhaps_plan.field_name do.  Secrets are not
+ * shown.  Returns whether they differ, and if so writes the text, with a NUL at its end, and
+ * otherwise an empty one; 'text' may be NULL.  For perhaps_compare(), which takes some filters
+ * of different capacity, too, it tells what to make the same. */
+PERHAPS_API bool perhaps_difference(const perhaps_filter *a, const perhaps_filter *b,
+                                    char text[PERHAPS_DIFFERENCE_NBYTES]);
+
 /* Keeps of 'filter' only the keys that 'other', which may not be 'filter', has as well.  No key
  * that was added to both is lost.  The fpr, from the actual bits, is then at most the smaller
  * one of the two filters; of the keys that only one of them had, some may stay "perhaps".  A

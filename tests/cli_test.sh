@@ -451,10 +451,11 @@ test_merge() {
     works merge -q -o fa fa fb
     writes $'2000\n' query -c fa a b
     cp all all.before
-    run build -n 2500 -p 1e-6 -o other a
-    refuses "other: differs from fa" merge -o all fa other
-    run build --seed 0x2a -n 9999 -p 1e-6 -o other a
-    refuses "other: differs from fa" merge -o all fa other
+    run build --seed 43 -n 2500 -p 1e-6 -o other a
+    refuses "other: differs from fa (seed 43 and 42): build both" merge -o all fa other
+    run build --seed 0x2a -n 9999 -p 1e-7 -o other a
+    refuses "other: differs from fa (capacity 9999 and 2500, fpr 1e-07 and 1e-06): build both" \
+        merge -o all fa other
     refuses "missing: No such file" merge -o all fa missing
     check "merge: nothing was saved" same all all.before
     run build -n 100 --kind cuckoo --seed 3 -o x <(seq 100)
