@@ -192,6 +192,11 @@ TEST(test_differences)
     expect_difference(f, kind, "kind blocked and cuckoo, seed 5 and 18446744073709551615");
     expect_difference(f, secret, "hash xxh3 and sip");
     expect_difference(secret, stranger, "secret");
+    struct perhaps_options other_hash = {
+        .capacity = 1000, .fpr = 0.01, .hashing = { .hash = PERHAPS_HASH_XXH3_64, .seed = 7 }
+    };
+    scoped_filter *short_hash = make_with(&other_hash);
+    expect_difference(f, short_hash, "hash xxh3 and xxh3-64, seed 5 and 7");
 }
 
 /* Options that follow from none of these are told by the geometry: a chain's parts, too. */

@@ -101,14 +101,15 @@ static void compare_shapes(struct telling *t, const perhaps_filter *a, const per
         compare_fields(t, a->kind, &g, &other);
 }
 
-/* A secret is known by its check value alone, and so is a function of the caller's. */
+/* Without a seed of the caller's another hash is chosen, so that both may differ.  A secret is
+ * known by its check value alone, and so is a function of the caller's. */
 static void compare_hashes(struct telling *t, const struct hasher *a, const struct hasher *b)
 {
+    const bool seeded = a->id == b->id || (a->seed && b->seed);
     compare_names(t, "hash", perhaps_hash_name(a->id), perhaps_hash_name(b->id));
-    if (a->id != b->id)
-        return;
-    compare_numbers(t, "seed", a->seed, b->seed);
-    if (a->seed == b->seed && a->check != b->check)
+    if (seeded)
+        compare_numbers(t, "seed", a->seed, b->seed);
+    if (a->id == b->id && a->seed == b->seed && a->check != b->check)
         tell(t, a->id == PERHAPS_HASH_SIP ? "secret" : "hash function");
 }
 
