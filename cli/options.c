@@ -292,6 +292,11 @@ static void check_together(const struct settings *s)
     const bool bitmap = s->kind && strcmp(s->kind, KIND_OF_INTEGERS) == 0;
     const bool known = s->verb->bit == DEDUP && s->against;
     const bool exactly = s->exact || s->unique || s->count_each || known;
+    const bool values = s->value_field || s->value_bits;
+    const bool named = s->kind && kind_can(s->kind, PERHAPS_CAN_BUILD);
+    const bool built =
+        s->fixed || named || values || (!known && s->against) || s->against_count;
+    const bool summary_only = !(s->verb->bit & LOOKING);
     bool newline = false;
     for (size_t i = 0; i < s->keys.count; i++)
         newline |= !s->null && strchr(s->keys.word[i], '\n');
@@ -323,12 +328,12 @@ static void check_together(const struct settings *s)
         { s->time_field && !has_window && !s->state,
           "--time-field: is only for a window: give --window too, such as --window 24h" },
         { exactly && (s->state || has_window || s->generations || s->time_field),
-          "--exact, --unique, --count-each: keep no filter, and forget nothing: leave out "
-          "--state, --window and what belongs to it" },
+          "--exact, --unique, --count-each, --against: keep no filter, and forget nothing: "
+          "leave out --state, --window and what belongs to it" },
         { exactly && (s->capacity || s->kind || s->base || s->grow || s->until || s->factor ||
                       s->fast || s->compact || integers || s->hash || s->key_file),
-          "--exact, --unique, --count-each: count the lines and choose the filter themselves: "
-          "leave out -n, --kind and other options for filters" },
+          "--exact, --unique, --count-each, --against: count the lines and choose the filter "
+          "themselves: leave out -n, --kind and other options for filters" },
         { s->unique && s->repeated,
           "--unique: prints lines that are never repeated: leave out -d" },
         { s->count_each && (s->exact || s->unique || s->repeated || s->count || known),
@@ -336,12 +341,33 @@ static void check_together(const struct settings *s)
           "--against, -d and -c" },
         { s->least && !s->count_each, "--least: of which counts? give --count-each too" },
         { s->verb->bit == DEDUP && (s->memory_nbytes || s->tmp) && !exactly,
-          "--memory and --tmp: are only for --exact, --unique and --count-each: leave them "
-          "out" },
+          "--memory and --tmp: are only for --exact, --unique, --count-each and --against: "
+          "leave them out" },
         { (s->durable.lines || s->durable.ms) && !s->state,
           "--durable: keeps which state? give --state F" },
-        { s->live && s->verb->bit == BUILD && s->fixed,
-          "--live: is for filters that take keys later: leave out --static" },
+        { s->live && built,
+          "--live: is for filters that take keys later: leave out --static, --against, "
+          "--value-field, or a --kind that is built once" },
+        { built && (s->removable || s->counts || s->grow || s->until || s->factor || s->base),
+          "--static, --against, --value-field, --value-bits and a --kind that is built once: "
+          "no "
+          "key is added or removed later: leave them out, or --removable, --count, --grow, "
+          "--until, --factor, --base" },
+        { built && (has_window || integers),
+          "--window, --integers: take keys as they come: leave out --static, --against, "
+          "--against-count, --value-field, --value-bits, or a --kind that is built once" },
+        { built && s->together,
+          "--together: is for filters to which keys are added: leave it out, or --static, "
+          "--against, --value-field, --value-bits, or the --kind" },
+        { s->fixed && s->kind && !named,
+          "--static: is for kinds that are built once: leave out --kind, or --static" },
+        { values && s->kind && strcmp(s->kind, "ribbon") != 0,
+          "--value-field, --value-bits: only --kind ribbon stores values: leave out --kind" },
+        { s->quiet && s->json && summary_only,
+          "--quiet: leaves nothing to print as JSON: leave out one of --quiet and --json" },
+        { s->verb->bit == DEDUP && s->count && s->repeated,
+          "-c: tells how many are repeated, too: leave out -d" },
+        { s->count_each && s->fpr > 0, "--count-each: is exact: leave out -p" },
         { s->live && s->output && strcmp(s->output, "-") == 0,
           "--live: standard output can have no journal: give -o F" },
         { s->label && s->invert, "--label: prints every key: leave out -v" },
@@ -349,7 +375,7 @@ static void check_together(const struct settings *s)
         { s->keys.count && has_fields, "--key: is all of a key: leave out --field" },
         { newline, "--key: holds a newline, where keys end: give -0 too" },
         { (s->against || s->against_count) && (s->value_field || s->value_bits),
-          "--against: stores no values: leave out --value-field" },
+          "--against: stores no values: leave out --value-field and --value-bits" },
         { (s->against || s->against_count) && s->kind && strcmp(s->kind, "against") != 0,
           "--against: is a kind of its own: leave out --kind" },
         { s->verb->bit == BUILD && s->value_bits && !s->value_field,

@@ -301,9 +301,9 @@ static _Noreturn void fail_plan(const struct settings *settings,
         fail("--kind %s: cannot do all that is asked: leave it out, or leave out an option "
              "such as --removable, --count or --grow",
              kind);
-    if (unsupported && settings->together)
+    if ((unsupported || error == PERHAPS_ERR_ARGUMENT) && settings->together)
         fail("--together: is only for filters of a fixed size to which keys are added: leave "
-             "it out, or leave out --grow, --count and the like and give -n N");
+             "it out, or leave out --grow, --until, --count and the like and give -n N");
     if (unsupported)
         fail("%s: no kind can do all that is asked: leave out an option such as --removable, "
              "--count or --grow%s",
@@ -504,6 +504,12 @@ void hashing_drop(const struct hashing *hashing)
 {
     if (hashing->made)
         unlink(hashing->settings->key_file);
+}
+
+void hashing_check(const struct settings *settings, const char *name, const char *hash)
+{
+    if (settings->key_file && settings->filters.count < 2 && strcmp(hash, "sip") != 0)
+        fail("--key-file: %s was made without a secret: leave it out", name);
 }
 
 void hashing_fail(const struct settings *settings, const char *name)

@@ -114,6 +114,10 @@ void hashing_keep(const struct hashing *hashing);
 void hashing_tell(const struct hashing *hashing);
 void hashing_drop(const struct hashing *hashing);
 
+/* Ends the program if --key-file is given, and the filter 'name', whose hash is given, has no
+ * secret.  If several filters are asked, others may have one. */
+void hashing_check(const struct settings *settings, const char *name, const char *hash);
+
 /* Ends the program because the filter 'name' cannot be opened with the secret that was given,
  * or without one. */
 _Noreturn void hashing_fail(const struct settings *settings, const char *name);

@@ -250,6 +250,14 @@ static _Noreturn void fail_open(const char *path, const struct settings *setting
     leave(found ? STATUS_NO : STATUS_ERROR);
 }
 
+/* Ends the program if a secret was given for nothing. */
+static void check_secret(const struct target *target)
+{
+    struct perhaps_stats stats;
+    perhaps_stats_of(target->filter, &stats);
+    hashing_check(target->settings, target->path, stats.hash);
+}
+
 /* Opens the filter at 'path', or ends the program. */
 static void open_file(struct target *target, const char *path, enum perhaps_mode mode,
                       bool check)
@@ -263,6 +271,7 @@ static void open_file(struct target *target, const char *path, enum perhaps_mode
     int error = perhaps_open(path, &options, &target->filter);
     if (error)
         fail_open(path, settings, error);
+    check_secret(target);
 }
 
 struct target *target_on_servers(const struct settings *settings, const char *address,
@@ -281,9 +290,14 @@ struct target *target_on_servers(const struct settings *settings, const char *ad
 struct target *target_open(const struct settings *settings, const char *path)
 {
     struct target *target;
+    struct perhaps_stats stats;
     if (is_remote(path)) {
         target = target_on_servers(settings, path, "opening");
         remote_open(target->remote);
+        if (settings->key_file) {
+            target_stats(target, &stats, NULL, "");
+            hashing_check(settings, target->path, stats.hash);
+        }
         return target;
     }
     target = target_new(settings, path);
@@ -363,6 +377,7 @@ void target_load_live(struct target *target, uint64_t records)
         nanosleep(&moment, NULL);
     if (error)
         fail_open(target->path, settings, error);
+    check_secret(target);
     place_unlock(target); /* the library has locked the journal */
 }
 

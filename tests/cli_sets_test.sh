@@ -389,7 +389,7 @@ test_plan() {
         check "plan --json: is JSON" jq -e '.others_that_can[0].kind' out >/dev/null
     fi
     refuses "give -n N, or --grow" plan
-    works plan --grow --static
+    refuses "no key is added or removed later" plan --grow --static
 }
 
 # A bit for each integer of a range makes no error.
@@ -423,7 +423,7 @@ test_integers() {
     keeps f refuses "bad:1: not an integer" add f bad
     keeps f refuses "bad:1: not an integer" remove f bad
     refuses "bad:1: not an integer" dedup --integers 0-9 bad
-    refuses "g was not made" build --static --integers 0-9 -o g bad
+    refuses "g was not made" build --integers 0-9 -o g bad
     reports "1 was not in it" remove f --key 12
 
     # other verbs
