@@ -431,6 +431,12 @@ struct filter_kind {
     size_t (*contains)(const perhaps_filter *f, const struct keyhash *keys,
                        const struct keyhash *ahead, size_t n, bool *answer);
 
+    /* Returns whether a key of a shared filter is there, with the locks of its entry.  While
+     * other threads write, contains() may see half of what they write, and find by chance what
+     * is not there: an add that relies on that would lose the key.  NULL: what contains() finds
+     * is there. */
+    bool (*holds)(perhaps_filter *f, const struct keyhash *key);
+
     /* -- NULL: this kind cannot -- */
 
     /* Adds keys in order, and sets *done to how many succeeded: all, or those before the first
