@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
+#include <perhaps_build.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,17 +165,12 @@ static void give_keys(struct reader *reader, const struct settings *settings)
 
 size_t input_nthreads(const struct settings *settings)
 {
-    cpu_set_t cores;
-    if (settings->threads)
-        return settings->threads;
-    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? (size_t)CPU_COUNT(&cores) : 1;
+    return settings->threads ? settings->threads : perhaps_host_threads();
 }
 
 uint64_t input_memory(const struct settings *settings)
 {
-    const uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES);
-    return settings->memory_nbytes ? settings->memory_nbytes
-                                   : pages * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+    return settings->memory_nbytes ? settings->memory_nbytes : perhaps_host_memory_nbytes() / 4;
 }
 
 size_t input_nshards(const struct settings *settings, uint64_t nkeys)

@@ -90,10 +90,10 @@ const char *input_name(const struct settings *settings, size_t source);
 uint64_t input_nkeys(const struct input *input);
 uint64_t input_nskipped(const struct input *input);
 
-/* Returns how many threads -j asks for, or else how many cores this process may use. */
+/* Returns how many threads -j asks for, or else how many can run at once. */
 size_t input_nthreads(const struct settings *settings);
 
-/* Returns how much memory --memory allows, or else a quarter of the machine's. */
+/* Returns how much memory --memory allows, or else a quarter of what this process may use. */
 uint64_t input_memory(const struct settings *settings);
 
 /* Returns among how many shards so many keys are best divided: a power of two that is at most

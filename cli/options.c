@@ -171,10 +171,10 @@ static const struct option_row rows[] = {
       "bits of a value: 1 to 16 [8]" },
     { 0, BUILD, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--static, or a pipe without -n: use so much memory, such as 4G, and the disk beyond [a "
-      "quarter of the machine's]" },
+      "quarter of what it may use]" },
     { 0, DEDUP | FILES, "memory", "SIZE", &type_memory, SLOT(memory_nbytes),
       "--exact, --unique, --count-each: use at most so much memory, such as 4G [a quarter of "
-      "the machine's]" },
+      "what it may use]" },
     { 0, DEDUP | FILES, "tmp", "DIR", &type_file, SLOT(tmp),
       "--exact, --unique, --count-each: the folder for copies of pipes and of what packed "
       "files hold [$TMPDIR, or /tmp]" },
