@@ -148,6 +148,7 @@ static const struct option_row rows[] = {
       "take the bytes of the inputs as they are, packed or not" },
     { 'j', INPUT, "threads", "T", &type_threads, SLOT(threads),
       "work with T threads [as many as there are cores]" },
+    { 0, INFO, "all", NULL, &type_flag, SLOT(all), "all that there is to tell" },
     { 0, LOOKING, "json", NULL, &type_flag, SLOT(json), "as one JSON object" },
     { 0, DOING | QUERY | COUNT, "json", NULL, &type_flag, SLOT(json),
       "the summary as one JSON object, on standard error" },

@@ -15,8 +15,8 @@ test_static() {
     matches in query f in
     counts -le 300 query -c f not_in
     works verify f
-    shows '^kind +ribbon$' info f
-    shows '^keys +200,000$' info f
+    shows '^kind +ribbon$' info --all f
+    shows '^keys +200,000$' info --all f
     works build --static -p 1e-9 -o g empty
     ends 1 query g keys
     "$program" build --static -o - in >h 2>err
@@ -129,7 +129,7 @@ test_against() {
     run build --against <(cat others) --against-count 196000 -o g in
     writes $'0\n' query -c g absent
     writes $'5000\n' query -c g in
-    shows '^kind +against$' info f
+    shows '^kind +against$' info --all f
     shows '^kind +against$' plan -n 8e6 --against-count 9e8
     ends 2 build --against no_file -o m in
     ends 2 build --against others --kind blocked -o m in

@@ -119,7 +119,7 @@ test_kinds() {
         works build --kind "$kind" $range -p 0.001 -o f in
         writes $'3000\n' query -c f in
         works verify f
-        shows "^kind +$kind\$" info f
+        shows "^kind +$kind\$" info --all f
         if "$program" add f empty 2>&1 | grep -q 'built once'; then
             ends 2 dedup -q --kind "$kind" -n 3000 in
             continue
@@ -434,7 +434,7 @@ test_key_file() {
     for verb in info verify; do
         works $verb f
     done
-    shows "^hash +sip" info f
+    shows "^hash +sip" info --all f
     works merge -o h f f
 }
 
@@ -500,7 +500,7 @@ test_verify() {
 test_info_and_plan() {
     seq 1000 >in
     run build -n 1000 -o f in
-    shows "^capacity +1,000\$" info f
+    shows "^capacity +1,000\$" info --all f
     check "info" tells "^fpr asked +0.01\$" "^huge pages +(yes|no) \(mapped file\)\$"
     check "info: instructions" tells "^instructions +[a-z0-9]+\$"
     tells_json capacity 1000 info --json f
@@ -526,7 +526,7 @@ test_info_and_plan() {
 test_together() {
     seq 2000 >in
     works build -p 1e-5 --together -o f in
-    shows "^together +yes\$" info f
+    shows "^together +yes\$" info --all f
     check "info: several lines" tells "^parts +[2-8]\$"
     writes $'2000\n' query -c f in
     run plan -n 1M -p 1% --together
