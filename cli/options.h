@@ -142,7 +142,7 @@ struct settings {
     bool invert, label, any, check, count, repeated;
     bool exact, unique, count_each;
     uint64_t least; /* of the counts that are printed */
-    bool all; /* info: all that there is to tell */
+    bool all;       /* info: all that there is to tell */
     bool quiet, json, help, help_all;
 };
 
