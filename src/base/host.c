@@ -1,7 +1,7 @@
 /* host.c - what this process may use of the machine: memory and CPUs.
  *
- * A container, a service or a batch job may use less than the machine has.  Its limits are those
- * of its control group and of all groups above that one (cgroups(7)):
+ * A container, a service or a batch job may use less than the machine has.  Its limits are
+ * those of its control group and of all groups above that one (cgroups(7)):
  *
  *     /proc/self/cgroup     0::/a/b                      version 2
  *                           9:memory:/a/b                version 1, a tree for each controller
