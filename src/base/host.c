@@ -71,19 +71,19 @@ static uint64_t number_in(const struct group *group, const char *name, uint64_t 
 /* Returns the sum of the lines of memory.stat that begin with these names. */
 static uint64_t sum_in_stat(const struct group *group, const char *const names[2])
 {
-    char path[PATH_MAX + 64], text[8192];
+    char path[PATH_MAX + 64], line[128];
     uint64_t sum = 0, number;
     snprintf(path, sizeof path, "%s/memory.stat", group->path);
-    read_text(path, text, sizeof text);
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        line += *line == '\n';
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
         for (size_t i = 0; i < 2; i++) {
             const size_t nbytes = strlen(names[i]);
             if (!strncmp(line, names[i], nbytes) && line[nbytes] == ' ' &&
                 read_number(line + nbytes + 1, &number) && number < UNLIMITED / 4)
                 sum += number;
         }
-    }
+    if (file)
+        fclose(file);
     return sum;
 }
 
@@ -198,12 +198,16 @@ static uint64_t limit_of_line(const char *root, const char *line, const struct a
 
 static uint64_t limit_of_all(const char *root, const struct asked *asked)
 {
-    char path[PATH_MAX], text[16384];
+    char line[PATH_MAX];
     uint64_t limit = UNLIMITED;
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    read_text(path, text, sizeof text);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+    snprintf(line, sizeof line, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(line, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        line[strcspn(line, "\n")] = '\0';
         limit = least(limit, limit_of_line(root, line, asked));
+    }
+    if (file)
+        fclose(file);
     return limit;
 }
 
