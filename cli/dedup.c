@@ -233,6 +233,8 @@ static void learn_state(struct dedup *dedup)
     struct perhaps_stats stats;
     target_stats(target, &stats, NULL, "");
     dedup->nkeys_before = stats.keys;
+    if (kind_can(stats.plan.kind, PERHAPS_CAN_BUILD))
+        fail("%s: was built once, and takes no lines: give another state", target->path);
     if (!target->remote)
         window_open(&dedup->window, dedup->settings, target->filter, target->path);
     tell_ignored(dedup->settings, &stats);

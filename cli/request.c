@@ -274,6 +274,29 @@ static int choose_kind(const struct settings *settings, struct perhaps_options *
     return error && build ? choose_kind_that(0, settings, options, plan) : error;
 }
 
+/* Ends the program because no filter reaches the rate.  Names one that can be reached. */
+static _Noreturn void fail_rate(const struct settings *settings,
+                                const struct perhaps_options *options, const char *name)
+{
+    struct perhaps_options higher = *options;
+    struct perhaps_plan plan;
+    do
+        higher.fpr *= 2;
+    while (higher.fpr < 1 && perhaps_plan_for(&higher, &plan) == PERHAPS_ERR_LIMIT);
+    const struct text rate = text_of("%g", higher.fpr);
+    if (higher.fpr >= 1)
+        fail("%s: %s", name, why(PERHAPS_ERR_LIMIT));
+    if (settings->value_bits)
+        fail(
+            "--value-bits %ju: leaves too few bits for a rate of %g: give fewer bits, or -p %s",
+            (uintmax_t)settings->value_bits, options->fpr, rate.s);
+    if (settings->kind)
+        fail("-p %g: is too low for --kind %s: give -p %s, or leave out --kind", options->fpr,
+             settings->kind, rate.s);
+    fail("-p %g: no kind that does all that is asked reaches that: give -p %s", options->fpr,
+         rate.s);
+}
+
 /* Ends the program because no filter can be planned.  Names the option that is most likely the
  * cause, and what to do. */
 static _Noreturn void fail_plan(const struct settings *settings,
@@ -311,6 +334,8 @@ static _Noreturn void fail_plan(const struct settings *settings,
              options->needs & PERHAPS_CAN_GROW
                  ? " (without --grow, plan for the most keys there may be)"
                  : "");
+    if (error == PERHAPS_ERR_LIMIT)
+        fail_rate(settings, options, name);
     fail("%s: %s", name, why(error));
 }
 

@@ -335,4 +335,18 @@ test_completions() {
         cut -f 1)" = "bloom" ]
 }
 
+# A rate that cannot be reached: the one that the message names can.
+test_rates() {
+    local arguments rate
+    for arguments in "-n 1M --value-bits 16 -p 1e-6" "-n 1M --kind cuckoo -p 1e-12" "-n 1M --grow -p 1e-14" \
+        "-n 1M --kind ribbon -p 1e-14" "-n 1000 --kind fuse -p 1e-13"; do
+        refuses "give " plan $arguments
+        rate=$(expr "$(cat err)" : '.*-p \([0-9.e-]*\)[^0-9]*$')
+        check "plan $arguments: it names a rate: $(cat err)" [ -n "$rate" ]
+        works plan ${arguments% *} "$rate"
+    done
+    works build -q --static -o S keys
+    refuses "S: was built once, and takes no lines: give another state" dedup --state S keys
+}
+
 run_tests
