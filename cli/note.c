@@ -97,7 +97,7 @@ enum noted note_read(const char *note, struct key_form *form)
     *form = (struct key_form){ 0 };
     if (strncmp(note, prefix, strlen(prefix)) != 0)
         return NOT_NOTED;
-    strcpy(copy, note + strlen(prefix));
+    snprintf(copy, sizeof copy, "%s", note + strlen(prefix));
     for (char *word; (word = strsep(&rest, " "));)
         if (*word && !read_word(word, form))
             return NOT_UNDERSTOOD;

@@ -283,7 +283,7 @@ int hasher_create(struct hasher *hasher, const struct perhaps_hashing *hashing)
     *hasher = (struct hasher){ .id = hashing->hash, .seed = hashing->seed, .ready = true };
     if ((unsigned)hasher->id >= PERHAPS_HASH_COUNT || !is_note(note, strlen(note)))
         return PERHAPS_ERR_ARGUMENT;
-    strcpy(hasher->note, note);
+    memcpy(hasher->note, note, strlen(note) + 1);
     if (!take_secret(hasher, hashing)) {
         if (hasher->id == PERHAPS_HASH_CUSTOM)
             return PERHAPS_ERR_SECRET;
